@@ -15,7 +15,9 @@ use grid_batch_core::{
 
 use crate::{
     Store, StoreError,
-    claims::{self, ClaimOptions, FileLock, NotificationConnection, Renewed, micros},
+    claims::{
+        self, ClaimOptions, FileLock, FormerInstance, NotificationConnection, Renewed, micros,
+    },
     operator,
     sql::find_locked::forget_unlocked,
     submission::{self, RoundOwner},
@@ -84,7 +86,7 @@ impl ClaimStore {
         options.check()?;
         let file_lock = FileLock::acquire(store.pools.url())?;
         claims::check_scheduling(&store, can_have)?;
-        let instance = claims::register(&store, &options, None, file_lock.is_some(), false)?;
+        let instance = claims::register(&store, &options, None, file_lock.is_some())?;
         Ok(Self {
             store,
             options: Arc::new(options),
@@ -99,10 +101,10 @@ impl ClaimStore {
     /// `false`. The services that were claimed before can be taken again.
     pub fn register_again(&self) -> Result<(), StoreError> {
         let ledger = self.ledger.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let exclusive = self.file_lock.is_some();
         let draining = self.is_draining();
-        let instance =
-            claims::register(&self.store, &self.options, ledger.as_ref(), exclusive, draining)?;
+        let former = FormerInstance { instance: self.instance(), ledger, draining };
+        let exclusive = self.file_lock.is_some();
+        let instance = claims::register(&self.store, &self.options, Some(&former), exclusive)?;
         *self.instance.write().unwrap_or_else(PoisonError::into_inner) = instance;
         Ok(())
     }

@@ -468,6 +468,7 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     exceed_share(store);
     assert!(other.take(9).unwrap().claims.is_empty());
     other.release().unwrap();
+    other.register_again().unwrap();
     execute(store, "update instances set expiry_1 = 1, expiry_2 = 1");
     store.rebind_ledger(&ledger).unwrap();
 }

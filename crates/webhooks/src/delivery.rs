@@ -120,6 +120,10 @@ impl Delivery<'_> {
                 self.parts.scanned.keep(self.webhook.id, &self.stored, page.next);
                 return Ok(());
             }
+            // A filter may select none of many events.
+            if self.parts.shutdown.is_requested() {
+                return Ok(());
+            }
             read_now = read(self.parts, &self.webhook.filter, &page.next).await?;
         }
     }

@@ -3,15 +3,20 @@
 
 use std::{
     collections::BTreeSet,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    DeliveryStore, EventFilter, EventKind, FailedDelivery, HeaderId, NewBatch, NewWebhook,
-    ShutdownHandle, Webhook, WebhookId, WebhookSecret, WebhookStore,
+    BatchEvent, BatchResult, DeliveryStore, EventFilter, EventKind, EventListener, EventPage,
+    EventPosition, EventReadError, EventStore, FailedDelivery, HeaderId, NewBatch, NewWebhook,
+    ServiceId, ShutdownHandle, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
@@ -285,4 +290,56 @@ fn address_of_a_redirect_is_not_visited() {
     let _running = fixture.deliver(one_attempt());
     fixture.wait_for_error(id, "307");
     assert!(other.is_unused());
+}
+
+/// A feed without an end, of which a filter selects nothing.
+struct EndlessFeed {
+    store: Arc<Store>,
+    pages: AtomicUsize,
+}
+
+impl EventStore for EndlessFeed {
+    fn events(
+        &self,
+        from: &EventPosition,
+        filter: &EventFilter,
+        limit: usize,
+    ) -> BatchResult<Result<EventPage, EventReadError>> {
+        self.pages.fetch_add(1, Relaxed);
+        let page = EventStore::events(&*self.store, from, filter, limit)?;
+        Ok(page.map(|page| EventPage { events: Vec::new(), more: true, ..page }))
+    }
+
+    fn history(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<Vec<BatchEvent>>> {
+        self.store.history(service_id, batch_id)
+    }
+
+    fn on_events(&self, listener: EventListener) {
+        self.store.on_events(listener);
+    }
+}
+
+#[test]
+fn shutdown_ends_a_search_without_a_match() {
+    let receiver = WebhookReceiver::start(&[]);
+    let fixture = Fixture::new();
+    fixture.add("a::b", 1);
+    fixture.create(&receiver);
+    let store = &fixture.store;
+    let feed = Arc::new(EndlessFeed { store: store.clone(), pages: AtomicUsize::new(0) });
+    let parts =
+        DeliveryParts { events: feed.clone(), webhooks: store.clone(), deliveries: store.clone() };
+    let running = RunningDeliverer::start(parts, options()).unwrap();
+    let started = Instant::now();
+    while feed.pages.load(Relaxed) < 3 {
+        assert!(started.elapsed().as_secs() < 20, "it reads page after page");
+        thread::sleep(Duration::from_millis(2));
+    }
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(running.wait_for_shutdown()));
+    ended.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
 }

@@ -27,9 +27,8 @@ use crate::{
 pub(crate) fn register(
     store: &Store,
     options: &ClaimOptions,
-    ledger: Option<&LedgerIdentity>,
+    former: Option<&FormerInstance>,
     exclusive: bool,
-    draining: bool,
 ) -> Result<InstanceId, StoreError> {
     let instance = InstanceId::new(unique_id(options.name.as_deref()));
     let registrations = store.pools.write()?.write_transaction(|connection| {
@@ -47,12 +46,14 @@ pub(crate) fn register(
             Some(name) if inserted == 0 => return Err(name_in_use(connection, name)?),
             _ => {}
         }
-        if let Some(ledger) = ledger {
-            ledger::confirm(connection, &instance, ledger, store.now())?;
-        }
         connection.execute(&take_on_pause(dialect, &instance))?;
-        if draining {
-            set_draining(connection, &instance, true)?;
+        if let Some(former) = former {
+            if let Some(ledger) = &former.ledger {
+                ledger::confirm(connection, &instance, ledger, store.now())?;
+            }
+            if former.drains(connection)? {
+                set_draining(connection, &instance, true)?;
+            }
         }
         Ok(registrations)
     })?;
@@ -60,6 +61,28 @@ pub(crate) fn register(
     store.scheduler.events().set_instance(instance.as_str());
     info!(instance:% = instance; "registered the instance");
     Ok(instance)
+}
+
+/// What a process was before it registers again.
+pub(crate) struct FormerInstance {
+    pub(crate) instance: InstanceId,
+    pub(crate) ledger: Option<LedgerIdentity>,
+    /// As its last renewal has found.
+    pub(crate) draining: bool,
+}
+
+impl FormerInstance {
+    /// Whether it drains: as its row says, which an operator may have changed since the last renewal.
+    fn drains(&self, connection: &mut Connection) -> Result<bool, StoreError> {
+        let statement = Statement::new(
+            connection.dialect(),
+            "-- former_instance
+             select i.draining from instances i where i.instance_id = ?",
+        )
+        .text(self.instance.as_str());
+        let rows: Vec<DrainingRow> = connection.load(&statement)?;
+        Ok(rows.first().map_or(self.draining, |row| row.draining))
+    }
 }
 
 /// A lease that was extended.
@@ -279,4 +302,10 @@ struct RenewalRow {
 struct RegistrationRow {
     #[diesel(sql_type = BigInt)]
     registrations: i64,
+}
+
+#[derive(QueryableByName)]
+struct DrainingRow {
+    #[diesel(sql_type = Bool)]
+    draining: bool,
 }

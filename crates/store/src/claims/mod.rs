@@ -33,7 +33,7 @@ mod takeable;
 mod takeover;
 
 pub(crate) use file_lock::FileLock;
-pub(crate) use instances::{Renewed, micros, register, renew};
+pub(crate) use instances::{FormerInstance, Renewed, micros, register, renew};
 pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
 pub(crate) use notifications::{
     NotificationConnection, are_supported as notifications_are_supported,

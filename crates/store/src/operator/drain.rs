@@ -6,7 +6,8 @@ use diesel::{
 };
 use grid_batch_core::{ActionEffect, ActionOutcome, ActionRefusal, InstanceId, OperatorVerb};
 
-use crate::sql::{Connection, Statement, StoreError};
+use super::pauses::lock_pause_of_all;
+use crate::sql::{Connection, Statement, StoreError, rows::confirmed_ledger};
 
 /// Begins or ends the drain of a running instance, which is named by its id or its name.
 ///
@@ -16,6 +17,8 @@ pub(super) fn change_drain(
     verb: OperatorVerb,
     instance: &InstanceId,
 ) -> Result<ActionOutcome, StoreError> {
+    // Two instances that are drained at once would each count the other.
+    lock_pause_of_all(connection)?;
     let dialect = connection.dialect();
     let clock = dialect.clock();
     let lock = dialect.locking("for no key update of i");
@@ -79,13 +82,13 @@ pub(crate) fn set_draining(
 /// Whether another instance could take the services.
 fn has_other(connection: &mut Connection, instance: &InstanceId) -> Result<bool, StoreError> {
     let dialect = connection.dialect();
-    let clock = dialect.clock();
+    let (clock, confirmed) = (dialect.clock(), confirmed_ledger("i"));
     let statement = Statement::new(
         dialect,
         format!(
             "-- count_other_instances
              select count(*) as instances from instances i
-             where i.instance_id <> ? and i.expiry_1 > {clock} and not i.draining"
+             where i.instance_id <> ? and i.expiry_1 > {clock} and not i.draining and {confirmed}"
         ),
     )
     .text(instance.as_str());

@@ -73,16 +73,7 @@ pub(super) fn change_pause_of_all(
     now: Timestamp,
 ) -> Result<ActionOutcome, StoreError> {
     let dialect = connection.dialect();
-    let lock = dialect.locking("for update of d");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_pause_of_all
-             select d.paused_at from database_state d where d.id = 1 {lock}"
-        ),
-    );
-    let rows: Vec<PauseRow> = connection.load(&statement)?;
-    if let Err(refusal) = check(verb, rows.first().and_then(|row| row.paused_at)) {
+    if let Err(refusal) = check(verb, lock_pause_of_all(connection)?) {
         return Ok(ActionOutcome::Refused(refusal));
     }
     let (state, instances) = match verb {
@@ -107,6 +98,22 @@ pub(super) fn change_pause_of_all(
     connection.execute(&state)?;
     connection.execute(&instances)?;
     Ok(done(verb))
+}
+
+/// Since when all services are paused. Until the end of the transaction, no instance registers, and no other
+/// transaction begins or ends such a pause or begins a drain.
+pub(super) fn lock_pause_of_all(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
+    let dialect = connection.dialect();
+    let lock = dialect.locking("for update of d");
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- lock_pause_of_all
+             select d.paused_at from database_state d where d.id = 1 {lock}"
+        ),
+    );
+    let rows: Vec<PauseRow> = connection.load(&statement)?;
+    Ok(rows.first().and_then(|row| row.paused_at))
 }
 
 fn check(verb: OperatorVerb, paused_at: Option<i64>) -> Result<(), ActionRefusal> {

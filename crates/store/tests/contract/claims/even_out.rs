@@ -1,5 +1,8 @@
+use std::thread;
+
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome,
+    ActionOutcome, ActionRefusal, LedgerIdentity, Operator, OperatorAction, OperatorTarget,
+    OperatorVerb, Outcome,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
@@ -12,6 +15,8 @@ on_both! {
     services_with_submitted_batches_are_not_evened_out,
     expired_instances_do_not_count_for_the_share,
     draining_instance_gives_up_its_services,
+    instance_that_confirmed_no_ledger_is_no_other,
+    drain_is_kept_when_the_instance_registers_again,
 }
 
 fn even() -> ClaimOptions {
@@ -110,4 +115,47 @@ fn draining_instance_gives_up_its_services(db: &Database) {
     assert!(one.renew().unwrap() && !one.is_draining());
     let counts = rounds(db, &[&one, &two]);
     assert!(counts[0] > 0 && counts.iter().sum::<usize>() == 10, "{counts:?}");
+}
+
+fn instance_that_confirmed_no_ledger_is_no_other(db: &Database) {
+    let [one, two] = [db.instance(), db.instance()];
+    let ledger = LedgerIdentity::new("sawtooth");
+    one.confirm_ledger(&ledger).unwrap();
+    let refused = ActionOutcome::Refused(ActionRefusal::LastInstance);
+    assert_eq!(act(&one, OperatorVerb::Drain, &one), refused);
+    two.confirm_ledger(&ledger).unwrap();
+    assert!(matches!(act(&one, OperatorVerb::Drain, &one), ActionOutcome::Done(_)));
+}
+
+fn drain_is_kept_when_the_instance_registers_again(db: &Database) {
+    let [one, two] = [db.instance_with(even()), db.instance_with(even())];
+    add_services(&two, 10);
+    assert!(matches!(act(&two, OperatorVerb::Drain, &one), ActionOutcome::Done(_)));
+    // Before it has renewed its lease.
+    one.register_again().unwrap();
+    let some = ["s::1".parse().unwrap()];
+    assert_eq!(one.take_services(&some).unwrap().claims, []);
+    assert!(one.renew().unwrap() && one.is_draining());
+    assert!(matches!(act(&two, OperatorVerb::Resume, &one), ActionOutcome::Done(_)));
+    one.register_again().unwrap();
+    assert!(one.renew().unwrap() && !one.is_draining());
+}
+
+/// On PostgreSQL, where two transactions run at once.
+#[test]
+fn two_instances_drained_at_once_leave_one() {
+    let db = Database::postgres();
+    let [one, two] = [db.instance(), db.instance()];
+    for _ in 0..20 {
+        let outcomes = thread::scope(|scope| {
+            [&one, &two]
+                .map(|of| scope.spawn(|| act(&one, OperatorVerb::Drain, of)))
+                .map(|thread| thread.join().unwrap())
+        });
+        let drained = |outcome: &&ActionOutcome| matches!(outcome, ActionOutcome::Done(_));
+        assert_eq!(outcomes.iter().filter(drained).count(), 1, "{outcomes:?}");
+        for of in [&one, &two] {
+            act(&one, OperatorVerb::Resume, of);
+        }
+    }
 }
