@@ -110,19 +110,26 @@ impl Position {
 /// Stands for a reader that has seen nothing.
 const OLDEST: &str = "oldest";
 
+/// Ids of transactions are written as differences: there may be hundreds, and they have many digits.
 fn encode_snapshot(snapshot: &Snapshot) -> String {
-    let Snapshot { first_running, first_invisible, running, last_seq } = snapshot;
-    let running: String = running.iter().map(|xid| format!("-{xid}")).collect();
-    format!("{last_seq}-{first_running}-{first_invisible}{running}")
+    let Snapshot { first_running, first_invisible, running, last_seq, last_visible } = snapshot;
+    let from_first = |xid: &i64| xid.saturating_sub(*first_running);
+    let running: String = running.iter().map(|xid| format!("-{}", from_first(xid))).collect();
+    let invisible = from_first(first_invisible);
+    format!("{last_seq}-{last_visible}-{first_running}-{invisible}{running}")
 }
 
 fn decode_snapshot(text: &str) -> Option<Snapshot> {
     let mut numbers = text.split('-').map(number);
+    let (last_seq, last_visible) = (numbers.next()??, numbers.next()??);
+    let first_running = numbers.next()??;
+    let mut xids = numbers.map(|number| first_running.checked_add(number?));
     Some(Snapshot {
-        last_seq: numbers.next()??,
-        first_running: numbers.next()??,
-        first_invisible: numbers.next()??,
-        running: numbers.collect::<Option<_>>()?,
+        last_seq,
+        last_visible,
+        first_running,
+        first_invisible: xids.next()??,
+        running: xids.collect::<Option<_>>()?,
     })
 }
 
@@ -139,12 +146,13 @@ mod tests {
     use super::*;
 
     fn snapshots() -> impl Strategy<Value = Snapshot> {
-        let numbers = (0_i64.., 0_i64.., 0_i64.., prop::collection::vec(0_i64.., 0..4));
-        numbers.prop_map(|(last_seq, first_running, first_invisible, running)| Snapshot {
-            first_running,
-            first_invisible,
-            running,
-            last_seq,
+        let xids = prop::collection::vec(0..i64::MAX / 2, 1..5);
+        let numbers = (0_i64.., 0_i64.., 0..i64::MAX / 2, xids);
+        numbers.prop_map(|(last_seq, last_visible, first_running, xids)| {
+            let mut xids = xids.into_iter().map(|xid| first_running + xid);
+            let first_invisible = xids.next().unwrap();
+            let running = xids.collect();
+            Snapshot { first_running, first_invisible, running, last_seq, last_visible }
         })
     }
 
@@ -167,6 +175,22 @@ mod tests {
     }
 
     #[test]
+    fn cursor_has_room_for_many_running_transactions() {
+        let first_running = 4_000_000_000;
+        let snapshot = |last_seq| Snapshot {
+            first_running,
+            first_invisible: first_running + 9_999,
+            running: (first_running + 5_000..first_running + 5_700).collect(),
+            last_seq,
+            last_visible: last_seq,
+        };
+        let window = Window { until: snapshot(2_000_000_000), group: 1_999_999_999, events: 7 };
+        let seen = Some(snapshot(1_000_000_000));
+        let position = Position { generation: i64::MAX, seen, window: Some(window) };
+        assert_eq!(Position::decode(&position.encode().unwrap()), Some(position));
+    }
+
+    #[test]
     fn position_before_what_was_removed_is_not_kept() {
         let snapshot = |last_seq, first_running| {
             Some(Snapshot {
@@ -174,6 +198,7 @@ mod tests {
                 first_invisible: first_running + 1,
                 running: Vec::new(),
                 last_seq,
+                last_visible: last_seq,
             })
         };
         let removed = RemovedUpTo { seq: 10, xid: 100 };

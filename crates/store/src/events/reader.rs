@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         self.found.len() >= self.count || self.examined >= MOST_EXAMINED
     }
 
-    /// The groups after those that were read, whether they are in the window or not.
+    /// The groups after those that were read, up to the last one of the window, which does not see all of them.
     fn next_groups(
         &mut self,
         position: &Position,
@@ -99,10 +99,12 @@ impl<'a> Reader<'a> {
             self.connection.dialect(),
             format!(
                 "-- next_event_groups
-                 select {GROUP_COLUMNS} from event_groups g where g.seq > ? order by g.seq limit ?"
+                 select {GROUP_COLUMNS} from event_groups g where g.seq > ? and g.seq <= ?
+                 order by g.seq limit ?"
             ),
         )
         .long(if is_read_in_part { read - 1 } else { read })
+        .long(window.until.last_visible)
         .long(limit(GROUPS));
         self.connection.load(&statement)
     }

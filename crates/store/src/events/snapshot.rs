@@ -23,6 +23,9 @@ pub(super) struct Snapshot {
     pub(super) running: Vec<i64>,
     /// A number up to which only transactions write groups that had begun.
     pub(super) last_seq: i64,
+    /// The greatest number that was visible. After a crash, PostgreSQL may give the id of a transaction that
+    /// had not ended to another one, but the number of a group only once.
+    pub(super) last_visible: i64,
 }
 
 impl Snapshot {
@@ -34,13 +37,14 @@ impl Snapshot {
         let last: Vec<Number> = connection.load(&Statement::new(dialect, last))?;
         let last_seq = last.first().map_or(0, |row| row.number);
         let Some(query) = dialect.snapshot_query() else {
-            return Ok(Self { last_seq, ..Self::default() });
+            return Ok(Self { last_seq, last_visible: last_seq, ..Self::default() });
         };
         let rows: Vec<SnapshotRow> = connection.load(&Statement::new(dialect, query))?;
-        let text = rows.first().map_or("", |row| row.snapshot.as_str());
+        let (text, last_visible) =
+            rows.first().map_or(("", 0), |row| (row.snapshot.as_str(), row.last_visible));
         let snapshot = Self::parse(text);
         let snapshot = snapshot.ok_or_else(|| StoreError::corrupt(format!("a snapshot {text}")))?;
-        Ok(Self { last_seq, ..snapshot })
+        Ok(Self { last_seq, last_visible, ..snapshot })
     }
 
     /// Reads the form of PostgreSQL: `10:20:10,14,15`.
@@ -52,7 +56,7 @@ impl Snapshot {
             first_running: first.parse().ok()?,
             first_invisible: later.parse().ok()?,
             running: running.map(str::parse).collect::<Result<_, _>>().ok()?,
-            last_seq: 0,
+            ..Self::default()
         })
     }
 
@@ -61,8 +65,9 @@ impl Snapshot {
         match group.xid {
             None => group.seq <= self.last_seq,
             Some(xid) => {
-                xid < self.first_running
-                    || (xid < self.first_invisible && !self.running.contains(&xid))
+                let had_ended = xid < self.first_running
+                    || (xid < self.first_invisible && !self.running.contains(&xid));
+                had_ended && group.seq <= self.last_visible
             }
         }
     }
@@ -103,6 +108,8 @@ struct Number {
 struct SnapshotRow {
     #[diesel(sql_type = Text)]
     snapshot: String,
+    #[diesel(sql_type = BigInt)]
+    last_visible: i64,
 }
 
 #[cfg(test)]
@@ -115,9 +122,11 @@ mod tests {
 
     #[test]
     fn snapshot_sees_what_had_ended() {
-        let snapshot = Snapshot::parse("10:20:10,14").unwrap();
+        let snapshot = Snapshot { last_visible: 5, ..Snapshot::parse("10:20:10,14").unwrap() };
         let seen: Vec<i64> = (8..22).filter(|xid| snapshot.sees(&group(*xid))).collect();
         assert_eq!(seen, [8, 9, 11, 12, 13, 15, 16, 17, 18, 19]);
+        let later = GroupRow { seq: 6, ..group(8) };
+        assert!(!snapshot.sees(&later), "the id of its transaction is used again");
         assert!(Snapshot::parse("7:7:").unwrap().running.is_empty());
         assert_eq!(Snapshot::parse("7"), None);
     }

@@ -16,9 +16,9 @@ const IS_REMOVABLE: &str = "b.ended_at is not null and (
     select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
     select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0";
 
-/// How many groups of events are removed for each batch that is examined: a batch that is alone has about so
-/// many.
-const GROUPS_A_BATCH: usize = 8;
+/// How many groups of events are removed for each batch that is examined: a batch that is alone and is submitted
+/// several times has about so many.
+const GROUPS_A_BATCH: usize = 16;
 
 /// Starts a pass, unless one was started less than `interval` ago by any instance.
 pub(crate) fn start_retention(store: &Store, interval: Duration) -> Result<bool, StoreError> {

@@ -122,13 +122,15 @@ impl Dialect {
         }
     }
 
-    /// A query for the transactions whose changes are visible.
+    /// A query for the transactions whose changes are visible, and for the last visible group of events.
     pub(crate) fn snapshot_query(self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres => {
-                Some("-- event_snapshot\n select txid_current_snapshot()::text as snapshot")
-            }
+            Self::Postgres => Some(
+                "-- event_snapshot
+                 select txid_current_snapshot()::text as snapshot,
+                     (select coalesce(max(g.seq), 0) from event_groups g) as last_visible",
+            ),
             #[cfg(feature = "sqlite")]
             Self::Sqlite => None,
         }

@@ -1,9 +1,8 @@
 use std::{
+    collections::HashSet,
     fmt,
-    sync::{
-        Mutex, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    thread::{self, ThreadId},
 };
 
 use grid_batch_core::EventListener;
@@ -15,8 +14,9 @@ pub(crate) struct EventSink {
     /// The instance of this process, once it is registered.
     instance: RwLock<Option<String>>,
     listeners: Mutex<Vec<EventListener>>,
-    /// Events were written since the listeners were told.
-    written: AtomicBool,
+    /// The threads whose transactions have written events. One for all would be cleared by the commit of another
+    /// thread, before the events are visible.
+    written: Mutex<HashSet<ThreadId>>,
 }
 
 impl EventSink {
@@ -44,22 +44,58 @@ impl EventSink {
 
     /// Events were written, and are visible after the commit.
     pub(crate) fn written(&self) {
-        self.written.store(true, Ordering::Release);
+        self.writers().insert(thread::current().id());
     }
 
-    /// Tells the listeners if a transaction has written events. Is called after commits.
+    /// Tells the listeners if the transaction of this thread has written events. Is called after its commit.
     pub(crate) fn committed(&self) {
-        if !self.written.swap(false, Ordering::AcqRel) {
+        if !self.writers().remove(&thread::current().id()) {
             return;
         }
         for listener in &*self.listeners.lock().unwrap_or_else(PoisonError::into_inner) {
             listener();
         }
     }
+
+    fn writers(&self) -> MutexGuard<'_, HashSet<ThreadId>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl fmt::Debug for EventSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventSink").field("is_off", &self.is_off).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    };
+
+    use super::*;
+
+    #[test]
+    fn listener_is_told_of_each_commit_with_events() {
+        let (sink, told) = (EventSink::new(true), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&told);
+        sink.listen(Arc::new(move || {
+            count.fetch_add(1, Relaxed);
+        }));
+        sink.committed();
+        assert_eq!(told.load(Relaxed), 0, "nothing was written");
+        sink.written();
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                sink.written();
+                sink.committed();
+            });
+            other.join().unwrap();
+        });
+        assert_eq!(told.load(Relaxed), 1);
+        sink.committed();
+        assert_eq!(told.load(Relaxed), 2, "its events are visible only now");
     }
 }

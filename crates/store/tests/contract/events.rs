@@ -266,7 +266,7 @@ fn read_settled(store: &Store) -> EventCursor {
     let started = Instant::now();
     loop {
         let (_, next) = read_from(store, EventPosition::Oldest, &EventFilter::default(), 9);
-        if next.as_str().split('-').count() == 3 {
+        if next.as_str().split('-').count() == 4 {
             return next;
         }
         assert!(started.elapsed().as_secs() < 30, "{next}");
