@@ -97,6 +97,7 @@ fn batch(number: usize, services: usize) -> NewBatch {
         transaction_ids: vec![id(1 << 40 | number)],
         serialized_batch: id(number).as_bytes().repeat(10)[..600].to_vec(),
         label: None,
+        client: None,
     }
 }
 

@@ -50,6 +50,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
         serialized_batch: number.to_be_bytes().to_vec(),
         declared_access: None,
         label: None,
+        client: None,
     }
 }
 

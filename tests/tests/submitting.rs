@@ -138,5 +138,6 @@ fn batch(number: u64) -> NewBatch {
         serialized_batch: vec![1],
         declared_access: None,
         label: None,
+        client: None,
     }
 }

@@ -13,10 +13,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/store/src/", "gives and compares stored times"),
     ("crates/api/src/access/control.rs", "whether a token has expired"),
     ("crates/api/src/reads/", "compares with stored times, and shows how long ago they were"),
-    (
-        "crates/api/src/operators/act_on_many.rs",
-        "what a decision is as of; compared with stored times",
-    ),
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
     ("crates/api/src/scabbard/statuses.rs", "the time of a status that has no stored one"),
     ("crates/claims/src/follow_up.rs", "a hint when a stored delay ends; the queue also scans"),

@@ -1,8 +1,8 @@
 use std::fmt;
 
 use crate::{
-    BatchLabel, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId, SignerId, Timestamp,
-    monitor,
+    BatchLabel, ClientId, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId, SignerId,
+    Timestamp, monitor,
 };
 
 /// A batch that was checked and is not stored yet.
@@ -23,6 +23,8 @@ pub struct NewBatch {
     pub serialized_batch: Vec<u8>,
     /// The label that its client gave it.
     pub label: Option<BatchLabel>,
+    /// Who handed it in, for the limit of open batches of a client.
+    pub client: Option<ClientId>,
 }
 
 impl fmt::Debug for NewBatch {
@@ -34,6 +36,7 @@ impl fmt::Debug for NewBatch {
             .field("transactions", &self.transaction_ids.len())
             .field("bytes", &self.serialized_batch.len())
             .field("label", &self.label)
+            .field("client", &self.client)
             .finish()
     }
 }

@@ -47,6 +47,17 @@ pub enum BatchConflict {
         /// How many it may have.
         limit: u64,
     },
+    /// The client has as many open batches as it may have.
+    #[error(
+        "this client has {open} open batches, and may have {limit}; send the batches again when some of \
+         them have ended"
+    )]
+    QueueOfClientFull {
+        /// The number of its open batches, with those of the same list.
+        open: u64,
+        /// How many it may have.
+        limit: u64,
+    },
     /// The signer has opened as many services as it may while no batch of them has ended.
     #[error(
         "the service {service_id} has no batches yet, and the key {signer} has opened {limit} other \

@@ -9,6 +9,7 @@ mod batch_bytes;
 mod batch_page;
 mod change;
 mod claim;
+mod client_id;
 mod clock;
 mod declared_access;
 mod error;
@@ -64,6 +65,7 @@ pub use batch_page::{
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNotifications};
+pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;

@@ -57,6 +57,7 @@ impl VerifiedBatch {
             declared_access: Some(declared_access(&self.transactions)),
             serialized_batch: self.bytes,
             label: None,
+            client: None,
         }
     }
 }

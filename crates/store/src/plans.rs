@@ -26,10 +26,11 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    ActionOutcome, Change, Decision, Event, GroupObserver, HeaderId, InstanceId, LedgerIdentity,
-    LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction, OperatorTarget, OperatorVerb,
-    Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId, ServiceId, ServiceScopeId,
-    SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp, UnresolvedBatchStore,
+    ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, HeaderId, InstanceId,
+    LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
+    OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId,
+    ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
+    UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -162,6 +163,7 @@ const OPEN_BATCHES: u64 = 30;
 fn options_with_limits() -> StoreOptions {
     let intake_limits = IntakeLimits {
         open_batches: OPEN_BATCHES,
+        open_batches_of_client: 1_000_000,
         new_services_per_signer: 10_000,
         new_services: 10_000,
     };
@@ -220,6 +222,7 @@ fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
         serialized_batch: vec![7; 600],
         declared_access: None,
         label: None,
+        client: Some(ClientId::Key(SignerId::from_bytes([2; SignerId::BYTES]))),
     }
 }
 
@@ -253,7 +256,9 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     record(Event::status(LedgerStatus::Committed));
     add(store, &new);
     let labelled = new_batch("new::0000".parse().unwrap(), 95_000);
-    add(store, &[NewBatch { label: Some("of a client".parse().unwrap()), ..labelled }]);
+    let label = Some("of a client".parse().unwrap());
+    let client = Some(ClientId::Key(SignerId::from_bytes([3; SignerId::BYTES])));
+    add(store, &[NewBatch { label, client, ..labelled }]);
     refuse_a_full_queue(store);
     process_failures(claims, services);
     look_for_locked_rows(store, services);
@@ -398,6 +403,15 @@ fn load_waiting_batches(store: &Store) {
          select b.seq, b.service_id, b.created_at from batches b
          where b.ended_at is null and b.service_id > 'busy::0450'
              and b.seq not in (select l.batch_seq from lanes l where l.busy)",
+    );
+}
+
+/// Gives the batches of a company to fifty clients.
+fn load_client_batches(store: &Store) {
+    execute(
+        store,
+        "delete from client_batches;
+         insert into client_batches (batch_seq, client) select seq, 'key:' || seq % 50 from batches",
     );
 }
 
@@ -662,6 +676,7 @@ fn statements_have_good_plans_on_postgres() {
     load_claimed_services(&store);
     load_ended_withdrawals(&store);
     load_waiting_batches(&store);
+    load_client_batches(&store);
     execute(&store, "vacuum analyze");
     let batches = recording(|| process_batches(&worker, &services));
     worker.release().unwrap();

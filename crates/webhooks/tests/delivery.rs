@@ -68,6 +68,7 @@ impl Fixture {
             serialized_batch: vec![number],
             declared_access: None,
             label: None,
+            client: None,
         };
         self.store.add(&[&[batch]]).unwrap().remove(0).unwrap();
     }

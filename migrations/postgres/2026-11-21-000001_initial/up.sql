@@ -111,6 +111,13 @@ create table batches (
 -- A batch without a label has no entry.
 create index batches_by_label on batches (label, seq) where label is not null;
 
+-- Who handed in a batch, if the open batches of clients are limited. It is kept as long as the batch may be open.
+create table client_batches (
+    batch_seq bigint primary key,
+    client text collate "C" not null check (client <> '')
+);
+create index client_batches_by_client on client_batches (client, batch_seq);
+
 -- The bytes of each batch, written once and read for each attempt.
 create table batch_payloads (
     batch_seq bigint primary key,

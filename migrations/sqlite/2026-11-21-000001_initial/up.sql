@@ -77,6 +77,12 @@ create table batches (
 ) strict;
 create index batches_by_label on batches (label, seq) where label is not null;
 
+create table client_batches (
+    batch_seq integer primary key,
+    client text not null check (client <> '')
+) strict;
+create index client_batches_by_client on client_batches (client, batch_seq);
+
 create table batch_payloads (
     batch_seq integer primary key,
     declared_access blob,

@@ -45,6 +45,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
         serialized_batch: number.to_be_bytes().repeat(50),
         declared_access: None,
         label: None,
+        client: None,
     }
 }
 

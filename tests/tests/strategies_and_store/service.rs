@@ -77,6 +77,7 @@ impl Fixture {
             declared_access: Some(self.access[number].clone()),
             serialized_batch: vec![1],
             label: None,
+            client: None,
         };
         let batches: Vec<NewBatch> = (first..self.access.len()).map(batch).collect();
         let lists: Vec<&[NewBatch]> = batches.chunks(2).collect();

@@ -1,7 +1,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use axum::http::request::Parts;
-use grid_batch_core::{ServiceId, SignerId, TokenId};
+use grid_batch_core::{ClientId, ServiceId, SignerId, TokenId};
 
 use super::grant::Services;
 use crate::{http::ApiError, rate_limits::ClientKey};
@@ -72,6 +72,15 @@ impl Caller {
             Identity::Token { id, name } => format!("token {name} ({id})"),
             Identity::Key(key) => format!("key {key}"),
             Identity::Anonymous(_) => "anonymous".to_owned(),
+        }
+    }
+
+    /// The client, if it has authenticated.
+    pub(crate) fn client_id(&self) -> Option<ClientId> {
+        match self.identity {
+            Identity::Token { id, .. } => Some(ClientId::Token(id)),
+            Identity::Key(key) => Some(ClientId::Key(key)),
+            Identity::Anonymous(_) => None,
         }
     }
 

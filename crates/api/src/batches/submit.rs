@@ -8,7 +8,8 @@ use axum::{
     response::Response,
 };
 use grid_batch_core::{
-    BatchConflict, BatchLabel, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck, ServiceId,
+    BatchConflict, BatchLabel, ClientId, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck,
+    ServiceId,
 };
 use grid_batch_protocol::{Limits, verify_list};
 use serde::Serialize;
@@ -101,16 +102,18 @@ impl IntakeContext {
         let service = service_id.clone();
         let verify = move || verify(&body.bytes, &limits, &service, &checks.allowed);
         let mut batches = if is_small { verify()? } else { verifications.run(verify).await? };
-        if label.is_some() {
-            batches.iter_mut().for_each(|batch| batch.label.clone_from(&label));
+        let client = caller.client_id();
+        for batch in &mut batches {
+            batch.label.clone_from(&label);
+            batch.client = client;
         }
         api.rates.charge(caller.key(), &service_id, batches.len());
         let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
         received(&ids);
         let stored = store(slot, BatchList { batches, _reservation: body.reservation });
         let stored = api.database.run(ApiError::BatchesNotStored, stored).await;
-        stored.map_err(|error| with_wait(error, &api.rates))?;
-        api.rates.stored(&service_id, ids.len());
+        stored.map_err(|error| with_wait(error, &api.rates, client))?;
+        api.rates.stored(&service_id, client, ids.len());
         Ok(ids)
     }
 }
@@ -201,13 +204,16 @@ async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Resul
     Ok(answer?)
 }
 
-/// Says after how long the service will have a place, if its queue is full.
-fn with_wait(error: ApiError, rates: &Rates) -> ApiError {
+/// Says after how long there will be a place, if a queue is full.
+fn with_wait(error: ApiError, rates: &Rates, client: Option<ClientId>) -> ApiError {
     let ApiError::BatchConflict(conflict) = error else { return error };
-    let BatchConflict::QueueFull { service_id, .. } = &conflict else {
-        return ApiError::BatchConflict(conflict);
+    let wait = match (&conflict, client) {
+        (BatchConflict::QueueFull { service_id, .. }, _) => rates.wait_for_place(service_id),
+        (BatchConflict::QueueOfClientFull { .. }, Some(client)) => {
+            rates.wait_for_place_of_client(&client)
+        }
+        _ => return ApiError::BatchConflict(conflict),
     };
-    let wait = rates.wait_for_place(service_id);
     ApiError::QueueFull { conflict, wait }
 }
 

@@ -100,6 +100,7 @@ mod tests {
             serialized_batch: vec![0; bytes],
             declared_access: None,
             label: None,
+            client: None,
         }
     }
 

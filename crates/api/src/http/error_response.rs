@@ -179,9 +179,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
         ApiError::QueueFull { .. }
         | ApiError::GasAdminFull { .. }
-        | ApiError::BatchConflict(BatchConflict::QueueFull { .. }) => {
-            (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full")
-        }
+        | ApiError::BatchConflict(
+            BatchConflict::QueueFull { .. } | BatchConflict::QueueOfClientFull { .. },
+        ) => (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full"),
         ApiError::BatchConflict(
             BatchConflict::TooManyServicesOfSigner { .. }
             | BatchConflict::TooManyNewServices { .. },

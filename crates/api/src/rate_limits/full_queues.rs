@@ -1,5 +1,6 @@
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -7,15 +8,15 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{MonotonicTime, ServiceId};
+use grid_batch_core::MonotonicTime;
 
-/// The services whose queue was found full. While a queue is full, a batch is stored only when another one
+/// The services, or the clients, whose queue was found full. While a queue is full, a batch is stored only when another one
 /// has ended, so the batches that are stored show how fast places become free.
-#[derive(Debug, Default)]
-pub(crate) struct FullQueues {
+#[derive(Debug)]
+pub(crate) struct FullQueues<K> {
     /// Whether any queue was full lately: as long as none was, nothing is locked.
     any: AtomicBool,
-    services: Mutex<HashMap<ServiceId, Measured>>,
+    queues: Mutex<HashMap<K, Measured>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -25,31 +26,37 @@ struct Measured {
     stored: u32,
 }
 
-impl FullQueues {
+impl<K> Default for FullQueues<K> {
+    fn default() -> Self {
+        Self { any: AtomicBool::default(), queues: Mutex::default() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> FullQueues<K> {
     /// What is measured for longer than this tells nothing about the present.
     const LONGEST: Duration = Duration::from_secs(60);
     /// The answer when nothing was measured yet.
     const FIRST: Duration = Duration::from_secs(10);
     const SHORTEST: Duration = Duration::from_secs(1);
 
-    pub(crate) fn stored(&self, service_id: &ServiceId, batches: usize) {
+    pub(crate) fn stored(&self, key: &K, batches: usize) {
         if !self.any.load(Relaxed) {
             return;
         }
-        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(measured) = services.get_mut(service_id) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(measured) = queues.get_mut(key) {
             measured.stored =
                 measured.stored.saturating_add(u32::try_from(batches).unwrap_or(u32::MAX));
         }
     }
 
     /// How long until one more batch has a place.
-    pub(crate) fn wait(&self, service_id: &ServiceId, now: MonotonicTime) -> Duration {
-        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        services.retain(|_, measured| now.since(measured.last_full) <= Self::LONGEST);
+    pub(crate) fn wait(&self, key: &K, now: MonotonicTime) -> Duration {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|_, measured| now.since(measured.last_full) <= Self::LONGEST);
         self.any.store(true, Relaxed);
-        let Some(measured) = services.get_mut(service_id) else {
-            services.insert(service_id.clone(), Measured { since: now, last_full: now, stored: 0 });
+        let Some(measured) = queues.get_mut(key) else {
+            queues.insert(key.clone(), Measured { since: now, last_full: now, stored: 0 });
             return Self::FIRST;
         };
         measured.last_full = now;
@@ -68,14 +75,18 @@ impl FullQueues {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Clock, ManualClock, Timestamp};
+    use grid_batch_core::{Clock, ManualClock, ServiceId, Timestamp};
 
     use super::*;
+
+    fn service() -> ServiceId {
+        "a::b".parse().unwrap()
+    }
 
     #[test]
     fn wait_follows_the_rate_at_which_places_become_free() {
         let clock = ManualClock::at(Timestamp::from_micros(0));
-        let (queues, service) = (FullQueues::default(), "a::b".parse().unwrap());
+        let (queues, service) = (FullQueues::default(), service());
         let wait = |seconds| {
             clock.advance(Duration::from_secs(seconds));
             queues.wait(&service, clock.monotonic()).as_secs()
@@ -92,22 +103,22 @@ mod tests {
     #[test]
     fn slow_services_wait_for_a_minute_at_most() {
         let clock = ManualClock::at(Timestamp::from_micros(0));
-        let (queues, service) = (FullQueues::default(), "a::b".parse().unwrap());
+        let (queues, service) = (FullQueues::default(), service());
         queues.wait(&service, clock.monotonic());
         for _ in 0..3 {
             clock.advance(Duration::from_secs(50));
-            assert!(queues.wait(&service, clock.monotonic()) <= FullQueues::LONGEST);
+            assert!(queues.wait(&service, clock.monotonic()) <= FullQueues::<ServiceId>::LONGEST);
         }
     }
 
     #[test]
     fn services_that_are_not_full_are_forgotten() {
         let clock = ManualClock::at(Timestamp::from_micros(0));
-        let queues = FullQueues::default();
+        let queues = FullQueues::<u8>::default();
         for number in 0..5 {
-            queues.wait(&format!("a::{number}").parse().unwrap(), clock.monotonic());
+            queues.wait(&number, clock.monotonic());
             clock.advance(Duration::from_secs(61));
         }
-        assert_eq!(queues.services.lock().unwrap().len(), 1);
+        assert_eq!(queues.queues.lock().unwrap().len(), 1);
     }
 }

@@ -6,7 +6,7 @@ mod rate;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, MonotonicTime, ServiceId, SignerId, TokenId};
+use grid_batch_core::{ClientId, Clock, MonotonicTime, ServiceId, SignerId, TokenId};
 
 pub(crate) use bucket::Buckets;
 pub(crate) use full_queues::FullQueues;
@@ -35,7 +35,8 @@ pub struct RateLimits {
 pub(crate) struct Rates {
     clients: Option<Buckets<ClientKey>>,
     services: Option<Buckets<ServiceId>>,
-    full_queues: FullQueues,
+    full_queues: FullQueues<ServiceId>,
+    full_clients: FullQueues<ClientId>,
     clock: Arc<dyn Clock>,
 }
 
@@ -45,6 +46,7 @@ impl Rates {
             clients: limits.client.map(Buckets::new),
             services: limits.service.map(Buckets::new),
             full_queues: FullQueues::default(),
+            full_clients: FullQueues::default(),
             clock,
         }
     }
@@ -79,12 +81,20 @@ impl Rates {
     }
 
     /// Counts batches that were stored, for [`wait_for_place`](Self::wait_for_place).
-    pub(crate) fn stored(&self, service_id: &ServiceId, batches: usize) {
+    pub(crate) fn stored(&self, service_id: &ServiceId, client: Option<ClientId>, batches: usize) {
         self.full_queues.stored(service_id, batches);
+        if let Some(client) = client {
+            self.full_clients.stored(&client, batches);
+        }
     }
 
     /// After how long a service whose queue is full will have a place, as far as its present rate tells.
     pub(crate) fn wait_for_place(&self, service_id: &ServiceId) -> Duration {
         self.full_queues.wait(service_id, self.time())
+    }
+
+    /// The same for a client that has as many open batches as it may have.
+    pub(crate) fn wait_for_place_of_client(&self, client: &ClientId) -> Duration {
+        self.full_clients.wait(client, self.time())
     }
 }

@@ -110,7 +110,7 @@ pub(crate) async fn schedule(
         }
         (Err(refused), _) => return Err(ApiError::NotAccepted(refused)),
         (Ok(ScheduleOutcome::Stored { created_at, ahead }), _) => {
-            rates.stored(&service_id, 1);
+            rates.stored(&service_id, None, 1);
             WithdrawalDetails::scheduled(withdrawal, created_at, ahead)
         }
         (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, id).await?,

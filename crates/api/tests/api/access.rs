@@ -1,13 +1,13 @@
 //! Who may do what, over real HTTP.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_api::{
     AccessControl, AccessOptions, AccessToken, HealthAccess, RateLimits, TrustedProxies,
 };
 use grid_batch_core::{AccessScope, NewToken, SystemClock, TokenStore};
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 use serde_json::Value;
 
 use crate::{
@@ -25,10 +25,20 @@ struct Protected {
 
 impl Protected {
     fn new(options: AccessOptions) -> Self {
+        Self::with_limits(options, IntakeLimits::default())
+    }
+
+    fn with_limits(options: AccessOptions, intake_limits: IntakeLimits) -> Self {
         let options = AccessOptions { is_required: true, ..options };
         let control = AccessControl::new(options, Arc::new(SystemClock));
         let access = control.clone();
-        let server = TestServer::with(|builder, _| builder.with_access(access));
+        let options = StoreOptions {
+            intake_limits,
+            lock_timeout: Duration::from_secs(20),
+            ..StoreOptions::default()
+        };
+        let server =
+            TestServer::with_store_options(options, |builder, _| builder.with_access(access));
         Self { server, control }
     }
 
@@ -348,30 +358,30 @@ fn similar_header_does_not_authenticate() {
 
 #[test]
 fn full_queue_tells_when_to_try_again() {
-    use grid_batch_store::IntakeLimits;
-
-    let directory = tempfile::tempdir().unwrap();
-    let url = format!("sqlite://{}", directory.path().join("b.db").display()).parse().unwrap();
-    let intake_limits = IntakeLimits { open_batches: 1, ..IntakeLimits::default() };
-    let store = Arc::new(
-        Store::open(&url, StoreOptions { intake_limits, ..StoreOptions::default() }).unwrap(),
-    );
-    let builder = grid_batch_api::ApiBuilder::new(store.clone(), store)
-        .with_allowed_hosts(crate::test_server::test_hosts());
-    let (_api, address) = crate::test_server::serve(builder);
-    let post = |number| {
-        crate::client::Client::connect(address).request(
-            "POST",
-            "/batches",
-            &[],
-            &body([batch(number)]),
-        )
-    };
-    assert_eq!(post(1).status, 202);
+    let limits = IntakeLimits { open_batches: 1, ..IntakeLimits::default() };
+    let protected = Protected::with_limits(AccessOptions::default(), limits);
+    let header = protected.token(&AccessScope::ALL, &["*"]);
+    assert_eq!(protected.submit(SERVICE, 1, &header).status, 202);
     for _ in 0..2 {
-        let response = post(2);
-        assert_eq!(code(&response), (429, 1018));
-        let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
-        assert!((1..=60).contains(&wait));
+        expect_full(&protected.submit(SERVICE, 2, &header));
     }
+}
+
+#[test]
+fn client_has_only_so_many_open_batches() {
+    let limits = IntakeLimits { open_batches_of_client: 1, ..IntakeLimits::default() };
+    let protected = Protected::with_limits(AccessOptions::default(), limits);
+    let [header, other] = [(); 2].map(|()| protected.token(&AccessScope::ALL, &["*"]));
+    assert_eq!(protected.submit(SERVICE, 1, &header).status, 202);
+    for _ in 0..2 {
+        expect_full(&protected.submit(OTHER, 2, &header));
+    }
+    assert_eq!(protected.submit(OTHER, 3, &other).status, 202);
+}
+
+#[track_caller]
+fn expect_full(response: &Response) {
+    assert_eq!(code(response), (429, 1018));
+    let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
 }

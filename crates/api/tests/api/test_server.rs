@@ -43,8 +43,16 @@ impl TestServer {
         timeout: Duration,
         configure: impl FnOnce(ApiBuilder, &Arc<Store>) -> ApiBuilder,
     ) -> Self {
-        let directory = tempfile::tempdir().unwrap();
         let options = StoreOptions { lock_timeout: timeout, ..StoreOptions::default() };
+        Self::with_store_options(options, configure)
+    }
+
+    /// A server whose store has these options.
+    pub fn with_store_options(
+        options: StoreOptions,
+        configure: impl FnOnce(ApiBuilder, &Arc<Store>) -> ApiBuilder,
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&url(&directory), options).unwrap());
         let builder = ApiBuilder::new(store.clone(), store.clone())
             .with_reads(store.clone(), store.clone())

@@ -70,6 +70,7 @@ impl Batches {
                     signer: None,
                     declared_access: None,
                     label: None,
+                    client: None,
                 }
             });
             store.add(&[&list]).unwrap().remove(0).unwrap();

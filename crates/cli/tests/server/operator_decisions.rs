@@ -32,6 +32,7 @@ impl HeldBatch {
             serialized_batch: vec![1],
             declared_access: None,
             label: None,
+            client: None,
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();

@@ -413,6 +413,10 @@ static GUIDANCE: &[Guidance] = &[
         "Raise it if clients send more batches while the ledger is down than it allows.",
     ),
     equal(
+        "intake.open_batches_of_client",
+        "Set it where one client must not fill the queues of others.",
+    ),
+    equal(
         "intake.new_services_per_signer",
         "Raise it if one signer starts with more services at once.",
     ),

@@ -37,6 +37,9 @@ pub(super) fn intake_limits(layers: &Layers) -> Result<IntakeLimits, ConfigError
     let limit = |name| layers.get::<NonZero<u64>>(name).map(NonZero::get);
     Ok(IntakeLimits {
         open_batches: limit("intake.open_batches")?,
+        open_batches_of_client: layers
+            .get::<Option<NonZero<u64>>>("intake.open_batches_of_client")?
+            .map_or(u64::MAX, NonZero::get),
         new_services_per_signer: limit("intake.new_services_per_signer")?,
         new_services: limit("intake.new_services")?,
     })

@@ -484,6 +484,12 @@ pub static SETTINGS: &[Setting] = &[
         "Maximum number of open batches of a service, or of open withdrawals of a gas admin; more are \
          refused with 429 until some have ended",
     ),
+    text(
+        "intake.open_batches_of_client",
+        "",
+        "Maximum number of open batches that a token, or a key of access.keys, has submitted while this was \
+         set; more are refused with 429 until some have ended. Empty: no limit",
+    ),
     number(
         "intake.new_services_per_signer",
         "1000",

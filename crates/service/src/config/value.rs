@@ -89,6 +89,15 @@ impl SettingValue for Option<Duration> {
     }
 }
 
+impl SettingValue for Option<NonZero<u64>> {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        NonZero::parse(text).map(Some).map_err(|rule| format!("it must be empty, or {rule}"))
+    }
+}
+
 /// A time that may be zero.
 pub(super) struct DurationOrZero(pub(super) Duration);
 

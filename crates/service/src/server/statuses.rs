@@ -106,6 +106,7 @@ mod tests {
             serialized_batch: vec![number],
             declared_access: Some(DeclaredAccess::everything()),
             label: None,
+            client: None,
         }
     }
 

@@ -178,5 +178,6 @@ fn batch(number: usize) -> NewBatch {
         serialized_batch: vec![7; 600],
         declared_access: None,
         label: None,
+        client: None,
     }
 }

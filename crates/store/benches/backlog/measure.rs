@@ -173,6 +173,7 @@ fn batch(number: usize) -> NewBatch {
         transaction_ids: vec![scattered_id(1 << 40 | number as u64)],
         serialized_batch: scattered_id(number as u64).as_bytes().repeat(10)[..600].to_vec(),
         label: None,
+        client: None,
     }
 }
 

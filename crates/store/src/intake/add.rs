@@ -11,6 +11,7 @@ use grid_batch_core::{
 use super::{
     CreatedAtAllocator,
     capacity::Capacity,
+    client_capacity::ClientCapacity,
     insert::{insert_scheduled, new_batch_rows},
     new_services,
 };
@@ -58,8 +59,10 @@ fn add_lists(
     let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
     let stored = find_stored(connection, &all)?;
     let holders = find_transaction_holders(connection, &all)?;
-    let capacity = Capacity::read(connection, &all, &created_at, store.intake_limits)?;
-    let (outcomes, new) = decide(lists, &stored, holders, capacity);
+    let mut capacity = Capacity::read(connection, &all, &created_at, store.intake_limits)?;
+    let mut clients = ClientCapacity::read(store, connection, &all)?;
+    let (outcomes, new) = decide(lists, &stored, holders, (&mut capacity, &mut clients));
+    clients.keep();
     insert_scheduled(store, connection, &new, &mut created_at)?;
     record_openers(connection, &new, &created_at)?;
     created_at.release_unused(connection)?;
@@ -156,7 +159,7 @@ fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
     holders: HashMap<Key<'a>, HeaderId>,
-    mut capacity: Capacity<'a>,
+    (capacity, clients): (&mut Capacity<'a>, &mut ClientCapacity<'_>),
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
     let bytes = stored
         .iter()
@@ -173,7 +176,8 @@ fn decide<'a>(
                 .map(|batch| {
                     let outcome = known.check(batch)?;
                     if outcome == AddOutcome::Stored {
-                        capacity.take(batch)?;
+                        clients.take(batch)?;
+                        capacity.take(batch).inspect_err(|_| clients.give_back(batch))?;
                         known.insert(batch);
                         new.push(batch);
                     }
@@ -184,6 +188,7 @@ fn decide<'a>(
                 for batch in new.drain(before..).rev() {
                     known.remove(batch);
                     capacity.give_back(batch);
+                    clients.give_back(batch);
                 }
             }
             outcome

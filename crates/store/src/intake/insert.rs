@@ -8,7 +8,7 @@ use grid_batch_core::{
     BatchLabel, BatchState, DeclaredAccess, EventKind, HeaderId, NewBatch, Timestamp,
 };
 
-use super::CreatedAtAllocator;
+use super::{CreatedAtAllocator, client_capacity::insert_client_batches};
 use crate::{
     batch::fill,
     events::{NewEvent, insert_events},
@@ -90,6 +90,7 @@ fn insert_rows<'a>(
         inserted.iter().map(|batch| encode(batch).filter(|_| with_access)).collect();
     connection.execute(&insert_payloads(dialect, &inserted, &access))?;
     connection.execute(&insert_transactions(dialect, &inserted))?;
+    insert_client_batches(store, connection, inserted.iter().map(|it| (it.seq, it.batch)))?;
     let events: Vec<NewEvent> = inserted.iter().map(InsertedBatch::accepted).collect();
     insert_events(connection, store.scheduler.events(), &events, store.now())?;
     Ok(inserted)

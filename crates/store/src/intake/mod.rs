@@ -3,6 +3,7 @@
 
 mod add;
 mod capacity;
+mod client_capacity;
 mod created_at;
 mod insert;
 mod new_services;

@@ -48,7 +48,7 @@ pub(crate) fn remove_ended(
         let window = Window::load(connection, from, count)?;
         let remove = remove_statement(connection.dialect(), &window, before);
         let removed: Vec<RemovedRow> = connection.load(&remove)?;
-        remove_payloads_and_transactions(connection, &removed)?;
+        remove_rows_of(connection, &removed)?;
         remove_events_of(connection, removed.iter().map(|row| row.seq))?;
         Ok(Removed { batches: removed.len(), next: window.next(before, now) })
     })
@@ -137,16 +137,15 @@ fn remove_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Sta
     .long(before.as_micros())
 }
 
-/// Removes the payloads and transactions of removed batches. Their tables have no foreign key.
-fn remove_payloads_and_transactions(
-    connection: &mut Connection,
-    removed: &[RemovedRow],
-) -> Result<(), StoreError> {
+/// Removes what other tables have about removed batches. They have no foreign key.
+fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result<(), StoreError> {
     for sql in [
         "-- remove_payloads
          delete from batch_payloads where batch_seq in (select x.seq from {x})",
         "-- remove_transactions
          delete from transactions where batch_seq in (select x.seq from {x})",
+        "-- remove_client_batches
+         delete from client_batches where batch_seq in (select x.seq from {x})",
     ] {
         let seqs = Rows::default().long("seq", removed.iter().map(|row| row.seq));
         connection.execute(&Statement::new(connection.dialect(), sql).rows(seqs))?;

@@ -6,6 +6,7 @@ use grid_batch_withdrawals::PaymentLimits;
 
 use super::{
     Dialect, Statement, StoreError,
+    client_queues::ClientQueues,
     database_clock::{DatabaseClock, Reading},
     dialect::SessionLimits,
     event_sink::EventSink,
@@ -27,6 +28,7 @@ pub struct Store {
     pub(crate) last_seen: Arc<LastSeen>,
     pub(crate) locked: Arc<LockedServices>,
     pub(crate) intake_limits: IntakeLimits,
+    pub(crate) client_queues: Arc<ClientQueues>,
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
     clock: DatabaseClock,
@@ -100,8 +102,16 @@ impl Store {
             options.leaves_policies,
             EventSink::new(options.writes_events),
         ));
-        let store =
-            Self { pools, last_seen, locked, intake_limits, payment_limits, scheduler, clock };
+        let store = Self {
+            pools,
+            last_seen,
+            locked,
+            intake_limits,
+            client_queues: Arc::default(),
+            payment_limits,
+            scheduler,
+            clock,
+        };
         match url.access() {
             Access::Create => migrate(&mut *store.pools.write()?)?,
             Access::Existing | Access::Read => check_schema(&mut *store.pools.read()?, url)?,

@@ -3,6 +3,10 @@
 pub struct IntakeLimits {
     /// The most open batches of a service.
     pub open_batches: u64,
+    /// The most open batches of a client that has authenticated, as far as they were added with a limit.
+    ///
+    /// Requests of a client at the same moment may exceed this by a few.
+    pub open_batches_of_client: u64,
     /// The most services that one signer has opened and in which no batch has ended yet.
     ///
     /// Instances that open services at the same moment may exceed this, and the next, by a few.
@@ -13,6 +17,11 @@ pub struct IntakeLimits {
 
 impl Default for IntakeLimits {
     fn default() -> Self {
-        Self { open_batches: u64::MAX, new_services_per_signer: u64::MAX, new_services: u64::MAX }
+        Self {
+            open_batches: u64::MAX,
+            open_batches_of_client: u64::MAX,
+            new_services_per_signer: u64::MAX,
+            new_services: u64::MAX,
+        }
     }
 }

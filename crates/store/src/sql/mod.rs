@@ -2,6 +2,7 @@
 //! this one.
 
 pub(crate) mod any_connection;
+pub(crate) mod client_queues;
 pub(crate) mod connection;
 pub(crate) mod database_clock;
 pub(crate) mod dialect;

@@ -68,6 +68,13 @@ table! {
 }
 
 table! {
+    client_batches (batch_seq) {
+        batch_seq -> BigInt,
+        client -> Text,
+    }
+}
+
+table! {
     batches (seq) {
         seq -> BigInt,
         service_id -> Text,
@@ -430,6 +437,7 @@ allow_tables_to_appear_in_same_query!(
     service_id_claims,
     database_state,
     new_services,
+    client_batches,
     batches,
     batch_payloads,
     transactions,

@@ -69,6 +69,7 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         serialized_batch: format!("{pool} {beneficiary} {amount}").into_bytes(),
         declared_access: None,
         label: None,
+        client: None,
     }
 }
 

@@ -181,6 +181,7 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
         serialized_batch: format!("the bytes of {number}").into_bytes(),
         declared_access: None,
         label: None,
+        client: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Limits of intake: open batches of a service, and services that are new.
 
-use grid_batch_core::{AddOutcome, BatchConflict, Decision, NewBatch, Outcome, SignerId};
+use grid_batch_core::{AddOutcome, BatchConflict, ClientId, Decision, NewBatch, Outcome, SignerId};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
@@ -18,6 +18,10 @@ on_both! {
     refused_services_leave_nothing_behind,
     unsigned_batches_open_services_without_a_limit,
     list_is_counted_after_an_earlier_one_was_refused,
+    queue_of_a_client_is_limited,
+    ended_batches_of_a_client_free_their_places,
+    refused_list_of_a_client_is_not_counted,
+    removed_batches_of_a_client_are_forgotten,
 }
 
 fn open_with(db: &Database, limits: IntakeLimits) -> TestStore {
@@ -30,6 +34,14 @@ fn queue_limit(open_batches: u64) -> IntakeLimits {
 
 fn signer_limit(new_services_per_signer: u64) -> IntakeLimits {
     IntakeLimits { new_services_per_signer, ..IntakeLimits::default() }
+}
+
+fn client_limit(open_batches_of_client: u64) -> IntakeLimits {
+    IntakeLimits { open_batches_of_client, ..IntakeLimits::default() }
+}
+
+fn of_client(client: u8, batch: NewBatch) -> NewBatch {
+    NewBatch { client: Some(ClientId::Key(signer(client))), ..batch }
 }
 
 fn signer(number: u8) -> SignerId {
@@ -176,4 +188,45 @@ fn list_is_counted_after_an_earlier_one_was_refused(db: &Database) {
     let lists: Vec<&[NewBatch]> = lists.iter().map(Vec::as_slice).collect();
     let stored: Vec<bool> = store.add(&lists).unwrap().iter().map(Result::is_ok).collect();
     assert_eq!(stored, [false, true, false]);
+}
+
+fn queue_of_a_client_is_limited(db: &Database) {
+    let store = open_with(db, client_limit(2));
+    store.add_all(&[of_client(1, batch("a::b", 1)), of_client(1, batch("a::c", 2))]);
+    let refused = BatchConflict::QueueOfClientFull { open: 2, limit: 2 };
+    assert_eq!(refusal(&store, &[of_client(1, batch("a::d", 3))]), refused);
+    let again = store.add(&[&[of_client(1, batch("a::b", 1))]]).unwrap();
+    assert_eq!(again, [Ok(vec![AddOutcome::AlreadyStored])]);
+    store.add_all(&[of_client(2, batch("a::b", 4)), batch("a::b", 5)]);
+    // Another instance counts what this one has added.
+    let other = open_with(db, client_limit(2));
+    assert_eq!(refusal(&other, &[of_client(1, batch("a::d", 3))]), refused);
+}
+
+fn ended_batches_of_a_client_free_their_places(db: &Database) {
+    let store = open_with(db, client_limit(2));
+    store.add_all(&[of_client(1, batch("a::b", 1)), of_client(1, batch("a::b", 2))]);
+    store.commit_next("a::b");
+    db.later(1);
+    assert_eq!(
+        add_each(&store, &[3, 4].map(|number| of_client(1, batch("a::b", number)))),
+        [true, false]
+    );
+}
+
+fn refused_list_of_a_client_is_not_counted(db: &Database) {
+    let store = open_with(db, client_limit(2));
+    let list = [1, 2, 3].map(|number| of_client(1, batch("a::b", number)));
+    let refused = BatchConflict::QueueOfClientFull { open: 2, limit: 2 };
+    assert_eq!(refusal(&store, &list), refused);
+    store.add_all(&list[..2]);
+    assert_eq!(refusal(&store, &list[2..]), refused);
+}
+
+fn removed_batches_of_a_client_are_forgotten(db: &Database) {
+    let store = open_with(db, client_limit(2));
+    store.add_all(&[of_client(1, batch("a::b", 1)), of_client(1, batch("a::b", 2))]);
+    store.commit_next("a::b");
+    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(db.number("select count(*) as number from client_batches"), 1);
 }

@@ -85,6 +85,7 @@ impl Traffic {
             serialized_batch: id(number, 3).as_bytes().repeat(10)[..600].to_vec(),
             signer: None,
             label: None,
+            client: None,
         }
     }
 

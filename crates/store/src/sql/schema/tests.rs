@@ -110,6 +110,7 @@ fn defined(is_postgres: bool) -> Schema {
         "database_state": database_state,
         "service_id_claims": service_id_claims,
         "new_services": new_services,
+        "client_batches": client_batches,
         "batches": batches,
         "batch_payloads": batch_payloads,
         "transactions": transactions,

@@ -1,0 +1,157 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use diesel::{QueryableByName, sql_types::BigInt};
+use grid_batch_core::{BatchConflict, ClientId, Clock, NewBatch};
+
+use crate::sql::{
+    Connection, Dialect, Rows, Statement, Store, StoreError, client_queues::ClientQueues,
+};
+
+/// What the clients of some batches may still add. Batches that several transactions add at once are not
+/// known to each other, so a client may exceed its limit by these.
+pub(super) struct ClientCapacity<'a> {
+    limit: u64,
+    queues: &'a ClientQueues,
+    clients: BTreeMap<ClientId, OpenBatches>,
+}
+
+#[derive(Default)]
+struct OpenBatches {
+    known: u64,
+    added: u64,
+}
+
+impl<'a> ClientCapacity<'a> {
+    /// Counts the open batches of clients that are new or near their limit.
+    pub(super) fn read(
+        store: &'a Store,
+        connection: &mut Connection,
+        batches: &[&NewBatch],
+    ) -> Result<Self, StoreError> {
+        let (limit, queues) = (store.intake_limits.open_batches_of_client, &*store.client_queues);
+        let mut new: BTreeMap<ClientId, u64> = BTreeMap::new();
+        if limit != u64::MAX {
+            let clients = batches.iter().filter_map(|batch| batch.client);
+            clients.for_each(|client| *new.entry(client).or_default() += 1);
+        }
+        let now = store.clock().monotonic();
+        let must_be_counted =
+            |(client, new): &(&ClientId, &u64)| queues.must_be_counted(client, **new, limit, now);
+        let to_count: BTreeSet<ClientId> =
+            new.iter().filter(must_be_counted).map(|(client, _)| *client).collect();
+        for (client, open) in count_open(connection, &to_count)? {
+            queues.counted(client, open, now);
+        }
+        let open = |client: ClientId| OpenBatches { known: queues.open(&client), added: 0 };
+        let clients = new.into_keys().map(|client| (client, open(client))).collect();
+        Ok(Self { limit, queues, clients })
+    }
+
+    /// Counts a batch that will be stored, if it may be.
+    pub(super) fn take(&mut self, batch: &NewBatch) -> Result<(), BatchConflict> {
+        let Some(client) = self.of(batch) else { return Ok(()) };
+        let open = client.known.saturating_add(client.added);
+        if open >= self.limit {
+            return Err(BatchConflict::QueueOfClientFull { open, limit: self.limit });
+        }
+        if let Some(client) = self.of(batch) {
+            client.added += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes back what [`take`](Self::take) counted.
+    pub(super) fn give_back(&mut self, batch: &NewBatch) {
+        if let Some(client) = self.of(batch) {
+            client.added -= 1;
+        }
+    }
+
+    /// Remembers what was added. If the transaction fails, the next count finds that out.
+    pub(super) fn keep(self) {
+        for (client, open) in &self.clients {
+            self.queues.added(client, open.added);
+        }
+    }
+
+    fn of(&mut self, batch: &NewBatch) -> Option<&mut OpenBatches> {
+        batch.client.and_then(|client| self.clients.get_mut(&client))
+    }
+}
+
+/// Records whose batches these are.
+pub(super) fn insert_client_batches<'b>(
+    store: &Store,
+    connection: &mut Connection,
+    batches: impl Iterator<Item = (i64, &'b NewBatch)>,
+) -> Result<(), StoreError> {
+    if store.intake_limits.open_batches_of_client == u64::MAX {
+        return Ok(());
+    }
+    let of_clients: Vec<(i64, String)> = batches
+        .filter_map(|(seq, batch)| batch.client.map(|client| (seq, client.to_string())))
+        .collect();
+    if of_clients.is_empty() {
+        return Ok(());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_client_batches
+         insert into client_batches (batch_seq, client) select batch_seq, client from {x}",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", of_clients.iter().map(|(seq, _)| *seq))
+            .text("client", of_clients.iter().map(|(_, client)| client.as_str()))
+            .in_chunks(),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// How many batches that ended are forgotten with a count.
+const MOST_FORGOTTEN: i64 = 5_000;
+
+fn count_open(
+    connection: &mut Connection,
+    clients: &BTreeSet<ClientId>,
+) -> Result<BTreeMap<ClientId, u64>, StoreError> {
+    let mut counts = BTreeMap::new();
+    for client in clients {
+        let name = client.to_string();
+        connection.execute(&forget_ended(connection.dialect(), &name))?;
+        let statement = Statement::new(
+            connection.dialect(),
+            "-- count_open_of_client
+             select count(*) as open from client_batches c join batches b on b.seq = c.batch_seq
+             where c.client = ? and b.ended_at is null",
+        )
+        .text(&name);
+        let rows: Vec<OpenRow> = connection.load(&statement)?;
+        counts.insert(*client, rows.first().map_or(0, |row| row.open.unsigned_abs()));
+    }
+    Ok(counts)
+}
+
+/// Another transaction that does the same is not waited for.
+fn forget_ended(dialect: Dialect, client: &str) -> Statement<'_> {
+    let lock = dialect.locking("for update of c skip locked");
+    Statement::new(
+        dialect,
+        format!(
+            "-- forget_ended_of_client
+             delete from client_batches where batch_seq in (
+                 select c.batch_seq from client_batches c
+                 where c.client = ? and not exists (
+                     select 1 from batches b where b.seq = c.batch_seq and b.ended_at is null)
+                 order by c.batch_seq limit ? {lock})"
+        ),
+    )
+    .text(client)
+    .long(MOST_FORGOTTEN)
+}
+
+#[derive(QueryableByName)]
+struct OpenRow {
+    #[diesel(sql_type = BigInt)]
+    open: i64,
+}

@@ -1,0 +1,101 @@
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{ClientId, MonotonicTime};
+use grid_batch_support::BoundedMap;
+
+/// How many open batches clients have, as far as this process knows.
+///
+/// A count reads all batches of a client that may be open. So batches that are added are added to the last
+/// count, and another count is made only when that reaches the limit, and not too often.
+#[derive(Debug)]
+pub(crate) struct ClientQueues(Mutex<BoundedMap<ClientId, Counted>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    open: u64,
+    at: MonotonicTime,
+}
+
+impl Default for ClientQueues {
+    fn default() -> Self {
+        Self(Mutex::new(BoundedMap::new(Self::CLIENTS)))
+    }
+}
+
+impl ClientQueues {
+    /// The oldest are forgotten when there are more, and counted again.
+    const CLIENTS: usize = 10_000;
+    /// The time between two counts, for each batch that a count may read.
+    const PAUSE_OF_EACH: Duration = Duration::from_micros(20);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+    /// Whether the batches of a client must be counted before so many are added.
+    pub(crate) fn must_be_counted(
+        &self,
+        client: &ClientId,
+        new: u64,
+        limit: u64,
+        now: MonotonicTime,
+    ) -> bool {
+        let limit_of_pause = u32::try_from(limit).unwrap_or(u32::MAX);
+        let pause = Self::PAUSE_OF_EACH.saturating_mul(limit_of_pause).min(Self::LONGEST_PAUSE);
+        match self.lock().get(client) {
+            None => true,
+            Some(last) => last.open.saturating_add(new) > limit && now.since(last.at) >= pause,
+        }
+    }
+
+    pub(crate) fn open(&self, client: &ClientId) -> u64 {
+        self.lock().get(client).map_or(0, |counted| counted.open)
+    }
+
+    pub(crate) fn counted(&self, client: ClientId, open: u64, at: MonotonicTime) {
+        let counted = Counted { open, at };
+        *self.lock().get_or_insert_with(&client, || counted) = counted;
+    }
+
+    pub(crate) fn added(&self, client: &ClientId, batches: u64) {
+        if let Some(counted) = self.lock().get_mut(client) {
+            counted.open = counted.open.saturating_add(batches);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<ClientId, Counted>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{Clock, ManualClock, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn batches_are_counted_when_they_may_exceed_the_limit() {
+        let clock = ManualClock::at(Timestamp::from_micros(0));
+        let queues = ClientQueues::default();
+        let client = ClientId::Token("0123456789abcdef".parse().unwrap());
+        let must_be_counted = |new| queues.must_be_counted(&client, new, 100, clock.monotonic());
+        assert!(must_be_counted(1), "nothing is known");
+        queues.counted(client, 90, clock.monotonic());
+        queues.added(&client, 5);
+        assert_eq!(queues.open(&client), 95);
+        assert!(!must_be_counted(6), "it was counted just now");
+        clock.advance(Duration::from_millis(2));
+        assert!(must_be_counted(6) && !must_be_counted(5));
+    }
+
+    #[test]
+    fn pause_between_counts_is_limited() {
+        let clock = ManualClock::at(Timestamp::from_micros(0));
+        let queues = ClientQueues::default();
+        let client = ClientId::Token("0123456789abcdef".parse().unwrap());
+        queues.counted(client, 1 << 40, clock.monotonic());
+        clock.advance(Duration::from_secs(1));
+        assert!(queues.must_be_counted(&client, 1, 1 << 40, clock.monotonic()));
+    }
+}
