@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{BatchState, Obstacle, StoredBatch, Timestamp};
+use crate::{BatchState, Obstacle, ServiceId, StoredBatch, Timestamp};
 
 /// The kind of thing that an open batch waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,6 +106,16 @@ pub struct Ahead {
 impl Ahead {
     /// The greatest number that is counted for many batches at once.
     pub const MAX_COUNTED: u64 = 1_000;
+
+    /// The same without the head, if its service may not be shown.
+    #[must_use]
+    pub fn visible(self, may_show: impl Fn(&ServiceId) -> bool) -> Self {
+        let is_hidden = self.head.as_ref().is_some_and(|head| !may_show(&head.service_id));
+        match is_hidden {
+            true => Self { head: None, head_waits: false, ..self },
+            false => self,
+        }
+    }
 }
 
 /// Why an open batch waits.
@@ -292,7 +302,7 @@ struct HeadId<'a> {
 
 impl fmt::Display for HeadId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(head) = self.head else { return f.write_str("that is not stored any more") };
+        let Some(head) = self.head else { return f.write_str("that cannot be shown") };
         write!(f, "{:.12}", head.batch_id)?;
         if head.service_id != self.batch.service_id {
             write!(f, " of the service {}", head.service_id)?;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -19,11 +20,18 @@ const RESPONSE_HEADERS: [&str; 4] = ["content-type", "content-length", "retry-af
 const AVOIDED_FOR: Duration = Duration::from_secs(10);
 
 /// Forwards requests that only read. So they may be sent to a second node when the first does not answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Forwarder {
     client: HttpClient,
     /// When nodes did not answer last.
     failures: Arc<Mutex<HashMap<String, Instant>>>,
+}
+
+/// The URLs of nodes may have passwords.
+impl fmt::Debug for Forwarder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forwarder").field("client", &self.client).finish_non_exhaustive()
+    }
 }
 
 impl Forwarder {

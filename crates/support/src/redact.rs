@@ -36,7 +36,8 @@ pub fn redact_url(url: &str) -> String {
     format!("{scheme}{host}")
 }
 
-/// The URL with `***` for its password, and without its query, which may hold one.
+/// The URL with `***` for its password, or for the user of an HTTP URL without one, and without its query, which
+/// may hold one.
 ///
 /// ```
 /// use grid_batch_support::redact_password;
@@ -60,6 +61,10 @@ pub fn redact_password(url: &str) -> String {
     let host = without_query(host);
     match user.split_once(':') {
         Some((name, _)) => format!("{scheme}{name}:***@{host}"),
+        // Some HTTP services take a key as the user.
+        None if scheme.ends_with("http://") || scheme.ends_with("https://") => {
+            format!("{scheme}***@{host}")
+        }
         None => format!("{scheme}{user}@{host}"),
     }
 }

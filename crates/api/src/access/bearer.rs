@@ -1,7 +1,5 @@
 use axum::http::{HeaderMap, header::AUTHORIZATION};
 
-use super::AccessToken;
-
 /// What a request has to authenticate with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Credential<'a> {
@@ -42,9 +40,13 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// Whether a request has a token of this server, which is for no other server.
-pub(crate) fn has_own_token(headers: &HeaderMap) -> bool {
-    matches!(Credential::of(headers), Credential::Token(token) if token.starts_with(AccessToken::PREFIX))
+/// The token that a key has signed, if the request has one. A node takes it, too; other tokens are for this
+/// server.
+pub(crate) fn cylinder_token(headers: &HeaderMap) -> Option<&str> {
+    match Credential::of(headers) {
+        Credential::Cylinder(token) => Some(token),
+        Credential::Missing | Credential::Token(_) | Credential::Unreadable => None,
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use std::{net::IpAddr, sync::Arc};
 use axum::http::request::Parts;
 use grid_batch_core::{ClientId, ServiceId, SignerId, TokenId};
 
-use super::grant::Services;
+use super::{AccessControl, grant::Services};
 use crate::{http::ApiError, rate_limits::ClientKey};
 
 /// Who sent a request that is allowed, and for which services it is. It is an extension of the request.
@@ -12,6 +12,7 @@ pub(crate) struct Caller {
     identity: Identity,
     /// For the scope that the request needs.
     services: Services,
+    control: AccessControl,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +23,22 @@ pub(super) enum Identity {
 }
 
 impl Caller {
-    pub(super) fn new(identity: Identity, services: Services) -> Self {
-        Self { identity, services }
+    pub(super) fn new(identity: Identity, services: Services, control: AccessControl) -> Self {
+        Self { identity, services, control }
     }
 
     /// The caller of a request. The middleware has set it; without it, nothing is allowed.
     pub(crate) fn of(request: &Parts) -> Result<&Self, ApiError> {
         request.extensions.get().ok_or(ApiError::NotAuthenticated)
+    }
+
+    /// Whether a request that lasts may go on: its token was not revoked and has not expired.
+    pub(crate) fn is_still_allowed(&self) -> bool {
+        match &self.identity {
+            Identity::Token { id, .. } => self.control.knows_token(*id),
+            // Keys are configured at the start.
+            Identity::Key(_) | Identity::Anonymous(_) => true,
+        }
     }
 
     /// Whether the request may be about this service.

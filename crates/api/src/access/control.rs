@@ -121,7 +121,7 @@ impl AccessControl {
         if !is_same(&known.secret_hash, &token.secret_hash()) {
             return None;
         }
-        if known.expires_at.is_some_and(|expiry| self.0.clock.now() >= expiry) {
+        if self.is_expired(known) {
             return None;
         }
         if !known.was_used.load(Relaxed) {
@@ -129,6 +129,16 @@ impl AccessControl {
         }
         let identity = Identity::Token { id: token.id(), name: Arc::clone(&known.name) };
         Some(Authenticated { identity, grants: Arc::clone(&known.grants) })
+    }
+
+    /// Whether a token that was found before is still valid.
+    pub(super) fn knows_token(&self, id: TokenId) -> bool {
+        let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.get(&id).is_some_and(|known| !self.is_expired(known))
+    }
+
+    fn is_expired(&self, known: &KnownToken) -> bool {
+        known.expires_at.is_some_and(|expiry| self.0.clock.now() >= expiry)
     }
 
     /// Who has this Cylinder token, if it was verified before.

@@ -48,16 +48,21 @@ impl Authorizer {
         let needs = needs(&request.method, path);
         let client = Client::of(request);
         let caller = match needs {
-            Needs::Nothing => anonymous(client),
-            _ if !self.control.is_required() => anonymous(client),
-            Needs::Health if self.may_read_health(client) => anonymous(client),
-            Needs::Health => self.with_scope(request, AccessScope::Read, Coverage::Some)?,
+            Needs::Nothing => self.anonymous(client),
+            _ if !self.control.is_required() => self.anonymous(client),
+            Needs::Health(_) if self.may_read_health(client) => self.anonymous(client),
+            Needs::Health(coverage) => self.with_scope(request, AccessScope::Read, coverage)?,
             Needs::Scope(scope, coverage) => self.with_scope(request, scope, coverage)?,
         };
         if matches!(needs, Needs::Scope(AccessScope::Submit, _)) {
             self.rates.begin_of_client(caller.key()).map_err(ApiError::RateOfClient)?;
         }
         Ok(caller)
+    }
+
+    fn anonymous(&self, client: Option<&Client>) -> Caller {
+        let identity = Identity::Anonymous(counted_address(client));
+        Caller::new(identity, Services::All, self.control.clone())
     }
 
     fn may_read_health(&self, client: Option<&Client>) -> bool {
@@ -76,7 +81,7 @@ impl Authorizer {
     ) -> Result<Caller, ApiError> {
         let Authenticated { identity, grants } = self.authenticate(request)?;
         let services = services_of(&grants, scope).ok_or(ApiError::MissingScope(scope))?;
-        let caller = Caller::new(identity, services);
+        let caller = Caller::new(identity, services, self.control.clone());
         match coverage == Coverage::Some || caller.may_all() {
             true => Ok(caller),
             false => Err(ApiError::OnlyForAllServices),
@@ -112,10 +117,6 @@ impl Authorizer {
             Err(wait) => ApiError::TooManyWrongTokens(wait),
         }
     }
-}
-
-fn anonymous(client: Option<&Client>) -> Caller {
-    Caller::new(Identity::Anonymous(counted_address(client)), Services::All)
 }
 
 fn counted_address(client: Option<&Client>) -> IpAddr {

@@ -13,7 +13,7 @@ mod routes;
 mod tests;
 
 pub use access_token::{AccessToken, AccessTokenError};
-pub(crate) use bearer::has_own_token;
+pub(crate) use bearer::cylinder_token;
 pub(crate) use caller::Caller;
 pub use control::{AccessControl, AccessOptions};
 pub use key_grant::{KeyGrant, KeyGrantError};

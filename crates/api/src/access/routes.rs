@@ -9,7 +9,7 @@ pub(super) enum Needs {
     /// Nothing, from everyone.
     Nothing,
     /// What the operator has configured for health and metrics; otherwise a token with the scope `read`.
-    Health,
+    Health(Coverage),
     /// A token with this scope.
     Scope(AccessScope, Coverage),
 }
@@ -36,9 +36,10 @@ const OPERATE_ALL: Needs = Needs::Scope(AccessScope::Operate, Coverage::All);
 /// Method, path and needs of each route.
 pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/health/live", Needs::Nothing),
-    ("GET", "/health", Needs::Health),
-    ("GET", "/health/ready", Needs::Health),
-    ("GET", "/metrics", Needs::Health),
+    ("GET", "/health", Needs::Health(Coverage::Some)),
+    ("GET", "/health/ready", Needs::Health(Coverage::Some)),
+    // They name services.
+    ("GET", "/metrics", Needs::Health(Coverage::All)),
     ("POST", "/batches", SUBMIT),
     ("GET", "/batch_statuses", READ),
     // It reads statuses, too: of more batches than a URL can name.

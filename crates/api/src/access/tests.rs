@@ -113,7 +113,7 @@ fn forgotten_route_needs_most() {
         (Method::DELETE, Some("/batch_statuses"), all(AccessScope::Operate)),
         (Method::GET, None, Needs::Scope(AccessScope::Read, Coverage::Some)),
         (Method::POST, None, Needs::Scope(AccessScope::Read, Coverage::Some)),
-        (Method::HEAD, Some("/health"), Needs::Health),
+        (Method::HEAD, Some("/health"), Needs::Health(Coverage::Some)),
         (Method::POST, Some("/batches"), Needs::Scope(AccessScope::Submit, Coverage::Some)),
         (Method::GET, Some("/batches"), all(AccessScope::Read)),
     ] {

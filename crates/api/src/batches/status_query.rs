@@ -47,7 +47,7 @@ impl StatusQuery {
     ) -> Result<Vec<BatchStatusJson>, ApiError> {
         let found: Vec<_> =
             self.ids.iter().map(|id| self.find_one(store, *id)).collect::<Result<_, _>>()?;
-        let ahead_of = read_ahead(store, found.iter().flatten())?;
+        let ahead_of = self.read_ahead(store, found.iter().flatten())?;
         self.ids
             .iter()
             .zip(found)
@@ -88,26 +88,30 @@ impl StatusQuery {
             services => Err(ApiError::SeveralServices { id, services }),
         }
     }
-}
 
-/// What is ahead of each batch: one read for each service. Only a batch that was never tried can be
-/// behind another one.
-fn read_ahead<'a>(
-    store: &dyn BatchQueryStore,
-    batches: impl Iterator<Item = &'a StoredBatch>,
-) -> Result<AheadOf, ApiError> {
-    let mut created_at: HashMap<&ServiceId, Vec<Timestamp>> = HashMap::new();
-    for batch in batches.filter(|batch| batch.progress.state == BatchState::New) {
-        created_at.entry(&batch.service_id).or_default().push(batch.created_at);
+    /// What is ahead of each batch: one read for each service. Only a batch that was never tried can be
+    /// behind another one.
+    fn read_ahead<'a>(
+        &self,
+        store: &dyn BatchQueryStore,
+        batches: impl Iterator<Item = &'a StoredBatch>,
+    ) -> Result<AheadOf, ApiError> {
+        let mut created_at: HashMap<&ServiceId, Vec<Timestamp>> = HashMap::new();
+        for batch in batches.filter(|batch| batch.progress.state == BatchState::New) {
+            created_at.entry(&batch.service_id).or_default().push(batch.created_at);
+        }
+        let mut ahead_of = AheadOf::new();
+        for (service_id, times) in created_at {
+            let ahead = store.ahead(service_id, &times).map_err(ApiError::read_failed)?;
+            let shown = |ahead: Ahead| ahead.visible(|service_id| self.caller.may(service_id));
+            let of_service = times.into_iter().zip(ahead);
+            ahead_of.extend(
+                of_service
+                    .filter_map(|(at, ahead)| Some(((service_id.clone(), at), shown(ahead?)))),
+            );
+        }
+        Ok(ahead_of)
     }
-    let mut ahead_of = AheadOf::new();
-    for (service_id, times) in created_at {
-        let ahead = store.ahead(service_id, &times).map_err(ApiError::read_failed)?;
-        let of_service = times.into_iter().zip(ahead);
-        let found = of_service.filter_map(|(at, ahead)| Some(((service_id.clone(), at), ahead?)));
-        ahead_of.extend(found);
-    }
-    Ok(ahead_of)
 }
 
 fn read_receipts(

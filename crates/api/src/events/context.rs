@@ -1,27 +1,23 @@
 use std::sync::Arc;
 
 use grid_batch_core::{EventFilter, EventPage, EventPosition, EventReadError, EventStore};
-use tokio::sync::Semaphore;
 
-use super::{PATH, wake::Wake};
+use super::{PATH, listeners::Listeners, wake::Wake};
 use crate::{http::ApiError, state::ApiState};
-
-/// The most requests that wait for events at once, of pages and of streams.
-const LISTENERS: usize = 64;
 
 /// What the feed needs.
 pub(crate) struct EventContext {
     pub(super) api: Arc<ApiState>,
     pub(super) store: Arc<dyn EventStore>,
     pub(super) wake: Wake,
-    pub(super) listeners: Arc<Semaphore>,
+    pub(super) listeners: Arc<Listeners>,
 }
 
 impl EventContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn EventStore>) -> Self {
         let wake = Wake::new();
         store.on_events(wake.listener());
-        Self { api, store, wake, listeners: Arc::new(Semaphore::new(LISTENERS)) }
+        Self { api, store, wake, listeners: Arc::default() }
     }
 
     /// Reads a page.

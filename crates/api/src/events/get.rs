@@ -6,13 +6,16 @@ use axum::{
     http::{HeaderMap, header::ACCEPT},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{EventPage, EventPosition};
+use grid_batch_core::{ClientId, EventPage, EventPosition};
 use serde::Serialize;
 use tokio::{select, time::Instant, time::sleep_until};
 use utoipa::ToSchema;
 
 use super::{context::EventContext, event_json::EventJson, request::EventRequest, stream};
-use crate::http::{ApiError, Problems};
+use crate::{
+    access::Caller,
+    http::{ApiError, Problems},
+};
 
 /// A page of events.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,8 +53,9 @@ pub(super) async fn get(
         return stream::get(State(context), request).await;
     }
     let (request, _) = request.into_parts();
+    let client = Caller::of(&request)?.client_id();
     let request = EventRequest::of_page(&request, context.api.options.status_wait_limit)?;
-    let EventPage { events, next, more } = read_or_wait(&context, request).await?;
+    let EventPage { events, next, more } = read_or_wait(&context, request, client).await?;
     let data = events.into_iter().map(|event| event.event.into()).collect();
     Ok(Json(EventPageJson { data, next: next.to_string(), more }).into_response())
 }
@@ -65,15 +69,19 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
 async fn read_or_wait(
     context: &EventContext,
     request: EventRequest,
+    client: Option<ClientId>,
 ) -> Result<EventPage, ApiError> {
     let EventRequest { from, filter, limit, wait } = request;
     let mut waiter = context.wake.subscribe();
     let from = from.unwrap_or(EventPosition::Oldest);
     let mut page = context.read(from, filter.clone(), limit).await?;
     let Some(wait) = wait else { return Ok(page) };
-    let Ok(_listener) = context.listeners.try_acquire() else { return Ok(page) };
+    let Some(_listener) = context.listeners.begin(client) else { return Ok(page) };
     let deadline = Instant::now() + wait;
     while page.events.is_empty() {
+        if page.more && (Instant::now() >= deadline || context.api.shutdown.is_requested()) {
+            return Ok(page);
+        }
         if !page.more {
             select! {
                 () = context.api.shutdown.requested() => return Ok(page),

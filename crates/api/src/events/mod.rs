@@ -3,6 +3,7 @@
 mod context;
 mod event_json;
 mod get;
+mod listeners;
 mod request;
 mod sse;
 mod stream;

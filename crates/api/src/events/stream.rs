@@ -13,25 +13,29 @@ use grid_batch_core::{EventFilter, EventPage, EventPosition, PositionedEvent};
 use log::debug;
 use tokio::{
     select,
-    sync::{OwnedSemaphorePermit, mpsc},
-    time::Instant,
+    sync::mpsc,
+    time::{Instant, sleep_until},
 };
 
 use super::{
     context::EventContext,
     event_json::EventJson,
+    listeners::Listener,
     request::EventRequest,
     sse::{self, StreamBody},
     wake::Waiter,
 };
-use crate::http::{ApiError, Problems};
+use crate::{
+    access::Caller,
+    http::{ApiError, Problems},
+};
 
 /// How many events are read at once. So many wait for a client that reads slowly.
 const PAGE: usize = 100;
 /// After this long without an event, a comment shows that the connection is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// After this long the stream ends, so that the token of the client is checked again.
+/// After this long the stream ends, so that a client that does not read gives up its place.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// `GET /v1/events/stream`: events as they happen, until the client ends it.
@@ -50,16 +54,19 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (request, _) = request.into_parts();
+    let caller = Caller::of(&request)?.clone();
     let request = EventRequest::of_stream(&request)?;
-    let listener = Arc::clone(&context.listeners).try_acquire_owned();
-    let listener = listener.map_err(|_| ApiError::TooManyEventListeners)?;
+    let listener = context.listeners.begin(caller.client_id());
+    let listener = listener.ok_or(ApiError::TooManyEventListeners)?;
     let waiter = context.wake.subscribe();
     let from = request.from.unwrap_or(EventPosition::Latest);
     // Before the response begins, so that a wrong position is an error.
     let first = context.read(from, request.filter.clone(), PAGE).await?;
     let (parts, body) = StreamBody::new();
+    let ends_at = Instant::now() + LONGEST;
+    let filter = request.filter;
     let stream =
-        EventStream { context, filter: request.filter, parts, waiter, _listener: listener };
+        EventStream { context, caller, filter, parts, waiter, ends_at, _listener: listener };
     tokio::spawn(stream.write(first));
     let mut response = Response::new(Body::new(body));
     let headers = response.headers_mut();
@@ -73,10 +80,12 @@ pub(super) async fn get(
 /// Writes events to one client.
 struct EventStream {
     context: Arc<EventContext>,
+    caller: Caller,
     filter: EventFilter,
     parts: mpsc::Sender<Bytes>,
     waiter: Waiter,
-    _listener: OwnedSemaphorePermit,
+    ends_at: Instant,
+    _listener: Listener,
 }
 
 impl EventStream {
@@ -84,8 +93,7 @@ impl EventStream {
     /// and goes on.
     async fn write(mut self, first: EventPage) {
         let mut page = first;
-        let began_at = Instant::now();
-        let mut written_at = began_at;
+        let mut written_at = Instant::now();
         if page.events.is_empty() && self.send(sse::keep_alive(page.next.as_str())).await.is_none()
         {
             return;
@@ -102,7 +110,11 @@ impl EventStream {
                 }
                 written_at = Instant::now();
             }
-            if began_at.elapsed() >= LONGEST || (!page.more && !self.wait().await) {
+            if Instant::now() >= self.ends_at || (!page.more && !self.wait().await) {
+                return;
+            }
+            if !self.caller.is_still_allowed() {
+                debug!(caller = self.caller.name().as_str(); "a stream of events ends with its token");
                 return;
             }
             let from = EventPosition::After(page.next.clone());
@@ -121,6 +133,7 @@ impl EventStream {
     async fn send(&self, text: String) -> Option<()> {
         select! {
             () = self.context.api.shutdown.requested() => None,
+            () = sleep_until(self.ends_at) => None,
             sent = self.parts.send(text.into()) => sent.ok(),
         }
     }

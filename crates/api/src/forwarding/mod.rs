@@ -56,7 +56,7 @@ impl TrustedProxies {
         let address = self.first_untrusted(&told.addresses).or(address);
         Client {
             address,
-            is_local: address.is_some_and(|address| address.is_loopback()),
+            is_local: false,
             is_encrypted: told.is_encrypted.unwrap_or(is_encrypted),
             host: told.host,
             own_address,
@@ -218,6 +218,15 @@ mod tests {
         }
         let from = |address| [("x-forwarded-for", address)];
         assert!(!client(&from("192.0.2.7"), "127.0.0.1", &["127.0.0.1"], false).is_local);
-        assert!(client(&from("127.0.0.1"), "unix", &["unix"], false).is_local);
+        for (headers, trusted) in [
+            (&from("127.0.0.1")[..], "127.0.0.1"),
+            (&from("unknown")[..], "127.0.0.1"),
+            (&[("x-real-ip", "192.0.2.7")][..], "127.0.0.1"),
+            (&[("forwarded", "for=192.0.2.7")][..], "127.0.0.1"),
+        ] {
+            let found = client(headers, "127.0.0.1", &[trusted], false);
+            assert!(!found.is_local, "{headers:?}");
+        }
+        assert!(!client(&from("127.0.0.1"), "unix", &["unix"], false).is_local);
     }
 }

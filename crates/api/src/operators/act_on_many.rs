@@ -104,7 +104,7 @@ pub(super) async fn post(
         let Acted { done, refused } = act_on_each(actions, has_time, |action| shared.act(action))?;
         Ok(Json(ManyJson { data: done, refused, next: next.map(|next| next.to_string()) }))
     };
-    context.writes.run(work).await
+    context.writes_of_many.run(work).await
 }
 
 impl Wanted {

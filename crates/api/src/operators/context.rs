@@ -17,6 +17,8 @@ use crate::{
 pub(super) const BODY_LIMIT: usize = 64 * 1024;
 /// How many actions are carried out at once.
 const WRITES: usize = 4;
+/// How many requests about many batches are. They take long, and a pause must not wait for them.
+const MANY: usize = 2;
 /// The longest reason, in bytes.
 const LONGEST_REASON: usize = 1_000;
 
@@ -38,6 +40,7 @@ pub(crate) struct OperatorContext {
     pub(super) pages: Arc<dyn BatchPageStore>,
     pub(super) store: Arc<dyn OperatorStore>,
     pub(super) writes: StoreAccess,
+    pub(super) writes_of_many: StoreAccess,
     instance: Arc<CurrentInstance>,
     stored: StoredCallback,
 }
@@ -50,9 +53,11 @@ impl OperatorContext {
         parts: OperatorParts,
         stored: StoredCallback,
     ) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
+        let access =
+            |permits| StoreAccess::new(permits, api.database.clone(), ApiError::WriteFailed);
+        let (writes, writes_of_many) = (access(WRITES), access(MANY));
         let OperatorParts { store, instance } = parts;
-        Self { api, queries, pages, store, writes, instance, stored }
+        Self { api, queries, pages, store, writes, writes_of_many, instance, stored }
     }
 
     /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.

@@ -1,15 +1,21 @@
+use std::sync::Arc;
+
 use axum::{
     body::Body,
     extract::Request,
     http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{ForwardedRequest, ForwardedResponse, PassThroughError, ServiceId};
+use futures_util::StreamExt;
+use grid_batch_core::{
+    BodyParts, ForwardedRequest, ForwardedResponse, PassThroughError, ServiceId,
+};
 use log::debug;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Forwarding;
 use crate::{
-    access::{Caller, has_own_token},
+    access::{Caller, cylinder_token},
     http::{ApiError, discard_body, link},
 };
 
@@ -17,11 +23,8 @@ use crate::{
 const BODY_LIMIT: usize = 256 * 1024;
 
 /// The headers of the client that may concern a node.
-const HEADERS: [HeaderName; 3] = [
-    header::AUTHORIZATION,
-    header::CONTENT_TYPE,
-    HeaderName::from_static("splinterprotocolversion"),
-];
+const HEADERS: [HeaderName; 2] =
+    [header::CONTENT_TYPE, HeaderName::from_static("splinterprotocolversion")];
 
 impl Forwarding {
     /// The answer of a node, or the error if the path is not one of the ledger's.
@@ -71,9 +74,8 @@ impl Forwarding {
             Some((name_of(name)?, request.headers.get(name)?.to_str().ok()?.to_owned()))
         };
         let mut headers: Vec<_> = HEADERS.iter().filter_map(given).collect();
-        if has_own_token(&request.headers) {
-            headers.retain(|(name, _)| *name != header::AUTHORIZATION);
-        }
+        let token = cylinder_token(&request.headers);
+        headers.extend(token.map(|token| ("authorization", format!("Bearer Cylinder:{token}"))));
         headers.push(("x-forwarded-host", link::host(request, self.api.local_addr)));
         headers.push(("x-forwarded-proto", link::scheme(request).to_owned()));
         let (path, query) = (request.uri.path().to_owned(), request.uri.query());
@@ -85,22 +87,31 @@ impl Forwarding {
         request: ForwardedRequest,
     ) -> Result<ForwardedResponse, ApiError> {
         let to = self.to.as_ref().ok_or(ApiError::NotFound)?;
+        let answer_place = Arc::clone(&self.answers).try_acquire_owned();
+        let answer_place = answer_place.map_err(|_| ApiError::TooManyRequests)?;
         let _place = self.places.acquire().await.map_err(|_| ApiError::Internal)?;
-        to.forward(request).await.map_err(|error| {
+        let answer = to.forward(request).await.map_err(|error| {
             debug!(error:%; "a request is not answered by a node");
             match error {
                 PassThroughError::TimedOut(_) => ApiError::NodeTimedOut,
                 _ => ApiError::NodeUnavailable,
             }
-        })
+        })?;
+        Ok(ForwardedResponse { body: with_place(answer.body, answer_place), ..answer })
     }
+}
+
+/// The body, which keeps its place until it was read.
+fn with_place(body: BodyParts, place: OwnedSemaphorePermit) -> BodyParts {
+    Box::pin(body.map(move |part| {
+        let _place = &place;
+        part
+    }))
 }
 
 /// The name as the constants of requests have it.
 fn name_of(name: &HeaderName) -> Option<&'static str> {
-    ["authorization", "content-type", "splinterprotocolversion"]
-        .into_iter()
-        .find(|other| name == other)
+    ["content-type", "splinterprotocolversion"].into_iter().find(|other| name == other)
 }
 
 fn respond(answer: ForwardedResponse) -> Response {

@@ -15,6 +15,8 @@ use crate::{http::ApiError, state::ApiState};
 
 /// How many requests wait for a node at once; more wait for those. A node has few threads for its clients.
 const CONCURRENT: usize = 16;
+/// How many answers of nodes are read at once, some by slow clients. Each keeps a connection.
+const ANSWERS: usize = 128;
 
 /// Has requests answered by a node, if the ledger's interface is passed through.
 pub(crate) struct Forwarding {
@@ -22,6 +24,7 @@ pub(crate) struct Forwarding {
     to: Option<Arc<dyn PassThrough>>,
     store: Arc<dyn BatchQueryStore>,
     places: Semaphore,
+    answers: Arc<Semaphore>,
 }
 
 impl Forwarding {
@@ -31,7 +34,8 @@ impl Forwarding {
         store: &Arc<dyn BatchQueryStore>,
     ) -> Self {
         let (api, store) = (Arc::clone(api), Arc::clone(store));
-        Self { api, to, store, places: Semaphore::new(CONCURRENT) }
+        let (places, answers) = (Semaphore::new(CONCURRENT), Arc::new(Semaphore::new(ANSWERS)));
+        Self { api, to, store, places, answers }
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     wait::find_or_wait,
 };
 use crate::{
+    access::Caller,
     batches::requested_wait,
     http::{ApiError, Problems, Query},
 };
@@ -47,7 +48,7 @@ pub(super) async fn get(
     let wait = requested_wait(&query, context.api.options.status_wait_limit)?;
     let batch = find_or_wait(&context, &named, wait).await?;
     let reading = Arc::clone(&context);
-    let read = move || read_details(&reading, &batch);
+    let read = move || read_details(&reading, &named.caller, &batch);
     let read = context.api.reads.run(read).await?;
     Ok(Json(DetailsJson::new(&context, &request, read)))
 }
@@ -60,9 +61,13 @@ pub(super) struct ReadDetails {
     pub(super) actions: Vec<RecordedAction>,
 }
 
-fn read_details(context: &ReadContext, batch: &StoredBatch) -> Result<ReadDetails, ApiError> {
+fn read_details(
+    context: &ReadContext,
+    caller: &Caller,
+    batch: &StoredBatch,
+) -> Result<ReadDetails, ApiError> {
     let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
-    let details = context.batches.details(service_id, batch_id).map_err(ApiError::read_failed)?;
+    let details = context.details(caller, service_id, batch_id)?;
     // Retention may have removed it since it was found.
     let details = details.ok_or(ApiError::BatchNotFound(*batch_id))?;
     let events = match &context.events {

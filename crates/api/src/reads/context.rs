@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    BatchPageStore, BatchQueryStore, EventStore, OperatorStore, ServiceQueryStore,
+    Ahead, BatchDetails, BatchPageStore, BatchQueryStore, EventStore, HeaderId, OperatorStore,
+    ServiceId, ServiceQueryStore,
 };
 
 use super::{LedgerSource, PauseSource};
-use crate::{gas_admins::GasAdminSource, state::ApiState};
+use crate::{access::Caller, gas_admins::GasAdminSource, http::ApiError, state::ApiState};
 
 /// What is read below `/v1`.
 #[derive(Clone)]
@@ -35,4 +36,18 @@ pub(crate) struct ReadContext {
     pub(crate) operators: Option<Arc<dyn OperatorStore>>,
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
+}
+
+impl ReadContext {
+    /// The details of a batch, without a batch of another service that the caller may not see.
+    pub(super) fn details(
+        &self,
+        caller: &Caller,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> Result<Option<BatchDetails>, ApiError> {
+        let details = self.batches.details(service_id, batch_id).map_err(ApiError::read_failed)?;
+        let visible = |ahead: Ahead| ahead.visible(|service_id| caller.may(service_id));
+        Ok(details.map(|it| BatchDetails { ahead: it.ahead.map(visible), ..it }))
+    }
 }

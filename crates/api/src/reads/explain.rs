@@ -15,7 +15,10 @@ use super::{
     find_batch::{NamedBatch, PathText},
     services::named_service,
 };
-use crate::http::{ApiError, Problems, Query};
+use crate::{
+    access::Caller,
+    http::{ApiError, Problems, Query},
+};
 
 /// What is read to explain a batch or a service.
 pub(super) struct Explained {
@@ -49,7 +52,8 @@ pub(super) async fn batch(
     let batch = named.find(&context).await?;
     let reading = Arc::clone(&context);
     let service_id = batch.service_id.clone();
-    let read = move || reading.read_explained(&service_id, Some(batch));
+    let caller = named.caller.clone();
+    let read = move || reading.read_explained(&caller, &service_id, Some(batch));
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
     let Explained { details: Some(details), service, pause, gas } = &explained else {
@@ -82,10 +86,11 @@ pub(super) async fn service(
     let (request, _) = request.into_parts();
     Query::parse(request.uri.query())?.check_names(&[])?;
     let service_id = named_service(path, &request)?;
+    let caller = Caller::of(&request)?.clone();
     let reading = Arc::clone(&context);
     let read = move || {
         let oldest = reading.oldest_open(&service_id)?;
-        reading.read_explained(&service_id, oldest)
+        reading.read_explained(&caller, &service_id, oldest)
     };
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
@@ -112,13 +117,12 @@ impl ReadContext {
 
     fn read_explained(
         &self,
+        caller: &Caller,
         service_id: &ServiceId,
         batch: Option<StoredBatch>,
     ) -> Result<Explained, ApiError> {
         let (service, pause) = self.service(service_id)?;
-        let read = |batch: StoredBatch| {
-            self.batches.details(&batch.service_id, &batch.batch_id).map_err(ApiError::read_failed)
-        };
+        let read = |batch: StoredBatch| self.details(caller, &batch.service_id, &batch.batch_id);
         let details = batch.map(read).transpose()?.flatten();
         Ok(Explained { details, service, pause, gas: self.gas_of(service_id)? })
     }

@@ -21,7 +21,7 @@ pub(super) type PathText = Result<Path<String>, PathRejection>;
 pub(super) struct NamedBatch {
     pub(super) id: HeaderId,
     pub(super) service_id: Option<ServiceId>,
-    caller: Caller,
+    pub(super) caller: Caller,
 }
 
 impl NamedBatch {

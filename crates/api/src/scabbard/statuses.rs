@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, Request, State},
 };
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{BatchQueryStore, HeaderId, ServiceId};
 use serde_json::Value;
 
 use super::{
@@ -86,18 +86,39 @@ impl StatusRequest<'_> {
         let Some(wait) = wait.filter(|_| !all_final(&statuses)) else { return Ok(statuses) };
         let wait = StatusWait::begin(&context.api, wait);
         while wait.until_next_read().await {
-            // What the node has said of others stays.
-            for (read, status) in self.read(ids.clone()).await?.into_iter().zip(&mut statuses) {
-                if read.unknown_id().is_none() {
-                    *status = read;
-                }
-            }
+            statuses = self.read_open(ids.clone(), statuses, true).await?;
             if all_final(&statuses) {
                 return Ok(statuses);
             }
         }
+        statuses = self.read_open(ids, statuses, false).await?;
         self.ask_node(&mut statuses).await?;
         Ok(statuses)
+    }
+
+    /// Reads those again that are not final: all, or up to the first that still is not, because of which a wait
+    /// goes on. What the node has said of batches that are not stored stays.
+    async fn read_open(
+        &self,
+        ids: Vec<String>,
+        mut statuses: Vec<StatusJson>,
+        to_first_open: bool,
+    ) -> Result<Vec<StatusJson>, ApiError> {
+        let context = &self.context.statuses;
+        let (store, service_id) = (Arc::clone(&context.store), self.service_id.clone());
+        let read = move || {
+            let open = ids.iter().zip(&mut statuses).filter(|(_, status)| !status.is_final());
+            for (id, status) in open {
+                if let Some(read) = read_stored(&*store, &service_id, id)? {
+                    *status = read;
+                }
+                if to_first_open && !status.is_final() {
+                    break;
+                }
+            }
+            Ok(statuses)
+        };
+        context.api.reads.run(read).await
     }
 
     async fn read(&self, ids: Vec<String>) -> Result<Vec<StatusJson>, ApiError> {
@@ -106,11 +127,8 @@ impl StatusRequest<'_> {
         let now = context.api.clock.now();
         let read = move || {
             let read = |id: String| {
-                let known = match id.parse() {
-                    Ok(id) => StatusJson::read(&*store, &service_id, &id)?,
-                    Err(_) => None,
-                };
-                Ok(known.unwrap_or_else(|| StatusJson::unknown(id, now)))
+                let stored = read_stored(&*store, &service_id, &id)?;
+                Ok(stored.unwrap_or_else(|| StatusJson::unknown(id, now)))
             };
             ids.into_iter().map(read).collect()
         };
@@ -139,6 +157,15 @@ impl StatusRequest<'_> {
         }
         Ok(())
     }
+}
+
+/// Reads a status. `None`: the text is no id, or the batch is not stored.
+fn read_stored(
+    store: &dyn BatchQueryStore,
+    service_id: &ServiceId,
+    id: &str,
+) -> Result<Option<StatusJson>, ApiError> {
+    id.parse().map_or(Ok(None), |id| StatusJson::read(store, service_id, &id))
 }
 
 fn all_final(statuses: &[StatusJson]) -> bool {

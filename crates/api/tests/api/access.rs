@@ -1,18 +1,24 @@
 //! Who may do what, over real HTTP.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use grid_batch_api::{
-    AccessControl, AccessOptions, AccessToken, HealthAccess, RateLimits, TrustedProxies,
+    AccessControl, AccessOptions, AccessToken, ApiBuilder, HealthAccess, RateLimits, RunningApi,
+    TrustedProxies,
 };
-use grid_batch_core::{AccessScope, NewToken, SystemClock, TokenStore};
+use grid_batch_core::{
+    AccessScope, Ahead, BatchDetails, BatchState, HeaderId, NewToken, Obstacle, Scheduling,
+    ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, TokenStore,
+    mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
+};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 use serde_json::Value;
 
 use crate::{
-    client::Response,
-    test_server::{TestServer, batch, body, id},
+    client::{Client, Response},
+    mock_stores::stored_batch,
+    test_server::{TestServer, batch, body, id, serve, service, test_hosts},
 };
 
 const SERVICE: &str = "a::b";
@@ -37,22 +43,16 @@ impl Protected {
             lock_timeout: Duration::from_secs(20),
             ..StoreOptions::default()
         };
-        let server =
-            TestServer::with_store_options(options, |builder, _| builder.with_access(access));
+        let server = TestServer::with_store_options(options, |builder, store| {
+            builder.with_access(access).with_events(store.clone()).with_metrics(|_| ())
+        });
         Self { server, control }
     }
 
     /// Creates a token and has the interface know it. Returns the header with it.
     fn token(&self, scopes: &[AccessScope], services: &[&str]) -> String {
         let token = AccessToken::generate().unwrap();
-        let new = NewToken {
-            id: token.id(),
-            name: token.id().to_string(),
-            secret_hash: token.secret_hash(),
-            scopes: scopes.iter().copied().collect(),
-            services: services.iter().map(|text| (*text).to_owned()).collect(),
-            expires_at: None,
-        };
+        let new = new_token(&token, scopes, services);
         assert!(self.server.store.create_token(&new).unwrap());
         self.control.set_tokens(self.server.store.unrevoked_tokens().unwrap());
         format!("authorization: Bearer {}", token.secret())
@@ -66,6 +66,17 @@ impl Protected {
 
     fn get(&self, path: &str, headers: &[&str]) -> Response {
         self.server.client().request("GET", path, headers, b"")
+    }
+}
+
+fn new_token(token: &AccessToken, scopes: &[AccessScope], services: &[&str]) -> NewToken {
+    NewToken {
+        id: token.id(),
+        name: token.id().to_string(),
+        secret_hash: token.secret_hash(),
+        scopes: scopes.iter().copied().collect(),
+        services: services.iter().map(|text| (*text).to_owned()).collect(),
+        expires_at: None,
     }
 }
 
@@ -384,4 +395,114 @@ fn expect_full(response: &Response) {
     assert_eq!(code(response), (429, 1018));
     let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
+}
+
+#[test]
+fn metrics_need_a_token_for_all_services() {
+    let options = AccessOptions { health: HealthAccess::Token, ..AccessOptions::default() };
+    let protected = Protected::new(options);
+    let limited = protected.token(&AccessScope::ALL, &[SERVICE]);
+    assert_eq!(code(&protected.get("/metrics", &[&limited])), (403, 1094));
+    assert_eq!(protected.get("/health", &[&limited]).status, 200);
+    let of_all = protected.token(&AccessScope::ALL, &["*"]);
+    assert_eq!(protected.get("/metrics", &[&of_all]).status, 200);
+}
+
+#[test]
+fn stream_ends_when_its_token_is_revoked() {
+    let protected = Protected::new(AccessOptions::default());
+    let header = protected.token(&AccessScope::ALL, &["*"]);
+    let mut client = protected.server.client();
+    client.send(format!(
+        "GET /v1/events/stream HTTP/1.1\r\nhost: h\r\nconnection: close\r\n{header}\r\n\r\n"
+    ));
+    assert!(client.next_message().is_some());
+    protected.control.set_tokens(Vec::new());
+    assert_eq!(client.next_message(), None);
+}
+
+/// A batch waits for one of a service that the token is not for.
+#[test]
+fn batch_of_others_that_is_waited_for_is_not_shown() {
+    let control = AccessControl::new(
+        AccessOptions { is_required: true, ..AccessOptions::default() },
+        Arc::new(SystemClock),
+    );
+    let (_api, address) = serve_waiting_batch(&control);
+    let waiting = id(&batch(1));
+    for (services, is_shown) in [(["*"], true), ([SERVICE], false)] {
+        let token = AccessToken::generate().unwrap();
+        control.set_tokens(vec![StoredToken {
+            token: new_token(&token, &AccessScope::ALL, &services),
+            created_at: Timestamp::from_micros(0),
+            last_used_at: None,
+            revoked_at: None,
+        }]);
+        let header = format!("authorization: Bearer {}", token.secret());
+        for path in [
+            format!("/v1/batches/{waiting}"),
+            format!("/v1/batches/{waiting}/explain"),
+            format!("/batch_statuses?id={waiting}"),
+        ] {
+            let response = Client::connect(address).request("GET", &path, &[&header], b"");
+            let text = String::from_utf8_lossy(&response.body);
+            assert_eq!(response.status, 200, "{text}");
+            for part in [&id(&batch(2)).to_string()[..12], OTHER, "refused by its node"] {
+                assert_eq!(text.contains(part), is_shown, "{part} in {path}: {text}");
+            }
+        }
+    }
+}
+
+/// An interface to a batch of one service that waits for a batch of another one.
+fn serve_waiting_batch(control: &AccessControl) -> (RunningApi, SocketAddr) {
+    let of = |name: &str, id| StoredBatch {
+        service_id: service(name),
+        ..stored_batch(id, BatchState::New)
+    };
+    let error = Some("refused by its node".to_owned());
+    let ahead = Ahead {
+        obstacle: Obstacle::Dependency { transaction_id: HeaderId::from_bytes([7; 64]) },
+        head: Some(StoredBatch { last_error: error, ..of(OTHER, id(&batch(2))) }),
+        head_waits: true,
+        count: 1,
+        more: false,
+    };
+    let details = BatchDetails {
+        batch: of(SERVICE, id(&batch(1))),
+        label: None,
+        of_withdrawal: false,
+        ahead: Some(ahead.clone()),
+        transaction_ids: Vec::new(),
+        failed_attempts: Vec::new(),
+        receipts: Vec::new(),
+        commit_after_invalid: None,
+    };
+    let mut store = MockBatchQueryStore::new();
+    store.expect_find().returning(move |id| Ok(vec![of(SERVICE, *id)]));
+    store.expect_ahead().returning(move |_, _| Ok(vec![Some(ahead.clone())]));
+    store.expect_details().returning(move |_, _| Ok(Some(details.clone())));
+    let mut services = MockServiceQueryStore::new();
+    services.expect_service().returning(|service_id| Ok(Some(idle_service(service_id.clone()))));
+    let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(store))
+        .with_reads(Arc::new(MockBatchPageStore::new()), Arc::new(services))
+        .with_access(control.clone())
+        .with_allowed_hosts(test_hosts());
+    serve(builder)
+}
+
+fn idle_service(service_id: ServiceId) -> ServiceOverview {
+    ServiceOverview {
+        service_id,
+        open: 0,
+        under_way: 0,
+        in_doubt: 0,
+        oldest_at: None,
+        held: 0,
+        failing: None,
+        halts: 0,
+        halted_since: None,
+        scheduling: Scheduling::SERIAL,
+        owner: None,
+    }
 }

@@ -87,9 +87,10 @@ fn other_paths_and_methods_are_refused() {
 #[test]
 fn node_gets_the_headers_that_concern_it() {
     let server = server(|request| Ok((200, format!("{:?}", request.headers))));
-    let headers = ["authorization: Bearer x", "cookie: secret", "SplinterProtocolVersion: 1"];
+    let headers =
+        ["authorization: bearer  Cylinder:a.b.c", "cookie: secret", "SplinterProtocolVersion: 1"];
     let response = server.client().request("GET", "/state", &headers, b"");
-    let expected = r#"[("authorization", "Bearer x"), ("splinterprotocolversion", "1"), ("x-forwarded-host", "grid.test"), ("x-forwarded-proto", "http")]"#;
+    let expected = r#"[("splinterprotocolversion", "1"), ("authorization", "Bearer Cylinder:a.b.c"), ("x-forwarded-host", "grid.test"), ("x-forwarded-proto", "http")]"#;
     assert_eq!(text(&response), (200, expected));
 }
 

@@ -1,6 +1,8 @@
 //! Where the keys of gas admins are.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
+
+use grid_batch_support::redact_url;
 
 use super::{
     secret::{NOT_SHOWN, may_hold_secret},
@@ -8,7 +10,7 @@ use super::{
 };
 
 /// Where the secret key of a gas admin is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// In a file of its own.
     File(PathBuf),
@@ -23,6 +25,21 @@ pub enum KeySource {
         /// The URL of the signer, which may have a password.
         url: String,
     },
+}
+
+/// Without the password of a signer.
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Variable(name) => f.debug_tuple("Variable").field(name).finish(),
+            Self::Keystore(path) => f.debug_tuple("Keystore").field(path).finish(),
+            Self::Remote { account, url } => {
+                let url = redact_url(url);
+                f.debug_struct("Remote").field("account", account).field("url", &url).finish()
+            }
+        }
+    }
 }
 
 /// Where the password of a keystore is.

@@ -68,7 +68,8 @@ fn redact_parameter(parameter: &str) -> Cow<'_, str> {
 
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
-    ["pass", "key", "token", "secret"].iter().any(|part| name.contains(part))
+    const PARTS: [&str; 7] = ["pass", "key", "token", "secret", "auth", "credential", "signature"];
+    name == "sig" || PARTS.iter().any(|part| name.contains(part))
 }
 
 /// The path of an HTTP URL may have an API key. That of a database is a name.
@@ -106,6 +107,8 @@ mod tests {
             ("postgres:///d?password=hidden&user=u", "postgres:///d?password=***&user=u"),
             ("a::b=c@http://u:hidden@h:1/x", "a::b=c@http://u:***@h:1/x"),
             ("https://h/gas?apiKey=hidden&module=gas", "https://h/gas?apiKey=***&module=gas"),
+            ("https://hidden@h/gas?sig=hidden&auth=hidden", "https://***@h/gas?sig=***&auth=***"),
+            ("postgres://user@h/d", "postgres://user@h/d"),
             ("https://h/v3/0hiddenhiddenhiddenhidden", "https://h/v3/***"),
             ("http://u:a?hidden@h/x", "http://***"),
         ] {

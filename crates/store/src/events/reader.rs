@@ -120,10 +120,11 @@ impl<'a> Reader<'a> {
         let named = name_events(window, &groups)?;
         let instances: HashMap<i64, Option<String>> =
             groups.into_iter().map(|group| (group.seq, group.instance)).collect();
-        for part in named.chunks(EVENTS.min(self.count.saturating_mul(2))) {
-            if self.found.len() >= self.count {
-                break;
-            }
+        // The first ones may fill the page. If they do not, the filter selects few.
+        let (mut rest, mut step) = (&named[..], self.count.saturating_mul(2).min(EVENTS));
+        while !rest.is_empty() && self.found.len() < self.count {
+            let (part, after) = rest.split_at(step.min(rest.len()));
+            (rest, step) = (after, EVENTS);
             let mut rows = load_events(self.connection, part)?;
             self.examined += part.len();
             for named in part {

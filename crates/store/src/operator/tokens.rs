@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use diesel::{insert_into, prelude::*};
 use grid_batch_core::{AccessScope, NewToken, StoredToken, Timestamp, TokenId};
+use log::warn;
 
 use crate::sql::{
     Connection, Rows, Store, StoreError,
@@ -40,13 +41,23 @@ pub(crate) fn tokens(
     records.into_iter().map(TokenRecord::into_token).collect()
 }
 
+/// All that are not revoked, without those that cannot be read: a newer version may have written them.
 pub(crate) fn unrevoked_tokens(store: &Store) -> Result<Vec<StoredToken>, StoreError> {
     let query = tokens::table
         .filter(tokens::revoked_at.is_null())
         .order_by(tokens::name)
         .select(TokenRecord::as_select());
-    let records = store.pools.read()?.load_query("unrevoked_tokens", query)?;
-    records.into_iter().map(TokenRecord::into_token).collect()
+    let records: Vec<TokenRecord> = store.pools.read()?.load_query("unrevoked_tokens", query)?;
+    let read = |record: TokenRecord| {
+        let id = record.token_id.clone();
+        let token = record.into_token();
+        token
+            .inspect_err(
+                |error| warn!(token:% = id, error:%; "a token cannot be read, and is refused"),
+            )
+            .ok()
+    };
+    Ok(records.into_iter().filter_map(read).collect())
 }
 
 /// Revokes the token with this id, or the one with this name. Returns whether there was one.
