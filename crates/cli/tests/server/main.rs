@@ -56,6 +56,7 @@ mod several_under_way;
 mod start_failures;
 mod strategy_speed;
 mod submission_outcomes;
+mod tls;
 mod tokens;
 mod unknown_services;
 mod unusable_answers;
