@@ -458,6 +458,11 @@ impl Store {
         operator::pauses(self, services)
     }
 
+    /// How many events this store has written since it was opened, with those of transactions that failed.
+    pub fn events_written(&self) -> u64 {
+        self.scheduler.events().count()
+    }
+
     /// The connections to the database, by pool.
     pub fn connections(&self) -> Vec<PoolConnections> {
         self.pools.connections()

@@ -49,6 +49,12 @@ fn balance_and_price_are_known_while_nothing_is_queued() {
     assert_eq!((&admin["queue"]["open"], &admin["gas_is_assumed"]), (&0.into(), &true.into()));
     assert!(admin["last_failure"].is_null() && admin["pools"][0]["paused"].is_null(), "{admin}");
     assert_eq!(gas_admins(&server).len(), 2);
+    let metrics = server.get("/metrics").body;
+    for name in ["gas_admin_balance_wei", "gas_price_wei", "gas_price_cap_wei"] {
+        let sample = format!("grid_batch_{name}{{gas_admin=\"admin0\"}} ");
+        assert!(metrics.contains(&sample), "{sample} in {metrics}");
+    }
+    assert!(metrics.contains("grid_batch_gas_price_cap_wei{gas_admin=\"admin0\"} 200000000000\n"));
 
     harness.anvil.set_balance(&harness.anvil.accounts()[0].address, 5 * COIN).unwrap();
     wait_for_gas_admin(&server, "the balance is read again", |admin| {

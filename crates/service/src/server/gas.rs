@@ -30,7 +30,7 @@ pub(super) trait GasMonitor: Send + Sync {
 }
 
 /// The gas price and the balances, as far as `/health` shows them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct GasHealth {
     /// Gas admins that could not pay when that was last needed.
     pub(super) without_funds: u64,
@@ -43,6 +43,18 @@ pub(super) struct GasHealth {
     /// How old the oldest balance is, if it should have been read again long ago. `None` before the
     /// first look too.
     pub(super) overdue: Option<Duration>,
+    /// The gas admins, for the metrics.
+    pub(super) gas_admins: Vec<GasAdminAmounts>,
+}
+
+/// What a gas admin has and pays, in wei, as samples are: rounded.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct GasAdminAmounts {
+    pub(super) name: String,
+    /// `None`: it was not read yet.
+    pub(super) balance: Option<f64>,
+    pub(super) gas_price: Option<f64>,
+    pub(super) gas_price_cap: f64,
 }
 
 /// The thread that looks. Dropping it ends the thread.

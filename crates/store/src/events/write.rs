@@ -37,7 +37,7 @@ pub(crate) fn insert_events(
     for group in events.chunks(LONGEST_GROUP) {
         insert_group(connection, instance.as_deref().unwrap_or_default(), group, at)?;
     }
-    sink.written();
+    sink.written(events.len());
     Ok(())
 }
 

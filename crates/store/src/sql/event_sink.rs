@@ -1,7 +1,10 @@
 use std::{
     collections::HashSet,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::{self, ThreadId},
 };
 
@@ -17,6 +20,7 @@ pub(crate) struct EventSink {
     /// The threads whose transactions have written events. One for all would be cleared by the commit of another
     /// thread, before the events are visible.
     written: Mutex<HashSet<ThreadId>>,
+    count: AtomicU64,
 }
 
 impl EventSink {
@@ -42,8 +46,14 @@ impl EventSink {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
-    /// Events were written, and are visible after the commit.
-    pub(crate) fn written(&self) {
+    /// How many events were written in transactions that may have been rolled back.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// So many events were written, and are visible after the commit.
+    pub(crate) fn written(&self, events: usize) {
+        self.count.fetch_add(u64::try_from(events).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.writers().insert(thread::current().id());
     }
 
@@ -86,10 +96,10 @@ mod tests {
         }));
         sink.committed();
         assert_eq!(told.load(Relaxed), 0, "nothing was written");
-        sink.written();
+        sink.written(1);
         thread::scope(|scope| {
             let other = scope.spawn(|| {
-                sink.written();
+                sink.written(1);
                 sink.committed();
             });
             other.join().unwrap();
@@ -97,5 +107,6 @@ mod tests {
         assert_eq!(told.load(Relaxed), 1);
         sink.committed();
         assert_eq!(told.load(Relaxed), 2, "its events are visible only now");
+        assert_eq!(sink.count(), 2);
     }
 }

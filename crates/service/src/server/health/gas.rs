@@ -56,6 +56,7 @@ mod tests {
             pools_above_cap: 2,
             above_cap_for: Duration::from_secs(70),
             overdue: Some(Duration::from_secs(150)),
+            ..GasHealth::default()
         });
         let reason = part.reason.unwrap();
         assert_eq!(part.status, HealthStatus::Degraded);

@@ -9,7 +9,7 @@ use grid_batch_evm::{AccountGas, AccountScopeId, GasLimit, GasPrice, GasWatch, P
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{GasAdminQueue, LastFailure, PaymentLimits};
 
-use crate::server::gas::{GasHealth, GasMonitor};
+use crate::server::gas::{GasAdminAmounts, GasHealth, GasMonitor};
 
 /// Watches the gas admins of a chain.
 #[derive(Debug)]
@@ -45,6 +45,7 @@ impl GasMonitor for EvmGas {
             pools_above_cap: number(above.len()),
             above_cap_for: above.into_iter().max().unwrap_or_default(),
             overdue: ages.max().filter(|age| *age > self.overdue_after()),
+            gas_admins: accounts.iter().map(amounts).collect(),
         }
     }
 
@@ -123,6 +124,20 @@ impl EvmGas {
             address,
         }
     }
+}
+
+fn amounts(account: &AccountGas) -> GasAdminAmounts {
+    GasAdminAmounts {
+        name: account.name.clone(),
+        balance: account.balance.value.map(sample),
+        gas_price: account.price.value.map(|price| sample(price.wei())),
+        gas_price_cap: sample(account.cap.wei()),
+    }
+}
+
+/// A decimal number, rounded.
+fn sample(number: impl ToString) -> f64 {
+    number.to_string().parse().unwrap_or(f64::NAN)
 }
 
 fn gas_report(account: &AccountGas, not_sent: u64) -> GasReport {

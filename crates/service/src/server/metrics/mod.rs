@@ -15,7 +15,10 @@ use grid_batch_submitter::SubmitterCounters;
 pub(super) use queues::QueueMetrics;
 pub(super) use stage_times::StageTimes;
 
-use super::{gas::GasMonitor, health::Health};
+use super::{
+    gas::{GasAdminAmounts, GasMonitor},
+    health::Health,
+};
 
 /// Where the metrics are read. None of them blocks.
 pub(super) struct MetricsSources {
@@ -50,6 +53,8 @@ impl MetricsSources {
         }
         self.write_claims(text);
         self.write_connections(text);
+        let help = "Events of batches that this instance has written, with those of transactions that failed.";
+        text.counter("grid_batch_events_written_total", help, count(self.store.events_written()));
         process::write(text);
     }
 
@@ -117,6 +122,21 @@ impl MetricsSources {
         admins.sample(&[("problem", "without_funds")], count(gas.without_funds));
         let help = "Pools whose cap the gas price is not below; 0 if the ledger has no gas.";
         text.gauge("grid_batch_pools_above_cap", help, count(gas.pools_above_cap));
+        let help = "What each gas admin has, in wei.";
+        let mut balances = text.gauges("grid_batch_gas_admin_balance_wei", help);
+        for GasAdminAmounts { name, balance, .. } in &gas.gas_admins {
+            balance.iter().for_each(|wei| balances.sample(&[("gas_admin", name)], *wei));
+        }
+        let help = "The price of gas, in wei.";
+        let mut prices = text.gauges("grid_batch_gas_price_wei", help);
+        for GasAdminAmounts { name, gas_price, .. } in &gas.gas_admins {
+            gas_price.iter().for_each(|wei| prices.sample(&[("gas_admin", name)], *wei));
+        }
+        let help = "The price of gas from which on each gas admin pays nothing, in wei.";
+        let mut caps = text.gauges("grid_batch_gas_price_cap_wei", help);
+        for GasAdminAmounts { name, gas_price_cap, .. } in &gas.gas_admins {
+            caps.sample(&[("gas_admin", name)], *gas_price_cap);
+        }
     }
 
     fn write_submitter(&self, text: &mut MetricsText) {

@@ -8,8 +8,10 @@ use std::{
 };
 
 use grid_batch_api::MetricsText;
-use grid_batch_core::{BatchState, InstanceId, InternalError, QueueDepth};
-use grid_batch_store::{ClaimStore, OpenStates, Store, StoreError};
+use grid_batch_core::{
+    BatchResult, BatchState, InstanceId, InternalError, QueueDepth, Webhook, WebhookStore,
+};
+use grid_batch_store::{ClaimStore, OpenStates, Store};
 
 use super::count;
 use crate::server::health::Watcher;
@@ -26,7 +28,19 @@ struct Queues {
     open: u64,
     /// The services with most open batches, by name, and all others as [`OTHERS`].
     services: BTreeMap<String, u64>,
+    webhooks: WebhookCounts,
     read_at: Instant,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct WebhookCounts {
+    delivering: u64,
+    /// The last request failed.
+    failing: u64,
+    /// The receiver has answered that it is gone.
+    disabled: u64,
+    /// Messages that were given up.
+    given_up: u64,
 }
 
 /// The label of all services that have none of their own.
@@ -63,13 +77,14 @@ impl QueueMetrics {
 }
 
 impl Queues {
-    fn read(store: &Store, instance: &InstanceId, most: usize) -> Result<Self, StoreError> {
+    fn read(store: &Store, instance: &InstanceId, most: usize) -> BatchResult<Self> {
         let depths = store.depths(None, usize::MAX)?;
         Ok(Self {
             states: store.open_states()?,
             claims: store.count_claims(instance)?,
             open: depths.iter().map(|depth| depth.open).sum(),
             services: by_service(depths, most),
+            webhooks: WebhookCounts::of(&store.webhooks()?),
             read_at: Instant::now(),
         })
     }
@@ -98,6 +113,7 @@ impl Queues {
         for (service, batches) in &self.services {
             services.sample(&[("service", service)], count(*batches));
         }
+        self.webhooks.write(text);
         let oldest = self.states.oldest.unwrap_or_default().as_secs_f64();
         let help = "How long ago the oldest open batch was accepted; 0 if none is open.";
         text.gauge("grid_batch_oldest_open_batch_seconds", help, oldest);
@@ -126,6 +142,32 @@ impl Queues {
     }
 }
 
+impl WebhookCounts {
+    fn of(webhooks: &[Webhook]) -> Self {
+        let mut counts = Self::default();
+        for webhook in webhooks {
+            let of_state = match (webhook.disabled_at, webhook.attempts) {
+                (Some(_), _) => &mut counts.disabled,
+                (None, 0) => &mut counts.delivering,
+                (None, _) => &mut counts.failing,
+            };
+            *of_state += 1;
+            counts.given_up += webhook.failed;
+        }
+        counts
+    }
+
+    fn write(&self, text: &mut MetricsText) {
+        let help = "Webhooks by state: failing if the last request of each failed, disabled if its receiver is gone.";
+        let mut webhooks = text.gauges("grid_batch_webhooks", help);
+        webhooks.sample(&[("state", "delivering")], count(self.delivering));
+        webhooks.sample(&[("state", "failing")], count(self.failing));
+        webhooks.sample(&[("state", "disabled")], count(self.disabled));
+        let help = "Messages of webhooks that were given up and not delivered since.";
+        text.gauge("grid_batch_webhook_failed_messages", help, count(self.given_up));
+    }
+}
+
 fn open_states<T>(value: impl Fn() -> T) -> BTreeMap<BatchState, T> {
     let states = BatchState::ALL.into_iter().filter(|state| !state.is_terminal());
     states.map(|state| (state, value())).collect()
@@ -148,6 +190,7 @@ fn by_service(mut depths: Vec<QueueDepth>, most: usize) -> BTreeMap<String, u64>
 #[cfg(test)]
 mod tests {
     use grid_batch_api::MetricsFormat;
+    use grid_batch_core::{EventFilter, Timestamp, WebhookId};
     use grid_batch_store::OpenState;
 
     use super::*;
@@ -165,8 +208,29 @@ mod tests {
             states: OpenStates { states: vec![in_doubt], oldest },
             open: depths.iter().map(|depth| depth.open).sum(),
             services: by_service(depths, most),
+            webhooks: WebhookCounts::default(),
             read_at: Instant::now(),
         }
+    }
+
+    #[test]
+    fn webhooks_are_counted_by_state() {
+        let webhook = |attempts, disabled_at, failed| Webhook {
+            id: WebhookId(1),
+            url: "https://example.com".to_owned(),
+            filter: EventFilter::default(),
+            created_at: Timestamp::from_micros(0),
+            attempts,
+            next_try_at: None,
+            last_error: None,
+            disabled_at,
+            missed_at: None,
+            failed,
+        };
+        let gone = Some(Timestamp::from_micros(1));
+        let webhooks = [webhook(0, None, 0), webhook(2, None, 3), webhook(2, gone, 4)];
+        let expected = WebhookCounts { delivering: 1, failing: 1, disabled: 1, given_up: 7 };
+        assert_eq!(WebhookCounts::of(&webhooks), expected);
     }
 
     #[test]
