@@ -26,6 +26,7 @@ drop table transaction_receipts;
 drop table transactions;
 drop table batch_payloads;
 drop table batches;
+drop table client_batches;
 drop table new_services;
 drop table service_id_claims;
 drop table database_state;
