@@ -29,6 +29,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "grid-batch-evm",
         &["grid-batch-core", "grid-batch-http", "grid-batch-support", "grid-batch-withdrawals"],
     ),
+    ("grid-batch-client", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     ("grid-batch-webhooks", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     (
         "grid-batch-api",
@@ -73,6 +74,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "grid-batch",
         &[
+            "grid-batch-client",
             "grid-batch-core",
             "grid-batch-demo",
             "grid-batch-ledger-sim",

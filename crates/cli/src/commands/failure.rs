@@ -1,5 +1,6 @@
 use std::{error::Error, fmt, process::ExitCode};
 
+use grid_batch_client::ClientError;
 use grid_batch_service::{ConfigError, LedgerMismatchError, StartError};
 use grid_batch_store::{StoreError, UrlError};
 use grid_batch_support::ErrorChain;
@@ -19,12 +20,19 @@ pub(crate) enum Cause {
     Configuration,
     /// Nothing: the database or something else that is needed cannot be reached now.
     Unavailable,
+    /// Nothing: a server does not answer now.
+    Unreachable,
     /// Something else.
     Other,
 }
 
 impl Cause {
     fn of(error: &(dyn Error + 'static)) -> Self {
+        if let Some(ClientError::Unreachable { .. } | ClientError::Busy { .. }) =
+            error.downcast_ref()
+        {
+            return Self::Unreachable;
+        }
         let (is_unavailable, is_configuration) =
             if let Some(error) = error.downcast_ref::<StartError>() {
                 (error.is_unavailable(), error.is_configuration())
@@ -53,12 +61,19 @@ impl Failure {
         Self { message: message.into(), cause: Cause::Configuration }
     }
 
+    /// The same, with what it is about before it.
+    pub(crate) fn about(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         const EX_UNAVAILABLE: u8 = 69;
         const EX_CONFIG: u8 = 78;
+        const EX_UNREACHABLE: u8 = 4;
         match self.cause {
             Cause::Configuration => ExitCode::from(EX_CONFIG),
             Cause::Unavailable => ExitCode::from(EX_UNAVAILABLE),
+            Cause::Unreachable => ExitCode::from(EX_UNREACHABLE),
             Cause::Other => ExitCode::FAILURE,
         }
     }

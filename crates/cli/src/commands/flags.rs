@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches};
 use grid_batch_service::LogFilter;
 use grid_batch_service::{Config, Form, Guidance, SETTINGS, Setting};
 
-use crate::commands::failure::Failure;
+use crate::commands::{failure::Failure, remote::VARIABLES};
 
 /// The flag that names the configuration file, and one flag for each setting.
 pub(crate) fn settings() -> Vec<Arg> {
@@ -54,6 +54,9 @@ pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
     let mut variables = Vec::new();
     for (name, text) in env::vars_os() {
         let Ok(name) = name.into_string() else { continue };
+        if VARIABLES.contains(&name.as_str()) {
+            continue;
+        }
         match text.into_string() {
             Ok(text) => variables.push((name, text)),
             Err(_) if !name.starts_with("GRID_BATCH_") => {}

@@ -1,19 +1,24 @@
 //! The command line: each command is a file.
 
 mod actions;
+mod batch;
 mod config;
 mod decide;
 #[cfg(feature = "demo")]
 mod demo;
+mod events;
+mod explain;
 mod failure;
 mod flags;
 mod gas_admins;
 mod halts;
 mod held;
 mod hold;
+mod key;
 mod ledger;
 #[cfg(feature = "demo")]
 mod ledger_sim;
+mod list;
 mod logging;
 #[cfg(feature = "evm")]
 mod move_withdrawals;
@@ -21,13 +26,16 @@ mod nonce;
 mod operator;
 mod pause;
 mod print;
+mod remote;
 mod restored;
 mod retention;
 mod retry;
 mod retry_withdrawals;
 mod serve;
+mod services;
 mod show;
 mod signals;
+mod submit;
 mod token;
 mod usage;
 mod wait;
@@ -66,6 +74,14 @@ fn program() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve::command())
         .subcommand(config::command())
+        .subcommand(submit::command())
+        .subcommand(list::status_command())
+        .subcommand(list::list_command())
+        .subcommand(explain::command())
+        .subcommand(services::command())
+        .subcommand(events::command())
+        .subcommand(key::command())
+        .subcommand(batch::command())
         .subcommand(show::command())
         .subcommand(held::command())
         .subcommand(hold::hold_command())
@@ -99,6 +115,14 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("config", matches)) => config::run(matches),
+        Some(("submit", matches)) => submit::run(matches),
+        Some(("status", matches)) => list::status(matches),
+        Some(("list", matches)) => list::list(matches),
+        Some(("explain", matches)) => explain::run(matches),
+        Some(("services", matches)) => services::run(matches),
+        Some(("events", matches)) => events::run(matches),
+        Some(("key", matches)) => key::run(matches),
+        Some(("batch", matches)) => batch::run(matches),
         Some(("show", matches)) => show::run(matches),
         Some(("held", matches)) => held::run(matches),
         Some(("hold", matches)) => hold::hold(matches),

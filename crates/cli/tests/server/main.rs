@@ -7,6 +7,7 @@ mod harness;
 
 mod batches_of_others;
 mod busy_connections;
+mod client_commands;
 mod command_line;
 mod configuration_file;
 mod connection_poolers;

@@ -1,0 +1,143 @@
+//! `list` and `status`: batches of a running server.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
+use grid_batch_core::HeaderId;
+use serde_json::{Value, json};
+
+use crate::commands::{
+    failure::Failure,
+    operator::{print_json, wants_json},
+    print::print_stdout,
+    remote::{self, Server, Table, age, field},
+};
+
+/// The filters of a list, and the parameters that they are.
+const FILTERS: [(&str, &str, &str, &str); 6] = [
+    ("service", "service_id", "SERVICE", "Only batches of this service"),
+    (
+        "state",
+        "state",
+        "STATES",
+        "Only batches in these states, separated by commas: new, submitting, delayed, in_doubt, absent, pending, \
+         valid, invalid, committed, or open and ended for all that are so",
+    ),
+    ("label", "label", "TEXT", "Only batches with this label"),
+    ("error", "error_contains", "TEXT", "Only batches whose last error has this text"),
+    ("newer-than", "newer_than", "AGE", "Only batches that were stored since, such as 15m"),
+    ("older-than", "older_than", "AGE", "Only batches that were stored before, such as 2h"),
+];
+
+pub(crate) fn list_command() -> Command {
+    let filter =
+        |(name, _, value, help): (&'static str, &'static str, &'static str, &'static str)| {
+            Arg::new(name).long(name).value_name(value).help(help)
+        };
+    Command::new("list")
+        .about("Lists the batches of a running server, the newest first")
+        .args(FILTERS.map(filter))
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("NUMBER")
+                .default_value("20")
+                .value_parser(value_parser!(u32).range(1..))
+                .help("The most batches"),
+        )
+        .args(remote::flags())
+}
+
+pub(crate) fn status_command() -> Command {
+    Command::new("status")
+        .about("Prints the state of batches of a running server")
+        .arg(
+            Arg::new("batch")
+                .required(true)
+                .num_args(1..)
+                .value_name("BATCH")
+                .value_parser(ValueParser::new(str::parse::<HeaderId>))
+                .help("Ids of batches"),
+        )
+        .arg(
+            Arg::new("service")
+                .long("service")
+                .value_name("SERVICE")
+                .help("The service, if several have a batch with one of the ids"),
+        )
+        .args(remote::flags())
+}
+
+pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let server = Server::of(matches)?;
+    let limit = *matches.get_one::<u32>("limit").unwrap_or(&20) as usize;
+    let (batches, has_more) = read(&server, matches, limit)?;
+    print(matches, &batches);
+    if has_more && !wants_json(matches) {
+        print_stdout(format_args!("There are more; --limit is {limit}."));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn status(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let server = Server::of(matches)?;
+    let service = matches.get_one::<String>("service").map(String::as_str);
+    let ids = matches.get_many::<HeaderId>("batch").into_iter().flatten();
+    let read = |id| server.client.batch(id, None, service);
+    let batches = ids.map(read).collect::<Result<Vec<_>, _>>()?;
+    print(matches, &batches);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads pages until there are so many. A page may be empty and not the last one.
+fn read(
+    server: &Server,
+    matches: &ArgMatches,
+    limit: usize,
+) -> Result<(Vec<Value>, bool), Failure> {
+    const PAGE: usize = 1_000;
+    let given = |(name, parameter, ..): &(&'static str, &'static str, &str, &str)| {
+        Some((*parameter, matches.get_one::<String>(name)?.as_str()))
+    };
+    let filters: Vec<(&str, &str)> = FILTERS.iter().filter_map(given).collect();
+    let (mut batches, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let count = (limit - batches.len()).min(PAGE).to_string();
+        let next = after.as_deref().map(|after| ("after", after));
+        let parameters = [&filters[..], &[("limit", &count)], &Vec::from_iter(next)].concat();
+        let mut page = server.client.get("/v1/batches", &parameters)?;
+        if let Some(found) = page["data"].as_array_mut() {
+            batches.append(found);
+        }
+        after = page["next"].as_str().map(str::to_owned);
+        if after.is_none() || batches.len() >= limit {
+            return Ok((batches, after.is_some()));
+        }
+    }
+}
+
+fn print(matches: &ArgMatches, batches: &[Value]) {
+    if wants_json(matches) {
+        return print_json(&json!({"batches": batches}));
+    }
+    if batches.is_empty() {
+        return print_stdout("No batch matches.");
+    }
+    let mut table = Table::new(["BATCH", "SERVICE", "STATE", "FOR", "TRIES", "LABEL", "ERROR"]);
+    for batch in batches {
+        let id = field(batch, "id");
+        let held = if batch["held"].is_null() { "" } else { ", held" };
+        table.add([
+            id.get(..12).unwrap_or(&id).to_owned(),
+            field(batch, "service_id"),
+            format!("{}{held}", field(batch, "state")),
+            Some(age(batch, "since"))
+                .filter(|age| !age.is_empty())
+                .unwrap_or(age(batch, "stored_at")),
+            field(batch, "attempts"),
+            field(batch, "label"),
+            field(batch, "last_error"),
+        ]);
+    }
+    table.print();
+}

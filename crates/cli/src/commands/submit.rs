@@ -1,0 +1,175 @@
+//! `submit`: hands lists of batches to a running server.
+
+use std::{
+    fs,
+    io::{self, Read},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
+use grid_batch_client::{BatchStatus, SubmittedBatch};
+use grid_batch_core::HeaderId;
+use humantime::parse_duration;
+use serde_json::json;
+
+use crate::commands::{
+    failure::Failure,
+    operator::{print_json, wants_json},
+    print::{print_stderr, print_stdout},
+    remote::{self, EX_INVALID, EX_TIMED_OUT, Retries, Server},
+};
+
+pub(crate) fn command() -> Command {
+    Command::new("submit")
+        .about("Submits lists of batches to a running server")
+        .long_about(
+            "Submits lists of batches to a running server, one request for each file, and prints the id of each \
+             batch once it is stored. While the server is busy, it is tried again.\n\n\
+             Exit codes: 0 if all batches are stored or, with --wait, committed; 1 if one is invalid or refused; 2 for \
+             wrong arguments; 3 if --timeout has passed; 4 if the server does not answer. A batch can be submitted \
+             again without harm.",
+        )
+        .arg(
+            Arg::new("file")
+                .required(true)
+                .num_args(1..)
+                .value_name("FILE")
+                .help("Files with lists of batches, as `grid-batch batch make` writes them; - for standard input"),
+        )
+        .arg(
+            Arg::new("service")
+                .long("service")
+                .value_name("SERVICE")
+                .help("The service that gets the batches [default: the ledger's only one]"),
+        )
+        .arg(
+            Arg::new("label")
+                .long("label")
+                .value_name("TEXT")
+                .help("A text by which the batches can be found again"),
+        )
+        .arg(
+            Arg::new("wait")
+                .long("wait")
+                .action(ArgAction::SetTrue)
+                .help("Wait until all batches have ended"),
+        )
+        .arg(
+            Arg::new("timeout")
+                .long("timeout")
+                .value_name("DURATION")
+                .default_value("5m")
+                .value_parser(ValueParser::new(parse_duration))
+                .help("The longest time for all of it"),
+        )
+        .args(remote::flags())
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let server = Server::of(matches)?;
+    let timeout: Duration = matches.get_one("timeout").copied().unwrap_or_default();
+    let submission = Submission { server, matches, retries: Retries::until(timeout) };
+    let mut submitted = Vec::new();
+    for file in matches.get_many::<String>("file").into_iter().flatten() {
+        submitted.extend(submission.submit(file)?);
+    }
+    if !matches.get_flag("wait") {
+        submission.print_submitted(&submitted);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let statuses = submission.wait(&submitted)?;
+    submission.print_statuses(&statuses);
+    Ok(ExitCode::from(if statuses.iter().any(BatchStatus::is_invalid) {
+        EX_INVALID
+    } else if statuses.iter().all(BatchStatus::has_ended) {
+        0
+    } else {
+        EX_TIMED_OUT
+    }))
+}
+
+struct Submission<'a> {
+    server: Server,
+    matches: &'a ArgMatches,
+    retries: Retries,
+}
+
+impl Submission<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.matches.get_one::<String>(name).map(String::as_str)
+    }
+
+    fn submit(&self, file: &str) -> Result<Vec<SubmittedBatch>, Failure> {
+        let list =
+            read(file).map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
+        let client = &self.server.client;
+        let (service, label) = (self.text("service"), self.text("label"));
+        let submitted = self.retries.run(|| client.submit(&list, service, label));
+        submitted.map_err(|error| Failure::from(error).about(file))
+    }
+
+    /// Waits for the batches, in the order in which they were submitted.
+    fn wait(&self, submitted: &[SubmittedBatch]) -> Result<Vec<BatchStatus>, Failure> {
+        /// A request names so many.
+        const PART: usize = 100;
+        let ids: Vec<HeaderId> = submitted.iter().map(|batch| batch.id).collect();
+        let mut statuses = Vec::new();
+        for part in ids.chunks(PART) {
+            statuses.extend(self.wait_for(part)?);
+        }
+        Ok(statuses)
+    }
+
+    fn wait_for(&self, ids: &[HeaderId]) -> Result<Vec<BatchStatus>, Failure> {
+        let client = &self.server.client;
+        loop {
+            let left = self.retries.left();
+            let wait = (left >= Duration::from_secs(1)).then_some(left);
+            let statuses = self.retries.run(|| client.statuses(ids, self.text("service"), wait))?;
+            if wait.is_none() || statuses.iter().all(BatchStatus::has_ended) {
+                return Ok(statuses);
+            }
+        }
+    }
+
+    fn print_submitted(&self, submitted: &[SubmittedBatch]) {
+        if wants_json(self.matches) {
+            let batch =
+                |it: &SubmittedBatch| json!({"id": it.id.to_string(), "service_id": it.service_id});
+            return print_json(
+                &json!({"batches": submitted.iter().map(batch).collect::<Vec<_>>()}),
+            );
+        }
+        submitted.iter().for_each(|batch| print_stdout(batch.id));
+    }
+
+    fn print_statuses(&self, statuses: &[BatchStatus]) {
+        if wants_json(self.matches) {
+            let batches: Vec<_> = statuses.iter().map(|status| status.json.clone()).collect();
+            return print_json(&json!({"batches": batches}));
+        }
+        for status in statuses {
+            let error = status.error().filter(|_| !status.is_committed());
+            let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+            print_stdout(format_args!("{} {}{error}", status.id, status.status.to_lowercase()));
+        }
+        let open = statuses.iter().filter(|status| !status.has_ended()).count();
+        if open > 0 {
+            print_stderr(format_args!(
+                "grid-batch: {open} of {} batches have not ended; `grid-batch explain` tells why one waits",
+                statuses.len()
+            ));
+        }
+    }
+}
+
+fn read(file: &str) -> io::Result<Vec<u8>> {
+    match file {
+        "-" => {
+            let mut list = Vec::new();
+            io::stdin().read_to_end(&mut list).map(|_| list)
+        }
+        file => fs::read(file),
+    }
+}

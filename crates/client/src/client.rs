@@ -1,0 +1,189 @@
+use std::time::Duration;
+
+use grid_batch_core::HeaderId;
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
+use grid_batch_support::redact_url;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    BatchStatus, ClientError, Problem, SubmittedBatch,
+    path::{segment, with_query},
+    submitted::{StatusesJson, SubmittedJson},
+};
+
+/// Which server, and how it is used.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// The URL of the server, such as `http://127.0.0.1:8080`.
+    pub url: String,
+    /// The access token; `None` for a server that needs none.
+    pub token: Option<String>,
+    /// The longest time for a request, beside the wait that it asks for.
+    pub timeout: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            url: "http://127.0.0.1:8080".to_owned(),
+            token: None,
+            timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A client of one server. Its methods block.
+pub struct Client {
+    url: String,
+    authorization: Option<String>,
+    http: HttpClient,
+    runtime: Runtime,
+}
+
+/// The longest wait that a request asks for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+impl Client {
+    /// Creates a client. It connects when it is used.
+    pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
+        let http = HttpOptions {
+            request_timeout: options.timeout.saturating_add(LONGEST_WAIT),
+            max_response_bytes: 64 * 1024 * 1024,
+            ..HttpOptions::default()
+        };
+        let unusable = |error: HttpError| ClientError::Url {
+            url: redact_url(&options.url),
+            reason: error.to_string(),
+        };
+        let http = HttpClient::new(&http).map_err(unusable)?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let authorization = options.token.map(|token| format!("Bearer {}", token.trim()));
+        Ok(Self {
+            url: options.url,
+            authorization,
+            http,
+            runtime: runtime.map_err(ClientError::System)?,
+        })
+    }
+
+    /// Stores the batches of a serialized list. Without a service, they are for the ledger's only one.
+    pub fn submit(
+        &self,
+        list: &[u8],
+        service_id: Option<&str>,
+        label: Option<&str>,
+    ) -> Result<Vec<SubmittedBatch>, ClientError> {
+        let service = service_id.map(|service_id| ("service_id", service_id));
+        let label = label.map(|label| ("label", label));
+        let parameters: Vec<_> = service.into_iter().chain(label).collect();
+        let target = with_query("/v1/batches", &parameters);
+        let response = self.post(&target, "application/octet-stream", list.to_vec())?;
+        self.parse::<SubmittedJson>(response)?.read().map_err(|reason| self.not_understood(reason))
+    }
+
+    /// The statuses of batches, in the order of the ids. With a wait, the answer comes when all have ended, or after
+    /// that time, which is at most a minute.
+    pub fn statuses(
+        &self,
+        ids: &[HeaderId],
+        service_id: Option<&str>,
+        wait: Option<Duration>,
+    ) -> Result<Vec<BatchStatus>, ClientError> {
+        let wait = wait.map(|wait| wait.min(LONGEST_WAIT).as_secs().max(1).to_string());
+        let service = service_id.map(|service_id| ("service_id", service_id));
+        let wait = wait.as_deref().map(|wait| ("wait", wait));
+        let parameters: Vec<_> = service.into_iter().chain(wait).collect();
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let target = with_query("/batch_statuses", &parameters);
+        let response = self.post(&target, "application/json", Value::from(ids).to_string())?;
+        self.parse::<StatusesJson>(response)?.read().map_err(|reason| self.not_understood(reason))
+    }
+
+    /// What the server has at a path, such as `/v1/services`.
+    pub fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Value, ClientError> {
+        let url = self.absolute(&with_query(path, parameters))?;
+        let headers: Vec<_> = self.authorization().collect();
+        let response = self.runtime.block_on(self.http.get(&url, &headers));
+        self.parse(response.map_err(|error| self.unreachable(error))?)
+    }
+
+    /// A batch, or what is below it: `explain`, for example.
+    pub fn batch(
+        &self,
+        id: &HeaderId,
+        part: Option<&str>,
+        service_id: Option<&str>,
+    ) -> Result<Value, ClientError> {
+        let path = match part {
+            Some(part) => format!("/v1/batches/{id}/{part}"),
+            None => format!("/v1/batches/{id}"),
+        };
+        let service = service_id.map(|service_id| ("service_id", service_id));
+        self.get(&path, &Vec::from_iter(service))
+    }
+
+    /// A service, or what is below it.
+    pub fn service(&self, service_id: &str, part: Option<&str>) -> Result<Value, ClientError> {
+        let service = segment(service_id);
+        match part {
+            Some(part) => self.get(&format!("/v1/services/{service}/{part}"), &[]),
+            None => self.get(&format!("/v1/services/{service}"), &[]),
+        }
+    }
+
+    fn post(
+        &self,
+        target: &str,
+        content_type: &str,
+        body: impl Into<Vec<u8>>,
+    ) -> Result<HttpResponse, ClientError> {
+        let url = self.absolute(target)?;
+        let headers: Vec<_> =
+            self.authorization().chain([("content-type", content_type)]).collect();
+        let response = self.runtime.block_on(self.http.post(&url, &headers, body.into()));
+        response.map_err(|error| self.unreachable(error))
+    }
+
+    fn authorization(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.authorization.iter().map(|value| ("authorization", value.as_str()))
+    }
+
+    fn absolute(&self, target: &str) -> Result<String, ClientError> {
+        join(&self.url, target).map_err(|error| ClientError::Url {
+            url: redact_url(&self.url),
+            reason: error.to_string(),
+        })
+    }
+
+    fn parse<T: DeserializeOwned>(&self, response: HttpResponse) -> Result<T, ClientError> {
+        let HttpResponse { status, retry_after, body } = response;
+        let body = body.map_err(|error| self.unreachable(error))?;
+        if (200..300).contains(&status) {
+            return serde_json::from_slice(&body)
+                .map_err(|error| self.not_understood(error.to_string()));
+        }
+        let json: Option<Value> = serde_json::from_slice(&body).ok();
+        let Some(problem) = json.as_ref().and_then(Problem::read) else {
+            return Err(self.not_understood(format!("it has the HTTP status {status}")));
+        };
+        Err(match status {
+            429 | 503 => ClientError::Busy { problem, retry_after },
+            _ => ClientError::Refused { status, problem },
+        })
+    }
+
+    fn unreachable(&self, source: HttpError) -> ClientError {
+        match source {
+            HttpError::InvalidRequest(reason) => {
+                ClientError::Url { url: redact_url(&self.url), reason: reason.to_string() }
+            }
+            source => ClientError::Unreachable { url: redact_url(&self.url), source },
+        }
+    }
+
+    fn not_understood(&self, reason: impl Into<String>) -> ClientError {
+        ClientError::NotUnderstood { url: redact_url(&self.url), reason: reason.into() }
+    }
+}

@@ -1,0 +1,93 @@
+use grid_batch_core::HeaderId;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A batch that a server has stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmittedBatch {
+    /// Its id.
+    pub id: HeaderId,
+    /// The service that orders it.
+    pub service_id: String,
+}
+
+/// The status of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchStatus {
+    /// Its id.
+    pub id: HeaderId,
+    /// `PENDING`, `COMMITTED`, `INVALID` or `UNKNOWN`.
+    pub status: String,
+    /// All that the server says about it.
+    pub json: Value,
+}
+
+impl BatchStatus {
+    /// Whether it was applied.
+    pub fn is_committed(&self) -> bool {
+        self.status == "COMMITTED"
+    }
+
+    /// Whether it ended without being applied.
+    pub fn is_invalid(&self) -> bool {
+        self.status == "INVALID"
+    }
+
+    /// Why it is invalid, or the last error of a batch that is open.
+    pub fn error(&self) -> Option<&str> {
+        let of_transaction = self.json.pointer("/invalid_transactions/0/message");
+        let of_batch = || self.json.pointer("/progress/last_error");
+        of_transaction.and_then(Value::as_str).or_else(|| of_batch()?.as_str())
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.is_committed() || self.is_invalid()
+    }
+}
+
+/// The answer to a list of batches.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SubmittedJson {
+    data: Vec<SubmittedBatchJson>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SubmittedBatchJson {
+    id: String,
+    service_id: String,
+}
+
+impl SubmittedJson {
+    pub(crate) fn read(self) -> Result<Vec<SubmittedBatch>, String> {
+        self.data.into_iter().map(SubmittedBatchJson::read).collect()
+    }
+}
+
+impl SubmittedBatchJson {
+    fn read(self) -> Result<SubmittedBatch, String> {
+        let id = self.id.parse().map_err(|_| format!("{} is not a batch id", self.id))?;
+        Ok(SubmittedBatch { id, service_id: self.service_id })
+    }
+}
+
+/// The answer to a request for statuses.
+#[derive(Debug, Deserialize)]
+pub(crate) struct StatusesJson {
+    data: Vec<Value>,
+}
+
+impl StatusesJson {
+    pub(crate) fn read(self) -> Result<Vec<BatchStatus>, String> {
+        self.data.into_iter().map(read_status).collect()
+    }
+}
+
+fn read_status(json: Value) -> Result<BatchStatus, String> {
+    let text = |name: &str| {
+        let value = json.get(name).and_then(Value::as_str);
+        value.ok_or_else(|| format!("a status has no {name}"))
+    };
+    let id = text("id")?.parse().map_err(|_| "a status has no batch id".to_owned())?;
+    Ok(BatchStatus { id, status: text("status")?.to_owned(), json })
+}
