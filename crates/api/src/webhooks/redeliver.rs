@@ -42,7 +42,10 @@ pub(super) async fn post(
     query.check_names(&["failed"])?;
     let failed = query.get("failed")?.map(parse_failed).transpose()?;
     let changed = context.write(move |store| store.redeliver(id, failed)).await?;
-    Ok(Json(RedeliveryJson { messages: changed.ok_or(ApiError::WebhookNotFound)? }))
+    match changed.ok_or(ApiError::WebhookNotFound)? {
+        0 if failed.is_some() => Err(ApiError::UnknownTarget { kind: "failed message" }),
+        messages => Ok(Json(RedeliveryJson { messages })),
+    }
 }
 
 fn parse_failed(text: &str) -> Result<FailedDeliveryId, ApiError> {

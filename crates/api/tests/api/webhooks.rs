@@ -112,6 +112,7 @@ fn invalid_requests_are_refused() {
     let redeliver = |path: &str| server.client().request("POST", path, &[], b"").error();
     assert_eq!(redeliver(&format!("/v1/webhooks/{id}/redeliver?failed=x")), (400, 1023));
     assert_eq!(redeliver("/v1/webhooks/999/redeliver"), (404, 1084));
+    assert_eq!(redeliver(&format!("/v1/webhooks/{id}/redeliver?failed=999")), (404, 1071));
 }
 
 #[test]

@@ -63,14 +63,6 @@ pub(super) fn redeliver(
 ) -> Result<Option<u64>, StoreError> {
     store.pools.write()?.write_transaction(|connection| {
         let dialect = connection.dialect();
-        let enable = Statement::new(
-            dialect,
-            "-- enable_webhook
-             update webhooks set next_try_at = 0, disabled_at = null where id = ?",
-        );
-        if connection.execute(&enable.long(id.0))? == 0 {
-            return Ok(None);
-        }
         let statement = match failed {
             None => Statement::new(
                 dialect,
@@ -86,6 +78,17 @@ pub(super) fn redeliver(
             .long(failed.0),
         };
         let changed = connection.execute(&statement)?;
+        if changed == 0 && failed.is_some() {
+            return Ok(exists(connection, id)?.then_some(0));
+        }
+        let enable = Statement::new(
+            dialect,
+            "-- enable_webhook
+             update webhooks set next_try_at = 0, disabled_at = null where id = ?",
+        );
+        if connection.execute(&enable.long(id.0))? == 0 {
+            return Ok(None);
+        }
         Ok(Some(u64::try_from(changed).unwrap_or(u64::MAX)))
     })
 }

@@ -207,6 +207,9 @@ fn webhook_that_is_gone_is_disabled(db: &Database) {
     assert_eq!(due(&store), None);
     let stored = store.webhooks().unwrap().remove(0);
     assert_eq!((stored.disabled_at, stored.last_error), (Some(db.now()), Some("gone".to_owned())));
+    let unknown = Some(FailedDeliveryId(999));
+    assert_eq!(store.redeliver(webhook.id, unknown).unwrap(), Some(0));
+    assert_eq!(due(&store), None, "nothing is changed for an unknown message");
     assert_eq!(store.redeliver(webhook.id, None).unwrap(), Some(0));
     assert_eq!(due(&store).unwrap().cursor, cursor("e1"), "nothing was skipped");
     assert_eq!(store.webhooks().unwrap()[0].disabled_at, None);
