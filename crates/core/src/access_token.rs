@@ -7,7 +7,7 @@ use crate::{Excerpt, Hex, Timestamp, monitor::BatchResult};
 /// A kind of request, which a client needs the right for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessScope {
-    /// Handing in batches, withdrawals and rewards.
+    /// Submitting batches, withdrawals and rewards.
     Submit,
     /// Reading what is stored.
     Read,

@@ -96,12 +96,12 @@ impl OperatorVerb {
             Self::EndInvalid => "end it as invalid, because the ledger has rejected it",
             Self::Cancel => "end it as invalid without sending it",
             Self::Hold => "do not send it before a decision",
-            Self::Release => "end the hold, so that the usual rules apply",
-            Self::Continue => "let the batches go on that it stops",
+            Self::Release => "end the hold, so that the ordinary rules apply",
+            Self::Continue => "let the batches that it stops continue",
             Self::EndFollowing => "end the batches that it stops, without sending them",
             Self::Pause => "start no new submission",
             Self::Resume => "end the pause",
-            Self::ReleaseClaim => "have the owner of the service give it up",
+            Self::ReleaseClaim => "make the owner of the service release it",
             Self::Drain => "have the instance give up its services and take no others",
         }
     }

@@ -36,7 +36,9 @@ impl AccessToken {
         let (mut id, mut secret) = ([0; TokenId::BYTES], [0; 32]);
         for bytes in [&mut id[..], &mut secret[..]] {
             getrandom::fill(bytes).map_err(|error| {
-                InternalError::new(format!("the system has no random numbers: {error}"))
+                InternalError::new(format!(
+                    "the operating system provides no random numbers: {error}"
+                ))
             })?;
         }
         Ok(Self { id: TokenId::from_bytes(id), secret })

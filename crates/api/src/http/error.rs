@@ -73,20 +73,26 @@ pub(crate) enum ApiError {
          `grid-batch token create`"
     )]
     NotAuthenticated,
-    #[error("the token is not valid: it is unknown, was revoked, or has expired")]
+    #[error(
+        "the token is invalid: it is unknown, was revoked, has expired or cannot be read; ask the \
+         operator for a new one"
+    )]
     InvalidToken,
-    #[error("too many requests of your address had tokens that are not valid; try again later")]
+    #[error("too many requests from your address had invalid tokens; try again later")]
     TooManyWrongTokens(Duration),
     #[error("the token does not have the scope {0}, which this request needs")]
     MissingScope(AccessScope),
     #[error("the token is not for the service {id}", id = Excerpt::of(.0.as_str()))]
     ServiceOfOthers(ServiceId),
-    #[error("this request needs a token that is for all services")]
+    #[error(
+        "this request is about all services, and the token is only for some; name one of them in \
+         service_id, if the request has it, or use a token for all services"
+    )]
     OnlyForAllServices,
-    #[error("more batches a second than a client may send; try again later")]
+    #[error("the client sends more batches a second than it may; try again later")]
     RateOfClient(Duration),
     #[error(
-        "more batches a second than the service {id} may get; try again later",
+        "the service {id} gets more batches a second than it may; try again later",
         id = Excerpt::of(.service_id.as_str())
     )]
     RateOfService { service_id: ServiceId, wait: Duration },
@@ -144,7 +150,7 @@ pub(crate) enum ApiError {
     TooManyIds { limit: usize },
     #[error(transparent)]
     InvalidBatchId(#[from] HeaderIdError),
-    #[error("no batch with the id {0} is stored, or not for this service")]
+    #[error("no batch with the id {0} is stored, or none for this service")]
     BatchNotFound(HeaderId),
     #[error("the service {id} never had a batch", id = Excerpt::of(.0.as_str()))]
     ServiceNotFound(ServiceId),
@@ -180,11 +186,14 @@ pub(crate) enum ApiError {
          link begins with the oldest events"
     )]
     EventsRemoved { link: String },
-    #[error("too many clients wait for events; try again later, or read pages without waiting")]
+    #[error(
+        "too many requests wait for events, of all clients or of this one; try again later, or \
+         read pages without waiting"
+    )]
     TooManyEventListeners,
     #[error("there is no such webhook")]
     WebhookNotFound,
-    #[error("there are as many webhooks as there may be; remove one that is not needed")]
+    #[error("the maximum number of webhooks is reached; remove one that is not needed")]
     TooManyWebhooks,
 
     // Withdrawals and rewards.

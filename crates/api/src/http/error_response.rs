@@ -165,7 +165,7 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::NotAuthenticated => (StatusCode::UNAUTHORIZED, 1090, "Not Authenticated"),
         ApiError::InvalidToken => (StatusCode::UNAUTHORIZED, 1091, "Invalid Token"),
         ApiError::TooManyWrongTokens(_) => {
-            (StatusCode::TOO_MANY_REQUESTS, 1092, "Too Many Wrong Tokens")
+            (StatusCode::TOO_MANY_REQUESTS, 1092, "Too Many Invalid Tokens")
         }
         ApiError::MissingScope(_) => (StatusCode::FORBIDDEN, 1093, "Scope Missing"),
         ApiError::ServiceOfOthers(_) | ApiError::OnlyForAllServices => {

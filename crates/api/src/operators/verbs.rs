@@ -70,7 +70,7 @@ verbs_of_batches! {
     release "/v1/batches/{id}/release" Release ActionRequest "releaseBatch"
         "End the hold of a batch";
     continue_after "/v1/batches/{id}/continue" Continue ActionRequest "continueAfterBatch"
-        "Let the batches go on that an invalid one stops";
+        "Let the batches that an invalid one stops continue";
     end_following "/v1/batches/{id}/end-following" EndFollowing ActionRequest "endFollowingBatches"
         "End the batches that an invalid one stops";
 }
@@ -78,7 +78,7 @@ verbs_of_batches! {
 verbs_with_id! {
     act_on_service, "The id of the service, percent-encoded":
     release_claim "/v1/claims/{id}/release" ReleaseClaim "releaseClaim"
-        "Have the owner of a service give it up";
+        "Make the owner of a service release it";
     pause "/v1/services/{id}/pause" Pause "pauseService"
         "Start no new submission of a service";
     resume "/v1/services/{id}/resume" Resume "resumeService"

@@ -9,8 +9,8 @@ use grid_batch_support::BoundedMap;
 
 use super::Rate;
 
-/// A bucket of tokens for each key: it fills at a rate up to a burst, and each item takes one token. Items
-/// that cannot be refused any more may take more than there are.
+/// A bucket of places for each key: it fills at a rate up to a burst, and each item takes one
+/// place. Items that cannot be refused any more may take more than there are.
 #[derive(Debug)]
 pub(crate) struct Buckets<K> {
     rate: Rate,

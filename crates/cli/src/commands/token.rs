@@ -28,7 +28,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("revoke")
-                .about("Revokes a token: within seconds, no server accepts it any more")
+                .about("Revokes a token; every server refuses it within seconds")
                 .arg(
                     Arg::new("token")
                         .required(true)
@@ -98,7 +98,7 @@ fn parse_expiry(text: &str) -> Result<Expiry, String> {
             Ok(duration) if !duration.is_zero() && duration <= LONGEST => {
                 Ok(Expiry(Some(duration)))
             }
-            _ => Err("it must be a time above zero, such as 90d or 12h, or never".to_owned()),
+            _ => Err("it must be above zero, up to 100 years, such as 90d, or never".to_owned()),
         },
     }
 }
@@ -108,7 +108,9 @@ fn parse_name(text: &str) -> Result<String, String> {
     let is_printable = !text.is_empty() && !text.chars().any(char::is_control);
     match is_printable && text.len() <= LONGEST && text.trim() == text {
         true => Ok(text.to_owned()),
-        false => Err(format!("it must have 1 to {LONGEST} bytes, and no control characters")),
+        false => Err(format!(
+            "it must have 1 to {LONGEST} bytes, no control characters, and no space at either end"
+        )),
     }
 }
 
@@ -162,7 +164,7 @@ fn revoke(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if !database.store.revoke_token(name)? {
         return Err(Failure::new(format!("there is no token {name:?} that is not revoked")));
     }
-    print_stdout(format_args!("revoked the token {name}; no server accepts it within seconds"));
+    print_stdout(format_args!("revoked the token {name}; every server refuses it within seconds"));
     Ok(ExitCode::SUCCESS)
 }
 

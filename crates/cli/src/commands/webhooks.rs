@@ -46,7 +46,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("redeliver")
-                .about("Sends messages once more that were given up, and enables the webhook")
+                .about("Sends messages that were given up once more, and enables the webhook")
                 .long_about(
                     "Sends the messages once more that were given up, all or one. An event that waits is tried \
                      at once, and a webhook is enabled whose receiver answered with 410. The running server \
@@ -66,7 +66,7 @@ pub(crate) fn command() -> Command {
 
 fn create_command() -> Command {
     Command::new("create")
-        .about("Creates a webhook, and prints its secret, which is not told again")
+        .about("Creates a webhook, and prints its secret, which is not shown again")
         .arg(Arg::new("url").required(true).help("Where the events are sent"))
         .arg(
             Arg::new("service")
@@ -168,8 +168,8 @@ fn create(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let new = NewWebhook { url, secret, filter: EventFilter { services, kinds } };
     let database = Database::to_write(matches)?;
     let created = database.store.create_webhook(&new)?;
-    let webhook =
-        created.ok_or_else(|| Failure::new("there are as many webhooks as there may be"))?;
+    let webhook = created
+        .ok_or_else(|| Failure::new("the maximum number of webhooks is reached; remove one"))?;
     if wants_json(matches) {
         let mut document = webhook_json(&webhook);
         document["database"] = database.name().into();

@@ -405,7 +405,10 @@ static GUIDANCE: &[Guidance] = &[
     own("access.health", "Use everyone if a monitor on another machine has no token."),
     own("access.allow_anonymous", "Only in a network in which every client is trusted."),
     own("intake.rate_of_client", "Set it where one client must not use up what others need."),
-    own("intake.rate_of_service", "Set it to what the ledger applies of a service in a second."),
+    own(
+        "intake.rate_of_service",
+        "Set it to the number of batches of a service that the ledger applies in a second.",
+    ),
     equal("intake.services", "List the services of the ledger, so that made-up ones are refused."),
     equal("intake.signers", "List the keys that may sign batches."),
     equal(
@@ -441,7 +444,7 @@ static GUIDANCE: &[Guidance] = &[
     equal(
         "webhooks.attempts",
         "Lower it if the next events matter more than one that a receiver refuses: with 10, they wait for \
-         four hours.",
+         up to about four and a half hours.",
     ),
     own(
         "metrics.services",

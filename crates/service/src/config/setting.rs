@@ -112,7 +112,8 @@ pub static SETTINGS: &[Setting] = &[
         form: Form::List,
         default: "127.0.0.1:8080",
         help: "Addresses of the HTTP interface: an IP address and a port, tls: and such an address for TLS, or \
-               unix: and the path of a Unix socket. Others than loopback addresses need access.mode = \"tokens\"",
+               unix: and the path of a Unix socket. Addresses other than loopback need \
+               access.mode = \"tokens\"",
     },
     text(
         "log",
@@ -432,8 +433,9 @@ pub static SETTINGS: &[Setting] = &[
     ),
     list(
         "access.keys",
-        "What clients may do that send a Cylinder token, each as KEY=SCOPES@SERVICES with a public key of 66 \
-         hex digits, scopes (submit, read, operate) separated by +, and a pattern of services",
+        "What clients that send a Cylinder token may do, each as KEY=SCOPES@SERVICES with a public \
+         key of 66 hex digits, scopes (submit, read, operate) separated by +, and a pattern of \
+         services",
     ),
     text(
         "access.health",
@@ -668,8 +670,8 @@ pub static SETTINGS: &[Setting] = &[
     number(
         "webhooks.attempts",
         "10",
-        "How often an event is sent in vain before it is put in the list of failed messages and the next \
-         one follows",
+        "Number of failed attempts after which an event is put in the list of failed messages and \
+         the next one follows",
     ),
     number(
         "metrics.services",

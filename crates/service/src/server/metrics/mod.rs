@@ -90,7 +90,7 @@ impl MetricsSources {
         let help = "How long ago the lease of the claims was renewed.";
         let age = self.claims.since_success().as_secs_f64();
         text.gauge("grid_batch_lease_age_seconds", help, age);
-        let help = "Services that this instance has claimed, each time by itself.";
+        let help = "How many times this instance has claimed a service.";
         text.counter("grid_batch_claims_taken_total", help, count(self.claims.taken()));
         let help = "Batches that an instance was submitting when this one took its services; they are in doubt.";
         text.counter("grid_batch_orphaned_batches_total", help, count(self.claims.orphaned()));
