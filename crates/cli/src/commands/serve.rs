@@ -1,10 +1,4 @@
-use std::{
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-};
+use std::{process::ExitCode, sync::Arc};
 
 use clap::{ArgMatches, Command};
 use grid_batch_service::{LedgerKind, Server};
@@ -15,7 +9,7 @@ use crate::commands::{
     flags,
     logging::{self, LogOptions},
     print::print_stdout,
-    signals,
+    signals::{self, ShutdownPhase},
     wait::{self, Waited},
 };
 
@@ -29,15 +23,15 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     let (filter, format) = (config.log.as_str(), config.log_format);
     logging::start(LogOptions { filter, format, repeats: config.log_repeats })?;
-    let can_stop = Arc::new(AtomicBool::new(true));
-    let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&can_stop))?;
+    let phase = Arc::new(ShutdownPhase::default());
+    let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&phase))?;
     config.warn_of_readable_secrets();
     if wait::for_database(&config, &shutdown)? == Waited::ShutdownRequested {
         return Ok(ExitCode::SUCCESS);
     }
-    can_stop.store(false, Relaxed);
+    phase.begin_exit_at_once();
     let server = Server::start(&config)?;
-    can_stop.store(true, Relaxed);
+    phase.end_exit_at_once();
     let content = match config.ledger.kind {
         Some(LedgerKind::Evm) => "withdrawals",
         _ => "batches",

@@ -1,6 +1,6 @@
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicI32, Ordering::SeqCst},
     mpsc::{Receiver, Sender, channel},
 };
 
@@ -14,18 +14,51 @@ use signal_hook::{
 
 use crate::commands::failure::Failure;
 
+/// Whether a shutdown can be requested now, or a signal has to exit at once.
+#[derive(Debug, Default)]
+pub(crate) struct ShutdownPhase {
+    exits_at_once: AtomicBool,
+    /// The first signal; 0 before it.
+    signal: AtomicI32,
+}
+
+impl ShutdownPhase {
+    /// From now on, the first signal exits at once: what follows may wait for a database that does not answer. A
+    /// signal that has just been received does so, too.
+    pub(crate) fn begin_exit_at_once(&self) {
+        self.exits_at_once.store(true, SeqCst);
+        if let Some(signal) = self.received() {
+            exit_at_once(signal);
+        }
+    }
+
+    /// From now on, the first signal requests a shutdown.
+    pub(crate) fn end_exit_at_once(&self) {
+        self.exits_at_once.store(false, SeqCst);
+    }
+
+    fn received(&self) -> Option<i32> {
+        Some(self.signal.load(SeqCst)).filter(|signal| *signal != 0)
+    }
+
+    /// Notes the first signal. Returns whether it exits at once. One of two threads sees what the other one has
+    /// stored: this one the phase, or that which begins the phase the signal.
+    fn receive(&self, signal: i32) -> bool {
+        self.signal.store(signal, SeqCst);
+        self.exits_at_once.load(SeqCst)
+    }
+}
+
 /// Receives a message at the first SIGINT or SIGTERM. The second one exits the process at once:
 /// everything that must survive is in the database.
 #[cfg(feature = "demo")]
 pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
-    let can_stop = Arc::new(AtomicBool::new(true));
-    shutdown_channel(can_stop).map(|(_, receiver)| receiver)
+    shutdown_channel(Arc::default()).map(|(_, receiver)| receiver)
 }
 
-/// The same, with a sender for other reasons to shut down. While `can_stop` is not set, the first signal
-/// exits at once, because the start may wait for a database that does not answer.
+/// The same, with a sender for other reasons to shut down, and with phases in which the first signal exits at once.
 pub(crate) fn shutdown_channel(
-    can_stop: Arc<AtomicBool>,
+    phase: Arc<ShutdownPhase>,
 ) -> Result<(Sender<()>, Receiver<()>), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let (sender, receiver) = channel();
@@ -33,7 +66,7 @@ pub(crate) fn shutdown_channel(
     spawn_thread("signals", move || {
         let mut pending = signals.forever();
         if let Some(signal) = pending.next() {
-            if !can_stop.load(Relaxed) {
+            if phase.receive(signal) {
                 exit_at_once(signal);
             }
             info!(signal = name(signal); "shutting down; send the signal again to exit at once");
@@ -54,4 +87,25 @@ fn exit_at_once(signal: i32) -> ! {
 
 fn name(signal: i32) -> &'static str {
     signal_name(signal).unwrap_or("unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signal_before_the_phase_is_seen_by_the_phase() {
+        let phase = ShutdownPhase::default();
+        assert!(!phase.receive(SIGTERM), "it requests a shutdown");
+        assert_eq!(phase.received(), Some(SIGTERM));
+    }
+
+    #[test]
+    fn signal_in_the_phase_exits_at_once() {
+        let phase = ShutdownPhase::default();
+        phase.begin_exit_at_once();
+        assert!(phase.receive(SIGINT));
+        phase.end_exit_at_once();
+        assert!(!phase.receive(SIGINT));
+    }
 }
