@@ -87,19 +87,18 @@ impl Caller {
 
     /// The client, if it has authenticated.
     pub(crate) fn client_id(&self) -> Option<ClientId> {
-        match self.identity {
-            Identity::Token { id, .. } => Some(ClientId::Token(id)),
-            Identity::Key(key) => Some(ClientId::Key(key)),
-            Identity::Anonymous(_) => None,
+        match self.key() {
+            ClientKey::Client(client) => Some(client),
+            ClientKey::Address(_) => None,
         }
     }
 
     /// Who limits of clients count it for.
     pub(crate) fn key(&self) -> ClientKey {
-        match &self.identity {
-            Identity::Token { id, .. } => ClientKey::Token(*id),
-            Identity::Key(key) => ClientKey::Key(*key),
-            Identity::Anonymous(address) => ClientKey::Address(*address),
+        match self.identity {
+            Identity::Token { id, .. } => ClientKey::Client(ClientId::Token(id)),
+            Identity::Key(key) => ClientKey::Client(ClientId::Key(key)),
+            Identity::Anonymous(address) => ClientKey::Address(address),
         }
     }
 }

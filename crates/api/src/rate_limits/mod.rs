@@ -6,7 +6,7 @@ mod rate;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use grid_batch_core::{ClientId, Clock, MonotonicTime, ServiceId, SignerId, TokenId};
+use grid_batch_core::{ClientId, Clock, MonotonicTime, ServiceId};
 
 pub(crate) use bucket::Buckets;
 pub(crate) use full_queues::FullQueues;
@@ -15,8 +15,7 @@ pub use rate::{Rate, RateError};
 /// Who a limit of clients counts for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ClientKey {
-    Token(TokenId),
-    Key(SignerId),
+    Client(ClientId),
     /// A client that has not authenticated.
     Address(IpAddr),
 }

@@ -43,21 +43,16 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let follow = matches.get_flag("follow");
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let filters = [("service_id", text("service")), ("kind", text("kind"))];
-    let mut after =
-        text("after").unwrap_or_else(|| if follow { "latest" } else { "oldest" }.to_owned());
+    let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let wait = follow.then_some(("wait", "30"));
+    let unchanging: Vec<_> = [("limit", "1000")].into_iter().chain(filters).chain(wait).collect();
+    let from = text("after").unwrap_or(if follow { "latest" } else { "oldest" });
+    let mut after = from.to_owned();
     loop {
-        let mut parameters = vec![("after", after.as_str()), ("limit", "1000")];
-        let given = |(name, value): &'_ (&'static str, Option<String>)| {
-            value.clone().map(|value| (*name, value))
-        };
-        let given: Vec<(&str, String)> = filters.iter().filter_map(given).collect();
-        parameters.extend(given.iter().map(|(name, value)| (*name, value.as_str())));
-        if follow {
-            parameters.push(("wait", "30"));
-        }
-        // A server that restarts is waited for, so that a program that follows goes on.
+        let parameters = [&unchanging[..], &[("after", &after)]].concat();
+        // A program that follows goes on after the server was busy.
         let retries =
             Retries::until(if follow { Duration::from_secs(300) } else { Duration::ZERO });
         let page = retries.run(|| server.client.get("/v1/events", &parameters))?;

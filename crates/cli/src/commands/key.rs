@@ -9,6 +9,7 @@ use std::{
 };
 
 use clap::{Arg, ArgMatches, Command};
+use grid_batch_core::Hex;
 use grid_batch_protocol::SigningKey;
 
 use crate::commands::{failure::Failure, print::print_stdout};
@@ -81,7 +82,7 @@ fn random_key() -> Result<(SigningKey, String), Failure> {
         getrandom::fill(&mut secret)
             .map_err(|error| Failure::new(format!("the system has no random numbers: {error}")))?;
         if let Ok(key) = SigningKey::from_bytes(secret) {
-            return Ok((key, secret.iter().map(|byte| format!("{byte:02x}")).collect()));
+            return Ok((key, Hex(&secret).to_string()));
         }
     }
 }

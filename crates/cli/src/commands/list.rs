@@ -71,7 +71,11 @@ pub(crate) fn status_command() -> Command {
 pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let limit = *matches.get_one::<u32>("limit").unwrap_or(&20) as usize;
-    let (batches, has_more) = read(&server, matches, limit)?;
+    let given = |(name, parameter, ..): &(&'static str, &'static str, &str, &str)| {
+        Some((*parameter, matches.get_one::<String>(name)?.as_str()))
+    };
+    let filters: Vec<(&str, &str)> = FILTERS.iter().filter_map(given).collect();
+    let (batches, has_more) = server.read_list("/v1/batches", &filters, limit)?;
     print(matches, &batches);
     if has_more && !wants_json(matches) {
         print_stdout(format_args!("There are more; --limit is {limit}."));
@@ -87,33 +91,6 @@ pub(crate) fn status(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let batches = ids.map(read).collect::<Result<Vec<_>, _>>()?;
     print(matches, &batches);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Reads pages until there are so many. A page may be empty and not the last one.
-fn read(
-    server: &Server,
-    matches: &ArgMatches,
-    limit: usize,
-) -> Result<(Vec<Value>, bool), Failure> {
-    const PAGE: usize = 1_000;
-    let given = |(name, parameter, ..): &(&'static str, &'static str, &str, &str)| {
-        Some((*parameter, matches.get_one::<String>(name)?.as_str()))
-    };
-    let filters: Vec<(&str, &str)> = FILTERS.iter().filter_map(given).collect();
-    let (mut batches, mut after) = (Vec::new(), None::<String>);
-    loop {
-        let count = (limit - batches.len()).min(PAGE).to_string();
-        let next = after.as_deref().map(|after| ("after", after));
-        let parameters = [&filters[..], &[("limit", &count)], &Vec::from_iter(next)].concat();
-        let mut page = server.client.get("/v1/batches", &parameters)?;
-        if let Some(found) = page["data"].as_array_mut() {
-            batches.append(found);
-        }
-        after = page["next"].as_str().map(str::to_owned);
-        if after.is_none() || batches.len() >= limit {
-            return Ok((batches, after.is_some()));
-        }
-    }
 }
 
 fn print(matches: &ArgMatches, batches: &[Value]) {

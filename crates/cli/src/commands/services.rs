@@ -26,7 +26,8 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
-    let services = read(&server, matches.get_flag("all"))?;
+    let idle = matches.get_flag("all").then_some(("idle", "true"));
+    let (services, _) = server.read_list("/v1/services", &Vec::from_iter(idle), usize::MAX)?;
     if wants_json(matches) {
         print_json(&json!({"services": services}));
         return Ok(ExitCode::SUCCESS);
@@ -48,23 +49,6 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     table.print();
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(server: &Server, all: bool) -> Result<Vec<Value>, Failure> {
-    let (mut services, mut after) = (Vec::new(), None::<String>);
-    loop {
-        let idle = all.then_some(("idle", "true"));
-        let next = after.as_deref().map(|after| ("after", after));
-        let parameters: Vec<_> = [("limit", "1000")].into_iter().chain(idle).chain(next).collect();
-        let mut page = server.client.get("/v1/services", &parameters)?;
-        if let Some(found) = page["data"].as_array_mut() {
-            services.append(found);
-        }
-        after = page["next"].as_str().map(str::to_owned);
-        if after.is_none() {
-            return Ok(services);
-        }
-    }
 }
 
 /// What stops the service, in a few words.

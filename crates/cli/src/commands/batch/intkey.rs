@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use grid_batch_core::Hex;
 use serde_json::json;
 use sha2::{Digest, Sha512};
 
@@ -46,9 +47,7 @@ impl Intkey {
 
 /// Where the family stores a number.
 fn address(name: &str) -> String {
-    let hash = |text: &str| -> String {
-        Sha512::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
-    };
+    let hash = |text: &str| Hex(&Sha512::digest(text)).to_string();
     let (namespace, of_name) = (hash("intkey"), hash(name));
     format!("{}{}", &namespace[..6], &of_name[of_name.len() - 64..])
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use grid_batch_core::Hex;
 use grid_batch_protocol::{Batch, BatchList, Message};
 
 use super::{
@@ -154,5 +155,5 @@ fn write(output: Option<&PathBuf>, batches: &[Batch]) -> Result<(), Failure> {
 fn random_nonce() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(Hex(&bytes).to_string())
 }

@@ -25,7 +25,7 @@ pub(in crate::commands) fn rfc3339(time: Timestamp) -> String {
 }
 
 /// A duration in one unit, rounded down.
-fn rough(duration: Duration) -> String {
+pub(in crate::commands) fn rough(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..120 => format!("{seconds} s"),

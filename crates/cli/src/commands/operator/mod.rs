@@ -11,7 +11,7 @@ mod targets;
 mod wrapped;
 
 pub(super) use action::{dry_run_flag, is_dry_run, operator_action};
-pub(super) use age::{ago, in_future, rfc3339};
+pub(super) use age::{ago, in_future, rfc3339, rough};
 pub(super) use batch_json::{action_json, batch_json, details_json};
 pub(super) use batch_name::BatchName;
 pub(super) use changes::{Changed, act_on_each};

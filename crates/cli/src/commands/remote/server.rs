@@ -2,6 +2,7 @@ use std::{env, fs, path::PathBuf, time::Duration};
 
 use clap::{Arg, ArgMatches};
 use grid_batch_client::{Client, ClientOptions};
+use serde_json::Value;
 
 use crate::commands::{failure::Failure, operator::json_flag};
 
@@ -45,6 +46,30 @@ impl Server {
             timeout: Duration::from_secs(30),
         };
         Ok(Self { client: Client::new(options)? })
+    }
+
+    /// Up to `most` entries of a list, and whether there are more. A page may be empty and not the last one.
+    pub(in crate::commands) fn read_list(
+        &self,
+        path: &str,
+        filters: &[(&str, &str)],
+        most: usize,
+    ) -> Result<(Vec<Value>, bool), Failure> {
+        const PAGE: usize = 1_000;
+        let (mut entries, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let count = (most - entries.len()).min(PAGE).to_string();
+            let next = after.as_deref().map(|after| ("after", after));
+            let parameters = [filters, &[("limit", &count)], &Vec::from_iter(next)].concat();
+            let mut page = self.client.get(path, &parameters)?;
+            if let Some(found) = page["data"].as_array_mut() {
+                entries.append(found);
+            }
+            after = page["next"].as_str().map(str::to_owned);
+            if after.is_none() || entries.len() >= most {
+                return Ok((entries, after.is_some()));
+            }
+        }
     }
 }
 
