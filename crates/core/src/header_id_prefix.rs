@@ -52,6 +52,11 @@ impl HeaderIdPrefix {
     /// The fewest digits that name a batch.
     pub const SHORTEST: usize = 8;
 
+    /// The id, if this is all of it.
+    pub fn whole(&self) -> Option<&HeaderId> {
+        (self.first == self.last).then_some(&self.first)
+    }
+
     /// The smallest id with these first digits.
     pub const fn first(&self) -> &HeaderId {
         &self.first
@@ -85,6 +90,12 @@ impl FromStr for HeaderIdPrefix {
     }
 }
 
+impl From<HeaderId> for HeaderIdPrefix {
+    fn from(id: HeaderId) -> Self {
+        Self { digits: id.to_string(), first: id, last: id }
+    }
+}
+
 impl fmt::Display for HeaderIdPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.digits)
@@ -104,7 +115,7 @@ mod tests {
             assert!((*prefix.first()..=*prefix.last()).contains(&whole), "{prefix}");
             assert!(prefix.first().to_string().starts_with(&id[..length]));
             assert!(prefix.last().to_string().starts_with(&id[..length]));
-            assert_eq!(prefix.first() == prefix.last(), length == 128);
+            assert_eq!(prefix.whole(), (length == 128).then_some(&whole));
         }
     }
 

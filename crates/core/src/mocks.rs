@@ -15,17 +15,17 @@ use crate::{
     ClaimKeeper, Clock, CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents,
     EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
     EventSubscriptions, EvidenceReader, EvidenceReport, FailedDelivery, FailedDeliveryId,
-    ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, InstanceId, IntakeStore,
-    InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents, LedgerIdentity,
-    LedgerIdentityReader, LedgerRegistry, ListCursor, MissingTransactionStore, MonotonicTime,
-    NewBatch, NewWebhook, NextBatchStore, NodeCheck, OperatorAction, OperatorStore, PageCursor,
-    PageOrder, PassThrough, PassThroughError, PendingBatchStore, PollPace, PollTriggers,
-    RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
-    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle,
-    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
+    ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, HeaderIdPrefix, InstanceId,
+    IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
+    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, ListCursor, MissingTransactionStore,
+    MonotonicTime, NewBatch, NewWebhook, NextBatchStore, NodeCheck, OperatorAction, OperatorStore,
+    PageCursor, PageOrder, PassThrough, PassThroughError, PendingBatchStore, PollPace,
+    PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round,
+    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
+    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
+    Timestamp, TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch,
+    UnresolvedBatchStore, UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 mock! {
@@ -440,6 +440,8 @@ mock! {
     pub BatchQueryStore {}
     impl BatchQueryStore for BatchQueryStore {
         fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+        fn find_by_prefix<'a>(&self, prefix: &HeaderIdPrefix, service_id: Option<&'a ServiceId>, limit: usize)
+            -> BatchResult<Vec<StoredBatch>>;
         fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
         fn details(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<Option<BatchDetails>>;

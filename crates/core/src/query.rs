@@ -1,6 +1,6 @@
 use crate::{
-    Ahead, BatchLabel, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp, Wait,
-    monitor::BatchResult,
+    Ahead, BatchLabel, BatchState, HeaderId, HeaderIdPrefix, Receipt, ServiceId, StoredBatch,
+    Timestamp, Wait, monitor::BatchResult,
 };
 
 /// Everything that is stored about one batch.
@@ -109,6 +109,14 @@ pub struct QueueDepth {
 pub trait BatchQueryStore: Send + Sync {
     /// The batches with this id: at most one for each service.
     fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+
+    /// Up to `limit` batches whose ids begin with these digits, ordered by id: of one service, or of all.
+    fn find_by_prefix(
+        &self,
+        prefix: &HeaderIdPrefix,
+        service_id: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<StoredBatch>>;
 
     /// The batches with this transaction: at most one for each service, except for transactions that clients
     /// signed into several batches.

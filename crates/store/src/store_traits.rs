@@ -6,10 +6,10 @@ use grid_batch_core::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
     BatchFilter, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
     CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, HeaderId, InstanceId, InstanceLease, IntakeStore, ListCursor,
-    NewBatch, OperatorAction, OperatorStore, OwnedService, PageCursor, PageOrder, RecordedAction,
-    Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview, ServiceQueryStore,
-    StoredBatch, StoredToken, Timestamp, TokenId, TokenStore,
+    EventReadError, EventStore, HeaderId, HeaderIdPrefix, InstanceId, InstanceLease, IntakeStore,
+    ListCursor, NewBatch, OperatorAction, OperatorStore, OwnedService, PageCursor, PageOrder,
+    RecordedAction, Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview,
+    ServiceQueryStore, StoredBatch, StoredToken, Timestamp, TokenId, TokenStore,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -33,6 +33,15 @@ impl IntakeStore for Store {
 impl BatchQueryStore for Store {
     fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
         Ok(Self::find(self, batch_id)?)
+    }
+
+    fn find_by_prefix(
+        &self,
+        prefix: &HeaderIdPrefix,
+        service_id: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<StoredBatch>> {
+        Ok(Self::find_by_prefix(self, prefix, service_id, limit)?)
     }
 
     fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {

@@ -126,9 +126,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::BatchesContentType(_) => (StatusCode::BAD_REQUEST, 42, "Wrong Content Type"),
         ApiError::IdsContentType(_) => (StatusCode::BAD_REQUEST, 43, "Wrong Content Type"),
         ApiError::InvalidIdList => (StatusCode::BAD_REQUEST, 46, "Bad Status Request"),
-        ApiError::InvalidBatchId(_) | ApiError::InvalidShortId(_) => {
-            (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id")
-        }
+        ApiError::InvalidBatchId(_)
+        | ApiError::InvalidIdPrefix(_)
+        | ApiError::InvalidShortId(_) => (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id"),
         ApiError::MissingIds => (StatusCode::BAD_REQUEST, 66, "Id Query Invalid or Missing"),
         ApiError::Internal => (StatusCode::INTERNAL_SERVER_ERROR, 1000, "Internal Error"),
         ApiError::NotFound => (StatusCode::NOT_FOUND, 1001, "Not Found"),
@@ -154,6 +154,7 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::MissingScabbardIds => (StatusCode::BAD_REQUEST, 1053, "Missing Ids"),
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
         ApiError::BatchNotFound(_) => (StatusCode::NOT_FOUND, 1060, "Unknown Batch"),
+        ApiError::AmbiguousId(_) => (StatusCode::BAD_REQUEST, 1063, "Ambiguous Id"),
         ApiError::ServiceNotFound(_) => (StatusCode::NOT_FOUND, 1062, "Service Not Found"),
         ApiError::InvalidLabel(_) | ApiError::DifferentLabels => {
             (StatusCode::BAD_REQUEST, 1061, "Invalid Label")

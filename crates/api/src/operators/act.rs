@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, Request, State, rejection::PathRejection},
 };
-use grid_batch_core::{HeaderId, InstanceId, OperatorAction, OperatorTarget, OperatorVerb};
+use grid_batch_core::{InstanceId, OperatorAction, OperatorTarget, OperatorVerb, StoredBatch};
 
 use super::{
     context::{BODY_LIMIT, OperatorContext, batch, take_reason},
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     access::Caller,
     http::{ApiError, Problems, Query},
+    reads::NamedBatch,
 };
 
 pub(super) type Answer = Result<Json<DoneJson>, ApiError>;
@@ -37,7 +38,7 @@ pub(super) async fn act_on_batch(
 #[utoipa::path(
     post, path = "/v1/batches/{id}/end", tag = "operators", operation_id = "endBatch", summary = "Decide how a batch has ended",
     params(
-        ("id" = String, Path, description = "The id of the batch"),
+        ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
         ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
     ),
     request_body(content = EndRequest),
@@ -131,11 +132,9 @@ async fn act(
     verb: impl FnOnce(&mut crate::http::JsonObject) -> Result<OperatorVerb, ApiError>,
 ) -> Answer {
     let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
-    let Path(id) = path.map_err(|_| ApiError::NotFound)?;
-    let id: HeaderId = id.parse()?;
     let query = Query::parse(request.uri.query())?;
     query.check_names(&["service_id"])?;
-    let service_id = query.service_id()?;
+    let named = NamedBatch::parse(path, &query, &request)?;
     let verb = verb(&mut fields)?;
     let reason = take_reason(&mut fields)?;
     let dry_run = fields.boolean("dry_run", false)?;
@@ -144,11 +143,11 @@ async fn act(
         let rule = "it is missing; it must be the number of the attempt that you looked at";
         return Err(ApiError::InvalidValue { name: "attempt", rule: rule.to_owned() });
     }
-    let (operator, caller) = (context.operator(&request)?, Caller::of(&request)?.clone());
+    let operator = context.operator(&request)?;
     let shared = Arc::clone(&context);
     let work = move || {
-        let service_id = shared.find(&caller, &id, service_id.as_ref())?;
-        let target = batch(service_id, id, attempt);
+        let StoredBatch { service_id, batch_id, .. } = shared.find(&named)?;
+        let target = batch(service_id, batch_id, attempt);
         let action = OperatorAction { verb, target, reason: Some(reason), operator, dry_run };
         let effect = shared.act(&action)?;
         Ok(Json(DoneJson::new(&action, effect)))

@@ -3,13 +3,13 @@ use std::{slice, sync::Arc};
 use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::{
     ActionEffect, ActionOutcome, ActionSource, BatchPageStore, BatchQueryStore, HeaderId,
-    InstanceId, Operator, OperatorAction, OperatorStore, OperatorTarget, ServiceId,
+    InstanceId, Operator, OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
 };
 
 use super::actor::name_of;
 use crate::{
-    access::Caller,
     http::{ApiError, JsonObject, json_content_type},
+    reads::NamedBatch,
     state::{ApiState, StoreAccess, StoredCallback},
 };
 
@@ -79,21 +79,12 @@ impl OperatorContext {
         Ok(Operator { name, source: ActionSource::Http, instance: (self.instance)() })
     }
 
-    /// The one batch with this id that the caller may act on, of the service that is given.
-    pub(super) fn find(
-        &self,
-        caller: &Caller,
-        id: &HeaderId,
-        service_id: Option<&ServiceId>,
-    ) -> Result<ServiceId, ApiError> {
-        let mut found = self.queries.find(id).map_err(ApiError::read_failed)?;
-        found.retain(|batch| service_id.is_none_or(|service_id| batch.service_id == *service_id));
-        found.retain(|batch| caller.may(&batch.service_id));
-        match found.as_slice() {
-            [batch] => Ok(batch.service_id.clone()),
-            [] => Err(ApiError::UnknownTarget { kind: "batch" }),
-            several => Err(ApiError::SeveralServices { id: *id, services: several.len() }),
-        }
+    /// The one batch that is named and that the caller may act on.
+    pub(super) fn find(&self, named: &NamedBatch) -> Result<StoredBatch, ApiError> {
+        named.find_in(&*self.queries).map_err(|error| match error {
+            ApiError::BatchNotFound(_) => ApiError::UnknownTarget { kind: "batch" },
+            error => error,
+        })
     }
 
     /// Does it, and wakes the queue of its service.

@@ -27,7 +27,7 @@ const MOST_ACTIONS: usize = 100;
 #[utoipa::path(
     get, path = "/v1/batches/{id}", tag = "batches", operation_id = "getBatch", summary = "A batch and its history",
     params(
-        ("id" = String, Path, description = "The id of the batch"),
+        ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
         ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
         ("wait" = Option<String>, Query, description = "Wait up to so many seconds until the batch has ended"),
     ),
@@ -69,7 +69,7 @@ fn read_details(
     let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
     let details = context.details(caller, service_id, batch_id)?;
     // Retention may have removed it since it was found.
-    let details = details.ok_or(ApiError::BatchNotFound(*batch_id))?;
+    let details = details.ok_or(ApiError::BatchNotFound((*batch_id).into()))?;
     let events = match &context.events {
         Some(events) => events.history(service_id, batch_id).map_err(ApiError::read_failed)?,
         None => None,

@@ -32,7 +32,7 @@ pub(super) struct Explained {
 #[utoipa::path(
     get, path = "/v1/batches/{id}/explain", tag = "batches", operation_id = "explainBatch", summary = "Why a batch waits",
     params(
-        ("id" = String, Path, description = "The id of the batch"),
+        ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
         ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
     ),
     responses(
@@ -57,7 +57,7 @@ pub(super) async fn batch(
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
     let Explained { details: Some(details), service, pause, gas } = &explained else {
-        return Err(ApiError::BatchNotFound(named.id));
+        return Err(ApiError::BatchNotFound(named.id.clone()));
     };
     let facts = ServiceFacts { service, pause: pause.as_ref(), now };
     let explanation = BatchExplanation::new(details, Some(facts));

@@ -4,7 +4,7 @@ use axum::{
     extract::{Path, rejection::PathRejection},
     http::request::Parts,
 };
-use grid_batch_core::{HeaderId, ServiceId, StoredBatch};
+use grid_batch_core::{BatchQueryStore, HeaderIdPrefix, ServiceId, StoredBatch};
 
 use super::ReadContext;
 use crate::{
@@ -13,19 +13,22 @@ use crate::{
 };
 
 /// The id in the path of a request.
-pub(super) type PathText = Result<Path<String>, PathRejection>;
+pub(crate) type PathText = Result<Path<String>, PathRejection>;
 
-/// The batch that a request names: by its id in the path and, if it is stored for several services, by
-/// `service_id`.
+/// How many batches whose ids begin alike are examined for one that the caller may see.
+const MOST_ALIKE: usize = 1_000;
+
+/// The batch that a request names: by its id in the path or the first digits of it and, if it is stored for several
+/// services, by `service_id`.
 #[derive(Debug, Clone)]
-pub(super) struct NamedBatch {
-    pub(super) id: HeaderId,
-    pub(super) service_id: Option<ServiceId>,
-    pub(super) caller: Caller,
+pub(crate) struct NamedBatch {
+    pub(crate) id: HeaderIdPrefix,
+    pub(crate) service_id: Option<ServiceId>,
+    pub(crate) caller: Caller,
 }
 
 impl NamedBatch {
-    pub(super) fn parse(path: PathText, query: &Query, request: &Parts) -> Result<Self, ApiError> {
+    pub(crate) fn parse(path: PathText, query: &Query, request: &Parts) -> Result<Self, ApiError> {
         let Path(text) = path.map_err(|_| ApiError::NotFound)?;
         let caller = Caller::of(request)?.clone();
         Ok(Self { id: text.parse()?, service_id: query.service_id()?, caller })
@@ -33,17 +36,28 @@ impl NamedBatch {
 
     pub(super) async fn find(&self, context: &ReadContext) -> Result<StoredBatch, ApiError> {
         let (batches, named) = (Arc::clone(&context.batches), self.clone());
-        let read = move || {
-            let mut found = batches.find(&named.id).map_err(ApiError::read_failed)?;
-            if let Some(service_id) = &named.service_id {
-                found.retain(|batch| batch.service_id == *service_id);
-            }
-            found.retain(|batch| named.caller.may(&batch.service_id));
-            match found.len() {
-                0 | 1 => found.pop().ok_or(ApiError::BatchNotFound(named.id)),
-                services => Err(ApiError::SeveralServices { id: named.id, services }),
-            }
+        context.api.reads.run(move || named.find_in(&*batches)).await
+    }
+
+    /// The one batch with this id that the caller may see.
+    pub(crate) fn find_in(&self, batches: &dyn BatchQueryStore) -> Result<StoredBatch, ApiError> {
+        let found = match self.id.whole() {
+            Some(id) => batches.find(id),
+            None => batches.find_by_prefix(&self.id, self.service_id.as_ref(), MOST_ALIKE),
         };
-        context.api.reads.run(read).await
+        let mut found = found.map_err(ApiError::read_failed)?;
+        if let Some(service_id) = &self.service_id {
+            found.retain(|batch| batch.service_id == *service_id);
+        }
+        found.retain(|batch| self.caller.may(&batch.service_id));
+        match found.as_slice() {
+            [] | [_] => found.pop().ok_or_else(|| ApiError::BatchNotFound(self.id.clone())),
+            [first, ..] if found.iter().any(|batch| batch.batch_id != first.batch_id) => {
+                Err(ApiError::AmbiguousId(self.id.clone()))
+            }
+            several => {
+                Err(ApiError::SeveralServices { id: self.id.clone(), services: several.len() })
+            }
+        }
     }
 }

@@ -22,6 +22,7 @@ use grid_batch_core::{BatchResult, ServiceId, ServicePause};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{ReadContext, ReadParts, ReadSources};
+pub(crate) use find_batch::NamedBatch;
 pub(crate) use ledgers::LedgerSource;
 pub use ledgers::{LedgerReport, NodeReport};
 

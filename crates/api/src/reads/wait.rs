@@ -14,9 +14,14 @@ pub(super) async fn find_or_wait(
     let has_ended = |batch: &StoredBatch| batch.progress.state.is_terminal();
     let mut batch = named.find(context).await?;
     let Some(wait) = wait.filter(|_| !has_ended(&batch)) else { return Ok(batch) };
+    let found = NamedBatch {
+        id: batch.batch_id.into(),
+        service_id: Some(batch.service_id.clone()),
+        ..named.clone()
+    };
     let wait = StatusWait::begin(&context.api, wait);
     while !has_ended(&batch) && wait.until_next_read().await {
-        batch = named.find(context).await?;
+        batch = found.find(context).await?;
     }
     Ok(batch)
 }

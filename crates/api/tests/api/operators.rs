@@ -122,6 +122,8 @@ fn wrong_request_of_an_operator_is_refused() {
     }
     assert_eq!(act(&server, 1, "hold", json!({"attempt": 1})).error(), (400, 1022));
     assert_eq!(act(&server, 7, "hold", json!({})).error(), (404, 1071));
+    let short = format!("/v1/batches/{:.8}/hold", id(&batch(1)));
+    assert_eq!(post(&server, &short, json!({"dry_run": true})).status, 200);
     assert_eq!(post(&server, "/v1/batches/xy/hold", json!({})).error(), (400, 60));
     let headers = ["content-type: application/json"];
     let path = format!("/v1/batches/{}/hold", id(&batch(1)));

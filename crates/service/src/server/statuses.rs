@@ -1,8 +1,8 @@
 //! Statuses of batches, with what only this process knows: whether the in-flight window keeps them back.
 
 use grid_batch_core::{
-    Ahead, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, BatchState, HeaderId, Obstacle,
-    PageCursor, ServiceId, StoredBatch, Timestamp,
+    Ahead, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, BatchState, HeaderId,
+    HeaderIdPrefix, Obstacle, PageCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_queuer::InFlightWindow;
 use grid_batch_store::Store;
@@ -28,6 +28,15 @@ fn in_flight_window() -> Ahead {
 impl BatchQueryStore for Statuses {
     fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
         BatchQueryStore::find(&self.store, batch_id)
+    }
+
+    fn find_by_prefix(
+        &self,
+        prefix: &HeaderIdPrefix,
+        service_id: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<StoredBatch>> {
+        BatchQueryStore::find_by_prefix(&self.store, prefix, service_id, limit)
     }
 
     fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {

@@ -101,6 +101,24 @@ fn batch_of_several_services_is_named_with_one() {
 }
 
 #[test]
+fn first_digits_name_a_batch() {
+    let server = TestServer::new();
+    for name in ["a::b", "c::d"] {
+        server.post(&format!("/batches?service_id={name}"), &body([batch(1)]));
+    }
+    let (whole, short) = (path(1), &path(1)["/v1/batches/".len()..][..8]);
+    let short = format!("/v1/batches/{short}");
+    for part in ["", "/explain", "/bytes"] {
+        assert_eq!(server.get(&format!("{short}{part}?service_id=c::d")).status, 200, "{part}");
+        assert_eq!(server.get(&format!("{short}{part}")).error(), (400, 1009), "{part}");
+        assert_eq!(server.get(&format!("/v1/batches/00000000{part}")).error(), (404, 1060));
+    }
+    let found = server.get(&format!("{short}?service_id=c::d")).json();
+    assert_eq!(found["id"], whole["/v1/batches/".len()..]);
+    assert_eq!(server.get(&short[..short.len() - 1]).error(), (400, 60));
+}
+
+#[test]
 fn unknown_and_malformed_ids_are_refused() {
     let server = TestServer::new();
     for part in ["", "/bytes"] {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{
-    BatchError, BatchState,
+    BatchError, BatchState, HeaderId,
     mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
 };
 
@@ -94,4 +94,17 @@ fn failed_reads_of_services_are_reported() {
     for path in ["/v1/services", "/v1/services/a::b", "/v1/claims"] {
         assert_eq!(error_of(path), (503, 1013), "{path}");
     }
+}
+
+#[test]
+fn digits_of_several_batches_are_refused() {
+    let alike = |last: u8| {
+        let mut bytes = [0x5a; HeaderId::BYTES];
+        bytes[HeaderId::BYTES - 1] = last;
+        stored_batch(HeaderId::from_bytes(bytes), BatchState::New)
+    };
+    let mut batches = MockBatchQueryStore::new();
+    batches.expect_find_by_prefix().returning(move |_, _, _| Ok(vec![alike(1), alike(2)]));
+    let path = "/v1/batches/5a5a5a5a";
+    assert_eq!(error_of(batches, MockBatchPageStore::new(), path), (400, 1063));
 }
