@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::{HeaderId, HeaderIdPrefix};
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
 use grid_batch_support::redact_url;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     BatchStatus, ClientError, Problem, SubmittedBatch,
-    path::{segment, with_query},
+    path::{path_segment, with_query},
     submitted::{StatusesJson, SubmittedJson},
 };
 
@@ -79,7 +79,7 @@ impl Client {
         let label = label.map(|label| ("label", label));
         let parameters: Vec<_> = service.into_iter().chain(label).collect();
         let target = with_query("/v1/batches", &parameters);
-        let response = self.post(&target, "application/octet-stream", list.to_vec())?;
+        let response = self.send(&target, "application/octet-stream", list.to_vec())?;
         self.parse::<SubmittedJson>(response)?.read().map_err(|reason| self.not_understood(reason))
     }
 
@@ -97,7 +97,7 @@ impl Client {
         let parameters: Vec<_> = service.into_iter().chain(wait).collect();
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let target = with_query("/batch_statuses", &parameters);
-        let response = self.post(&target, "application/json", Value::from(ids).to_string())?;
+        let response = self.send(&target, "application/json", Value::from(ids).to_string())?;
         self.parse::<StatusesJson>(response)?.read().map_err(|reason| self.not_understood(reason))
     }
 
@@ -109,10 +109,21 @@ impl Client {
         self.parse(response.map_err(|error| self.unreachable(error))?)
     }
 
-    /// A batch, or what is below it: `explain`, for example.
+    /// Asks the server to do something, such as `/v1/pause`. The body is a JSON object.
+    pub fn post(
+        &self,
+        path: &str,
+        parameters: &[(&str, &str)],
+        body: &Value,
+    ) -> Result<Value, ClientError> {
+        let target = with_query(path, parameters);
+        self.parse(self.send(&target, "application/json", body.to_string())?)
+    }
+
+    /// A batch, or what is below it: `explain`, for example. The first digits of its id name it.
     pub fn batch(
         &self,
-        id: &HeaderId,
+        id: &HeaderIdPrefix,
         part: Option<&str>,
         service_id: Option<&str>,
     ) -> Result<Value, ClientError> {
@@ -126,14 +137,14 @@ impl Client {
 
     /// A service, or what is below it.
     pub fn service(&self, service_id: &str, part: Option<&str>) -> Result<Value, ClientError> {
-        let service = segment(service_id);
+        let service = path_segment(service_id);
         match part {
             Some(part) => self.get(&format!("/v1/services/{service}/{part}"), &[]),
             None => self.get(&format!("/v1/services/{service}"), &[]),
         }
     }
 
-    fn post(
+    fn send(
         &self,
         target: &str,
         content_type: &str,

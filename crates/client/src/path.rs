@@ -15,8 +15,8 @@ pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
     target
 }
 
-/// A text as one part of a path.
-pub(crate) fn segment(text: &str) -> String {
+/// A text as one part of the path of a URL, such as the id of a service.
+pub fn path_segment(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
@@ -29,6 +29,6 @@ mod tests {
         let target = with_query("/v1/batches", &[("service_id", "a::b"), ("label", "a b&c")]);
         assert_eq!(target, "/v1/batches?service_id=a%3A%3Ab&label=a%20b%26c");
         assert_eq!(with_query("/v1/services", &[]), "/v1/services");
-        assert_eq!(segment("a::b/c"), "a%3A%3Ab%2Fc");
+        assert_eq!(path_segment("a::b/c"), "a%3A%3Ab%2Fc");
     }
 }

@@ -85,7 +85,7 @@ impl StatusQuery {
         }
         match found.len() {
             0 | 1 => Ok(found.pop()),
-            services => Err(ApiError::SeveralServices { id: id.into(), services }),
+            services => Err(ApiError::SeveralServices { id: id.to_string(), services }),
         }
     }
 

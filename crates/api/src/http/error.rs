@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_core::{
     AccessScope, ActionRefusal, BatchConflict, BatchError, BatchLabelError, Excerpt, HeaderIdError,
-    HeaderIdPrefix, HeaderIdPrefixError, ServiceId, ServiceIdError, SignerId,
+    HeaderIdPrefixError, ServiceId, ServiceIdError, SignerId,
 };
 use grid_batch_protocol::ListError;
 use grid_batch_withdrawals::{
@@ -153,9 +153,9 @@ pub(crate) enum ApiError {
     #[error(transparent)]
     InvalidIdPrefix(#[from] HeaderIdPrefixError),
     #[error("no batch with the id {0} is stored, or none for this service")]
-    BatchNotFound(HeaderIdPrefix),
+    BatchNotFound(String),
     #[error("several batches have an id that begins with {0}; send more digits, or service_id")]
-    AmbiguousId(HeaderIdPrefix),
+    AmbiguousId(String),
     #[error("the service {id} never had a batch", id = Excerpt::of(.0.as_str()))]
     ServiceNotFound(ServiceId),
     #[error("invalid label: {0}")]
@@ -163,7 +163,7 @@ pub(crate) enum ApiError {
     #[error("the request has two different labels; send one")]
     DifferentLabels,
     #[error("the batch {id} is stored for {services} services; choose one with service_id")]
-    SeveralServices { id: HeaderIdPrefix, services: usize },
+    SeveralServices { id: String, services: usize },
 
     // The interfaces of ledgers.
     #[error("no node of the ledger answers now; try again later")]

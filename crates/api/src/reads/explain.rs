@@ -57,7 +57,7 @@ pub(super) async fn batch(
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
     let Explained { details: Some(details), service, pause, gas } = &explained else {
-        return Err(ApiError::BatchNotFound(named.id.clone()));
+        return Err(ApiError::BatchNotFound(named.id.to_string()));
     };
     let facts = ServiceFacts { service, pause: pause.as_ref(), now };
     let explanation = BatchExplanation::new(details, Some(facts));

@@ -51,12 +51,12 @@ impl NamedBatch {
         }
         found.retain(|batch| self.caller.may(&batch.service_id));
         match found.as_slice() {
-            [] | [_] => found.pop().ok_or_else(|| ApiError::BatchNotFound(self.id.clone())),
+            [] | [_] => found.pop().ok_or_else(|| ApiError::BatchNotFound(self.id.to_string())),
             [first, ..] if found.iter().any(|batch| batch.batch_id != first.batch_id) => {
-                Err(ApiError::AmbiguousId(self.id.clone()))
+                Err(ApiError::AmbiguousId(self.id.to_string()))
             }
             several => {
-                Err(ApiError::SeveralServices { id: self.id.clone(), services: several.len() })
+                Err(ApiError::SeveralServices { id: self.id.to_string(), services: several.len() })
             }
         }
     }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    flags,
     operator::{
         Database, ago, json_flag, print_json, print_wrapped, rfc3339, short_id, wants_json,
     },
     print::print_stdout,
+    remote::{self, Server, Source, age, field},
 };
 
 pub(crate) fn command() -> Command {
@@ -33,7 +33,7 @@ pub(crate) fn command() -> Command {
                 .help("How many at most"),
         )
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
 }
 
 fn argument(name: &'static str, value: &'static str) -> Arg {
@@ -41,6 +41,57 @@ fn argument(name: &'static str, value: &'static str) -> Arg {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match Source::of(matches) {
+        Source::Server => list_of_server(matches),
+        Source::Database => list_of_database(matches),
+    }
+}
+
+fn limit(matches: &ArgMatches) -> usize {
+    matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize
+}
+
+fn list_of_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let server = Server::of(matches)?;
+    let text = |name| matches.get_one::<String>(name).cloned();
+    let service = matches.get_one::<ServiceId>("service").map(ToString::to_string);
+    let batch = matches.get_one::<HeaderId>("batch").map(ToString::to_string);
+    let verb = matches.get_one::<OperatorVerb>("verb").map(|verb| verb.as_str().to_owned());
+    let given =
+        [("service_id", service), ("batch_id", batch), ("actor", text("operator")), ("verb", verb)];
+    let filters: Vec<_> =
+        given.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
+    let (actions, _) = server.read_list("/v1/operator-actions", &filters, limit(matches))?;
+    if wants_json(matches) {
+        print_json(&json!({ "actions": actions }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for action in &actions {
+        let (verb, actor) = (field(action, "verb"), field(action, "actor"));
+        let (at, ago) = (field(action, "acted_at"), age(action, "acted_at"));
+        print_stdout(format_args!("{at} ({ago} ago) {verb} by {actor}"));
+        print_wrapped("    ", &about_json(action));
+        let changed = &action["changed"];
+        print_wrapped("    ", &format!("{} -> {}", field(changed, "from"), field(changed, "to")));
+        if let Some(reason) = action["reason"].as_str() {
+            print_wrapped("    ", reason);
+        }
+    }
+    print_stdout(format_args!("{} actions", actions.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn about_json(action: &Value) -> String {
+    let (service, batch) = (field(action, "service_id"), field(action, "batch_id"));
+    match field(action, "target").as_str() {
+        "batch" => format!("{service} {batch:.32}"),
+        "service" => service,
+        "instance" => format!("the instance {}", field(action, "instance_id")),
+        _ => "all services".to_owned(),
+    }
+}
+
+fn list_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let database = Database::to_read(matches)?;
     let filter = ActionFilter {
         operator: matches.get_one("operator").cloned(),
@@ -48,8 +99,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         service_id: matches.get_one("service").cloned(),
         batch_id: matches.get_one("batch").copied(),
     };
-    let limit = matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize;
-    let actions = database.store.actions(&filter, None, limit)?;
+    let actions = database.store.actions(&filter, None, limit(matches))?;
     if wants_json(matches) {
         let actions: Vec<Value> = actions.iter().map(action_json).collect();
         print_json(&json!({ "database": database.name(), "actions": actions }));

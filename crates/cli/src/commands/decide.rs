@@ -1,18 +1,17 @@
-//! `decide`: what an operator knows about batches.
+//! `decide`, `resubmit` and `cancel`: what an operator knows about batches, or wants of them.
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command};
 use grid_batch_core::{BatchState, OperatorVerb};
 
 use crate::commands::{
     failure::Failure,
-    flags,
     operator::{
-        BatchName, Changed, Target, act_on_each, batch_arguments, dry_run_flag, json_flag,
+        Changed, NamedBatches, act_on_each, attempt_flag, batch_arguments, dry_run_flag, json_flag,
         reason_flag,
     },
-    print::print_stderr,
+    remote::{self, Source},
 };
 
 pub(crate) fn command() -> Command {
@@ -31,49 +30,64 @@ pub(crate) fn command() -> Command {
                      applies this one later after all, it is applied out of order",
                 ),
         )
-        .arg(
-            Arg::new("attempt")
-                .long("attempt")
-                .value_name("NUMBER")
-                .value_parser(value_parser!(u32))
-                .help(
-                    "Number of the attempt that the decision is about, as `show` and `held` print \
-                     it, 0 for a batch that was never tried; nothing changes if the batch is at \
-                     another one by now. For batches at different attempts, name each as ID@ATTEMPT",
-                ),
-        )
+        .arg(attempt_flag())
         .arg(reason_flag())
         .arg(dry_run_flag())
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
+}
+
+pub(crate) fn resubmit_command() -> Command {
+    Command::new("resubmit")
+        .about("Sends batches again, because the ledger does not have them; the same as `decide ... absent`")
+        .args(batch_arguments())
+        .arg(attempt_flag())
+        .arg(reason_flag())
+        .arg(dry_run_flag())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
+}
+
+pub(crate) fn cancel_command() -> Command {
+    Command::new("cancel")
+        .about("Ends batches as invalid without sending them; refused for one that may be at the ledger")
+        .args(batch_arguments())
+        .arg(reason_flag())
+        .arg(dry_run_flag())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    const WRONG_ARGUMENTS: u8 = 2;
-    let common = matches.get_one::<u32>("attempt").copied();
-    let mut names = matches.get_many::<BatchName>("batch").into_iter().flatten();
-    if let Some(name) = names.find(|name| name.attempt.or(common).is_none()) {
-        print_stderr(format_args!(
-            "grid-batch: the attempt that the decision about {name:.32} is for is missing: give \
-             --attempt <NUMBER>, or the batch as ID@ATTEMPT"
-        ));
-        return Ok(ExitCode::from(WRONG_ARGUMENTS));
-    }
     let verb = match matches.get_one::<String>("decision").map_or("", String::as_str) {
         "committed" => OperatorVerb::EndCommitted,
         "invalid" => OperatorVerb::EndInvalid,
         _ => OperatorVerb::Resubmit,
     };
-    let attempt_of = |target: &Target| target.attempt.or(common).unwrap_or_default();
-    act_on_each(
-        matches,
-        verb,
-        |target| Some(attempt_of(target)),
-        |changed| text(changed, attempt_of(changed.target)),
-    )
+    act(matches, verb)
 }
 
-fn text(Changed { target, state }: &Changed<'_>, attempt: u32) -> String {
+pub(crate) fn resubmit(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    act(matches, OperatorVerb::Resubmit)
+}
+
+pub(crate) fn cancel(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    act(matches, OperatorVerb::Cancel)
+}
+
+fn act(matches: &ArgMatches, verb: OperatorVerb) -> Result<ExitCode, Failure> {
+    let named = match verb.decides_attempt() {
+        true => NamedBatches::of_attempts(matches)?,
+        false => NamedBatches::of(matches)?,
+    };
+    match Source::of(matches) {
+        Source::Server => remote::act_on_each(matches, verb, &named),
+        Source::Database => act_on_each(matches, verb, text),
+    }
+}
+
+fn text(Changed { target, state }: &Changed<'_>) -> String {
+    let attempt = target.attempt.unwrap_or(target.batch.progress.attempts);
     let before = target.batch.progress;
     let may_arrive = before.state.awaits_poller() || before.earlier_may_arrive;
     let warning = match *state == BatchState::Invalid && may_arrive {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgGroup, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::HeaderId;
+use grid_batch_core::HeaderIdPrefix;
 use serde_json::Value;
 
 use crate::commands::{
@@ -19,8 +19,8 @@ pub(crate) fn command() -> Command {
         .arg(
             Arg::new("batch")
                 .value_name("BATCH")
-                .value_parser(ValueParser::new(str::parse::<HeaderId>))
-                .help("Id of a batch"),
+                .value_parser(ValueParser::new(str::parse::<HeaderIdPrefix>))
+                .help("Id of a batch, or its first digits, at least 8"),
         )
         .arg(
             Arg::new("service")
@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let service = matches.get_one::<String>("service").map(String::as_str);
-    let explanation = match (matches.get_one::<HeaderId>("batch"), service) {
+    let explanation = match (matches.get_one::<HeaderIdPrefix>("batch"), service) {
         (Some(id), service) => server.client.batch(id, Some("explain"), service)?,
         (None, service) => server.client.service(service.unwrap_or_default(), Some("explain"))?,
     };

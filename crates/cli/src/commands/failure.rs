@@ -16,6 +16,8 @@ pub(crate) struct Failure {
 /// `sysexits.h`: supervisors such as systemd know them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
+    /// The arguments.
+    Usage,
     /// A setting, a key file, or what they name.
     Configuration,
     /// Nothing: the database or something else that is needed cannot be reached now.
@@ -57,6 +59,10 @@ impl Failure {
         Self { message: message.into(), cause: Cause::Other }
     }
 
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), cause: Cause::Usage }
+    }
+
     pub(crate) fn configuration(message: impl Into<String>) -> Self {
         Self { message: message.into(), cause: Cause::Configuration }
     }
@@ -69,8 +75,10 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         const EX_UNAVAILABLE: u8 = 69;
         const EX_CONFIG: u8 = 78;
+        const WRONG_ARGUMENTS: u8 = 2;
         const EX_UNREACHABLE: u8 = 4;
         match self.cause {
+            Cause::Usage => ExitCode::from(WRONG_ARGUMENTS),
             Cause::Configuration => ExitCode::from(EX_CONFIG),
             Cause::Unavailable => ExitCode::from(EX_UNAVAILABLE),
             Cause::Unreachable => ExitCode::from(EX_UNREACHABLE),

@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches};
 use grid_batch_service::LogFilter;
 use grid_batch_service::{Config, Form, Guidance, SETTINGS, Setting};
 
-use crate::commands::{failure::Failure, remote::VARIABLES};
+use crate::commands::{failure::Failure, variables};
 
 /// The flag that names the configuration file, and one flag for each setting.
 pub(crate) fn settings() -> Vec<Arg> {
@@ -33,6 +33,15 @@ pub(crate) fn settings() -> Vec<Arg> {
     std::iter::once(file).chain(flags).collect()
 }
 
+/// The same flags, of which help shows those that name the database.
+pub(crate) fn of_database() -> impl Iterator<Item = Arg> {
+    let shown = ["config", "database"];
+    settings().into_iter().map(move |flag| {
+        let is_shown = shown.contains(&flag.get_id().as_str());
+        if is_shown { flag } else { flag.hide(true) }
+    })
+}
+
 /// The file that is named by the flag or the environment.
 fn named_file(matches: &ArgMatches) -> Option<PathBuf> {
     let file = matches.get_one::<String>("config").map(PathBuf::from);
@@ -54,7 +63,7 @@ pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
     let mut variables = Vec::new();
     for (name, text) in env::vars_os() {
         let Ok(name) = name.into_string() else { continue };
-        if VARIABLES.contains(&name.as_str()) {
+        if variables::ALL.contains(&name.as_str()) {
             continue;
         }
         match text.into_string() {

@@ -13,7 +13,7 @@ pub(crate) fn command() -> Command {
             "Lists the names and addresses of the gas admins, and so checks their keys. A remote \
              signer is not asked",
         )
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

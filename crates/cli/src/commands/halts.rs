@@ -10,10 +10,12 @@ use crate::commands::{
     failure::Failure,
     flags,
     operator::{
-        Database, ServiceSelection, act_on_each, ago, batch_arguments, batch_json, dry_run_flag,
-        json_flag, print_json, print_wrapped, reason_flag, rfc3339, short_id, wants_json,
+        Database, NamedBatches, ServiceSelection, act_on_each, ago, batch_arguments, batch_json,
+        dry_run_flag, json_flag, print_json, print_wrapped, reason_flag, rfc3339, short_id,
+        wants_json,
     },
     print::print_stdout,
+    remote::{self, Source},
 };
 
 pub(crate) fn list_command() -> Command {
@@ -32,7 +34,7 @@ pub(crate) fn list_command() -> Command {
                 .help("Only batches of this service; * stands for any characters"),
         )
         .arg(json_flag())
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 pub(crate) fn continue_command() -> Command {
@@ -44,7 +46,7 @@ pub(crate) fn continue_command() -> Command {
         .arg(reason_flag())
         .arg(dry_run_flag())
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn end_command() -> Command {
@@ -60,7 +62,7 @@ pub(crate) fn end_command() -> Command {
         .arg(reason_flag().required(true))
         .arg(dry_run_flag())
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -121,19 +123,21 @@ fn print_document(database: &Database, halts: &[Halt]) {
 }
 
 pub(crate) fn continue_after(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    act_on_each(
-        matches,
-        OperatorVerb::Continue,
-        |_| None,
-        |_| "the batches that it stopped go on".to_owned(),
-    )
+    let verb = OperatorVerb::Continue;
+    match Source::of(matches) {
+        Source::Server => remote::act_on_each(matches, verb, &NamedBatches::of(matches)?),
+        Source::Database => {
+            act_on_each(matches, verb, |_| "the batches that it stopped go on".to_owned())
+        }
+    }
 }
 
 pub(crate) fn end_following(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    act_on_each(
-        matches,
-        OperatorVerb::EndFollowing,
-        |_| None,
-        |_| "the batches that it stops end as invalid, without being sent".to_owned(),
-    )
+    let verb = OperatorVerb::EndFollowing;
+    match Source::of(matches) {
+        Source::Server => remote::act_on_each(matches, verb, &NamedBatches::of(matches)?),
+        Source::Database => act_on_each(matches, verb, |_| {
+            "the batches that it stops end as invalid, without being sent".to_owned()
+        }),
+    }
 }

@@ -1,20 +1,23 @@
 //! `held`: the batches that wait for an operator.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser};
 use grid_batch_core::{Hold, StoredBatch};
-use humantime::parse_duration;
-use serde_json::json;
+use humantime::{parse_duration, parse_rfc3339};
+use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    flags,
     operator::{
         Database, ServiceSelection, ago, batch_json, json_flag, print_json, print_wrapped, rfc3339,
         short_id, wants_json,
     },
     print::print_stdout,
+    remote::{self, Server, Source, age, field},
 };
 
 pub(crate) fn command() -> Command {
@@ -39,7 +42,7 @@ pub(crate) fn command() -> Command {
                 .help("Only batches that have been held for longer, such as 2h"),
         )
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
 }
 
 /// A held batch of a service with other batches.
@@ -50,6 +53,55 @@ struct HeldBatch {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match Source::of(matches) {
+        Source::Server => list_of_server(matches),
+        Source::Database => list_of_database(matches),
+    }
+}
+
+fn list_of_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let server = Server::of(matches)?;
+    let filter = Filter::new(matches);
+    let service = remote::service_of(filter.service)?.map(|service| ("service_id", service));
+    let filters = [&[("held", "true")][..], &Vec::from_iter(service)].concat();
+    let (mut batches, _) = server.read_list("/v1/batches", &filters, usize::MAX)?;
+    batches.retain(|batch| filter.selects_age(held_for(batch)));
+    if wants_json(matches) {
+        print_json(&json!({ "batches": batches }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for batch in &batches {
+        let (service, id) = (field(batch, "service_id"), field(batch, "id"));
+        print_stdout(format_args!("{service} {id:.32}"));
+        let (attempts, state) = (field(batch, "attempts"), field(batch, "state"));
+        let held = &batch["held"];
+        print_wrapped(
+            "    ",
+            &format!("attempt {attempts}, {state}, held {} ago", age(held, "since")),
+        );
+        let (reason, error) = (field(held, "reason"), field(batch, "last_error"));
+        print_wrapped("    ", &with_error(&reason, Some(&error)));
+    }
+    print_count(batches.len(), filter.is_empty(), "");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long a batch has been held, by the clock of this machine.
+fn held_for(batch: &Value) -> Duration {
+    let since = batch["held"]["since"].as_str().and_then(|text| parse_rfc3339(text).ok());
+    since.and_then(|since| SystemTime::now().duration_since(since).ok()).unwrap_or_default()
+}
+
+fn print_count(count: usize, is_all: bool, place: &str) {
+    match (count, is_all) {
+        (0, true) => print_stdout(format_args!("nothing is held{place}")),
+        (0, false) => print_stdout(format_args!("nothing that is held matches{place}")),
+        (1, _) => print_stdout(format_args!("1 batch is held{place}")),
+        (count, _) => print_stdout(format_args!("{count} batches are held{place}")),
+    }
+}
+
+fn list_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let database = Database::to_read(matches)?;
     let filter = Filter::new(matches);
     let held = read(&database, &filter)?;
@@ -60,13 +112,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     for held in &held {
         print_held(&database, held);
     }
-    let name = database.name();
-    match (held.len(), filter.is_empty()) {
-        (0, true) => print_stdout(format_args!("nothing is held in {name}")),
-        (0, false) => print_stdout(format_args!("nothing that is held matches in {name}")),
-        (1, _) => print_stdout(format_args!("1 batch is held in {name}")),
-        (count, _) => print_stdout(format_args!("{count} batches are held in {name}")),
-    }
+    print_count(held.len(), filter.is_empty(), &format!(" in {}", database.name()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,7 +136,11 @@ impl<'a> Filter<'a> {
 
     fn selects(&self, database: &Database, batch: &StoredBatch, hold: &Hold) -> bool {
         self.service.is_none_or(|pattern| pattern.matches(&batch.service_id))
-            && self.older_than.is_none_or(|age| database.now().since(hold.since) > age)
+            && self.selects_age(database.now().since(hold.since))
+    }
+
+    fn selects_age(&self, held_for: Duration) -> bool {
+        self.older_than.is_none_or(|age| held_for > age)
     }
 }
 
@@ -139,14 +189,15 @@ fn print_held(database: &Database, held: &HeldBatch) {
     }
     facts.push_str(&format!(", {behind} behind it"));
     print_wrapped("    ", &facts);
-    print_wrapped("    ", &reason(batch, hold));
+    print_wrapped("    ", &with_error(&hold.reason, batch.last_error.as_deref()));
 }
 
-/// Why a batch is held, with its last error.
-fn reason(batch: &StoredBatch, hold: &Hold) -> String {
-    // A reason may end with the last error already.
-    let error = batch.last_error.as_deref().filter(|error| !hold.reason.contains(*error));
-    error.map_or_else(|| hold.reason.clone(), |error| format!("{} ({error})", hold.reason))
+/// Why a batch is held, with its last error. A reason may end with that already.
+fn with_error(reason: &str, error: Option<&str>) -> String {
+    match error.filter(|error| !reason.contains(error)) {
+        Some(error) => format!("{reason} ({error})"),
+        None => reason.to_owned(),
+    }
 }
 
 fn print_document(database: &Database, held: &[HeldBatch]) {

@@ -7,8 +7,10 @@ use grid_batch_core::{BatchState, OperatorVerb};
 
 use crate::commands::{
     failure::Failure,
-    flags,
-    operator::{Changed, act_on_each, batch_arguments, dry_run_flag, json_flag, reason_flag},
+    operator::{
+        Changed, NamedBatches, act_on_each, batch_arguments, dry_run_flag, json_flag, reason_flag,
+    },
+    remote::{self, Source},
 };
 
 pub(crate) fn hold_command() -> Command {
@@ -27,7 +29,7 @@ pub(crate) fn hold_command() -> Command {
         .arg(reason_flag().required(true))
         .arg(dry_run_flag())
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn release_command() -> Command {
@@ -40,30 +42,30 @@ pub(crate) fn release_command() -> Command {
         .arg(reason_flag())
         .arg(dry_run_flag())
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn hold(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    act_on_each(
-        matches,
-        OperatorVerb::Hold,
-        |_| None,
-        |Changed { state, .. }| {
+    let verb = OperatorVerb::Hold;
+    match Source::of(matches) {
+        Source::Server => remote::act_on_each(matches, verb, &NamedBatches::of(matches)?),
+        Source::Database => act_on_each(matches, verb, |Changed { state, .. }| {
             let consequence = match state {
                 BatchState::Submitting => "the attempt that is under way is not stopped",
                 state if state.awaits_queuer() => "it is not sent before it is released or decided",
                 _ => "it is followed, and not sent again before it is released or decided",
             };
             format!("the batch is {state} and held: {consequence}")
-        },
-    )
+        }),
+    }
 }
 
 pub(crate) fn release(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    act_on_each(
-        matches,
-        OperatorVerb::Release,
-        |_| None,
-        |Changed { state, .. }| format!("the batch is {state} and not held any more"),
-    )
+    let verb = OperatorVerb::Release;
+    match Source::of(matches) {
+        Source::Server => remote::act_on_each(matches, verb, &NamedBatches::of(matches)?),
+        Source::Database => act_on_each(matches, verb, |Changed { state, .. }| {
+            format!("the batch is {state} and not held any more")
+        }),
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("show")
                 .about("Shows the ledger of the database and those of the nodes")
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
         .subcommand(
             Command::new("adopt")
@@ -26,7 +26,7 @@ pub(crate) fn command() -> Command {
                     "Changes the database. Batches that are open are looked for at the ledger of \
                      the nodes, and submitted to it if it does not have them",
                 ))
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
 }
 

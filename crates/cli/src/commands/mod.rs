@@ -34,10 +34,12 @@ mod retry_withdrawals;
 mod serve;
 mod services;
 mod show;
+mod show_of_server;
 mod signals;
 mod submit;
 mod token;
 mod usage;
+mod variables;
 mod wait;
 mod webhooks;
 
@@ -87,6 +89,8 @@ fn program() -> Command {
         .subcommand(hold::hold_command())
         .subcommand(hold::release_command())
         .subcommand(decide::command())
+        .subcommand(decide::resubmit_command())
+        .subcommand(decide::cancel_command())
         .subcommand(actions::command())
         .subcommand(halts::list_command())
         .subcommand(halts::continue_command())
@@ -128,6 +132,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("hold", matches)) => hold::hold(matches),
         Some(("release", matches)) => hold::release(matches),
         Some(("decide", matches)) => decide::run(matches),
+        Some(("resubmit", matches)) => decide::resubmit(matches),
+        Some(("cancel", matches)) => decide::cancel(matches),
         Some(("actions", matches)) => actions::run(matches),
         Some(("halts", matches)) => halts::list(matches),
         Some(("continue", matches)) => halts::continue_after(matches),

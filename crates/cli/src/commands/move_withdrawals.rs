@@ -32,7 +32,7 @@ pub(crate) fn command() -> Command {
             ),
         )
         .arg(json_flag())
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -29,7 +29,7 @@ pub(crate) fn command() -> Command {
             "elsewhere: it was used for no withdrawal of this server, or for one that has ended; \
              or the id of the open withdrawal that it was used for",
         ))
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

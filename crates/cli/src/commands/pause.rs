@@ -6,12 +6,16 @@ use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, value_pars
 use grid_batch_core::{
     ActionEffect, ActionOutcome, InstanceId, OperatorTarget, OperatorVerb, ServiceId,
 };
+use serde_json::json;
 
 use crate::commands::{
     failure::Failure,
-    flags,
-    operator::{Database, dry_run_flag, is_dry_run, operator_action, reason_flag},
+    operator::{
+        Database, dry_run_flag, is_dry_run, json_flag, operator_action, print_json, reason_flag,
+        wants_json,
+    },
     print::print_stdout,
+    remote::{self, Server, Source},
 };
 
 pub(crate) fn pause_command() -> Command {
@@ -41,7 +45,8 @@ pub(crate) fn drain_command() -> Command {
         .arg(Arg::new("end").long("end").action(ArgAction::SetTrue).help("Ends the drain"))
         .arg(reason_flag().required(true))
         .arg(dry_run_flag())
-        .args(flags::settings())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn release_claim_command() -> Command {
@@ -56,7 +61,8 @@ pub(crate) fn release_claim_command() -> Command {
         )
         .arg(reason_flag().required(true))
         .arg(dry_run_flag())
-        .args(flags::settings())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
 }
 
 fn arguments(command: Command) -> Command {
@@ -73,7 +79,8 @@ fn arguments(command: Command) -> Command {
             "All services, also those that do not exist yet; pauses of single services are not changed",
         ))
         .arg(dry_run_flag())
-        .args(flags::settings())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn pause(matches: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -110,26 +117,83 @@ fn services(matches: &ArgMatches) -> Vec<(String, OperatorTarget)> {
         .collect()
 }
 
+/// A target that was changed: what it was, and what it is.
+struct Change {
+    name: String,
+    before: String,
+    after: String,
+}
+
 fn act(
     matches: &ArgMatches,
     verb: OperatorVerb,
     targets: Vec<(String, OperatorTarget)>,
 ) -> Result<ExitCode, Failure> {
-    let database = Database::to_write(matches)?;
-    for (name, target) in targets {
-        let kind = target.kind();
-        let outcome = database.store.act(&operator_action(matches, verb, target))?;
-        let ActionEffect { before, after, .. } = match outcome {
-            ActionOutcome::Done(effect) => effect,
-            ActionOutcome::Refused(refusal) => {
-                return Err(Failure::new(format!("{name}: nothing changed: {refusal}")));
+    let mut changes = Vec::new();
+    match Source::of(matches) {
+        Source::Server => {
+            let server = Server::of(matches)?;
+            for (name, target) in targets {
+                let changed = remote::act_on(matches, &server, &path_of(verb, &target));
+                let (before, after) = changed.map_err(|failure| failure.about(&name))?;
+                changes.push(print(matches, Change { name, before, after }));
             }
-            ActionOutcome::NotFound => {
-                return Err(Failure::new(format!("{name}: there is no such {kind}")));
+        }
+        Source::Database => {
+            let database = Database::to_write(matches)?;
+            for (name, target) in targets {
+                let (before, after) = change(matches, &database, verb, &name, target)?;
+                changes.push(print(matches, Change { name, before, after }));
             }
-        };
+        }
+    }
+    if wants_json(matches) {
+        let change = |it: &Change| json!({ "target": it.name, "from": it.before, "to": it.after });
+        let results: Vec<_> = changes.iter().map(change).collect();
+        print_json(&json!({ "dry_run": is_dry_run(matches), "results": results }));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path_of(verb: OperatorVerb, target: &OperatorTarget) -> String {
+    let verb = match verb {
+        OperatorVerb::Drain => "drain",
+        OperatorVerb::Pause => "pause",
+        OperatorVerb::ReleaseClaim => "release",
+        _ => "resume",
+    };
+    match target {
+        OperatorTarget::Service(id) if verb == "release" => {
+            remote::action_path("claims", id.as_str(), verb)
+        }
+        OperatorTarget::Service(id) => remote::action_path("services", id.as_str(), verb),
+        OperatorTarget::Instance(id) => remote::action_path("instances", id.as_str(), verb),
+        _ => format!("/v1/{verb}"),
+    }
+}
+
+fn change(
+    matches: &ArgMatches,
+    database: &Database,
+    verb: OperatorVerb,
+    name: &str,
+    target: OperatorTarget,
+) -> Result<(String, String), Failure> {
+    let kind = target.kind();
+    match database.store.act(&operator_action(matches, verb, target))? {
+        ActionOutcome::Done(ActionEffect { before, after, .. }) => Ok((before, after)),
+        ActionOutcome::Refused(refusal) => {
+            Err(Failure::new(format!("{name}: nothing changed: {refusal}")))
+        }
+        ActionOutcome::NotFound => Err(Failure::new(format!("{name}: there is no such {kind}"))),
+    }
+}
+
+fn print(matches: &ArgMatches, change: Change) -> Change {
+    if !wants_json(matches) {
+        let Change { name, before, after } = &change;
         let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
         print_stdout(format_args!("{would}{name}: {before} -> {after}"));
     }
-    Ok(ExitCode::SUCCESS)
+    change
 }

@@ -29,7 +29,7 @@ pub(crate) fn command() -> Command {
                      stopped server: put nothing in doubt",
                 ),
         )
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

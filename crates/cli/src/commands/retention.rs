@@ -30,7 +30,7 @@ pub(crate) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Only show what would be removed"),
         )
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -2,15 +2,19 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
 use grid_batch_core::{OperatorTarget, OperatorVerb, ServiceId};
 use grid_batch_store::EndedDelays;
+use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    flags,
-    operator::{Database, dry_run_flag, is_dry_run, operator_action, reason_flag},
-    print::print_stdout,
+    operator::{
+        BatchName, Database, NamedBatches, ServiceSelection, Word, act_on_each, dry_run_flag,
+        is_dry_run, json_flag, operator_action, print_json, reason_flag, wants_json,
+    },
+    print::{print_stderr, print_stdout},
+    remote::{self, Server, Source, field},
 };
 
 pub(crate) fn command() -> Command {
@@ -24,48 +28,159 @@ pub(crate) fn command() -> Command {
              and the exit code is 1: run the command again.",
         )
         .arg(
-            Arg::new("service")
-                .value_parser(value_parser!(ServiceId))
+            Arg::new("batch")
                 .num_args(1..)
+                .value_name("SERVICE|BATCH")
+                .value_parser(ValueParser::new(str::parse::<Word>))
                 .required_unless_present("all")
                 .conflicts_with("all")
-                .help("Ids of services"),
+                .help("Ids of services, all of whose delays end; or ids of batches, or their first digits"),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All services"))
         .arg(reason_flag())
         .arg(dry_run_flag())
-        .args(flags::settings())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
+}
+
+/// What the arguments name: services, or batches.
+enum Named {
+    Services(Vec<ServiceId>),
+    Batches(NamedBatches),
+}
+
+impl Named {
+    fn of(matches: &ArgMatches) -> Result<Self, Failure> {
+        let (mut services, mut names) = (Vec::new(), Vec::<BatchName>::new());
+        for word in matches.get_many::<Word>("batch").into_iter().flatten() {
+            match word {
+                Word::Batch(name) => names.push(name.clone()),
+                Word::Service(ServiceSelection::One(service)) => services.push(service.clone()),
+                Word::Service(ServiceSelection::Several(pattern)) => {
+                    return Err(Failure::usage(format!(
+                        "{pattern} is not the id of a service; name each, or give --all"
+                    )));
+                }
+            }
+        }
+        match (services.len(), names.is_empty()) {
+            (_, true) => Ok(Self::Services(services)),
+            (0 | 1, false) => {
+                let service = services.pop().map(ServiceSelection::One);
+                Ok(Self::Batches(NamedBatches { service, names }))
+            }
+            (_, false) => Err(Failure::usage(
+                "services and batches are named; name services, or batches with at most one service",
+            )),
+        }
+    }
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let verb = OperatorVerb::Retry;
+    match (Named::of(matches)?, Source::of(matches)) {
+        (Named::Batches(named), Source::Server) => remote::act_on_each(matches, verb, &named),
+        (Named::Batches(_), Source::Database) => {
+            act_on_each(matches, verb, |_| "the batch is sent again now".to_owned())
+        }
+        (Named::Services(services), Source::Server) => retry_at_server(matches, &services),
+        (Named::Services(services), Source::Database) => retry_in_database(matches, services),
+    }
+}
+
+/// The batches whose delays have ended, as `(service, batch)`.
+#[derive(Default)]
+struct Ended {
+    batches: Vec<(String, String)>,
+    /// Why some were left out.
+    refused: Vec<String>,
+}
+
+fn retry_in_database(matches: &ArgMatches, services: Vec<ServiceId>) -> Result<ExitCode, Failure> {
     let store = Database::to_write(matches)?.store;
-    let services = matches.get_many::<ServiceId>("service").into_iter().flatten();
-    let mut targets: Vec<_> = services.cloned().map(OperatorTarget::Service).collect();
+    let mut targets: Vec<_> = services.into_iter().map(OperatorTarget::Service).collect();
     if targets.is_empty() {
         targets.push(OperatorTarget::AllServices);
     }
-    let mut ended = EndedDelays::default();
+    let mut ended = Ended::default();
     for target in targets {
         let action = operator_action(matches, OperatorVerb::Retry, target);
         let EndedDelays { batches, locked } = store.retry_delayed(&action)?;
+        let batches =
+            batches.into_iter().map(|(service, id)| (service.to_string(), id.to_string()));
         ended.batches.extend(batches);
-        ended.locked.extend(locked);
+        let locked = locked.iter();
+        ended.refused.extend(locked.map(|service| {
+            format!("{service}: locked by another transaction; run the command again")
+        }));
+    }
+    print(matches, &ended)
+}
+
+/// Retries the delayed batches of services, page by page.
+fn retry_at_server(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitCode, Failure> {
+    let server = Server::of(matches)?;
+    let mut filters: Vec<_> = services
+        .iter()
+        .map(|service| json!({ "state": "delayed", "service_id": service.as_str() }))
+        .collect();
+    if filters.is_empty() {
+        filters.push(json!({ "state": "delayed" }));
+    }
+    let mut ended = Ended::default();
+    for filter in filters {
+        let mut after = Value::Null;
+        loop {
+            let mut fields = json!({ "verb": "retry", "filter": filter, "limit": 1_000 });
+            if !after.is_null() {
+                fields["after"] = after;
+            }
+            let page = server.act(matches, "/v1/batches/actions", None, fields)?;
+            ended.add(&page);
+            after = page["next"].clone();
+            if after.is_null() {
+                break;
+            }
+        }
+    }
+    print(matches, &ended)
+}
+
+impl Ended {
+    fn add(&mut self, page: &Value) {
+        let list = |name: &str| page[name].as_array().cloned().unwrap_or_default();
+        let named = |it: &Value| (field(it, "service_id"), field(it, "batch_id"));
+        self.batches.extend(list("data").iter().map(named));
+        self.refused.extend(list("refused").iter().map(|it| {
+            let (service, batch) = named(it);
+            format!("{service} {batch:.12}: {}", field(it, "reason"))
+        }));
+    }
+}
+
+fn print(matches: &ArgMatches, ended: &Ended) -> Result<ExitCode, Failure> {
+    let code = if ended.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if wants_json(matches) {
+        let batch = |(service, batch): &(String, String)| json!({ "service_id": service, "batch_id": batch });
+        print_json(&json!({
+            "dry_run": is_dry_run(matches),
+            "batches": ended.batches.iter().map(batch).collect::<Vec<_>>(),
+            "refused": ended.refused,
+        }));
+        return Ok(code);
     }
     for (service, batch) in &ended.batches {
         print_stdout(format_args!("{service} {batch}"));
     }
-    match (ended.batches.len(), ended.locked.len()) {
+    match (ended.batches.len(), ended.refused.len()) {
         (count, _) if is_dry_run(matches) => {
             print_stdout(format_args!("nothing changed: the delays of {count} batches would end"));
         }
-        (0, 0) => print_stdout(format_args!("nothing is delayed")),
+        (0, 0) => print_stdout("nothing is delayed"),
         (count, _) => print_stdout(format_args!("the delays of {count} batches are ended")),
     }
-    match ended.locked.as_slice() {
-        [] => Ok(ExitCode::SUCCESS),
-        locked @ [first, ..] => Err(Failure::new(format!(
-            "{} services are locked by another transaction, such as {first}; run the command again",
-            locked.len()
-        ))),
+    for refused in &ended.refused {
+        print_stderr(format_args!("grid-batch: {refused}"));
     }
+    Ok(code)
 }

@@ -68,7 +68,7 @@ pub(crate) fn command() -> Command {
                 .help("Schedules them again; without it, they are only listed"),
         )
         .arg(json_flag())
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

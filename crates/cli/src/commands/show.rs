@@ -11,11 +11,12 @@ use serde_json::json;
 
 use crate::commands::{
     failure::Failure,
-    flags,
     operator::{
         Database, action_json, ago, batch_arguments, details_json, find_targets, in_future,
         json_flag, print_json, print_wrapped, rfc3339, wants_json,
     },
+    remote::{self, Source},
+    show_of_server,
 };
 
 pub(crate) fn command() -> Command {
@@ -27,10 +28,17 @@ pub(crate) fn command() -> Command {
         )
         .args(batch_arguments())
         .arg(json_flag())
-        .args(flags::settings())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match Source::of(matches) {
+        Source::Server => show_of_server::run(matches),
+        Source::Database => show_of_database(matches),
+    }
+}
+
+fn show_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let database = Database::to_read(matches)?;
     let mut shown = Vec::new();
     for target in find_targets(&database, matches)? {

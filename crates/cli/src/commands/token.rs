@@ -24,7 +24,7 @@ pub(crate) fn command() -> Command {
             Command::new("list")
                 .about("Lists all tokens, without their secrets")
                 .arg(json_flag())
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
         .subcommand(
             Command::new("revoke")
@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
                         .value_name("TOKEN")
                         .help("Id or name of the token, as `token list` prints them"),
                 )
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
 }
 
@@ -83,7 +83,7 @@ fn create_command() -> Command {
                 .help("After which time it expires, such as 90d or 12h; or never"),
         )
         .arg(json_flag())
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 /// `None`: never.

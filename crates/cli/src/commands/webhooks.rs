@@ -28,21 +28,21 @@ pub(crate) fn command() -> Command {
             Command::new("list")
                 .about("Lists the webhooks and how their delivery goes; needs only the right to read")
                 .arg(json_flag())
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
         .subcommand(create_command())
         .subcommand(
             Command::new("remove")
                 .about("Removes a webhook, with the messages that failed")
                 .arg(id_argument())
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
         .subcommand(
             Command::new("failed")
                 .about("Lists the messages that were given up; needs only the right to read")
                 .arg(id_argument())
                 .arg(json_flag())
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
         .subcommand(
             Command::new("redeliver")
@@ -60,7 +60,7 @@ pub(crate) fn command() -> Command {
                         .value_parser(value_parser!(i64))
                         .help("Only this message, by the id that `webhooks failed` prints"),
                 )
-                .args(flags::settings()),
+                .args(flags::of_database()),
         )
 }
 
@@ -84,7 +84,7 @@ fn create_command() -> Command {
                 .help("Only events of this kind; may be given several times"),
         )
         .arg(json_flag())
-        .args(flags::settings())
+        .args(flags::of_database())
 }
 
 fn id_argument() -> Arg {

@@ -19,6 +19,7 @@ use grid_batch_test_support::{
     process::{ProcessOutput, TestProcess, run},
     wait::{wait_for, wait_until},
 };
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::GRID_BATCH;
@@ -133,8 +134,17 @@ impl BatchHarness {
 
     /// Runs another command with the same settings.
     pub fn run_command(&self, arguments: &[&str]) -> ProcessOutput {
+        self.run_command_with(arguments, &[])
+    }
+
+    /// The same, with more variables.
+    pub fn run_command_with(
+        &self,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> ProcessOutput {
         let mut command = GRID_BATCH.command(arguments);
-        command.envs(self.variables());
+        command.envs(self.variables()).envs(variables.iter().copied());
         run(command)
     }
 
@@ -238,6 +248,13 @@ impl BatchServer {
         let url = process.wait_for_stdout(LISTENING_PREFIX);
         let address = url.strip_suffix(LISTENING_SUFFIX).unwrap().parse().unwrap();
         Self { process, address }
+    }
+
+    /// Reads what the server has at a path.
+    pub fn get(&self, path: &str) -> Value {
+        let response = send(self.address, &request("GET", path, &[], b"")).unwrap();
+        assert_eq!(response.status, 200, "{response:?}");
+        response.json()
     }
 
     /// Posts one list with batches of one service.

@@ -9,6 +9,7 @@ mod batches_of_others;
 mod busy_connections;
 mod client_commands;
 mod command_line;
+mod commands_over_http;
 mod configuration_file;
 mod connection_poolers;
 mod cross_site_requests;

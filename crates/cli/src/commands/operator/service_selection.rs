@@ -11,6 +11,11 @@ pub(in crate::commands) enum ServiceSelection {
 }
 
 impl ServiceSelection {
+    /// All services.
+    pub(in crate::commands) fn any() -> Self {
+        Self::Several(Wildcard::new("*"))
+    }
+
     pub(in crate::commands) fn matches(&self, service: &ServiceId) -> bool {
         match self {
             Self::One(id) => id == service,

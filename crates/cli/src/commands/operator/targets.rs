@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, ArgMatches, builder::ValueParser};
+use clap::ArgMatches;
 use grid_batch_core::{HeaderId, HeaderIdPrefix, StoredBatch};
 
-use super::{BatchName, Database, ServiceSelection};
+use super::{Database, NamedBatches, ServiceSelection};
 use crate::commands::failure::Failure;
 
 /// How many batches with the same first digits are examined.
@@ -16,25 +16,8 @@ const MAX_NAMED: usize = 5;
 /// A batch that a command is about.
 pub(in crate::commands) struct Target {
     pub(in crate::commands) batch: StoredBatch,
-    /// The attempt that was given with it.
+    /// The attempt that was given for it.
     pub(in crate::commands) attempt: Option<u32>,
-}
-
-/// The arguments that name batches: a service, and the batches.
-pub(in crate::commands) fn batch_arguments() -> [Arg; 2] {
-    let service = Arg::new("service")
-        .required(true)
-        .value_parser(ValueParser::new(str::parse::<ServiceSelection>))
-        .help("Id of the service, or a pattern: * stands for any characters");
-    let batches = Arg::new("batch")
-        .required(true)
-        .num_args(1..)
-        .value_parser(ValueParser::new(str::parse::<BatchName>))
-        .help(format!(
-            "Ids of batches, or their first digits, at least {}",
-            HeaderIdPrefix::SHORTEST
-        ));
-    [service, batches]
 }
 
 /// The beginning of an id by which a person names the batch. A withdrawal has this id.
@@ -47,11 +30,11 @@ pub(in crate::commands) fn find_targets(
     database: &Database,
     matches: &ArgMatches,
 ) -> Result<Vec<Target>, Failure> {
-    let service = matches.get_one::<ServiceSelection>("service");
-    let service = service.ok_or_else(|| Failure::new("a service must be given"))?;
+    let NamedBatches { service, names } = NamedBatches::of(matches)?;
+    let service = service.unwrap_or_else(ServiceSelection::any);
     let mut targets: Vec<Target> = Vec::new();
-    for name in matches.get_many::<BatchName>("batch").into_iter().flatten() {
-        let batch = find_one(database, service, &name.prefix)?;
+    for name in names {
+        let batch = find_one(database, &service, &name.prefix)?;
         let key = (&batch.service_id, batch.batch_id);
         if !targets.iter().any(|found| (&found.batch.service_id, found.batch.batch_id) == key) {
             targets.push(Target { batch, attempt: name.attempt });

@@ -1,13 +1,18 @@
 //! What the commands share that talk to a running server.
 
+mod actions;
 mod exit;
+mod profile;
 mod retries;
 mod server;
+mod source;
 mod table;
 mod text;
 
+pub(super) use actions::{act_on, act_on_each, action_path, service_of};
 pub(super) use exit::{EX_INVALID, EX_TIMED_OUT};
 pub(super) use retries::Retries;
-pub(super) use server::{Server, VARIABLES, flags};
+pub(super) use server::{Server, flags, server_flags};
+pub(super) use source::{Source, flags_of_both};
 pub(super) use table::Table;
 pub(super) use text::{age, field};

@@ -1,33 +1,43 @@
-use std::{env, fs, path::PathBuf, time::Duration};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Arg, ArgMatches};
 use grid_batch_client::{Client, ClientOptions};
 use serde_json::Value;
 
-use crate::commands::{failure::Failure, operator::json_flag};
-
-/// The environment variables of these commands. They are no settings of a server.
-pub(in crate::commands) const VARIABLES: [&str; 2] = [URL_VARIABLE, TOKEN_VARIABLE];
-
-const URL_VARIABLE: &str = "GRID_BATCH_URL";
-const TOKEN_VARIABLE: &str = "GRID_BATCH_TOKEN";
+use super::profile::Profile;
+use crate::commands::{
+    failure::Failure,
+    operator::{is_dry_run, json_flag, reason},
+    variables,
+};
 
 /// The flags that name a server and its token, and choose what is printed.
-pub(in crate::commands) fn flags() -> [Arg; 3] {
+pub(in crate::commands) fn flags() -> impl Iterator<Item = Arg> {
+    std::iter::once(json_flag().help("Print what the server answers as JSON")).chain(server_flags())
+}
+
+/// The flags that name a server and its token.
+pub(in crate::commands) fn server_flags() -> [Arg; 3] {
     let default = ClientOptions::default().url;
+    let (url, token, profile) = (variables::URL, variables::TOKEN, variables::PROFILE);
     [
-        json_flag().help("Print what the server answers as JSON"),
         Arg::new("url")
             .long("url")
             .value_name("URL")
-            .help(format!("URL of the server [default: {URL_VARIABLE}, or {default}]")),
+            .help(format!("URL of the server [default: {url}, that of the profile, or {default}]")),
         Arg::new("token-file")
             .long("token-file")
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
-            .help(format!(
-                "File with the access token [default: the token in {TOKEN_VARIABLE}, if it is set]"
-            )),
+            .help(format!("File with the access token [default: the token in {token}, or that of the profile]")),
+        Arg::new("profile")
+            .long("profile")
+            .value_name("NAME")
+            .help(format!("Section of ~/.config/grid-batch/profiles.toml with `url` and `token_file` [default: {profile}, or default]")),
     ]
 }
 
@@ -38,14 +48,32 @@ pub(in crate::commands) struct Server {
 
 impl Server {
     pub(in crate::commands) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
-        let defaults = ClientOptions::default();
-        let url = matches.get_one::<String>("url").cloned().or_else(|| env::var(URL_VARIABLE).ok());
+        let url = matches.get_one::<String>("url").cloned();
+        let url = url.or_else(|| env::var(variables::URL).ok());
+        let profile = Profile::of(matches, url.is_some())?;
         let options = ClientOptions {
-            url: url.unwrap_or(defaults.url),
-            token: token(matches)?,
+            token: token(matches, profile.token_file.as_deref())?,
+            url: url.or(profile.url).unwrap_or_else(|| ClientOptions::default().url),
             timeout: Duration::from_secs(30),
         };
         Ok(Self { client: Client::new(options)? })
+    }
+
+    /// Asks for something that the server logs, so it needs a reason.
+    pub(in crate::commands) fn act(
+        &self,
+        matches: &ArgMatches,
+        path: &str,
+        service_id: Option<&str>,
+        mut fields: Value,
+    ) -> Result<Value, Failure> {
+        let reason = reason(matches).ok_or_else(|| {
+            Failure::usage("the reason is missing, which the server logs: give --reason <TEXT>")
+        })?;
+        fields["reason"] = reason.into();
+        fields["dry_run"] = is_dry_run(matches).into();
+        let service = service_id.map(|service_id| ("service_id", service_id));
+        Ok(self.client.post(path, &Vec::from_iter(service), &fields)?)
     }
 
     /// Up to `most` entries of a list, and whether there are more. A page may be empty and not the last one.
@@ -74,9 +102,14 @@ impl Server {
 }
 
 /// The token is in no flag: other users of the machine see those.
-fn token(matches: &ArgMatches) -> Result<Option<String>, Failure> {
-    let Some(file) = matches.get_one::<PathBuf>("token-file") else {
-        return Ok(env::var(TOKEN_VARIABLE).ok());
+fn token(matches: &ArgMatches, of_profile: Option<&Path>) -> Result<Option<String>, Failure> {
+    let named = matches.get_one::<PathBuf>("token-file").map(PathBuf::as_path);
+    let in_environment = || env::var(variables::TOKEN).ok();
+    let file = match (named, in_environment(), of_profile) {
+        (Some(file), ..) => file,
+        (None, Some(token), _) => return Ok(Some(token)),
+        (None, None, Some(file)) => file,
+        (None, None, None) => return Ok(None),
     };
     let text = fs::read_to_string(file).map_err(|error| {
         Failure::configuration(format!("the token file {} cannot be read: {error}", file.display()))

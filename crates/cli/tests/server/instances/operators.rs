@@ -1,5 +1,5 @@
 use grid_batch_test_support::{
-    http::{Response, request, send},
+    http::{request, send},
     wait::wait_until,
 };
 use serde_json::Value;
@@ -17,12 +17,6 @@ fn post(server: &BatchServer, path: &str) {
     assert_eq!(response.status, 200, "{response:?}");
 }
 
-fn get(server: &BatchServer, path: &str) -> Value {
-    let response: Response = send(server.address, &request("GET", path, &[], b"")).unwrap();
-    assert_eq!(response.status, 200, "{response:?}");
-    response.json()
-}
-
 #[test]
 fn drained_instance_hands_its_services_over() {
     let group = InstanceGroup::new(SERVICES);
@@ -38,7 +32,7 @@ fn drained_instance_hands_its_services_over() {
     first.submit(&group.batches(1));
     group.harness.wait_until_all_committed(&[group.batches(0), group.batches(1)].concat());
     assert_eq!(group.claimed_by("first"), 0);
-    let claims = get(&second, "/v1/claims");
+    let claims = second.get("/v1/claims");
     let instances = claims["instances"].as_array().unwrap();
     let draining = |name: &str| {
         instances.iter().find(|it| it["name"] == name).map(|it| it["draining"] == true)
@@ -58,7 +52,7 @@ fn pause_holds_on_every_instance() {
     second.submit(&batches);
     let path = format!("/v1/batches/{}/explain", batches[0].batch_id);
     wait_until("the batch waits for the end of the pause", || {
-        let explanation = get(&second, &path);
+        let explanation = second.get(&path);
         explanation["wait"]["cause"] == "paused"
             && explanation["service"]["paused"]["reason"] == "maintenance"
     });
@@ -81,7 +75,7 @@ fn feed_is_the_same_at_every_instance() {
         let mut events = Vec::new();
         let mut after = "oldest".to_owned();
         loop {
-            let page = get(server, &format!("/v1/events?limit=7&after={after}"));
+            let page = server.get(&format!("/v1/events?limit=7&after={after}"));
             events.extend(page["data"].as_array().unwrap().iter().cloned());
             after = page["next"].as_str().unwrap().to_owned();
             if page["more"] != true {

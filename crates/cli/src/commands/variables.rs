@@ -1,0 +1,8 @@
+//! The environment variables of the commands that use a running server. They are no settings of a server.
+
+pub(super) const URL: &str = "GRID_BATCH_URL";
+pub(super) const TOKEN: &str = "GRID_BATCH_TOKEN";
+pub(super) const PROFILE: &str = "GRID_BATCH_PROFILE";
+
+/// All of them.
+pub(super) const ALL: [&str; 3] = [URL, TOKEN, PROFILE];
