@@ -7,12 +7,13 @@ mod server;
 pub use config::{
     AccessConfig, ClaimsConfig, Config, ConfigError, EvmConfig, Form, Guidance, IntakeConfig,
     KeySource, LedgerConfig, LedgerKind, ListenAddress, ListenConfig, LogFilter, LogFormat, Origin,
-    PasswordSource, PollConfig, RetentionConfig, SETTINGS, Setting, TlsFiles, settings_reference,
+    PasswordSource, PollConfig, ReadableSecret, RetentionConfig, SETTINGS, Setting, TlsFiles,
+    settings_reference,
 };
 pub use grid_batch_api::{AccessToken, ServicePattern, new_webhook_secret};
 pub use server::{
     LedgerInspection, LedgerMismatchError, NodeIdentity, RunningServer, Server, ServerCounts,
-    StartError, gas_admin_addresses,
+    StartError, fitting_http_connections, gas_admin_addresses,
 };
 #[cfg(feature = "evm")]
 pub use server::{PoolMove, WithdrawalMoves};

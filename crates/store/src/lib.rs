@@ -53,6 +53,7 @@ pub use sql::{
     handle::{Store, StoreOptions},
     intake_limits::IntakeLimits,
     locked_services::LockedService,
+    migrations::SchemaVersion,
     pools::PoolConnections,
     probe::DatabaseProbe,
     url::{DatabaseUrl, UrlError},

@@ -24,7 +24,11 @@ use crate::{
     PoolConnections, ServiceCounts, Store, StoreError, StoreOptions, batch,
     claims::{self, FileLock},
     intake, operator, restored,
-    sql::{Connection, url::Access},
+    sql::{
+        Connection,
+        migrations::{self, SchemaVersion},
+        url::Access,
+    },
     submission, withdrawals,
 };
 
@@ -65,6 +69,20 @@ impl Store {
         let connection = Connection::open(url, options.session_limits());
         let failed = |source| StoreError::Connect { url: url.to_string(), source };
         connection.map(|_: Connection| ()).map_err(failed)
+    }
+
+    /// The version of a database's schema. Nothing is written. An SQLite file that does not exist has none.
+    pub fn schema_version(
+        url: &DatabaseUrl,
+        options: &StoreOptions,
+    ) -> Result<SchemaVersion, StoreError> {
+        if url.file().is_some_and(|file| !file.exists()) {
+            return migrations::no_schema(url.dialect());
+        }
+        let url = url.with_access(Access::Read);
+        let connection = Connection::open(&url, options.session_limits());
+        let failed = |source| StoreError::Connect { url: url.to_string(), source };
+        migrations::schema_version(&mut connection.map_err(failed)?)
     }
 
     /// Puts every open batch of a database in doubt that was restored from a backup: in the time that

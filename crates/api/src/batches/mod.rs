@@ -4,6 +4,7 @@
 
 mod accepted_json;
 mod label;
+mod named_batch;
 mod status_json;
 mod status_query;
 mod status_wait;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use label::read_label;
+pub(crate) use named_batch::{NamedBatch, PathText};
 pub(crate) use status_query::StatusContext;
 pub(crate) use status_wait::{StatusWait, requested_wait};
 pub(crate) use submit::{

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     access::Caller,
+    batches::NamedBatch,
     http::{ApiError, Problems, Query},
-    reads::NamedBatch,
 };
 
 pub(super) type Answer = Result<Json<DoneJson>, ApiError>;

@@ -8,8 +8,8 @@ use grid_batch_core::{
 
 use super::actor::name_of;
 use crate::{
+    batches::NamedBatch,
     http::{ApiError, JsonObject, json_content_type},
-    reads::NamedBatch,
     state::{ApiState, StoreAccess, StoredCallback},
 };
 

@@ -6,11 +6,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{
-    ReadContext,
-    find_batch::{NamedBatch, PathText},
+use super::ReadContext;
+use crate::{
+    batches::{NamedBatch, PathText},
+    http::{ApiError, Problems, Query},
 };
-use crate::http::{ApiError, Problems, Query};
 
 /// `GET /v1/batches/{id}/bytes`: the batch as it was sent, and as it is sent to the ledger.
 #[utoipa::path(
@@ -33,7 +33,7 @@ pub(super) async fn get(
     let query = Query::parse(request.uri.query())?;
     query.check_names(&["service_id"])?;
     let named = NamedBatch::parse(path, &query, &request)?;
-    let batch = named.find(&context).await?;
+    let batch = context.find(&named).await?;
     let batches = Arc::clone(&context.batches);
     let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);
     let read = move || read().map_err(ApiError::read_failed);

@@ -8,15 +8,10 @@ use grid_batch_core::{
     ActionFilter, BatchDetails, HistoryEntry, RecordedAction, StoredBatch, stored_history,
 };
 
-use super::{
-    ReadContext,
-    details_json::DetailsJson,
-    find_batch::{NamedBatch, PathText},
-    wait::find_or_wait,
-};
+use super::{ReadContext, details_json::DetailsJson, wait::find_or_wait};
 use crate::{
     access::Caller,
-    batches::requested_wait,
+    batches::{NamedBatch, PathText, requested_wait},
     http::{ApiError, Problems, Query},
 };
 

@@ -2,11 +2,14 @@ use std::sync::Arc;
 
 use grid_batch_core::{
     Ahead, BatchDetails, BatchPageStore, BatchQueryStore, EventStore, HeaderId, OperatorStore,
-    ServiceId, ServiceQueryStore,
+    ServiceId, ServiceQueryStore, StoredBatch,
 };
 
 use super::{LedgerSource, PauseSource};
-use crate::{access::Caller, gas_admins::GasAdminSource, http::ApiError, state::ApiState};
+use crate::{
+    access::Caller, batches::NamedBatch, gas_admins::GasAdminSource, http::ApiError,
+    state::ApiState,
+};
 
 /// What is read below `/v1`.
 #[derive(Clone)]
@@ -39,6 +42,12 @@ pub(crate) struct ReadContext {
 }
 
 impl ReadContext {
+    /// The one batch that is named and that the caller may see.
+    pub(super) async fn find(&self, named: &NamedBatch) -> Result<StoredBatch, ApiError> {
+        let (batches, named) = (Arc::clone(&self.batches), named.clone());
+        self.api.reads.run(move || named.find_in(&*batches)).await
+    }
+
     /// The details of a batch, without a batch of another service that the caller may not see.
     pub(super) fn details(
         &self,

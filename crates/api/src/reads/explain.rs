@@ -12,11 +12,11 @@ use grid_batch_core::{
 use super::{
     ReadContext,
     explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson, action_json},
-    find_batch::{NamedBatch, PathText},
     services::named_service,
 };
 use crate::{
     access::Caller,
+    batches::{NamedBatch, PathText},
     http::{ApiError, Problems, Query},
 };
 
@@ -49,7 +49,7 @@ pub(super) async fn batch(
     let query = Query::parse(request.uri.query())?;
     query.check_names(&["service_id"])?;
     let named = NamedBatch::parse(path, &query, &request)?;
-    let batch = named.find(&context).await?;
+    let batch = context.find(&named).await?;
     let reading = Arc::clone(&context);
     let service_id = batch.service_id.clone();
     let caller = named.caller.clone();

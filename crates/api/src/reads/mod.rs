@@ -9,7 +9,6 @@ mod context;
 mod details_json;
 mod explain;
 mod explain_json;
-mod find_batch;
 mod ledgers;
 mod list_query;
 mod service_json;
@@ -22,7 +21,6 @@ use grid_batch_core::{BatchResult, ServiceId, ServicePause};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{ReadContext, ReadParts, ReadSources};
-pub(crate) use find_batch::NamedBatch;
 pub(crate) use ledgers::LedgerSource;
 pub use ledgers::{LedgerReport, NodeReport};
 

@@ -7,9 +7,10 @@ use axum::{
 };
 use grid_batch_core::{ServiceId, ServiceOverview, ServicePause};
 
-use super::{ReadContext, batch_list::PageJson, find_batch::PathText, service_json::ServiceJson};
+use super::{ReadContext, batch_list::PageJson, service_json::ServiceJson};
 use crate::{
     access::Caller,
+    batches::PathText,
     http::{
         ApiError, Problems, Query,
         page_query::{after, flag, limit},

@@ -2,8 +2,11 @@ use std::time::Duration;
 
 use grid_batch_core::StoredBatch;
 
-use super::{ReadContext, find_batch::NamedBatch};
-use crate::{batches::StatusWait, http::ApiError};
+use super::ReadContext;
+use crate::{
+    batches::{NamedBatch, StatusWait},
+    http::ApiError,
+};
 
 /// Finds a batch, and waits up to `wait` until it has ended.
 pub(super) async fn find_or_wait(
@@ -12,7 +15,7 @@ pub(super) async fn find_or_wait(
     wait: Option<Duration>,
 ) -> Result<StoredBatch, ApiError> {
     let has_ended = |batch: &StoredBatch| batch.progress.state.is_terminal();
-    let mut batch = named.find(context).await?;
+    let mut batch = context.find(named).await?;
     let Some(wait) = wait.filter(|_| !has_ended(&batch)) else { return Ok(batch) };
     let found = NamedBatch {
         id: batch.batch_id.into(),
@@ -21,7 +24,7 @@ pub(super) async fn find_or_wait(
     };
     let wait = StatusWait::begin(&context.api, wait);
     while !has_ended(&batch) && wait.until_next_read().await {
-        batch = found.find(context).await?;
+        batch = context.find(&found).await?;
     }
     Ok(batch)
 }

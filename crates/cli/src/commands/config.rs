@@ -1,4 +1,4 @@
-//! `config`: the effective configuration, as a file.
+//! `config`: the configuration as a file, and the mistakes in it.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -9,47 +9,117 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::commands::{failure::Failure, flags, print::print_stdout};
+use grid_batch_service::Config;
+
+use crate::commands::{
+    failure::Failure,
+    flags,
+    print::{print_stderr, print_stdout},
+};
 
 pub(crate) fn command() -> Command {
     Command::new("config")
-        .about("Prints the effective configuration, or writes it, as a configuration file")
-        .arg(
-            Arg::new("output")
-                .long("output")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help("Writes this file instead of standard output; only its owner can read it"),
+        .about("Prints, checks or writes the configuration")
+        .long_about(
+            "Prints the effective configuration, from the file, the environment and the flags, as a \
+             configuration file with help for every setting. `config check` finds mistakes in it, and \
+             `config init` writes a new file.",
         )
-        .arg(
-            Arg::new("force")
-                .long("force")
-                .action(ArgAction::SetTrue)
-                .requires("output")
-                .help("Replaces the file if it exists"),
-        )
-        .arg(Arg::new("show-secrets").long("show-secrets").action(ArgAction::SetTrue).help(
-            "Prints secrets too, instead of ***. Without it, give them again where the file is used: in \
-             files, such as database_file, or in the environment",
-        ))
+        .args_conflicts_with_subcommands(true)
+        .args(output_flags())
+        .arg(secrets_flag())
         .args(flags::settings())
+        .subcommand(
+            Command::new("show")
+                .about("Prints the effective configuration")
+                .arg(secrets_flag())
+                .args(flags::settings()),
+        )
+        .subcommand(
+            Command::new("check")
+                .about("Checks the configuration; the exit code is 78 if a server could not start with it")
+                .args(flags::settings()),
+        )
+        .subcommand(
+            Command::new("init")
+                .about("Writes a configuration file with every setting, its help and its value")
+                .arg(output_flags()[0].clone().default_value(Config::FILE))
+                .arg(output_flags()[1].clone())
+                .arg(secrets_flag())
+                .args(flags::settings()),
+        )
+}
+
+fn output_flags() -> [Arg; 2] {
+    [
+        Arg::new("output")
+            .long("output")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help("Writes this file; only its owner can read it"),
+        Arg::new("force")
+            .long("force")
+            .action(ArgAction::SetTrue)
+            .requires("output")
+            .help("Replaces the file if it exists"),
+    ]
+}
+
+fn secrets_flag() -> Arg {
+    Arg::new("show-secrets").long("show-secrets").action(ArgAction::SetTrue).help(
+        "Prints secrets too, instead of ***. Without it, give them again where the file is used: in \
+         files, such as database_file, or in the environment",
+    )
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let output = matches.get_one::<PathBuf>("output");
-    if output.is_none() {
-        refuse_to_print_into(&flags::config_file(matches))?;
+    match matches.subcommand() {
+        Some(("check", matches)) => check(matches),
+        Some(("init", matches)) => {
+            let file: Option<&PathBuf> = matches.get_one("output");
+            let file = file.ok_or_else(|| Failure::usage("the file is missing"))?;
+            write(file, &text(matches)?, matches.get_flag("force"))?;
+            let file = file.display();
+            print_stdout(format_args!("{file} is written; set ledger.kind and ledger.urls in it"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some((_, matches)) => show(matches),
+        None => match matches.get_one::<PathBuf>("output") {
+            Some(file) => {
+                write(file, &text(matches)?, matches.get_flag("force"))?;
+                Ok(ExitCode::SUCCESS)
+            }
+            None => show(matches),
+        },
     }
+}
+
+fn show(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    refuse_to_print_into(&flags::config_file(matches))?;
+    print_stdout(text(matches)?.trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
-    let text = match matches.get_flag("show-secrets") {
+    if config.ledger.kind.is_none() {
+        return Err(Failure::configuration(
+            "ledger.kind is not set; set it to sawtooth, scabbard or evm, and ledger.urls to its nodes",
+        ));
+    }
+    for secret in config.readable_secrets() {
+        print_stderr(format_args!("grid-batch: {}: {secret}", secret.name()));
+    }
+    print_stdout("the configuration is valid");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(matches: &ArgMatches) -> Result<String, Failure> {
+    let config = flags::load(matches)?;
+    Ok(match matches.get_flag("show-secrets") {
         true => config.with_secrets().to_string(),
         false => config.to_string(),
-    };
-    match output {
-        Some(file) => write(file, &text, matches.get_flag("force"))?,
-        None => print_stdout(text.trim_end()),
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// A shell that redirects the output into the configuration file has emptied it before this command can

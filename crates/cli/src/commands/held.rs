@@ -62,10 +62,16 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 fn list_of_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let filter = Filter::new(matches);
-    let service = remote::service_of(filter.service)?.map(|service| ("service_id", service));
+    let service = filter.service.and_then(ServiceSelection::one);
+    let service = service.map(|service| ("service_id", service.as_str()));
     let filters = [&[("held", "true")][..], &Vec::from_iter(service)].concat();
     let (mut batches, _) = server.read_list("/v1/batches", &filters, usize::MAX)?;
-    batches.retain(|batch| filter.selects_age(held_for(batch)));
+    batches.retain(|batch| {
+        let service = field(batch, "service_id").parse().ok();
+        let is_of =
+            |pattern: &ServiceSelection| service.as_ref().is_some_and(|id| pattern.matches(id));
+        filter.service.is_none_or(is_of) && filter.selects_age(held_for(batch))
+    });
     if wants_json(matches) {
         print_json(&json!({ "batches": batches }));
         return Ok(ExitCode::SUCCESS);

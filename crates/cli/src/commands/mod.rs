@@ -2,10 +2,12 @@
 
 mod actions;
 mod batch;
+mod completions;
 mod config;
 mod decide;
 #[cfg(feature = "demo")]
 mod demo;
+mod doctor;
 mod events;
 mod explain;
 mod failure;
@@ -20,6 +22,8 @@ mod ledger;
 mod ledger_sim;
 mod list;
 mod logging;
+mod man;
+mod migrate;
 #[cfg(feature = "evm")]
 mod move_withdrawals;
 mod nonce;
@@ -76,6 +80,8 @@ fn program() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve::command())
         .subcommand(config::command())
+        .subcommand(doctor::command())
+        .subcommand(migrate::command())
         .subcommand(submit::command())
         .subcommand(list::status_command())
         .subcommand(list::list_command())
@@ -107,7 +113,9 @@ fn program() -> Command {
         .subcommand(token::command())
         .subcommand(nonce::command())
         .subcommand(gas_admins::command())
-        .subcommand(webhooks::command());
+        .subcommand(webhooks::command())
+        .subcommand(completions::command())
+        .subcommand(man::command());
     #[cfg(feature = "evm")]
     let program = program.subcommand(move_withdrawals::command());
     #[cfg(feature = "demo")]
@@ -119,6 +127,10 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
         Some(("config", matches)) => config::run(matches),
+        Some(("doctor", matches)) => doctor::run(matches),
+        Some(("migrate", matches)) => migrate::run(matches),
+        Some(("completions", matches)) => completions::run(matches),
+        Some(("man", matches)) => man::run(matches),
         Some(("submit", matches)) => submit::run(matches),
         Some(("status", matches)) => list::status(matches),
         Some(("list", matches)) => list::list(matches),

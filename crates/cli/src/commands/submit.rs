@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, Read},
+    io::{self, IsTerminal, Read, stderr},
     process::ExitCode,
     time::Duration,
 };
@@ -17,7 +17,7 @@ use crate::commands::{
     failure::Failure,
     operator::{print_json, wants_json},
     print::{print_stderr, print_stdout},
-    remote::{self, EX_INVALID, EX_TIMED_OUT, Retries, Server},
+    remote::{self, EX_INVALID, EX_TIMED_OUT, Progress, Retries, Server},
 };
 
 pub(crate) fn command() -> Command {
@@ -71,9 +71,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let timeout: Duration = matches.get_one("timeout").copied().unwrap_or_default();
     let submission = Submission { server, matches, retries: Retries::until(timeout) };
     let mut submitted = Vec::new();
-    for file in matches.get_many::<String>("file").into_iter().flatten() {
+    let files: Vec<_> = matches.get_many::<String>("file").into_iter().flatten().collect();
+    let mut progress = Progress::start();
+    for (number, file) in files.iter().enumerate() {
+        progress.show(number, files.len(), "files are submitted");
         submitted.extend(submission.submit(file)?);
     }
+    drop(progress);
     if !matches.get_flag("wait") {
         submission.print_submitted(&submitted);
         return Ok(ExitCode::SUCCESS);
@@ -115,19 +119,31 @@ impl Submission<'_> {
         const PART: usize = 100;
         let ids: Vec<HeaderId> = submitted.iter().map(|batch| batch.id).collect();
         let mut statuses = Vec::new();
+        let mut progress = Progress::start();
         for part in ids.chunks(PART) {
-            statuses.extend(self.wait_for(part)?);
+            let before = statuses.len();
+            let show = |ended| progress.show(before + ended, ids.len(), "batches have ended");
+            statuses.extend(self.wait_for(part, show)?);
         }
         Ok(statuses)
     }
 
-    fn wait_for(&self, ids: &[HeaderId]) -> Result<Vec<BatchStatus>, Failure> {
+    /// Waits for the batches of one request, and tells how many have ended.
+    fn wait_for(
+        &self,
+        ids: &[HeaderId],
+        mut show: impl FnMut(usize),
+    ) -> Result<Vec<BatchStatus>, Failure> {
+        const SECOND: Duration = Duration::from_secs(1);
         let client = &self.server.client;
+        let longest = if stderr().is_terminal() { SECOND } else { Duration::MAX };
         loop {
             let left = self.retries.left();
-            let wait = (left >= Duration::from_secs(1)).then_some(left);
+            let wait = (left >= SECOND).then_some(left.min(longest));
             let statuses = self.retries.run(|| client.statuses(ids, self.text("service"), wait))?;
-            if wait.is_none() || statuses.iter().all(BatchStatus::has_ended) {
+            let ended = statuses.iter().filter(|status| status.has_ended()).count();
+            show(ended);
+            if wait.is_none() || ended == statuses.len() {
                 return Ok(statuses);
             }
         }

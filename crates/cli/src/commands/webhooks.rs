@@ -21,6 +21,7 @@ use crate::commands::{
 
 pub(crate) fn command() -> Command {
     Command::new("webhooks")
+        .visible_alias("webhook")
         .about("Lists, creates and removes webhooks, and sends messages once more that failed")
         .subcommand_required(true)
         .arg_required_else_help(true)

@@ -57,7 +57,8 @@ fn batch_is_held_shown_and_released_by_its_first_digits() {
 
     let held = paused.run(&["hold", id, "--reason", "look first"]);
     assert!(held.stdout.contains("new -> new, held"), "{held:?}");
-    let listed = paused.run(&["held", "--service", "global"]);
+    assert_eq!(paused.run(&["held", "--service", "x*"]).stdout, "nothing that is held matches\n");
+    let listed = paused.run(&["held", "--service", "glob*"]);
     assert!(listed.stdout.contains("look first") && listed.stdout.contains(id), "{listed:?}");
     assert_eq!(paused.json(&["held", "--older-than", "1h"])["batches"], Value::Array(Vec::new()));
     let shown = paused.run(&["show", "global", id]);

@@ -10,6 +10,7 @@ mod busy_connections;
 mod client_commands;
 mod command_line;
 mod commands_over_http;
+mod commands_without_server;
 mod configuration_file;
 mod connection_poolers;
 mod cross_site_requests;

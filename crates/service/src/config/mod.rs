@@ -56,6 +56,8 @@ pub use reference::settings_reference;
 pub use retention::RetentionConfig;
 pub use setting::{Form, SETTINGS, Setting};
 
+pub use warnings::ReadableSecret;
+
 use layers::{GivenValue, Layers};
 use setting_file::with_files;
 use value::DurationOrZero;

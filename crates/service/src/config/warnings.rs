@@ -1,29 +1,88 @@
 //! Warnings about secrets that other users can read.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use log::warn;
 
-use super::{Config, Origin, SETTINGS, layers::GivenValue, secret::redact_secrets};
+use super::{Config, Origin, SETTINGS, Setting, layers::GivenValue, secret::redact_secrets};
 use crate::private_file::is_open_to_others;
 
+/// A secret, or a database file, that other users of this machine can read.
+#[derive(Debug, Clone)]
+pub struct ReadableSecret {
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    File { file: PathBuf, what: &'static str },
+    Flag { flag: String, setting: &'static Setting },
+}
+
+impl fmt::Display for ReadableSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::File { what, .. } => {
+                write!(f, "other users can read {what}; restrict it with chmod 600")
+            }
+            Kind::Flag { setting, .. } => {
+                let file = setting.file_setting().map(|file| format!("{} or ", file.name));
+                write!(
+                    f,
+                    "every user of this machine can read the flag in the list of processes; set {}{}",
+                    file.unwrap_or_default(),
+                    setting.variable()
+                )
+            }
+        }
+    }
+}
+
+impl ReadableSecret {
+    /// The file or the flag.
+    pub fn name(&self) -> String {
+        match &self.kind {
+            Kind::File { file, .. } => file.display().to_string(),
+            Kind::Flag { flag, .. } => format!("--{flag}"),
+        }
+    }
+
+    fn warn(&self) {
+        let name = self.name();
+        match &self.kind {
+            Kind::File { .. } => warn!(file = name.as_str(); "{self}"),
+            Kind::Flag { .. } => warn!(flag = name.as_str(); "{self}"),
+        }
+    }
+}
+
 impl Config {
-    /// Warns of each file with a secret, and of a database file, that other users can read, and of each
-    /// secret that was given as a flag.
-    pub fn warn_of_readable_secrets(&self) {
-        let mut warned = BTreeSet::new();
+    /// Each file with a secret, and a database file, that other users can read, and each secret that was
+    /// given as a flag.
+    pub fn readable_secrets(&self) -> Vec<ReadableSecret> {
+        let mut found = Found::default();
         for given in SETTINGS.iter().map(|setting| self.layers.given(setting.name)) {
             let is_secret =
                 given.setting.may_hold_secret() && redact_secrets(&given.text) != given.text;
             if let Some(file) = self.file_of_setting(given) {
-                warn_of_file(Path::new(file), "the file of a setting", &mut warned);
+                found.add_file(Path::new(file), "the file of a setting");
             } else if is_secret {
-                warn_of_origin(given, &mut warned);
+                found.add_origin(given);
             }
         }
         if let Some(file) = self.database.file() {
-            warn_of_file(file, "the database file", &mut warned);
+            found.add_file(file, "the database file");
         }
+        found.secrets
+    }
+
+    /// Warns of the [`readable_secrets`](Self::readable_secrets).
+    pub fn warn_of_readable_secrets(&self) {
+        self.readable_secrets().iter().for_each(ReadableSecret::warn);
     }
 
     /// The file that the value was read from, if it has a file of its own for its secrets.
@@ -33,21 +92,28 @@ impl Config {
     }
 }
 
-fn warn_of_origin(given: &GivenValue, warned: &mut BTreeSet<String>) {
-    match &given.origin {
-        Origin::File { file, .. } => warn_of_file(file, "the configuration file", warned),
-        Origin::Flag(flag) => {
-            let file = given.setting.file_setting().map(|file| format!("{} or ", file.name));
-            warn!(flag:% = format_args!("--{flag}"); "every user of this machine can read the flag in the list \
-                of processes; set {}{}", file.unwrap_or_default(), given.setting.variable());
-        }
-        Origin::Default | Origin::Variable(_) => {}
-    }
+#[derive(Default)]
+struct Found {
+    secrets: Vec<ReadableSecret>,
+    files: BTreeSet<PathBuf>,
 }
 
-fn warn_of_file(file: &Path, what: &str, warned: &mut BTreeSet<String>) {
-    let shown = file.display().to_string();
-    if is_open_to_others(file) && warned.insert(shown.clone()) {
-        warn!(file = shown.as_str(); "other users can read {what}; restrict it with chmod 600");
+impl Found {
+    fn add_origin(&mut self, given: &GivenValue) {
+        match &given.origin {
+            Origin::File { file, .. } => self.add_file(file, "the configuration file"),
+            Origin::Flag(flag) => {
+                let kind = Kind::Flag { flag: flag.to_string(), setting: given.setting };
+                self.secrets.push(ReadableSecret { kind });
+            }
+            Origin::Default | Origin::Variable(_) => {}
+        }
+    }
+
+    fn add_file(&mut self, file: &Path, what: &'static str) {
+        if is_open_to_others(file) && self.files.insert(file.to_owned()) {
+            let kind = Kind::File { file: file.to_owned(), what };
+            self.secrets.push(ReadableSecret { kind });
+        }
     }
 }

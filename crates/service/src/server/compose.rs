@@ -46,7 +46,7 @@ pub(super) fn compose<S: ScopeId>(
     check: LedgerCheck,
     ledger: impl FnOnce(&Store) -> Result<Ledger<S>, StartError>,
 ) -> Result<RunningServer, StartError> {
-    let connections = file_descriptors::http_connections(config)?;
+    let connections = file_descriptors::fitting_http_connections(config)?;
     let listeners = listeners::open(config)?;
     let claim_store = open_store::<S>(config)?;
     let store = claim_store.store().clone();

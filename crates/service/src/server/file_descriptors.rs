@@ -14,8 +14,9 @@ const FILES_OF_A_DATABASE_CONNECTION: usize = 3;
 /// With fewer, the HTTP interface would be of no use.
 const FEWEST_CONNECTIONS: usize = 16;
 
-/// The number of HTTP connections that fit beside what the other parts need.
-pub(super) fn http_connections(config: &Config) -> Result<usize, StartError> {
+/// The number of HTTP connections that fit into the limit of this process beside what the other parts need. An error if
+/// they are too few to be of use.
+pub fn fitting_http_connections(config: &Config) -> Result<usize, StartError> {
     match limit() {
         Some(limit) => fitting_connections(config.connections, needed_by_others(config), limit),
         None => Ok(config.connections),

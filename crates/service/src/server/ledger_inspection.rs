@@ -28,14 +28,18 @@ impl LedgerInspection {
     /// Reads the ledger from the store, and asks all configured nodes once.
     pub fn new(config: &Config, store: &Store) -> Result<Self, StartError> {
         let recorded = store.ledger().map_err(StartError::part)?;
+        Ok(Self { recorded, nodes: Self::ask_nodes(config)? })
+    }
+
+    /// Asks all configured nodes once, which needs no database.
+    pub fn ask_nodes(config: &Config) -> Result<Vec<NodeIdentity>, StartError> {
         let reader = ledger::identity_reader(config)?;
         let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
         let failed = |error| InternalError::from_source("cannot start a runtime", error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let nodes = config.ledger.nodes();
         let asked = nodes.iter().map(|url| ask(&*reader, &configured, url));
-        let nodes = runtime.map_err(failed)?.block_on(join_all(asked));
-        Ok(Self { recorded, nodes })
+        Ok(runtime.map_err(failed)?.block_on(join_all(asked)))
     }
 
     /// The ledger of all nodes, if all have told and agree: what the node says that tells most.

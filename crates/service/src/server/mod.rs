@@ -43,6 +43,7 @@ use grid_batch_webhooks::RunningDeliverer;
 
 pub use counts::ServerCounts;
 pub use error::StartError;
+pub use file_descriptors::fitting_http_connections;
 pub use ledger::gas_admin_addresses;
 pub use ledger_check::LedgerMismatchError;
 pub use ledger_inspection::{LedgerInspection, NodeIdentity};

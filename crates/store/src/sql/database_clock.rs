@@ -56,10 +56,15 @@ impl ClockSkew {
         Duration::from_micros(self.ahead_micros.unsigned_abs())
     }
 
+    /// Whether clocks that a time service sets may differ by so much.
+    pub fn is_tolerated(self) -> bool {
+        self.size() <= Self::TOLERATED
+    }
+
     /// Whether it differs from the other one by more than clocks usually do.
     fn differs_from(self, other: Self) -> bool {
         let ahead_micros = self.ahead_micros.saturating_sub(other.ahead_micros);
-        Self { ahead_micros }.size() > Self::TOLERATED
+        !Self { ahead_micros }.is_tolerated()
     }
 
     /// In seconds, in steps of a millisecond; negative if this machine is behind.

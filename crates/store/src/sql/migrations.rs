@@ -8,7 +8,7 @@ use diesel::{
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use log::info;
 
-use super::{Connection, Statement, StoreError, connection::on_either, url::DatabaseUrl};
+use super::{Connection, Dialect, Statement, StoreError, connection::on_either, url::DatabaseUrl};
 
 #[cfg(feature = "postgres")]
 const POSTGRES: EmbeddedMigrations = embed_migrations!("migrations/postgres");
@@ -18,7 +18,7 @@ const SQLITE: EmbeddedMigrations = embed_migrations!("migrations/sqlite");
 /// Runs the missing migrations in one transaction. Instances that start together wait for each
 /// other.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let known = known_versions(connection)?;
+    let known = known_versions(connection.dialect())?;
     // A transaction of SQLite waits for every other writer, which may be for long. A command that
     // only reads must not.
     if connection.dialect().lock_schema().is_none() && applied_versions(connection)? == known {
@@ -41,14 +41,44 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     })
 }
 
+/// The schema of a database, and that of this release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// The latest migration that has run; `None` if there are no tables.
+    pub found: Option<String>,
+    /// The latest migration of this release.
+    pub known: String,
+}
+
+impl SchemaVersion {
+    /// Whether the database has the schema of this release.
+    pub fn is_current(&self) -> bool {
+        self.found.as_ref() == Some(&self.known)
+    }
+}
+
+/// Reads the version of the schema, without a write.
+pub(crate) fn schema_version(connection: &mut Connection) -> Result<SchemaVersion, StoreError> {
+    let found = recorded_versions(connection)?.last().cloned();
+    Ok(SchemaVersion { found, known: latest(&known_versions(connection.dialect())?) })
+}
+
+/// The version of a database that does not exist yet.
+pub(crate) fn no_schema(dialect: Dialect) -> Result<SchemaVersion, StoreError> {
+    Ok(SchemaVersion { found: None, known: latest(&known_versions(dialect)?) })
+}
+
+fn latest(versions: &BTreeSet<String>) -> String {
+    versions.last().cloned().unwrap_or_default()
+}
+
 /// Checks that the database has the schema of this release, without a write.
 pub(crate) fn check_schema(
     connection: &mut Connection,
     url: &DatabaseUrl,
 ) -> Result<(), StoreError> {
     let found = recorded_versions(connection)?;
-    let known = known_versions(connection)?;
-    let latest = |versions: &BTreeSet<String>| versions.last().cloned().unwrap_or_default();
+    let known = known_versions(connection.dialect())?;
     if found.is_empty() {
         Err(StoreError::NoTables { url: url.to_string() })
     } else if found.last() > known.last() {
@@ -90,17 +120,17 @@ fn applied_versions(connection: &mut Connection) -> Result<BTreeSet<String>, Sto
     Ok(applied.iter().map(ToString::to_string).collect())
 }
 
-fn known_versions(connection: &Connection) -> Result<BTreeSet<String>, StoreError> {
+fn known_versions(dialect: Dialect) -> Result<BTreeSet<String>, StoreError> {
     fn of<DB: diesel::backend::Backend>(
         migrations: Vec<Box<dyn Migration<DB>>>,
     ) -> BTreeSet<String> {
         migrations.iter().map(|migration| migration.name().version().to_string()).collect()
     }
-    Ok(match connection {
+    Ok(match dialect {
         #[cfg(feature = "postgres")]
-        Connection::Postgres(_) => of::<diesel::pg::Pg>(POSTGRES.migrations().map_err(failed)?),
+        Dialect::Postgres => of::<diesel::pg::Pg>(POSTGRES.migrations().map_err(failed)?),
         #[cfg(feature = "sqlite")]
-        Connection::Sqlite(_) => of::<diesel::sqlite::Sqlite>(SQLITE.migrations().map_err(failed)?),
+        Dialect::Sqlite => of::<diesel::sqlite::Sqlite>(SQLITE.migrations().map_err(failed)?),
     })
 }
 
@@ -140,7 +170,7 @@ mod tests {
             Connection::Postgres(inner) => inner.revert_all_migrations(POSTGRES).unwrap().len(),
             Connection::Sqlite(inner) => inner.revert_all_migrations(SQLITE).unwrap().len(),
         };
-        assert_eq!(reverted, known_versions(&connection).unwrap().len());
+        assert_eq!(reverted, known_versions(connection.dialect()).unwrap().len());
         migrate(&mut connection).unwrap();
     }
 

@@ -8,7 +8,7 @@ use std::{
 use grid_batch_support::{Authority, AuthorityError, redact_password};
 use thiserror::Error;
 
-use super::StoreError;
+use super::{Dialect, StoreError};
 
 /// The URL of a PostgreSQL or SQLite database.
 ///
@@ -110,6 +110,15 @@ impl DatabaseUrl {
             Kind::Postgres(_) => None,
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(path) => Some(path),
+        }
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        match &self.kind {
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(_) => Dialect::Postgres,
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(_) => Dialect::Sqlite,
         }
     }
 

@@ -3,6 +3,7 @@
 mod actions;
 mod exit;
 mod profile;
+mod progress;
 mod retries;
 mod server;
 mod source;
@@ -11,6 +12,7 @@ mod text;
 
 pub(super) use actions::{act_on, act_on_each, action_path, service_of};
 pub(super) use exit::{EX_INVALID, EX_TIMED_OUT};
+pub(super) use progress::Progress;
 pub(super) use retries::Retries;
 pub(super) use server::{Server, flags, server_flags};
 pub(super) use source::{Source, flags_of_both};

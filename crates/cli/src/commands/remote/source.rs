@@ -14,6 +14,10 @@ pub(in crate::commands) enum Source {
     Database,
 }
 
+const CONFIG_HELP: &str = "Works on the database of this configuration file, without a server";
+const DATABASE_HELP: &str =
+    "Works on this database, without a server: sqlite://FILE or postgresql://USER@HOST/DATABASE";
+
 /// The variables of a server's environment that name its database.
 const DATABASE_VARIABLES: [&str; 3] =
     [Config::FILE_VARIABLE, "GRID_BATCH_DATABASE", "GRID_BATCH_DATABASE_FILE"];
@@ -40,5 +44,10 @@ fn given(matches: &ArgMatches, name: &str) -> bool {
 
 /// The flags of a command that uses a server, or the database.
 pub(in crate::commands) fn flags_of_both() -> impl Iterator<Item = Arg> {
-    super::server_flags().into_iter().chain(flags::of_database())
+    let databases = flags::of_database().map(|flag| match flag.get_id().as_str() {
+        "config" => flag.help(CONFIG_HELP).long_help(CONFIG_HELP),
+        "database" => flag.help(DATABASE_HELP).long_help(DATABASE_HELP),
+        _ => flag,
+    });
+    super::server_flags().into_iter().chain(databases)
 }

@@ -1,7 +1,6 @@
-use std::{
-    env,
-    io::{IsTerminal, stdout},
-};
+use std::io::{IsTerminal, stdout};
+
+use terminal_size::{Width, terminal_size};
 
 use crate::commands::print::print_stdout;
 
@@ -51,7 +50,7 @@ fn terminal_width() -> Option<usize> {
     if !stdout().is_terminal() {
         return None;
     }
-    let columns = env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok());
+    let columns = terminal_size().map(|(Width(columns), _)| usize::from(columns));
     Some(columns.unwrap_or(USUAL).max(SMALLEST))
 }
 

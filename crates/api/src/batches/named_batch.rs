@@ -1,12 +1,9 @@
-use std::sync::Arc;
-
 use axum::{
     extract::{Path, rejection::PathRejection},
     http::request::Parts,
 };
 use grid_batch_core::{BatchQueryStore, HeaderIdPrefix, ServiceId, StoredBatch};
 
-use super::ReadContext;
 use crate::{
     access::Caller,
     http::{ApiError, Query},
@@ -32,11 +29,6 @@ impl NamedBatch {
         let Path(text) = path.map_err(|_| ApiError::NotFound)?;
         let caller = Caller::of(request)?.clone();
         Ok(Self { id: text.parse()?, service_id: query.service_id()?, caller })
-    }
-
-    pub(super) async fn find(&self, context: &ReadContext) -> Result<StoredBatch, ApiError> {
-        let (batches, named) = (Arc::clone(&context.batches), self.clone());
-        context.api.reads.run(move || named.find_in(&*batches)).await
     }
 
     /// The one batch with this id that the caller may see.

@@ -1,0 +1,217 @@
+//! What is checked. A check that another one makes impossible is left out.
+
+use std::time::Duration;
+
+use clap::ArgMatches;
+use grid_batch_client::{Client, ClientError, ClientOptions};
+use grid_batch_service::{
+    Config, LedgerInspection, ListenAddress, NodeIdentity, fitting_http_connections,
+};
+use grid_batch_store::Store;
+use grid_batch_support::{ErrorChain, one_line};
+
+use super::finding::Finding;
+use crate::commands::{flags, migrate};
+
+const DATABASE: &str = "database";
+const LEDGER: &str = "ledger";
+
+pub(super) fn all(matches: &ArgMatches) -> Vec<Finding> {
+    let config = match flags::load(matches) {
+        Ok(config) => config,
+        Err(failure) => {
+            let advice = "`grid-batch config init` writes a file with every setting and its help";
+            return vec![Finding::problem("configuration", failure.to_string(), advice)];
+        }
+    };
+    let mut findings = vec![configuration(&config)];
+    findings.extend(permissions(&config));
+    findings.push(limits(&config));
+    let (of_database, store) = database(&config);
+    findings.extend(of_database);
+    if config.ledger.kind.is_some() {
+        findings.extend(ledger(&config, store.as_ref()));
+    }
+    findings.extend(server(&config));
+    findings
+}
+
+fn configuration(config: &Config) -> Finding {
+    match config.ledger.kind {
+        Some(_) => Finding::good("configuration", "every setting has a valid value"),
+        None => Finding::problem(
+            "configuration",
+            "ledger.kind is not set",
+            "set ledger.kind to sawtooth, scabbard or evm, and ledger.urls to the nodes",
+        ),
+    }
+}
+
+fn permissions(config: &Config) -> Vec<Finding> {
+    let check = "permissions";
+    let readable = config.readable_secrets();
+    if readable.is_empty() {
+        return vec![Finding::good(check, "no other user can read a secret or the database file")];
+    }
+    let finding = |secret: &grid_batch_service::ReadableSecret| {
+        let text = secret.to_string();
+        let (text, advice) = text.split_once("; ").unwrap_or((&text, ""));
+        Finding::warning(check, format!("{}: {text}", secret.name()), advice)
+    };
+    readable.iter().map(finding).collect()
+}
+
+fn limits(config: &Config) -> Finding {
+    let check = "limits";
+    let advice = "raise the limit with `ulimit -n`, or with LimitNOFILE in a unit of systemd";
+    match fitting_http_connections(config) {
+        Ok(fitting) if fitting >= config.connections => {
+            Finding::good(check, "the file descriptors suffice for intake.connections")
+        }
+        Ok(fitting) => Finding::warning(
+            check,
+            format!(
+                "the file descriptors suffice for {fitting} HTTP connections, not for intake.connections"
+            ),
+            advice,
+        ),
+        Err(error) => Finding::problem(check, error.to_string(), advice),
+    }
+}
+
+/// The database with what can only be checked with it, and the database if it can be used.
+fn database(config: &Config) -> (Vec<Finding>, Option<Store>) {
+    let opened = match usable_database(config) {
+        Ok(opened) => opened,
+        Err(finding) => return (vec![finding], None),
+    };
+    let (finding, store) = opened;
+    let mut findings = vec![finding];
+    findings.extend(durability(&store));
+    findings.push(clock(&store));
+    (findings, Some(store))
+}
+
+fn usable_database(config: &Config) -> Result<(Finding, Store), Finding> {
+    let name = &config.database;
+    let rights = match name.file() {
+        Some(_) => "check that this user can read and write the file and its folder",
+        None => {
+            "check that the server of the database runs, its address, the user and the password"
+        }
+    };
+    let failed = |text: String| Finding::problem(DATABASE, text, rights);
+    if name.file().is_some_and(|file| !file.exists()) {
+        return Err(new_file(config));
+    }
+    let version = migrate::version(config).map_err(|failure| failed(failure.to_string()))?;
+    let text = format!("{name}: {}", migrate::describe(&version));
+    if version.found.as_ref().is_some_and(|found| *found > version.known) {
+        return Err(Finding::problem(
+            DATABASE,
+            text,
+            "use the release that wrote it, or a later one",
+        ));
+    }
+    if !version.is_current() {
+        return Err(Finding::warning(DATABASE, text, "a server does the same when it starts"));
+    }
+    let store = Store::open_to_read(name, config.store.clone());
+    let store = store.map_err(|error| failed(one_line(ErrorChain(&error).to_string())))?;
+    Ok((Finding::good(DATABASE, text), store))
+}
+
+/// A database file that does not exist yet.
+fn new_file(config: &Config) -> Finding {
+    let folder = config.database.file().and_then(|file| file.parent());
+    let text = format!("{} does not exist", config.database);
+    match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => {
+            let advice = format!("create the folder {}", folder.display());
+            Finding::problem(DATABASE, text, advice)
+        }
+        None => Finding::warning(DATABASE, text, "a server creates it when it starts"),
+    }
+}
+
+fn durability(store: &Store) -> Vec<Finding> {
+    let warnings = store.durability_warnings().unwrap_or_default();
+    let advice = "see \"Databases\" in docs/operations.md";
+    warnings.into_iter().map(|text| Finding::warning(DATABASE, text, advice)).collect()
+}
+
+fn clock(store: &Store) -> Finding {
+    let skew = store.clock().skew();
+    match skew.is_tolerated() {
+        true => Finding::good("clock", "it agrees with the clock of the database"),
+        false => Finding::warning(
+            "clock",
+            format!("the clock of this machine is {skew}"),
+            "set both by a time service; batches are not affected, times that are shown are",
+        ),
+    }
+}
+
+fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
+    let nodes = match LedgerInspection::ask_nodes(config) {
+        Ok(nodes) => nodes,
+        Err(error) => {
+            let text = one_line(ErrorChain(&error).to_string());
+            return vec![Finding::problem(LEDGER, text, "correct the settings of the ledger")];
+        }
+    };
+    let mut findings: Vec<_> = nodes.iter().map(node).collect();
+    let recorded = store.and_then(|store| store.ledger().ok().flatten());
+    let inspection = LedgerInspection { recorded, nodes };
+    if let (Some(recorded), Some(actual)) = (&inspection.recorded, inspection.actual())
+        && !recorded.identity.agrees_with(actual)
+    {
+        findings.push(Finding::problem(
+            LEDGER,
+            "the nodes belong to another ledger than the database",
+            "correct ledger.urls or the database; `grid-batch ledger show` shows both",
+        ));
+    }
+    findings
+}
+
+fn node(NodeIdentity { url, identity }: &NodeIdentity) -> Finding {
+    match identity {
+        Ok(_) => Finding::good(LEDGER, format!("{url} answers")),
+        Err(error) => Finding::problem(
+            LEDGER,
+            format!("{url}: {error}"),
+            "check that the node runs, and its address in ledger.urls",
+        ),
+    }
+}
+
+/// A server that runs at the address of the configuration. Those with TLS and Unix sockets are not asked.
+fn server(config: &Config) -> Option<Finding> {
+    let address = config.listen.addresses.iter().find_map(|address| match address {
+        ListenAddress::Tcp(address) if address.port() != 0 => Some(*address),
+        _ => None,
+    })?;
+    let url = format!("http://{address}");
+    let options = ClientOptions { url: url.clone(), token: None, timeout: Duration::from_secs(5) };
+    let answer = Client::new(options).and_then(|client| client.get("/health/ready", &[]));
+    let check = "server";
+    Some(match answer {
+        Ok(_) => Finding::good(check, format!("a server is ready at {url}")),
+        Err(ClientError::Unreachable { .. }) => {
+            Finding::good(check, format!("no server runs at {url}; `grid-batch serve` starts one"))
+        }
+        Err(ClientError::Busy { problem, .. }) => {
+            let advice = "its log tells more";
+            Finding::warning(check, format!("the server at {url} is not ready: {problem}"), advice)
+        }
+        Err(ClientError::Refused { .. }) => {
+            Finding::good(check, format!("a server runs at {url}; its health needs a token"))
+        }
+        Err(error) => {
+            let text = one_line(ErrorChain(&error).to_string());
+            let advice = "another program uses the address; stop it, or change `listen`";
+            Finding::problem(check, text, advice)
+        }
+    })
+}

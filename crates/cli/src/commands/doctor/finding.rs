@@ -1,0 +1,62 @@
+use serde_json::{Value, json};
+
+/// What a check has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) check: &'static str,
+    pub(super) outcome: Outcome,
+    pub(super) text: String,
+    /// What to do.
+    pub(super) advice: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Good,
+    /// A server works, but not as it should.
+    Warning,
+    /// A server does not work.
+    Problem,
+}
+
+impl Outcome {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+impl Finding {
+    pub(super) fn good(check: &'static str, text: impl Into<String>) -> Self {
+        Self { check, outcome: Outcome::Good, text: text.into(), advice: None }
+    }
+
+    pub(super) fn warning(
+        check: &'static str,
+        text: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        let advice = Some(advice.into());
+        Self { check, outcome: Outcome::Warning, text: text.into(), advice }
+    }
+
+    pub(super) fn problem(
+        check: &'static str,
+        text: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { outcome: Outcome::Problem, ..Self::warning(check, text, advice) }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "check": self.check,
+            "outcome": self.outcome.as_str(),
+            "text": self.text,
+            "advice": self.advice,
+        })
+    }
+}

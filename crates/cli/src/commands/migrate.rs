@@ -1,0 +1,53 @@
+//! `migrate`: brings the schema of a database up to date.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use grid_batch_service::Config;
+use grid_batch_store::{SchemaVersion, Store};
+
+use crate::commands::{failure::Failure, flags, print::print_stdout};
+
+pub(crate) fn command() -> Command {
+    Command::new("migrate")
+        .about("Brings the schema of the database up to date, as a server does when it starts")
+        .arg(
+            Arg::new("check").long("check").action(ArgAction::SetTrue).help(
+                "Changes nothing; the exit code is 1 if the schema is not that of this release",
+            ),
+        )
+        .args(flags::of_database())
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let config = flags::load(matches)?;
+    let before = version(&config)?;
+    if matches.get_flag("check") {
+        print_stdout(describe(&before));
+        return Ok(if before.is_current() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    Store::open(&config.database, config.store.clone())?;
+    let SchemaVersion { found, known } = before;
+    print_stdout(match found {
+        Some(found) if found == known => format!("the schema is up to date: {known}"),
+        Some(found) => format!("the schema was {found} and is {known}"),
+        None => format!("the tables are created; the schema is {known}"),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn version(config: &Config) -> Result<SchemaVersion, Failure> {
+    Ok(Store::schema_version(&config.database, &config.store)?)
+}
+
+pub(super) fn describe(version: &SchemaVersion) -> String {
+    let SchemaVersion { found, known } = version;
+    match found {
+        Some(found) if found == known => format!("the schema is up to date: {known}"),
+        Some(found) if found > known => {
+            format!("the schema {found} is of a later release; this one knows {known}")
+        }
+        Some(found) => format!("the schema is {found}; `grid-batch migrate` brings it to {known}"),
+        None => format!("there are no tables; `grid-batch migrate` creates those of {known}"),
+    }
+}
