@@ -26,6 +26,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         "api",
         &[
             "openapi",
+            "dashboard",
             "reads",
             "operators",
             "metrics",

@@ -9,8 +9,8 @@ use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiBuildError, ApiListener, ApiOptions, CommitProgress, GasAdminReport,
-    HealthReport, HostName, LedgerReport, MetricsText, RateLimits, RunningApi, ServicePattern,
-    SignerPattern, TrustedProxies, WebOrigin,
+    HealthReport, HistoryPoint, HostName, LedgerReport, MetricsText, RateLimits, RunningApi,
+    ServicePattern, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     operators::OperatorParts,
@@ -202,6 +202,16 @@ impl ApiBuilder {
         ledgers: impl Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync + 'static,
     ) -> Self {
         self.parts.read_sources.ledgers = Some(Arc::new(ledgers));
+        self
+    }
+
+    /// Sets the function behind `GET /v1/history`. It must not block.
+    #[must_use]
+    pub fn with_history(
+        mut self,
+        history: impl Fn() -> Vec<HistoryPoint> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.read_sources.history = Some(Arc::new(history));
         self
     }
 

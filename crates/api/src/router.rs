@@ -15,6 +15,7 @@ use crate::{
     AccessControl, AccessOptions,
     access::{Authorizer, authorize},
     batches::{self, IntakeContext, ServiceChecks, StatusContext},
+    dashboard,
     events::{self, EventContext},
     gas_admins::{self, GasAdminContext},
     guard::{RequestGuard, refuse_web_pages},
@@ -52,6 +53,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(health_routes(&parts, &api))
         .merge(metrics_routes(&parts, &requests))
         .merge(openapi::routes())
+        .merge(dashboard::routes())
         .merge(intake_routes(parts, api, intake, statuses))
         .fallback(pass_through::fallback(&nodes, |_| ApiError::NotFound))
         .method_not_allowed_fallback(pass_through::fallback(&nodes, method_not_allowed))
@@ -102,7 +104,7 @@ fn gas_admin_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
 
 fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let Some(ReadParts { pages, services }) = parts.reads.clone() else { return Router::new() };
-    let ReadSources { pauses, ledgers } = parts.read_sources.clone();
+    let ReadSources { pauses, ledgers, history } = parts.read_sources.clone();
     let context = ReadContext {
         api: Arc::clone(api),
         batches: Arc::clone(&parts.query_store),
@@ -113,6 +115,7 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
         operators: parts.operators.as_ref().map(|operators| Arc::clone(&operators.store)),
         pauses,
         ledgers,
+        history,
     };
     reads::routes().with_state(Arc::new(context)).into()
 }

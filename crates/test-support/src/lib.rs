@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "these helpers panic when something unexpected happens")]
 
 pub mod batches;
+pub mod browser;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod cpu_time;

@@ -56,6 +56,7 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/v1/services/{id}/explain", READ),
     ("GET", "/v1/claims", READ_ALL),
     ("GET", "/v1/ledgers", READ_ALL),
+    ("GET", "/v1/history", READ_ALL),
     ("GET", "/v1/events", READ),
     ("GET", "/v1/events/stream", READ),
     ("POST", "/v1/batches/actions", OPERATE),
@@ -85,6 +86,10 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     // They tell nothing about a server but its version.
     ("GET", "/openapi.json", Needs::Nothing),
     ("GET", "/docs", Needs::Nothing),
+    // The page has no data: its requests have the token.
+    ("GET", "/", Needs::Nothing),
+    ("GET", "/dashboard", Needs::Nothing),
+    ("GET", "/dashboard/{*file}", Needs::Nothing),
     ("GET", "/v1/gas-admins", READ_ALL),
     ("GET", "/withdrawals", READ_ALL),
     ("POST", "/withdrawals", SUBMIT_ALL),

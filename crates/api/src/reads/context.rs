@@ -5,7 +5,7 @@ use grid_batch_core::{
     ServiceId, ServiceQueryStore, StoredBatch,
 };
 
-use super::{LedgerSource, PauseSource};
+use super::{HistorySource, LedgerSource, PauseSource};
 use crate::{
     access::Caller, batches::NamedBatch, gas_admins::GasAdminSource, http::ApiError,
     state::ApiState,
@@ -24,6 +24,7 @@ pub(crate) struct ReadSources {
     /// `None`: no service is ever paused.
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
+    pub(crate) history: Option<Arc<HistorySource>>,
 }
 
 /// What the handlers below `/v1` need.
@@ -39,6 +40,7 @@ pub(crate) struct ReadContext {
     pub(crate) operators: Option<Arc<dyn OperatorStore>>,
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
+    pub(crate) history: Option<Arc<HistorySource>>,
 }
 
 impl ReadContext {

@@ -9,6 +9,7 @@ mod context;
 mod details_json;
 mod explain;
 mod explain_json;
+mod history;
 mod ledgers;
 mod list_query;
 mod service_json;
@@ -21,6 +22,8 @@ use grid_batch_core::{BatchResult, ServiceId, ServicePause};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{ReadContext, ReadParts, ReadSources};
+pub use history::HistoryPoint;
+pub(crate) use history::HistorySource;
 pub(crate) use ledgers::LedgerSource;
 pub use ledgers::{LedgerReport, NodeReport};
 
@@ -40,4 +43,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<ReadContext>> {
         .routes(routes!(explain::service))
         .routes(routes!(claims::get))
         .routes(routes!(ledgers::get))
+        .routes(routes!(history::get))
 }

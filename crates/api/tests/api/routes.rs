@@ -99,7 +99,7 @@ fn metrics_have_the_requests_and_what_the_server_adds() {
 #[test]
 fn unknown_paths_and_methods_are_refused_with_a_code() {
     let server = TestServer::new();
-    for path in ["/", "/batches/", "/batches/x", "/Batches", "/%zz"] {
+    for path in ["/batches/", "/batches/x", "/Batches", "/%zz"] {
         assert_eq!(server.get(path).error(), (404, 1001), "{path}");
         assert_eq!(server.post(path, b"body").error(), (404, 1001), "{path}");
     }
@@ -149,4 +149,25 @@ fn invalid_options_are_errors() {
     assert_eq!(error, ApiBuildError::Zero { option: "max_connections" });
     let error = build(ApiOptions { memory_limit: 1, ..ApiOptions::default() });
     assert!(error.to_string().contains("memory_limit is 1 bytes"), "{error}");
+}
+
+#[test]
+fn dashboard_is_served_without_a_token_and_with_a_policy() {
+    let server = TestServer::new();
+    let root = server.get("/");
+    assert_eq!((root.status, root.header("location")), (307, Some("/dashboard")));
+    for (path, content_type) in [
+        ("/dashboard", "text/html; charset=utf-8"),
+        ("/dashboard/app.js", "text/javascript; charset=utf-8"),
+        ("/dashboard/views/held.js", "text/javascript; charset=utf-8"),
+        ("/dashboard/style.css", "text/css; charset=utf-8"),
+    ] {
+        let response = server.get(path);
+        assert_eq!((response.status, response.header("content-type")), (200, Some(content_type)));
+        let policy = response.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+    }
+    assert_eq!(server.get("/dashboard/../Cargo.toml").status, 404);
+    assert_eq!(server.get("/dashboard/unknown.js").error(), (404, 1001));
 }

@@ -69,9 +69,7 @@ fn print(batch: &Value) {
         );
         line(&field(action, "acted_at"), &text);
     });
-    list(batch, "receipts")
-        .iter()
-        .for_each(|receipt| line("invalid", &field(receipt, "error_message")));
+    list(batch, "receipts").iter().for_each(|receipt| line("invalid", &field(receipt, "message")));
     list(batch, "actions").iter().for_each(|action| {
         let id = field(action, "batch_id");
         line("possible", &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")));

@@ -257,6 +257,19 @@ impl BatchServer {
         response.json()
     }
 
+    /// Asks for something, with a JSON object.
+    pub fn post_json(&self, path: &str, body: &Value) -> Response {
+        let headers = ["content-type: application/json"];
+        let body = body.to_string();
+        send(self.address, &request("POST", path, &headers, body.as_bytes())).unwrap()
+    }
+
+    /// The status of the response to a request with a token.
+    pub fn status_with_token(&self, path: &str, token: &str) -> u16 {
+        let authorization = format!("authorization: Bearer {token}");
+        send(self.address, &request("GET", path, &[&authorization], b"")).unwrap().status
+    }
+
     /// Posts one list with batches of one service.
     pub fn post(&self, batches: &[SignedBatch]) -> io::Result<Response> {
         let path = format!("/batches?service_id={}", batches[0].service_id);

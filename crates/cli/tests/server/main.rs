@@ -14,6 +14,7 @@ mod commands_without_server;
 mod configuration_file;
 mod connection_poolers;
 mod cross_site_requests;
+mod dashboard;
 mod database_without_answer;
 mod demo_faults;
 mod demo_restarts;

@@ -32,7 +32,7 @@ use super::{
     ledger::Ledger,
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
     listeners,
-    metrics::{MetricsSources, QueueMetrics, StageTimes},
+    metrics::{History, HistoryRecorder, MetricsSources, QueueMetrics, StageTimes},
     reads::with_reads,
     registration::register,
     statuses::Statuses,
@@ -156,7 +156,13 @@ pub(super) fn compose<S: ScopeId>(
     let (health, running_health) = Health::start(sources, &store)?;
     let access = RunningAccess::start(config, Arc::new(store.clone()))?;
     let queues = QueueMetrics::default();
-    let queue_metrics = queues.watch(&store, &claim_store, config.metrics_services)?;
+    let history = History::default();
+    let recorder = HistoryRecorder {
+        history: history.clone(),
+        submitter: submitter_counters.clone(),
+        changes: follow_up.clone(),
+    };
+    let queue_metrics = queues.watch(&store, &claim_store, config.metrics_services, recorder)?;
     let metrics = MetricsSources {
         queues,
         gas: ledger.gas.clone(),
@@ -177,6 +183,7 @@ pub(super) fn compose<S: ScopeId>(
         .with_commit_progress(commits)
         .with_received_callback(move |ids| stages.received(ids))
         .with_metrics(move |text| metrics.write(text))
+        .with_history(move || history.read())
         .with_clock(config.clock());
     let api = api.build().map_err(StartError::part)?.serve_all(listeners)?;
     let url = listeners::url(config, api.local_addr());

@@ -4,7 +4,7 @@
 mod database_goes_back;
 mod database_outages;
 mod frozen_transactions;
-mod group;
+pub(crate) mod group;
 mod handover;
 mod names;
 mod notifications;

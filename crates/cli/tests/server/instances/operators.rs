@@ -1,8 +1,5 @@
-use grid_batch_test_support::{
-    http::{request, send},
-    wait::wait_until,
-};
-use serde_json::Value;
+use grid_batch_test_support::wait::wait_until;
+use serde_json::{Value, json};
 
 use super::group::InstanceGroup;
 use crate::harness::BatchServer;
@@ -11,9 +8,7 @@ const SERVICES: usize = 4;
 
 #[track_caller]
 fn post(server: &BatchServer, path: &str) {
-    let headers = ["content-type: application/json"];
-    let body = br#"{"reason": "maintenance"}"#;
-    let response = send(server.address, &request("POST", path, &headers, body)).unwrap();
+    let response = server.post_json(path, &json!({"reason": "maintenance"}));
     assert_eq!(response.status, 200, "{response:?}");
 }
 

@@ -1,5 +1,6 @@
 //! What `/metrics` shows. It is read from memory: the counters of the parts, and the health.
 
+mod history;
 mod process;
 mod queues;
 mod stage_times;
@@ -12,7 +13,8 @@ use grid_batch_poller::MonitorCounters;
 use grid_batch_store::Store;
 use grid_batch_submitter::SubmitterCounters;
 
-pub(super) use queues::QueueMetrics;
+pub(super) use history::History;
+pub(super) use queues::{HistoryRecorder, QueueMetrics};
 pub(super) use stage_times::StageTimes;
 
 use super::{

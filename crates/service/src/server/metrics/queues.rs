@@ -8,17 +8,44 @@ use std::{
 };
 
 use grid_batch_api::MetricsText;
+use grid_batch_claims::ChangeFollowUp;
 use grid_batch_core::{
     BatchResult, BatchState, InstanceId, InternalError, QueueDepth, Webhook, WebhookStore,
 };
 use grid_batch_store::{ClaimStore, OpenStates, Store};
+use grid_batch_submitter::SubmitterCounters;
 
-use super::count;
-use crate::server::health::Watcher;
+use super::{
+    count,
+    history::{History, Sample},
+};
+use crate::server::{ServerCounts, health::Watcher};
 
 /// What was read last. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct QueueMetrics(Arc<Mutex<Option<Queues>>>);
+
+/// Records the history.
+pub(in crate::server) struct HistoryRecorder {
+    pub(in crate::server) history: History,
+    pub(in crate::server) submitter: SubmitterCounters,
+    pub(in crate::server) changes: ChangeFollowUp,
+}
+
+impl HistoryRecorder {
+    fn record(&self, queues: &Queues) {
+        let ServerCounts { submitted, committed, invalid, .. } =
+            ServerCounts::new(self.submitter.read(), self.changes.counts());
+        self.history.record(Sample {
+            at: queues.read_at,
+            open: queues.open,
+            oldest: queues.states.oldest.unwrap_or_default(),
+            submitted,
+            committed,
+            invalid,
+        });
+    }
+}
 
 #[derive(Debug)]
 struct Queues {
@@ -57,12 +84,14 @@ impl QueueMetrics {
         store: &Store,
         claims: &ClaimStore,
         most: usize,
+        history: HistoryRecorder,
     ) -> Result<Watcher, InternalError> {
         let (store, claims, shared) = (store.clone(), claims.clone(), self.clone());
         Watcher::start("metrics-queues", move || {
             let started = Instant::now();
             // The health reports that the database does not answer, and the age of what was read tells it.
             if let Ok(queues) = Queues::read(&store, &claims.instance(), most) {
+                history.record(&queues);
                 *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
             }
             (started.elapsed() * Self::SHARE).max(Self::SHORTEST_INTERVAL)
