@@ -14,6 +14,7 @@ mod failure;
 mod flags;
 mod gas_admins;
 mod halts;
+mod health;
 mod held;
 mod hold;
 mod key;
@@ -88,6 +89,7 @@ fn program() -> Command {
         .subcommand(explain::command())
         .subcommand(services::command())
         .subcommand(events::command())
+        .subcommand(health::command())
         .subcommand(key::command())
         .subcommand(batch::command())
         .subcommand(show::command())
@@ -137,6 +139,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("explain", matches)) => explain::run(matches),
         Some(("services", matches)) => services::run(matches),
         Some(("events", matches)) => events::run(matches),
+        Some(("health", matches)) => health::run(matches),
         Some(("key", matches)) => key::run(matches),
         Some(("batch", matches)) => batch::run(matches),
         Some(("show", matches)) => show::run(matches),

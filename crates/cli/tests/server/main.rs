@@ -48,6 +48,7 @@ mod operator_decisions;
 mod operator_halts;
 mod operator_holds;
 mod pace_of_polling;
+mod packages;
 mod polls_at_start;
 mod polls_without_sockets;
 mod private_files;

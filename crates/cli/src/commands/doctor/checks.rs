@@ -194,18 +194,21 @@ fn server(config: &Config) -> Option<Finding> {
     })?;
     let url = format!("http://{address}");
     let options = ClientOptions { url: url.clone(), token: None, timeout: Duration::from_secs(5) };
-    let answer = Client::new(options).and_then(|client| client.get("/health/ready", &[]));
+    let answer = Client::new(options).and_then(|client| client.health("/health/ready"));
     let check = "server";
     Some(match answer {
-        Ok(_) => Finding::good(check, format!("a server is ready at {url}")),
+        Ok(report) if report["status"] != "unhealthy" => {
+            Finding::good(check, format!("a server is ready at {url}"))
+        }
+        Ok(_) => Finding::warning(
+            check,
+            format!("the server at {url} is not ready"),
+            "`grid-batch health` tells which part does not work",
+        ),
         Err(ClientError::Unreachable { .. }) => {
             Finding::good(check, format!("no server runs at {url}; `grid-batch serve` starts one"))
         }
-        Err(ClientError::Busy { problem, .. }) => {
-            let advice = "its log tells more";
-            Finding::warning(check, format!("the server at {url} is not ready: {problem}"), advice)
-        }
-        Err(ClientError::Refused { .. }) => {
+        Err(ClientError::Refused { .. } | ClientError::Busy { .. }) => {
             Finding::good(check, format!("a server runs at {url}; its health needs a token"))
         }
         Err(error) => {

@@ -1,7 +1,10 @@
+mod liveness;
+mod service_manager;
+
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{ArgMatches, Command};
-use grid_batch_service::{LedgerKind, Server};
+use grid_batch_service::{Config, LedgerKind, ListenAddress, Server};
 use log::info;
 
 use crate::commands::{
@@ -12,6 +15,7 @@ use crate::commands::{
     signals::{self, ShutdownPhase},
     wait::{self, Waited},
 };
+use service_manager::ServiceManager;
 
 pub(crate) fn command() -> Command {
     Command::new("serve")
@@ -37,11 +41,19 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         _ => "batches",
     };
     print_stdout(format_args!("Accepting {content} at {}/{content}", server.url()));
+    let manager = ServiceManager::of_environment();
+    manager.ready(&server.url());
+    let watched = watched_address(&config, &server.url());
+    let watchdog = manager.watch(move |limit| {
+        watched.as_ref().is_none_or(|address| liveness::answers(address, limit))
+    })?;
     server.on_ledger_mismatch(move || {
         // The command may have ended already.
         let _ = request_shutdown.send(());
     });
     shutdown.recv()?;
+    manager.stopping();
+    drop(watchdog);
     let mismatch = server.ledger_mismatch().cloned();
     server.stop()?;
     if let Some(mismatch) = mismatch {
@@ -49,4 +61,14 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     info!("server stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first address, with the port that was chosen for it.
+fn watched_address(config: &Config, url: &str) -> Option<ListenAddress> {
+    let chosen = url.split_once("://").and_then(|(_, address)| address.parse().ok());
+    match (config.listen.addresses.first()?, chosen) {
+        (ListenAddress::Tcp(_), Some(address)) => Some(ListenAddress::Tcp(address)),
+        (ListenAddress::Tls(_), Some(address)) => Some(ListenAddress::Tls(address)),
+        (address, _) => Some(address.clone()),
+    }
 }
