@@ -4,7 +4,7 @@ use grid_batch_core::HeaderId;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
 use grid_batch_support::redact_url;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -131,6 +131,18 @@ impl Client {
             Some(part) => self.get(&format!("/v1/services/{service}/{part}"), &[]),
             None => self.get(&format!("/v1/services/{service}"), &[]),
         }
+    }
+
+    /// Does what an operator does with a service, such as `pause`. The reason is kept in the server's log.
+    pub fn act_on_service(
+        &self,
+        service_id: &str,
+        verb: &str,
+        reason: &str,
+    ) -> Result<Value, ClientError> {
+        let target = format!("/v1/services/{}/{}", segment(service_id), segment(verb));
+        let body = json!({"reason": reason}).to_string();
+        self.parse(self.post(&target, "application/json", body)?)
     }
 
     fn post(

@@ -5,6 +5,8 @@ use grid_batch_service::{ConfigError, LedgerMismatchError, StartError};
 use grid_batch_store::{StoreError, UrlError};
 use grid_batch_support::ErrorChain;
 
+use crate::commands::printable::printable;
+
 /// Why a command failed, as one line for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -84,7 +86,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.message.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines.collect::<Vec<_>>().join(" ");
-        f.write_str(&line.replace(|c: char| c.is_control(), " "))
+        f.write_str(&printable(&line))
     }
 }
 

@@ -26,6 +26,7 @@ mod nonce;
 mod operator;
 mod pause;
 mod print;
+mod printable;
 mod remote;
 mod restored;
 mod retention;
@@ -37,6 +38,7 @@ mod show;
 mod signals;
 mod submit;
 mod token;
+mod top;
 mod usage;
 mod wait;
 mod webhooks;
@@ -79,6 +81,7 @@ fn program() -> Command {
         .subcommand(list::list_command())
         .subcommand(explain::command())
         .subcommand(services::command())
+        .subcommand(top::command())
         .subcommand(events::command())
         .subcommand(key::command())
         .subcommand(batch::command())
@@ -120,6 +123,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("list", matches)) => list::list(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("services", matches)) => services::run(matches),
+        Some(("top", matches)) => top::run(matches),
         Some(("events", matches)) => events::run(matches),
         Some(("key", matches)) => key::run(matches),
         Some(("batch", matches)) => batch::run(matches),

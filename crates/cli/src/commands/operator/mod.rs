@@ -18,4 +18,4 @@ pub(super) use changes::{Changed, act_on_each};
 pub(super) use database::{Database, json_flag, print_json, reason, reason_flag, wants_json};
 pub(super) use service_selection::ServiceSelection;
 pub(super) use targets::{Target, batch_arguments, find_targets, short_id};
-pub(super) use wrapped::print_wrapped;
+pub(super) use wrapped::{LINE_WIDTH, print_wrapped, wrapped};

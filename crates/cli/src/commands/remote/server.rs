@@ -2,6 +2,7 @@ use std::{env, fs, path::PathBuf, time::Duration};
 
 use clap::{Arg, ArgMatches};
 use grid_batch_client::{Client, ClientOptions};
+use grid_batch_support::redact_url;
 use serde_json::Value;
 
 use crate::commands::{failure::Failure, operator::json_flag};
@@ -14,9 +15,14 @@ const TOKEN_VARIABLE: &str = "GRID_BATCH_TOKEN";
 
 /// The flags that name a server and its token, and choose what is printed.
 pub(in crate::commands) fn flags() -> [Arg; 3] {
+    let [url, token] = server_flags();
+    [json_flag().help("Print what the server answers as JSON"), url, token]
+}
+
+/// The flags that name a server and its token.
+pub(in crate::commands) fn server_flags() -> [Arg; 2] {
     let default = ClientOptions::default().url;
     [
-        json_flag().help("Print what the server answers as JSON"),
         Arg::new("url")
             .long("url")
             .value_name("URL")
@@ -34,18 +40,25 @@ pub(in crate::commands) fn flags() -> [Arg; 3] {
 /// A running server.
 pub(in crate::commands) struct Server {
     pub(in crate::commands) client: Client,
+    url: String,
 }
 
 impl Server {
     pub(in crate::commands) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
         let defaults = ClientOptions::default();
         let url = matches.get_one::<String>("url").cloned().or_else(|| env::var(URL_VARIABLE).ok());
+        let url = url.unwrap_or(defaults.url);
         let options = ClientOptions {
-            url: url.unwrap_or(defaults.url),
+            url: url.clone(),
             token: token(matches)?,
             timeout: Duration::from_secs(30),
         };
-        Ok(Self { client: Client::new(options)? })
+        Ok(Self { client: Client::new(options)?, url })
+    }
+
+    /// Its URL, without a password.
+    pub(in crate::commands) fn url(&self) -> String {
+        redact_url(&self.url)
     }
 
     /// Up to `most` entries of a list, and whether there are more. A page may be empty and not the last one.

@@ -3,7 +3,7 @@ use std::{
     io::{IsTerminal, stdout},
 };
 
-use crate::commands::print::print_stdout;
+use crate::commands::{print::print_stdout, printable::printable};
 
 /// Columns of text for people. The last one is cut to fit a terminal.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl<const N: usize> Table<N> {
     }
 
     pub(in crate::commands) fn add(&mut self, row: [String; N]) {
-        self.rows.push(row);
+        self.rows.push(row.map(|cell| printable(&cell)));
     }
 
     pub(in crate::commands) fn print(&self) {

@@ -1,0 +1,71 @@
+use super::reading::{Reading, Service};
+
+/// What a service does, or what keeps it from that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) text: String,
+    /// 0 needs an operator most.
+    pub(super) rank: u8,
+}
+
+/// The state of a service in words: what needs an operator comes first.
+pub(super) fn state(service: &Service, reading: &Reading) -> State {
+    let held = (service.held > 0).then(|| held(service, reading));
+    let stopped = (service.halts > 0).then(|| "stopped: an invalid batch stops it".to_owned());
+    let unclaimed =
+        (!service.is_claimed).then(|| "not claimed: no instance works on it".to_owned());
+    let failing = service.failing.as_ref().map(|error| format!("failing: {error}"));
+    let paused = service.paused.as_ref().map(|reason| format!("paused: {reason}"));
+    let states = [held, stopped, unclaimed, failing, paused];
+    let rank = states.iter().position(Option::is_some).unwrap_or(states.len());
+    let texts: Vec<String> = states.into_iter().flatten().collect();
+    let text = if texts.is_empty() { "running".to_owned() } else { texts.join("; ") };
+    State { text, rank: u8::try_from(rank).unwrap_or(u8::MAX) }
+}
+
+impl State {
+    pub(super) fn needs_operator(&self) -> bool {
+        self.rank < 4
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.rank > 4
+    }
+}
+
+fn held(service: &Service, reading: &Reading) -> String {
+    let reason = reading.held.iter().find(|batch| batch.service == service.id);
+    let reason = reason.map(|batch| format!(": {}", batch.reason)).unwrap_or_default();
+    match service.held {
+        1 => format!("held{reason}"),
+        count => format!("{count} batches held{reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::top::reading::HeldBatch;
+
+    #[test]
+    fn state_says_what_needs_an_operator_first() {
+        let held = HeldBatch {
+            service: "a::b".to_owned(),
+            reason: "no proof".to_owned(),
+            ..HeldBatch::default()
+        };
+        let reading = Reading { held: vec![held], ..Reading::default() };
+        let running = Service { id: "a::b".to_owned(), is_claimed: true, ..Service::default() };
+        assert_eq!(state(&running, &reading).text, "running");
+        assert!(state(&running, &reading).is_running());
+        let paused = Service { paused: Some("update".to_owned()), ..running.clone() };
+        assert_eq!(state(&paused, &reading).text, "paused: update");
+        assert!(!state(&paused, &reading).needs_operator());
+        let service = Service { held: 1, ..paused.clone() };
+        assert_eq!(state(&service, &reading).text, "held: no proof; paused: update");
+        let service = Service { held: 2, halts: 1, is_claimed: false, ..running };
+        let text = state(&service, &reading).text;
+        assert!(text.starts_with("2 batches held: no proof; stopped: "), "{text}");
+        assert!(text.ends_with("no instance works on it"), "{text}");
+    }
+}
