@@ -76,8 +76,8 @@ fn services_are_sorted_filtered_and_explained() {
     let tmux = fixture.top(&[]);
     let screen = tmux.screen();
     assert_eq!(listed(&screen), ["s0000", "s0001", "s0002"], "{screen}");
-    assert!(screen.contains("open 9 ") && screen.contains("instances 1   all well"), "{screen}");
-    assert!(screen.contains("nodes 1   all well"), "{screen}");
+    assert!(screen.contains("open 9 ") && screen.contains("instances 1   no problem"), "{screen}");
+    assert!(screen.contains("nodes 1   no problem"), "{screen}");
 
     tmux.press(&["s", "s", "s", "s"]);
     let screen = tmux.wait_for_text("sorted by DEPTH");
@@ -133,7 +133,7 @@ fn held_batches_are_listed_and_explained() {
     let (service, id) = (service_id.to_string(), batch_id.to_string());
     let hold = ["hold", &service, &id, "--reason", "the customer asked"];
     assert_eq!(fixture.harness.run_command(&hold).exit_code, Some(0));
-    tmux.wait_for_text("held: held by an operator: the c");
+    tmux.wait_for_text("held by an operator: the c");
     tmux.write("h");
     tmux.wait_for_screen("the held batch and why", |screen| {
         screen.contains(&id[..12]) && screen.contains("the customer asked")

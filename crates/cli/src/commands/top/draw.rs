@@ -111,7 +111,7 @@ fn nodes(reading: &Reading) -> Line {
 
 fn with_problems(line: Line, problems: Vec<String>) -> Line {
     match problems.len() {
-        0 => line.with("   all well", Style::Plain),
+        0 => line.with("   no problem", Style::Plain),
         1 => line.with(format!("   {}", problems.join("")), Style::Problem),
         count => line.with(format!("   {count} problems: {}", problems.join("; ")), Style::Problem),
     }
@@ -295,7 +295,7 @@ fn last_line(view: &View, width: usize) -> Line {
     match (&view.input, &view.message) {
         (Some(Input::Filter { .. }), _) => question("Filter: ", &view.filter, width),
         (Some(Input::Reason { verb, service, text }), _) => {
-            let room = (width / 2).saturating_sub(24).max(8);
+            let room = width.saturating_sub(48).max(8);
             let service = fit(service, room.min(columns(service)));
             question(&format!("Why {} {service}? (Esc: no) ", verb.name()), text, width)
         }

@@ -34,11 +34,15 @@ impl State {
 }
 
 fn held(service: &Service, reading: &Reading) -> String {
-    let reason = reading.held.iter().find(|batch| batch.service == service.id);
-    let reason = reason.map(|batch| format!(": {}", batch.reason)).unwrap_or_default();
-    match service.held {
-        1 => format!("held{reason}"),
-        count => format!("{count} batches held{reason}"),
+    let batch = reading.held.iter().find(|batch| batch.service == service.id);
+    let reason = batch.map_or("", |batch| batch.reason.as_str());
+    match (service.held, reason) {
+        // The reason is `held by …`.
+        (1, reason) if reason.starts_with("held") => reason.to_owned(),
+        (1, "") => "held".to_owned(),
+        (1, reason) => format!("held: {reason}"),
+        (count, "") => format!("{count} batches held"),
+        (count, reason) => format!("{count} batches held: {reason}"),
     }
 }
 
