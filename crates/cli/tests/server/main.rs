@@ -14,6 +14,7 @@ mod connection_poolers;
 mod cross_site_requests;
 mod database_without_answer;
 mod demo_faults;
+mod demo_output;
 mod demo_restarts;
 mod described_interface;
 mod drop_in;

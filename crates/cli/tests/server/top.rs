@@ -131,12 +131,12 @@ fn held_batches_are_listed_and_explained() {
     let tmux = fixture.top(&[]);
     let SignedBatch { service_id, batch_id, .. } = &fixture.batches[0];
     let (service, id) = (service_id.to_string(), batch_id.to_string());
-    let hold = ["hold", &service, &id, "--reason", "the customer asked"];
+    let hold = ["hold", &service, &id, "--reason", "by request"];
     assert_eq!(fixture.harness.run_command(&hold).exit_code, Some(0));
-    tmux.wait_for_text("held by an operator: the c");
+    tmux.wait_for_text("held by an operator: by req");
     tmux.write("h");
     tmux.wait_for_screen("the held batch and why", |screen| {
-        screen.contains(&id[..12]) && screen.contains("the customer asked")
+        screen.contains(&id[..12]) && screen.contains("by request")
     });
     tmux.write("e");
     tmux.wait_for_screen("what can be done", |screen| {

@@ -16,7 +16,7 @@ pub(super) fn state(service: &Service, reading: &Reading) -> State {
         (!service.is_claimed).then(|| "not claimed: no instance works on it".to_owned());
     let failing = service.failing.as_ref().map(|error| format!("failing: {error}"));
     let paused = service.paused.as_ref().map(|reason| format!("paused: {reason}"));
-    let states = [held, stopped, unclaimed, failing, paused];
+    let states = [held, stopped, unclaimed, paused, failing];
     let rank = states.iter().position(Option::is_some).unwrap_or(states.len());
     let texts: Vec<String> = states.into_iter().flatten().collect();
     let text = if texts.is_empty() { "running".to_owned() } else { texts.join("; ") };
@@ -25,7 +25,7 @@ pub(super) fn state(service: &Service, reading: &Reading) -> State {
 
 impl State {
     pub(super) fn needs_operator(&self) -> bool {
-        self.rank < 4
+        self.rank < 3
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -65,6 +65,8 @@ mod tests {
         let paused = Service { paused: Some("update".to_owned()), ..running.clone() };
         assert_eq!(state(&paused, &reading).text, "paused: update");
         assert!(!state(&paused, &reading).needs_operator());
+        let failing = Service { failing: Some("503".to_owned()), ..paused.clone() };
+        assert_eq!(state(&failing, &reading).text, "paused: update; failing: 503");
         let service = Service { held: 1, ..paused.clone() };
         assert_eq!(state(&service, &reading).text, "held: no proof; paused: update");
         let service = Service { held: 2, halts: 1, is_claimed: false, ..running };
