@@ -40,7 +40,7 @@ fn signal_stops_the_demo_and_what_it_started() {
     let mut command = demo(&[]);
     command.env("TMPDIR", temporary.path());
     let process = TestProcess::spawn(command);
-    process.wait_for_log(" under way ");
+    process.wait_for_log(" gwei ");
     assert!(processes_that_name(temporary.path()) > 0);
     process.signal("INT");
     let output = process.wait();

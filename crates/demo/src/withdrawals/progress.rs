@@ -79,7 +79,7 @@ impl fmt::Display for WithdrawalProgress {
         let time = self.time.as_secs_f64();
         write!(
             f,
-            "{time:6.1} s {gas_price_gwei:>4} gwei {promised:>3} promised {under_way:>3} under way \
+            "{time:5.1} s {gas_price_gwei:>4} gwei {promised:>3} promised {under_way:>3} under way \
              {parked:>3} parked {withdrawn:>3} withdrawn {failed:>3} failed"
         )
     }
@@ -93,7 +93,7 @@ mod tests {
     fn lines_of_a_large_run_fit() {
         let progress = WithdrawalProgress {
             event: "",
-            time: Duration::from_secs(9_999),
+            time: Duration::from_secs(999),
             gas_price_gwei: 9_999,
             promised: 999,
             parked: 999,
