@@ -68,6 +68,11 @@ impl Failure {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
+    /// Whether a server does not answer, or cannot do it now.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.cause == Cause::Unreachable
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         const EX_UNAVAILABLE: u8 = 69;
         const EX_CONFIG: u8 = 78;

@@ -45,7 +45,7 @@ impl<const N: usize> Table<N> {
 }
 
 /// `None`: the output is not a terminal, so nothing is cut.
-fn terminal_width() -> Option<usize> {
+pub(in crate::commands) fn terminal_width() -> Option<usize> {
     const USUAL: usize = 80;
     const SMALLEST: usize = 40;
     if !stdout().is_terminal() {

@@ -8,7 +8,7 @@ use super::{
     reading::{HeldBatch, Reading, Service},
     selection::first_shown,
     state::state,
-    view::{Input, Pane, Sort, View},
+    view::{Input, Pane, ReadFailure, Sort, View},
 };
 use crate::commands::operator::rough;
 
@@ -26,8 +26,9 @@ const HEADINGS: usize = 1;
 const BELOW: usize = 1;
 
 /// How many entries of a list fit.
-pub(super) fn rows(size: Size) -> usize {
-    size.height.saturating_sub(ABOVE + HEADINGS + BELOW)
+pub(super) fn rows(view: &View, size: Size) -> usize {
+    let failure = usize::from(view.failure.is_some());
+    size.height.saturating_sub(ABOVE + failure + HEADINGS + BELOW)
 }
 
 /// The height at which all entries fit.
@@ -38,11 +39,12 @@ pub(super) fn full_height(view: &View) -> usize {
 /// The lines of the screen: as many as it is high, none wider than it.
 pub(super) fn draw(view: &View, size: Size, now: Instant) -> Vec<Line> {
     let mut lines = vec![headline(view, now)];
+    lines.extend(failure(view));
     match &view.reading {
         Some((reading, _)) => {
             lines.extend([counts(reading), instances(reading), nodes(reading)]);
         }
-        None => lines.resize(ABOVE - 1, Line::default()),
+        None => lines.extend(vec![Line::default(); 3]),
     }
     lines.push(what_is_listed(view));
     lines.extend(pane(view, size, now));
@@ -55,19 +57,32 @@ pub(super) fn draw(view: &View, size: Size, now: Instant) -> Vec<Line> {
 fn headline(view: &View, now: Instant) -> Line {
     let line =
         Line::new("grid-batch top", Style::Bold).with(format!("  {}  ", view.server), Style::Plain);
-    let age = rough(view.reading_age(now));
-    match (&view.failure, &view.reading) {
-        (None, None) => line.with("reads…", Style::Plain),
-        (None, Some(_)) => line.with(format!("read {age} ago"), Style::Plain),
-        (Some((error, since)), reading) => {
-            let time = rough(now.saturating_duration_since(*since));
-            let age = match reading {
-                Some(_) => format!("; values of {age} ago"),
-                None => String::new(),
+    let age = view.reading_age(now);
+    let values = match &view.reading {
+        Some(_) => format!("; values of {} ago", rough(age)),
+        None => String::new(),
+    };
+    match &view.failure {
+        Some((failure, since)) => {
+            let what = match failure {
+                ReadFailure::NoAnswer(_) => "NO ANSWER",
+                ReadFailure::Refused(_) => "REFUSED",
             };
-            line.with(format!("NO ANSWER for {time}{age}: {error}"), Style::Problem)
+            let time = rough(now.saturating_duration_since(*since));
+            line.with(format!("{what} for {time}{values}"), Style::Problem)
         }
+        None if age > view.late_after => {
+            line.with(format!("NO ANSWER yet{values}"), Style::Problem)
+        }
+        None if view.reading.is_none() => line.with("waits for an answer", Style::Plain),
+        None => line.with(format!("read {} ago", rough(age)), Style::Plain),
     }
+}
+
+/// Why the server cannot be read.
+fn failure(view: &View) -> Option<Line> {
+    let (ReadFailure::NoAnswer(error) | ReadFailure::Refused(error), _) = view.failure.as_ref()?;
+    Some(Line::new(error, Style::Problem))
 }
 
 fn counts(reading: &Reading) -> Line {
@@ -149,9 +164,9 @@ fn pane(view: &View, size: Size, now: Instant) -> Vec<Line> {
                 Some(explanation) => explanation.lines(width),
                 None => vec!["The server is asked…".to_owned()],
             };
-            text(&lines, *scroll, size)
+            text(&lines, *scroll, rows(view, size) + HEADINGS)
         }
-        Pane::Help { scroll, .. } => text(&help(), *scroll, size),
+        Pane::Help { scroll, .. } => text(&help(), *scroll, rows(view, size) + HEADINGS),
     }
 }
 
@@ -172,8 +187,7 @@ fn help() -> Vec<String> {
 }
 
 /// A text that is scrolled, at most to its last page.
-fn text(lines: &[String], scroll: usize, size: Size) -> Vec<Line> {
-    let rows = rows(size) + HEADINGS;
+fn text(lines: &[String], scroll: usize, rows: usize) -> Vec<Line> {
     let first = scroll.min(lines.len().saturating_sub(rows));
     let mut shown: Vec<Line> =
         lines.iter().skip(first).take(rows).map(|line| Line::plain(format!("  {line}"))).collect();
@@ -214,7 +228,7 @@ fn services(view: &View, size: Size, now: Instant) -> Vec<Line> {
         Style::Bold,
     )];
     let selected = view.services.position(services.iter().map(|service| service.id.as_str()));
-    let rows = rows(size);
+    let rows = rows(view, size);
     let first = first_shown(selected, rows, services.len());
     let age = view.reading_age(now);
     for (position, service) in services.iter().enumerate().skip(first).take(rows) {
@@ -267,7 +281,7 @@ fn held(view: &View, size: Size, now: Instant) -> Vec<Line> {
         Style::Bold,
     )];
     let selected = view.held.position(held.iter().map(|batch| batch.id.as_str()));
-    let rows = rows(size);
+    let rows = rows(view, size);
     let first = first_shown(selected, rows, held.len());
     let age = view.reading_age(now);
     for (position, batch) in held.iter().enumerate().skip(first).take(rows) {
@@ -412,10 +426,22 @@ mod tests {
     #[test]
     fn server_without_an_answer_is_told() {
         let mut view = view();
-        view.apply(Answer::Reading(Err("the server does not answer".to_owned())), Instant::now());
-        let lines = texts(&view, Size { width: 120, height: 24 });
-        assert!(lines[0].contains("NO ANSWER for 0 s; values of 0 s ago: the server"), "{lines:?}");
-        assert!(lines[6].starts_with("> c::old"), "{lines:?}");
+        let now = Instant::now();
+        let headline = |view: &View, seconds| {
+            let lines = draw(view, USUAL, now + Duration::from_secs(seconds));
+            lines.iter().map(Line::text).take(2).collect::<Vec<_>>().join("\n")
+        };
+        assert!(headline(&view, 8).contains("NO ANSWER yet; values of 8 s ago\nopen 924 "));
+        let failure = ReadFailure::NoAnswer("connection refused".to_owned());
+        view.apply(Answer::Reading(Err(failure)), now);
+        let told = "NO ANSWER for 9 s; values of 9 s ago\nconnection refused";
+        assert!(headline(&view, 9).ends_with(told), "{}", headline(&view, 9));
+        let failure = ReadFailure::Refused("the token has expired".to_owned());
+        view.apply(Answer::Reading(Err(failure)), now);
+        assert!(headline(&view, 9).contains("REFUSED for 9 s"));
+        assert!(texts(&view, USUAL)[7].starts_with("> c::old"));
+        let fresh = View::new("http://a".to_owned(), Duration::from_secs(2));
+        assert_eq!(headline(&fresh, 0), "grid-batch top  http://a  waits for an answer\n");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
 };
 
 pub(super) fn view() -> View {
-    let mut view = View::new("http://127.0.0.1:8080".to_owned());
+    let mut view = View::new("http://127.0.0.1:8080".to_owned(), Duration::from_secs(2));
     view.apply(Answer::Reading(Ok(Box::new(reading()))), Instant::now());
     view
 }

@@ -17,7 +17,6 @@ mod view;
 mod worker;
 
 use std::{
-    env,
     process::ExitCode,
     thread,
     time::{Duration, Instant},
@@ -36,7 +35,7 @@ use self::{
 use crate::commands::{
     failure::Failure,
     print::print_stdout,
-    remote::{Server, server_flags},
+    remote::{Server, server_flags, terminal_width},
 };
 
 pub(crate) fn command() -> Command {
@@ -74,16 +73,18 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Wider than any line of what is no terminal.
+const UNCUT: usize = 10_000;
+
 fn print_once(server: &Server, interval: Duration) -> Result<ExitCode, Failure> {
     let mut feed = EventFeed::default();
     Reading::take(server, &mut feed)?;
     thread::sleep(interval);
     let reading = Reading::take(server, &mut feed)?;
-    let mut view = View::new(server.url());
+    let mut view = View::new(server.url(), interval);
     let now = Instant::now();
     view.apply(Answer::Reading(Ok(Box::new(reading))), now);
-    let columns = env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let size = Size { width: columns.unwrap_or(80), height: full_height(&view) };
+    let size = Size { width: terminal_width().unwrap_or(UNCUT), height: full_height(&view) };
     let mut lines = draw(&view, size, now);
     // The last line has the keys.
     lines.pop();

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::commands::top::{
         fixtures::{reading, view},
-        view::{Answer, Sort},
+        view::{Answer, ReadFailure, Sort},
     };
 
     fn press(view: &mut View, keys: &str) -> Effect {
@@ -327,9 +327,10 @@ mod tests {
     fn server_that_goes_away_keeps_its_last_values() {
         let mut view = view();
         let now = Instant::now();
-        view.apply(Answer::Reading(Err("refused".to_owned())), now);
-        view.apply(Answer::Reading(Err("reset".to_owned())), now + Duration::from_secs(2));
-        assert_eq!(view.failure, Some(("reset".to_owned(), now)));
+        let failure = |text: &str| ReadFailure::NoAnswer(text.to_owned());
+        view.apply(Answer::Reading(Err(failure("refused"))), now);
+        view.apply(Answer::Reading(Err(failure("reset"))), now + Duration::from_secs(2));
+        assert_eq!(view.failure, Some((failure("reset"), now)));
         assert_eq!(listed(&view).len(), 4);
         view.apply(Answer::Reading(Ok(Box::new(reading()))), now);
         assert_eq!(view.failure, None);

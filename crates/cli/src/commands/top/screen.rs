@@ -43,7 +43,7 @@ pub(super) fn run(
     to_request: Server,
     interval: Duration,
 ) -> Result<ExitCode, Failure> {
-    let mut view = View::new(to_read.url());
+    let mut view = View::new(to_read.url(), interval);
     let mut terminal = Terminal::open()?;
     let (sender, events) = channel();
     start_input(sender.clone())?;
@@ -67,7 +67,7 @@ fn show(
     let mut keys = KeyReader::default();
     loop {
         let size = terminal.size();
-        view.rows = rows(size);
+        view.rows = rows(view, size);
         terminal.show(&draw(view, size, Instant::now()), size)?;
         let time = if keys.is_incomplete() { KEY_TIME } else { REDRAW };
         let first = match events.recv_timeout(time) {

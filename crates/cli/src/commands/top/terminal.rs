@@ -119,3 +119,42 @@ fn leave_on_panic() {
         exit(EX_PANIC);
     }));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Command, thread};
+
+    use grid_batch_test_support::tmux::{BEFORE, Tmux};
+
+    use super::*;
+
+    /// Set in a process of its own, which panics.
+    const PANICS: &str = "GRID_BATCH_TEST_PANICS";
+
+    #[test]
+    fn panic_restores_the_terminal() {
+        if env::var_os(PANICS).is_some() {
+            panic_in_a_thread();
+        }
+        let mut command = Command::new(env::current_exe().unwrap());
+        let test = "commands::top::terminal::tests::panic_restores_the_terminal";
+        command.args(["--exact", test, "--nocapture"]).env(PANICS, "1");
+        let tmux = Tmux::start(&command, 120, 40);
+        assert_eq!(tmux.wait_for_end(), EX_PANIC);
+        let screen = tmux.screen();
+        assert!(screen.starts_with(BEFORE), "{screen}");
+        assert!(screen.contains("the panic of a test") && !screen.contains("a line"), "{screen}");
+        tmux.write("typed afterwards");
+        tmux.press(&["Enter"]);
+        tmux.wait_for_screen("the echo and the copy", |screen| {
+            screen.lines().filter(|line| *line == "typed afterwards").count() == 2
+        });
+    }
+
+    fn panic_in_a_thread() {
+        let mut terminal = Terminal::open().unwrap();
+        let size = terminal.size();
+        terminal.show(&[Line::plain("a line")], size).unwrap();
+        let _ = thread::spawn(|| panic!("the panic of a test")).join();
+    }
+}

@@ -15,7 +15,9 @@ pub(super) struct View {
     /// The last reading, and when it was taken.
     pub(super) reading: Option<(Reading, Instant)>,
     /// Why the server cannot be read, and since when.
-    pub(super) failure: Option<(String, Instant)>,
+    pub(super) failure: Option<(ReadFailure, Instant)>,
+    /// The age at which values are late, although no reading has failed yet.
+    pub(super) late_after: Duration,
     pub(super) pane: Pane,
     pub(super) sort: Sort,
     /// Only what contains this text is listed.
@@ -94,20 +96,31 @@ pub(super) enum Request {
     Act { verb: Verb, service: String, reason: String },
 }
 
+/// Why a reading has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReadFailure {
+    NoAnswer(String),
+    Refused(String),
+}
+
 /// What has come from the server.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Reading(Result<Box<Reading>, String>),
+    Reading(Result<Box<Reading>, ReadFailure>),
     Explanation { of: Subject, explanation: Result<Explanation, String> },
     Acted { verb: Verb, service: String, result: Result<(), String> },
 }
 
 impl View {
-    pub(super) fn new(server: String) -> Self {
+    /// Answers of a server that works take less.
+    const USUAL_DELAY: Duration = Duration::from_secs(5);
+
+    pub(super) fn new(server: String, interval: Duration) -> Self {
         Self {
             server,
             reading: None,
             failure: None,
+            late_after: interval + Self::USUAL_DELAY,
             pane: Pane::Services,
             sort: Sort::Age,
             filter: String::new(),

@@ -13,7 +13,7 @@ use super::{
     explanation::Explanation,
     rates::EventFeed,
     reading::Reading,
-    view::{Answer, Request, Subject, Verb},
+    view::{Answer, ReadFailure, Request, Subject, Verb},
 };
 use crate::commands::{failure::Failure, remote::Server};
 
@@ -28,13 +28,20 @@ pub(super) fn start_reader(
         let mut feed = EventFeed::default();
         loop {
             let reading = Reading::take(&server, &mut feed);
-            answer(Answer::Reading(reading.map(Box::new).map_err(|failure| failure.to_string())));
+            answer(Answer::Reading(reading.map(Box::new).map_err(read_failure)));
             if wanted.recv_timeout(interval) == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
         }
     })?;
     Ok(sender)
+}
+
+fn read_failure(failure: Failure) -> ReadFailure {
+    match failure.is_unreachable() {
+        true => ReadFailure::NoAnswer(failure.to_string()),
+        false => ReadFailure::Refused(failure.to_string()),
+    }
 }
 
 /// Does what keys ask for, one after the other.
