@@ -39,8 +39,10 @@ impl DemoProgress {
         let Self { accepted, submitted, ended, total, retried, in_doubt, held, .. } = self;
         let numbers = [accepted, submitted, ended, retried, in_doubt, held];
         let time = self.time.as_secs_f64();
-        let first =
-            format!("{time:10.1} s  {ended} of {total} batches, {:.0} a second", self.per_second);
+        let first = format!(
+            "{time:10.1} s  {ended} of {total} batches ended, {:.0} a second",
+            self.per_second
+        );
         let line = |((name, meaning), number): (&(&str, &str), &u64)| {
             format!("{name:>12}  {number:>8}  {meaning}")
         };

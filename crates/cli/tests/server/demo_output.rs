@@ -50,11 +50,11 @@ fn lines_fit_80_columns_and_words_are_explained() {
 #[test]
 fn progress_is_rewritten_on_a_terminal() {
     let temporary = TempDir::new().unwrap();
-    let tmux = Tmux::start(&demo(&["--batches", "1000"], temporary.path()), 80, 50);
+    let tmux = Tmux::start(&demo(&["--batches", "250"], temporary.path()), 80, 50);
     assert_eq!(tmux.wait_for_end(), 0);
     let output = tmux.history();
     assert_eq!(output.matches(MEANING).count(), 1, "{output}");
-    assert!(output.contains("1000 of 1000 batches"), "{output}");
+    assert!(output.contains("250 of 250 batches ended"), "{output}");
     assert!(output.contains("result  clean"), "{output}");
 }
 
@@ -85,7 +85,7 @@ fn kept_demo_that_is_stopped_continues() {
     let temporary = TempDir::new().unwrap();
     let kept = temporary.path().join("kept");
     let keep = ["--keep", kept.to_str().unwrap()];
-    let arguments = [&keep[..], &["--batches", "2000"]].concat();
+    let arguments = [&keep[..], &["--batches", "300"]].concat();
     let first = TestProcess::spawn(demo(&arguments, temporary.path()));
     let recorded = || read_record(kept.join("ledger.jsonl")).map_or(0, |record| record.len());
     wait_until("the ledger has an entry", || recorded() > 0);
@@ -93,7 +93,7 @@ fn kept_demo_that_is_stopped_continues() {
     let output = first.wait();
     assert_eq!(output.exit_code, Some(143), "{output:?}");
     assert!(output.stderr.contains("The same command continues from "), "{output:?}");
-    assert!(recorded() < 2_000);
+    assert!(recorded() < 300);
     let output = run(demo(&arguments, temporary.path()));
-    assert!(output.stdout.contains("result  clean") && recorded() >= 2_000, "{output:?}");
+    assert!(output.stdout.contains("result  clean") && recorded() >= 300, "{output:?}");
 }

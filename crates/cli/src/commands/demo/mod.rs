@@ -128,6 +128,9 @@ fn demonstrate_with_progress(
     let mut lines = ProgressLines::new(DemoProgress::WORDS.len() + 1, is_alone);
     lines.explain(&DemoProgress::WORDS);
     let report = demonstrate(options, |progress| {
+        if options.stop.is_requested() {
+            return;
+        }
         lines.show(progress.time, &progress.explained(), progress.to_string());
     });
     lines.end();

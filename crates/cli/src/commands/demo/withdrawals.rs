@@ -51,6 +51,9 @@ fn demonstrate_with_progress(
     let mut lines = ProgressLines::new(WithdrawalProgress::WORDS.len() + 1, options.log == "off");
     lines.explain(&WithdrawalProgress::WORDS);
     let report = demonstrate_withdrawals(options, |progress| {
+        if options.stop.is_requested() {
+            return;
+        }
         if !progress.event.is_empty() {
             lines.tell(&format!("{:6.1} s {}", progress.time.as_secs_f64(), progress.event));
         }

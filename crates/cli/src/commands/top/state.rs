@@ -5,7 +5,7 @@ use super::reading::{Reading, Service};
 pub(super) struct State {
     pub(super) text: String,
     /// 0 needs an operator most.
-    pub(super) rank: u8,
+    rank: usize,
 }
 
 /// The state of a service in words: what needs an operator comes first.
@@ -14,13 +14,24 @@ pub(super) fn state(service: &Service, reading: &Reading) -> State {
     let stopped = (service.halts > 0).then(|| "stopped: an invalid batch stops it".to_owned());
     let unclaimed =
         (!service.is_claimed).then(|| "not claimed: no instance works on it".to_owned());
-    let failing = service.failing.as_ref().map(|error| format!("failing: {error}"));
     let paused = service.paused.as_ref().map(|reason| format!("paused: {reason}"));
+    let failing = service.failing.as_ref().map(|error| format!("failing: {error}"));
     let states = [held, stopped, unclaimed, paused, failing];
-    let rank = states.iter().position(Option::is_some).unwrap_or(states.len());
     let texts: Vec<String> = states.into_iter().flatten().collect();
     let text = if texts.is_empty() { "running".to_owned() } else { texts.join("; ") };
-    State { text, rank: u8::try_from(rank).unwrap_or(u8::MAX) }
+    State { text, rank: rank(service) }
+}
+
+/// Where a state comes in a list that is sorted by it.
+pub(super) fn rank(service: &Service) -> usize {
+    let states = [
+        service.held > 0,
+        service.halts > 0,
+        !service.is_claimed,
+        service.paused.is_some(),
+        service.failing.is_some(),
+    ];
+    states.iter().position(|applies| *applies).unwrap_or(states.len())
 }
 
 impl State {

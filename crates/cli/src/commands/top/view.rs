@@ -4,7 +4,7 @@ use super::{
     explanation::Explanation,
     reading::{HeldBatch, Reading, Service},
     selection::Selection,
-    state::state,
+    state::{rank, state},
 };
 
 /// What is shown, and how.
@@ -179,7 +179,7 @@ impl View {
                 Sort::Age => b.age.cmp(&a.age),
                 Sort::Depth => b.open.cmp(&a.open),
                 Sort::Rate => rate(b).total_cmp(&rate(a)),
-                Sort::State => state(a, reading).rank.cmp(&state(b, reading).rank),
+                Sort::State => rank(a).cmp(&rank(b)),
                 Sort::Service => std::cmp::Ordering::Equal,
             };
             by_column.then_with(|| a.id.cmp(&b.id))
