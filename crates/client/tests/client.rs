@@ -69,6 +69,16 @@ fn list_is_submitted_with_its_service_label_and_token() {
 }
 
 #[test]
+fn service_is_acted_on_with_a_reason() {
+    let (url, received) = serve(&[&response("200 OK", r#"{"verb": "pause"}"#)]);
+    let done = client(url).act_on_service("a::b", "pause", "an \"update\"").unwrap();
+    assert_eq!(done["verb"], "pause");
+    let request = received.recv().unwrap();
+    assert!(request.head.starts_with("POST /v1/services/a%3A%3Ab/pause HTTP"), "{}", request.head);
+    assert_eq!(request.body, r#"{"reason":"an \"update\""}"#);
+}
+
+#[test]
 fn statuses_are_read_with_a_wait() {
     let ids = [1, 2].map(|number| HeaderId::from_bytes([number; 64]));
     let data = [(ids[0], "COMMITTED"), (ids[1], "PENDING")].map(|(id, status)| {

@@ -4,6 +4,11 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }
 
+/// The same for a text of several lines.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' || is_printable(c) { c } else { ' ' }).collect()
+}
+
 pub(crate) fn is_printable(character: char) -> bool {
     let reorders = matches!(character,
         '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');

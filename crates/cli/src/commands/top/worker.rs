@@ -89,10 +89,31 @@ fn explain(server: &Server, of: &Subject) -> Result<Explanation, Failure> {
 }
 
 fn act(server: &Server, verb: Verb, service: &str, reason: &str) -> Result<(), String> {
-    let acted = server.client.act_on_service(service, verb.name(), reason);
-    acted.map(drop).map_err(|error| match error {
+    server.client.act_on_service(service, verb.name(), reason).map(drop).map_err(in_words)
+}
+
+fn in_words(error: ClientError) -> String {
+    match error {
         ClientError::Refused { status: 401 | 403, problem } => format!("not allowed: {problem}"),
         ClientError::Refused { status: 404, problem } => format!("it does not exist: {problem}"),
         error => Failure::from(error).to_string(),
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_client::Problem;
+
+    use super::*;
+
+    #[test]
+    fn refusals_are_told_in_words() {
+        let told = |status| {
+            let problem = Problem { code: Some(1093), text: "the token lacks operate".to_owned() };
+            in_words(ClientError::Refused { status, problem })
+        };
+        assert_eq!(told(403), "not allowed: the token lacks operate (code 1093)");
+        assert_eq!(told(404), "it does not exist: the token lacks operate (code 1093)");
+        assert_eq!(told(409), "the token lacks operate (code 1093)");
+    }
 }
