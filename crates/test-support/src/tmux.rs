@@ -59,6 +59,11 @@ impl Tmux {
         String::from_utf8(self.run(&["capture-pane", "-p"]).stdout).unwrap()
     }
 
+    /// What is on the screen, with the escape sequences of its colours.
+    pub fn styled_screen(&self) -> String {
+        String::from_utf8(self.run(&["capture-pane", "-p", "-e"]).stdout).unwrap()
+    }
+
     /// What is on the screen and was scrolled out of it. A line that the terminal has wrapped is two.
     pub fn history(&self) -> String {
         String::from_utf8(self.run(&["capture-pane", "-p", "-S", "-"]).stdout).unwrap()

@@ -44,10 +44,14 @@ impl Fixture {
 
     /// `top`, once it shows the services.
     fn top(&self, arguments: &[&str]) -> Tmux {
+        self.top_with(arguments, &[])
+    }
+
+    fn top_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Tmux {
         let url = format!("http://{}", self.server.address);
         let arguments = [&["top", "--interval", "200ms", "--url", &url], arguments].concat();
         let mut command = GRID_BATCH.command(arguments);
-        command.env("LANG", "C.UTF-8");
+        command.envs(variables.iter().copied());
         let tmux = Tmux::start(&command, 80, 24);
         tmux.wait_for_screen("the services and rates", |screen| {
             screen.contains("3 services") && screen.contains("/s   oldest") && screen.contains(KEYS)
@@ -142,6 +146,20 @@ fn held_batches_are_listed_and_explained() {
     tmux.wait_for_screen("what can be done", |screen| {
         screen.contains(&format!("Why batch {}", &id[..12])) && screen.contains("release")
     });
+}
+
+#[test]
+fn colours_are_used_without_no_color() {
+    let fixture = Fixture::new(&[]);
+    let paused = fixture.harness.run_command(&["pause", "--all", "--reason", "an update"]);
+    assert_eq!(paused.exit_code, Some(0), "{paused:?}");
+    for (variables, has_colours) in [(&[][..], true), (&[("NO_COLOR", "1")], false)] {
+        let tmux = fixture.top_with(&[], variables);
+        tmux.wait_for_text("paused: an update");
+        let screen = tmux.styled_screen();
+        assert_eq!(screen.contains("\u{1b}[33m"), has_colours, "{screen:?}");
+        assert!(screen.contains("\u{1b}[1m"), "{screen:?}");
+    }
 }
 
 #[test]
