@@ -179,6 +179,22 @@ fn view_goes_on_after_a_restart_of_the_server() {
 }
 
 #[test]
+fn keys_work_while_the_server_is_silent() {
+    let fixture = Fixture::new(&[]);
+    let tmux = fixture.top(&[]);
+    fixture.server.process.signal("STOP");
+    tmux.wait_for_text("NO ANSWER yet; values of ");
+    tmux.write("s");
+    tmux.wait_for_text("sorted by RATE");
+    tmux.press(&["Enter"]);
+    tmux.wait_for_text("The server is asked…");
+    fixture.server.process.signal("CONT");
+    tmux.wait_for_screen("the explanation of a server that answers again", |screen| {
+        screen.contains("open batches") && !screen.contains("NO ANSWER")
+    });
+}
+
+#[test]
 fn view_fits_a_window_that_is_resized() {
     let fixture = Fixture::new(&[]);
     let tmux = fixture.top(&[]);
