@@ -148,7 +148,8 @@ fn release_package_links_no_demo_and_no_simulator() {
 /// Bounds the build time of the program. Raise the bound only for a dependency that is worth its build time.
 #[test]
 fn program_builds_few_packages() {
-    const MOST: usize = 169;
+    // The last one tells how wide a character is on a terminal: ids and errors of others have wide ones.
+    const MOST: usize = 170;
     let built = cargo(&["tree", "-p", "grid-batch", "-e", "normal,build", "--prefix", "none"]);
     assert!(built.len() <= MOST, "{} packages: {built:?}", built.len());
 }

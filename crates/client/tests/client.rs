@@ -11,6 +11,7 @@ use std::{
 
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_core::HeaderId;
+use serde_json::json;
 
 /// A request as the server has received it.
 struct Received {
@@ -66,6 +67,18 @@ fn list_is_submitted_with_its_service_label_and_token() {
     assert!(request.head.starts_with("POST /v1/batches?service_id=a%3A%3Ab&label=of%20me HTTP"));
     assert!(request.head.to_lowercase().contains("authorization: bearer gb_x\r\n"));
     assert_eq!(request.body, "list");
+}
+
+#[test]
+fn service_is_acted_on_with_a_reason() {
+    let (url, received) = serve(&[&response("200 OK", r#"{"verb": "pause"}"#)]);
+    let done = client(url)
+        .post("/v1/services/a%3A%3Ab/pause", &[], &json!({"reason": "an \"update\""}))
+        .unwrap();
+    assert_eq!(done["verb"], "pause");
+    let request = received.recv().unwrap();
+    assert!(request.head.starts_with("POST /v1/services/a%3A%3Ab/pause HTTP"), "{}", request.head);
+    assert_eq!(request.body, r#"{"reason":"an \"update\""}"#);
 }
 
 #[test]

@@ -66,6 +66,10 @@ impl Client {
     async fn send_all(&self, services: &[usize], total: usize) -> Result<(), DemoError> {
         let counts = services.iter().map(|service| self.batches.count_for(*service, total));
         for first in (0..counts.max().unwrap_or(0)).step_by(BATCHES_PER_REQUEST) {
+            // Making the batches that are not sent any more would take time.
+            if self.counts.stop.load(Relaxed) {
+                return Ok(());
+            }
             for service in services {
                 let count = self.batches.count_for(*service, total);
                 let end = count.min(first + BATCHES_PER_REQUEST);

@@ -8,6 +8,7 @@ use grid_batch_core::{BatchFilter, BatchState};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_service::{Config, RunningServer, Server, Setting};
 use grid_batch_store::Store;
+use grid_batch_support::Shutdown;
 
 use crate::{
     DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger,
@@ -41,8 +42,9 @@ pub fn demonstrate(
     refuse_used_database(&store, Some(&config.ledger.name))?;
     let server = Server::start(&config)?;
 
-    let counts = run(options, &plan, &batches, &ledger, &server, &mut watch)?;
+    let counts = run(options, &plan, &batches, &ledger, &server, &mut watch);
     server.stop()?;
+    let counts = counts?;
     let promised = batches.ids(plan.batches)?;
     let mut report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
     if options.ledger == SimulatedLedger::Sawtooth {
@@ -79,14 +81,17 @@ fn run(
         let restarts = (options.faults == FaultLevel::Harsh)
             .then(|| scope.spawn(move || restart_until(ledger, &restarts_ended)));
         let started = Instant::now();
-        let watcher = Watcher { plan, ledger, server, client_counts: &client_counts, started };
+        let stop = &options.stop;
+        let watcher =
+            Watcher { plan, ledger, server, client_counts: &client_counts, started, stop };
         let counts = watcher.wait_until_all_ended(|| clients.is_finished(), watch);
         client_counts.stop.store(true, Relaxed);
         let clients_result = runtime.block_on(clients).map_err(DemoError::internal)?;
         drop(end_restarts);
         let ledger_restarts = restarts.map_or(0, |thread| thread.join().unwrap_or_default());
+        let counts = counts?;
         clients_result?;
-        Ok(DemoCounts { ledger_restarts, ..counts? })
+        Ok(DemoCounts { ledger_restarts, ..counts })
     })
 }
 
@@ -97,6 +102,7 @@ struct Watcher<'a> {
     server: &'a RunningServer,
     client_counts: &'a ClientCounts,
     started: Instant,
+    stop: &'a Shutdown,
 }
 
 impl Watcher<'_> {
@@ -112,6 +118,9 @@ impl Watcher<'_> {
         let mut last = DemoProgress { ended: ended_before, ..DemoProgress::default() };
         let mut decided_by_operator = 0;
         loop {
+            if self.stop.is_requested() {
+                return Err(DemoError::Stopped);
+            }
             let all_sent = clients_are_done();
             decided_by_operator += decide_held_batches(self.server.store(), self.ledger)?;
             let done = all_sent && self.no_batch_is_open()?;

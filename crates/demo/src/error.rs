@@ -43,6 +43,9 @@ pub enum DemoError {
         /// What it was used for.
         use_before: String,
     },
+    /// It was stopped before its end, as [`DemoOptions::stop`](crate::DemoOptions::stop) asked for.
+    #[error("stopped before all batches had ended")]
+    Stopped,
     /// The server gave an unexpected answer.
     #[error("the server answered with HTTP status {status}: {text}")]
     UnexpectedAnswer {

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use grid_batch_core::Strategy;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::DatabaseUrl;
+use grid_batch_support::Shutdown;
 
 use crate::DemoError;
 
@@ -44,6 +45,8 @@ pub struct DemoOptions {
     pub keep: Option<PathBuf>,
     /// The seed of random numbers; `None` for the time of the start.
     pub seed: Option<u64>,
+    /// Stops the demonstration, which then removes what it does not keep.
+    pub stop: Shutdown,
 }
 
 impl DemoOptions {
@@ -62,6 +65,7 @@ impl DemoOptions {
             database: None,
             keep: None,
             seed: None,
+            stop: Shutdown::new(),
         }
     }
 }

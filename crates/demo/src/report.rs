@@ -134,23 +134,23 @@ impl fmt::Display for DemoReport {
             f,
             "Audit: the batches that the server accepted, compared with the ledger's record"
         )?;
-        let rows: [(&str, &dyn fmt::Display); 13] = [
-            ("accepted", &self.accepted),
-            ("committed", &self.committed),
-            ("invalid", &self.invalid),
-            ("lost", &self.lost),
-            ("duplicated", &self.duplicated),
-            ("out of order", &self.out_of_order),
-            ("wrong in the state", &self.wrong_state),
-            ("misreported", &self.misreported),
-            ("at the ledger at most", &self.most_at_ledger),
-            ("sent again", &self.retried),
-            ("in doubt", &self.in_doubt),
-            ("decided by operator", &self.decided_by_operator),
-            ("ledger restarts", &self.ledger_restarts),
+        let rows: [(&str, &dyn fmt::Display, &str); 13] = [
+            ("accepted", &self.accepted, "stored by the server"),
+            ("committed", &self.committed, "applied by the ledger"),
+            ("invalid", &self.invalid, "found invalid by the ledger"),
+            ("lost", &self.lost, "accepted, and not in the record: must be 0"),
+            ("duplicated", &self.duplicated, "applied more than once: must be 0"),
+            ("out of order", &self.out_of_order, "applied too late: must be 0"),
+            ("wrong in the state", &self.wrong_state, "not as one by one: must be 0"),
+            ("misreported", &self.misreported, "the server says something else: must be 0"),
+            ("at the ledger at most", &self.most_at_ledger, "waiting there at once (Sawtooth)"),
+            ("sent again", &self.retried, "the ledger was busy, refused, or lost them"),
+            ("in doubt", &self.in_doubt, "sent without an answer of the ledger"),
+            ("decided by operator", &self.decided_by_operator, "held: nothing could be proved"),
+            ("ledger restarts", &self.ledger_restarts, "it forgets what it has not committed"),
         ];
-        for (name, number) in rows {
-            writeln!(f, "{name:>22}  {number}")?;
+        for (name, number, meaning) in rows {
+            writeln!(f, "{name:>22}  {number:<8}  {meaning}")?;
         }
         writeln!(f, "{:>22}  {:.1} s, {:.0} a second", "time", self.seconds, self.per_second)?;
         let result = if self.is_clean() { "clean" } else { "NOT CLEAN" };

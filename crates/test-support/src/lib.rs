@@ -11,6 +11,7 @@ pub mod instance;
 pub mod log_lines;
 pub mod process;
 pub mod schemathesis;
+pub mod tmux;
 pub mod wait;
 pub mod watched;
 pub mod webhook_receiver;

@@ -4,13 +4,12 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgGroup, ArgMatches, Command, builder::ValueParser};
 use grid_batch_core::HeaderIdPrefix;
-use serde_json::Value;
 
 use crate::commands::{
     failure::Failure,
-    operator::{print_json, print_wrapped, wants_json},
+    operator::{LINE_WIDTH, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server},
+    remote::{self, Server, explanation_lines},
 };
 
 pub(crate) fn command() -> Command {
@@ -41,23 +40,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     };
     match wants_json(matches) {
         true => print_json(&explanation),
-        false => print(&explanation),
+        false => explanation_lines(&explanation, LINE_WIDTH).into_iter().for_each(print_stdout),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn print(explanation: &Value) {
-    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    print_wrapped("", &text(explanation, "text"));
-    let actions = explanation["actions"].as_array().map_or(&[][..], Vec::as_slice);
-    if actions.is_empty() {
-        return;
-    }
-    print_stdout("\nPossible:");
-    for action in actions {
-        let id = text(action, "batch_id");
-        let of_batch = id.get(..12).map(|id| format!(" {id}")).unwrap_or_default();
-        let verb = text(action, "verb");
-        print_wrapped(&format!("  {verb}{of_batch}: "), &text(action, "text"));
-    }
 }

@@ -5,6 +5,8 @@ use grid_batch_service::{ConfigError, LedgerMismatchError, StartError};
 use grid_batch_store::{StoreError, UrlError};
 use grid_batch_support::ErrorChain;
 
+use crate::commands::printable::printable;
+
 /// Why a command failed, as one line for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -72,6 +74,11 @@ impl Failure {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
+    /// Whether a server does not answer, or cannot do it now.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.cause == Cause::Unreachable
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         const EX_UNAVAILABLE: u8 = 69;
         const EX_CONFIG: u8 = 78;
@@ -92,7 +99,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.message.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines.collect::<Vec<_>>().join(" ");
-        f.write_str(&line.replace(|c: char| c.is_control(), " "))
+        f.write_str(&printable(&line))
     }
 }
 

@@ -31,6 +31,7 @@ mod nonce;
 mod operator;
 mod pause;
 mod print;
+mod printable;
 mod remote;
 mod restored;
 mod retention;
@@ -43,6 +44,7 @@ mod show_of_server;
 mod signals;
 mod submit;
 mod token;
+mod top;
 mod usage;
 mod variables;
 mod wait;
@@ -88,6 +90,7 @@ fn program() -> Command {
         .subcommand(list::list_command())
         .subcommand(explain::command())
         .subcommand(services::command())
+        .subcommand(top::command())
         .subcommand(events::command())
         .subcommand(health::command())
         .subcommand(key::command())
@@ -138,6 +141,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("list", matches)) => list::list(matches),
         Some(("explain", matches)) => explain::run(matches),
         Some(("services", matches)) => services::run(matches),
+        Some(("top", matches)) => top::run(matches),
         Some(("events", matches)) => events::run(matches),
         Some(("health", matches)) => health::run(matches),
         Some(("key", matches)) => key::run(matches),

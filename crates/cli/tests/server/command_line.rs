@@ -153,7 +153,7 @@ fn demo_prints_its_progress_to_standard_error() {
     assert_eq!(output.exit_code, Some(0));
     assert!(output.stdout.contains("result  clean"), "{}", output.stdout);
     assert!(!output.stdout.contains("INFO"), "{}", output.stdout);
-    for part in ["10 batches for 2 services", "ended     10 of 10", " INFO "] {
+    for part in ["10 batches for 2 services", "   10 accepted    10 ended", " INFO "] {
         assert!(output.stderr.contains(part), "{part:?}: {}", output.stderr);
     }
 }

@@ -17,6 +17,7 @@ use std::{
 };
 
 use grid_batch_store::{Store, StoreOptions};
+use grid_batch_support::Shutdown;
 
 pub use progress::WithdrawalProgress;
 pub use report::WithdrawalReport;
@@ -41,12 +42,20 @@ pub struct WithdrawalDemoOptions {
     pub database: Option<String>,
     /// The server's log level. It logs to this process's standard error.
     pub log: String,
+    /// Stops the demonstration, which then removes its files and ends its processes.
+    pub stop: Shutdown,
 }
 
 impl WithdrawalDemoOptions {
     /// A demonstration of less than a minute.
     pub fn new(program: PathBuf) -> Self {
-        Self { program, withdrawals: 24, database: None, log: "off".to_owned() }
+        Self {
+            program,
+            withdrawals: 24,
+            database: None,
+            log: "off".to_owned(),
+            stop: Shutdown::new(),
+        }
     }
 }
 
@@ -82,8 +91,9 @@ struct WithdrawalDemo<'a> {
     options: &'a WithdrawalDemoOptions,
     chain: &'a DemoChain,
     plan: &'a WithdrawalPlan,
-    directory: ServerDirectory,
+    // The server ends before its directory is removed.
     server: ServerProcess,
+    directory: ServerDirectory,
     client: WithdrawalClient,
     counts: WithdrawalCounts,
     started: Instant,
@@ -149,6 +159,9 @@ impl<'a> WithdrawalDemo<'a> {
     ) -> Result<(), DemoError> {
         let mut reported: Option<WithdrawalProgress> = None;
         loop {
+            if self.options.stop.is_requested() {
+                return Err(DemoError::Stopped);
+            }
             let progress = self.progress(if reported.is_none() { event } else { "" })?;
             if reported.is_none_or(|last| progress.differs_from(&last)) {
                 watch(&progress);

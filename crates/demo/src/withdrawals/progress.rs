@@ -49,19 +49,60 @@ impl WithdrawalProgress {
     }
 }
 
+impl WithdrawalProgress {
+    /// The numbers of the progress by their names, and what each means.
+    pub const WORDS: [(&str, &str); 5] = [
+        ("promised", "the server has accepted them"),
+        ("under way", "sent to the chain, and not final there"),
+        ("parked", "not sent while the gas price is above the maximum"),
+        ("withdrawn", "paid, and final"),
+        ("failed", "the pool refuses them"),
+    ];
+
+    /// The progress in lines of up to 80 characters that say what each number means.
+    pub fn explained(&self) -> Vec<String> {
+        let Self { gas_price_gwei, promised, parked, under_way, withdrawn, failed, .. } = self;
+        let numbers = [promised, under_way, parked, withdrawn, failed];
+        let time = self.time.as_secs_f64();
+        let first = format!("{time:10.1} s  gas price {gas_price_gwei} gwei");
+        let line = |((name, meaning), number): (&(&str, &str), &usize)| {
+            format!("{name:>12}  {number:>8}  {meaning}")
+        };
+        [first].into_iter().chain(Self::WORDS.iter().zip(numbers).map(line)).collect()
+    }
+}
+
+/// One line of up to 80 characters, without the event, while there are fewer than 1,000 withdrawals.
 impl fmt::Display for WithdrawalProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { gas_price_gwei, promised, parked, under_way, withdrawn, failed, .. } = self;
         let time = self.time.as_secs_f64();
         write!(
             f,
-            "{time:6.1} s   gas {gas_price_gwei:>4} gwei   promised {promised:>3}   \
-             under way {under_way:>2}   parked {parked:>2}   withdrawn {withdrawn:>3}   \
-             failed {failed:>2}"
-        )?;
-        match self.event {
-            "" => Ok(()),
-            event => write!(f, "   ← {event}"),
-        }
+            "{time:5.1} s {gas_price_gwei:>4} gwei {promised:>3} promised {under_way:>3} under way \
+             {parked:>3} parked {withdrawn:>3} withdrawn {failed:>3} failed"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_large_run_fit() {
+        let progress = WithdrawalProgress {
+            event: "",
+            time: Duration::from_secs(999),
+            gas_price_gwei: 9_999,
+            promised: 999,
+            parked: 999,
+            under_way: 999,
+            withdrawn: 999,
+            failed: 999,
+        };
+        let lines = [progress.explained(), vec![progress.to_string()]].concat();
+        assert_eq!(lines.len(), 7);
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
     }
 }

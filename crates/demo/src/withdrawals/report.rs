@@ -55,21 +55,25 @@ impl WithdrawalReport {
 impl fmt::Display for WithdrawalReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Audit: the withdrawals that the server accepted, compared with the chain")?;
-        let rows: [(&str, usize); 11] = [
-            ("promised", self.promised),
-            ("withdrawn", self.withdrawn),
-            ("failed, with a reason", self.failed),
-            ("lost", self.lost),
-            ("paid twice", self.paid_twice),
-            ("unpromised", self.unpromised),
-            ("out of order", self.out_of_order),
-            ("misreported", self.misreported),
-            ("bids above the cap", self.bids_above_the_cap),
-            ("second claims refused", self.claims_refused),
-            ("kills with -9", self.kills),
+        let rows: [(&str, usize, &str); 11] = [
+            ("promised", self.promised, "accepted by the server"),
+            ("withdrawn", self.withdrawn, "paid, and final"),
+            ("failed, with a reason", self.failed, "the pool refused them"),
+            ("lost", self.lost, "neither paid nor refused: must be 0"),
+            ("paid twice", self.paid_twice, "must be 0"),
+            ("unpromised", self.unpromised, "paid, and not requested: must be 0"),
+            ("out of order", self.out_of_order, "paid after a later one: must be 0"),
+            ("misreported", self.misreported, "the server says something else: must be 0"),
+            (
+                "bids above the cap",
+                self.bids_above_the_cap,
+                "above the maximum gas price: must be 0",
+            ),
+            ("second claims refused", self.claims_refused, "a member gets a reward once"),
+            ("kills with -9", self.kills, "the server was killed and started again"),
         ];
-        for (name, number) in rows {
-            writeln!(f, "{name:>22}  {number}")?;
+        for (name, number, meaning) in rows {
+            writeln!(f, "{name:>22}  {number:<8}  {meaning}")?;
         }
         writeln!(f, "{:>22}  {:.1} s of {:.1} s", "parked", self.parked_seconds, self.seconds)?;
         let result = if self.is_clean() { "clean" } else { "NOT CLEAN" };

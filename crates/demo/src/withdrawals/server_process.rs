@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::{fs::OpenOptionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -47,6 +47,8 @@ impl ServerProcess {
             .current_dir(directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            // Ctrl-C must reach the demonstration only; the server ends with it.
+            .process_group(0)
             .spawn()
             .map_err(DemoError::internal)?;
         let stdout = shell

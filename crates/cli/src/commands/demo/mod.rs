@@ -1,23 +1,27 @@
 //! `demo`: the demonstrations of `grid-batch-demo`.
 
+mod progress_lines;
+mod stop;
 #[cfg(feature = "evm")]
 mod withdrawals;
 
-use std::{
-    io::{IsTerminal, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use grid_batch_core::Strategy;
-use grid_batch_demo::{DemoOptions, DemoProgress, FaultLevel, SimulatedLedger, demonstrate};
+use grid_batch_demo::{
+    DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger, demonstrate,
+};
 use grid_batch_store::DatabaseUrl;
+
+use progress_lines::ProgressLines;
+use stop::StopSignal;
 
 use crate::commands::{
     failure::Failure,
     flags::log_filter,
     logging::{self, LogOptions},
+    operator::{LINE_WIDTH, wrapped},
     print::{print_stderr, print_stdout},
 };
 
@@ -98,14 +102,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if !json {
         print_introduction(&options);
     }
-    let rewrite = std::io::stderr().is_terminal() && text(matches, "log") == "off";
-    let report = demonstrate(&options, |progress| {
-        if !json {
-            print_progress(progress, rewrite);
-        }
-    });
-    if !json && rewrite {
-        print_stderr("");
+    let stop = StopSignal::request(options.stop.clone())?;
+    let report = demonstrate_with_progress(&options, json, text(matches, "log") == "off");
+    if let Err(DemoError::Stopped) = report {
+        print_stopped(&options);
+        return Ok(stop.exit_code());
     }
     let report = report?;
     if json {
@@ -114,6 +115,36 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         print_stdout(format_args!("\n{report}"));
     }
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn demonstrate_with_progress(
+    options: &DemoOptions,
+    is_silent: bool,
+    is_alone: bool,
+) -> Result<DemoReport, DemoError> {
+    if is_silent {
+        return demonstrate(options, |_| ());
+    }
+    let mut lines = ProgressLines::new(DemoProgress::WORDS.len() + 1, is_alone);
+    lines.explain(&DemoProgress::WORDS);
+    let report = demonstrate(options, |progress| {
+        if options.stop.is_requested() {
+            return;
+        }
+        lines.show(progress.time, &progress.explained(), progress.to_string());
+    });
+    lines.end();
+    report
+}
+
+fn print_stopped(options: &DemoOptions) {
+    match &options.keep {
+        Some(directory) => print_stderr(format_args!(
+            "Stopped. The same command continues from {}.",
+            directory.display()
+        )),
+        None => print_stderr("Stopped. Nothing is left."),
+    }
 }
 
 #[cfg(feature = "evm")]
@@ -167,20 +198,12 @@ fn print_introduction(options: &DemoOptions) {
         Some(url) => url.to_string(),
         None => "an SQLite file".to_owned(),
     };
-    print_stderr(format_args!(
+    let text = format!(
         "{batches} batches for {services} {plural} of a simulated {} ledger, strategy: {}, faults: {}, \
          stored in {database}.",
         ledger.as_str(),
         strategy.as_str(),
         faults.as_str(),
-    ));
-}
-
-fn print_progress(progress: &DemoProgress, rewrite: bool) {
-    if rewrite {
-        // A closed output does not stop the demonstration.
-        let _ = write!(std::io::stderr(), "\r{progress}");
-    } else {
-        print_stderr(progress);
-    }
+    );
+    wrapped("", &text, LINE_WIDTH).into_iter().for_each(print_stderr);
 }

@@ -3,10 +3,15 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, parser::ValueSource};
-use grid_batch_demo::{WithdrawalDemoOptions, demonstrate_withdrawals};
+use grid_batch_demo::{
+    DemoError, WithdrawalDemoOptions, WithdrawalProgress, WithdrawalReport, demonstrate_withdrawals,
+};
+
+use super::{progress_lines::ProgressLines, stop::StopSignal};
 
 use crate::commands::{
     failure::Failure,
+    operator::{LINE_WIDTH, wrapped},
     print::{print_stderr, print_stdout},
 };
 
@@ -14,23 +19,48 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let options = options(matches)?;
     let json = matches.get_flag("json");
     if !json {
-        print_stderr(format_args!(
+        let text = format!(
             "{} withdrawals, and a reward for two members, from five pools with four gas admins, on a \
              chain of one node. The server is killed once, and the gas price rises above the maximum.",
             options.withdrawals
-        ));
+        );
+        wrapped("", &text, LINE_WIDTH).into_iter().for_each(print_stderr);
     }
-    let report = demonstrate_withdrawals(&options, |progress| {
-        if !json {
-            print_stderr(progress);
-        }
-    })?;
+    let stop = StopSignal::request(options.stop.clone())?;
+    let report = demonstrate_with_progress(&options, json);
+    if let Err(DemoError::Stopped) = report {
+        print_stderr("Stopped. Nothing is left.");
+        return Ok(stop.exit_code());
+    }
+    let report = report?;
     if json {
         print_stdout(serde_json::to_string(&report)?);
     } else {
         print_stdout(format_args!("\n{report}"));
     }
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn demonstrate_with_progress(
+    options: &WithdrawalDemoOptions,
+    is_silent: bool,
+) -> Result<WithdrawalReport, DemoError> {
+    if is_silent {
+        return demonstrate_withdrawals(options, |_| ());
+    }
+    let mut lines = ProgressLines::new(WithdrawalProgress::WORDS.len() + 1, options.log == "off");
+    lines.explain(&WithdrawalProgress::WORDS);
+    let report = demonstrate_withdrawals(options, |progress| {
+        if options.stop.is_requested() {
+            return;
+        }
+        if !progress.event.is_empty() {
+            lines.tell(&format!("{:6.1} s {}", progress.time.as_secs_f64(), progress.event));
+        }
+        lines.show(progress.time, &progress.explained(), progress.to_string());
+    });
+    lines.end();
+    report
 }
 
 fn options(matches: &ArgMatches) -> Result<WithdrawalDemoOptions, Failure> {

@@ -22,4 +22,4 @@ pub(super) use database::{Database, json_flag, print_json, reason, reason_flag, 
 pub(super) use report::{ChangedBatch, Report};
 pub(super) use service_selection::ServiceSelection;
 pub(super) use targets::{Target, find_targets, short_id};
-pub(super) use wrapped::print_wrapped;
+pub(super) use wrapped::{LINE_WIDTH, print_wrapped, wrapped};

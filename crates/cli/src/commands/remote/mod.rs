@@ -2,6 +2,7 @@
 
 mod actions;
 mod exit;
+mod explanation;
 mod profile;
 mod progress;
 mod retries;
@@ -12,9 +13,10 @@ mod text;
 
 pub(super) use actions::{act_on, act_on_each, action_path, service_of};
 pub(super) use exit::{EX_INVALID, EX_TIMED_OUT};
+pub(super) use explanation::explanation_lines;
 pub(super) use progress::Progress;
 pub(super) use retries::Retries;
 pub(super) use server::{Server, flags, server_flags};
 pub(super) use source::{Source, flags_of_both};
-pub(super) use table::Table;
+pub(super) use table::{Table, terminal_width};
 pub(super) use text::{age, field};

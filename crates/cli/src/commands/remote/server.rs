@@ -6,6 +6,7 @@ use std::{
 
 use clap::{Arg, ArgMatches};
 use grid_batch_client::{Client, ClientOptions};
+use grid_batch_support::redact_url;
 use serde_json::Value;
 
 use super::profile::Profile;
@@ -44,6 +45,7 @@ pub(in crate::commands) fn server_flags() -> [Arg; 3] {
 /// A running server.
 pub(in crate::commands) struct Server {
     pub(in crate::commands) client: Client,
+    url: String,
 }
 
 impl Server {
@@ -51,12 +53,18 @@ impl Server {
         let url = matches.get_one::<String>("url").cloned();
         let url = url.or_else(|| env::var(variables::URL).ok());
         let profile = Profile::of(matches, url.is_some())?;
+        let url = url.or(profile.url).unwrap_or_else(|| ClientOptions::default().url);
         let options = ClientOptions {
             token: token(matches, profile.token_file.as_deref())?,
-            url: url.or(profile.url).unwrap_or_else(|| ClientOptions::default().url),
+            url: url.clone(),
             timeout: Duration::from_secs(30),
         };
-        Ok(Self { client: Client::new(options)? })
+        Ok(Self { client: Client::new(options)?, url })
+    }
+
+    /// Its URL, without a password.
+    pub(in crate::commands) fn url(&self) -> String {
+        redact_url(&self.url)
     }
 
     /// Asks for something that the server logs, so it needs a reason.

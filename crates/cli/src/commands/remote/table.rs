@@ -2,7 +2,7 @@ use std::io::{IsTerminal, stdout};
 
 use terminal_size::{Width, terminal_size};
 
-use crate::commands::print::print_stdout;
+use crate::commands::{print::print_stdout, printable::printable};
 
 /// Columns of text for people. The last one is cut to fit a terminal.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl<const N: usize> Table<N> {
     }
 
     pub(in crate::commands) fn add(&mut self, row: [String; N]) {
-        self.rows.push(row);
+        self.rows.push(row.map(|cell| printable(&cell)));
     }
 
     pub(in crate::commands) fn print(&self) {
@@ -44,7 +44,7 @@ impl<const N: usize> Table<N> {
 }
 
 /// `None`: the output is not a terminal, so nothing is cut.
-fn terminal_width() -> Option<usize> {
+pub(in crate::commands) fn terminal_width() -> Option<usize> {
     const USUAL: usize = 80;
     const SMALLEST: usize = 40;
     if !stdout().is_terminal() {

@@ -1,0 +1,23 @@
+use serde_json::Value;
+
+use crate::commands::remote::explanation_lines;
+
+/// Why a service or a batch waits, as the server tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Explanation {
+    Told(Value),
+    Failed(String),
+}
+
+impl Explanation {
+    pub(super) fn of_failure(error: String) -> Self {
+        Self::Failed(error)
+    }
+
+    pub(super) fn lines(&self, width: usize) -> Vec<String> {
+        match self {
+            Self::Told(json) => explanation_lines(json, width),
+            Self::Failed(error) => vec![format!("The server gave no explanation: {error}")],
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A view for the tests.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    rates::Rates,
+    reading::{HeldBatch, Instance, Ledger, Node, Reading, Service},
+    view::{Answer, View},
+};
+
+pub(super) fn view() -> View {
+    let mut view = View::new("http://127.0.0.1:8080".to_owned(), Duration::from_secs(2));
+    view.apply(Answer::Reading(Ok(Box::new(reading()))), Instant::now());
+    view
+}
+
+pub(super) fn reading() -> Reading {
+    let service = |name: &str, open: u64, seconds: u64| Service {
+        id: format!("c::{name}"),
+        open,
+        age: Duration::from_secs(seconds),
+        is_claimed: true,
+        ..Service::default()
+    };
+    let held = HeldBatch {
+        id: "5a".repeat(64),
+        service: "c::held".to_owned(),
+        since: Some(Duration::from_secs(400)),
+        reason: "nothing proves that it was applied\u{1b}[2J".to_owned(),
+    };
+    Reading {
+        services: vec![
+            service("busy", 900, 3),
+            service("old", 17, 4_000),
+            Service { paused: Some("the update 表".to_owned()), ..service("paused", 5, 130) },
+            Service { held: 1, ..service("held", 2, 500) },
+        ],
+        instances: vec![
+            Instance { name: "first".to_owned(), problem: None },
+            Instance { name: "second".to_owned(), problem: Some("drains") },
+        ],
+        ledgers: vec![Ledger {
+            problem: None,
+            nodes: vec![
+                Node { url: "http://one".to_owned(), problem: None },
+                Node { url: "http://two".to_owned(), problem: Some("does not answer".to_owned()) },
+            ],
+        }],
+        held: vec![held],
+        rates: Some(Rates {
+            submitted: 12.5,
+            committed: 12.0,
+            of_services: [("c::busy".to_owned(), 11.5)].into(),
+            is_sample: false,
+        }),
+        ..Reading::default()
+    }
+}

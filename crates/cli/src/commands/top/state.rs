@@ -1,0 +1,88 @@
+use super::reading::{Reading, Service};
+
+/// What a service does, or what keeps it from that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) text: String,
+    /// 0 needs an operator most.
+    rank: usize,
+}
+
+/// The state of a service in words: what needs an operator comes first.
+pub(super) fn state(service: &Service, reading: &Reading) -> State {
+    let held = (service.held > 0).then(|| held(service, reading));
+    let stopped = (service.halts > 0).then(|| "stopped: an invalid batch stops it".to_owned());
+    let unclaimed =
+        (!service.is_claimed).then(|| "not claimed: no instance works on it".to_owned());
+    let paused = service.paused.as_ref().map(|reason| format!("paused: {reason}"));
+    let failing = service.failing.as_ref().map(|error| format!("failing: {error}"));
+    let states = [held, stopped, unclaimed, paused, failing];
+    let texts: Vec<String> = states.into_iter().flatten().collect();
+    let text = if texts.is_empty() { "running".to_owned() } else { texts.join("; ") };
+    State { text, rank: rank(service) }
+}
+
+/// Where a state comes in a list that is sorted by it.
+pub(super) fn rank(service: &Service) -> usize {
+    let states = [
+        service.held > 0,
+        service.halts > 0,
+        !service.is_claimed,
+        service.paused.is_some(),
+        service.failing.is_some(),
+    ];
+    states.iter().position(|applies| *applies).unwrap_or(states.len())
+}
+
+impl State {
+    pub(super) fn needs_operator(&self) -> bool {
+        self.rank < 3
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.rank > 4
+    }
+}
+
+fn held(service: &Service, reading: &Reading) -> String {
+    let batch = reading.held.iter().find(|batch| batch.service == service.id);
+    let reason = batch.map_or("", |batch| batch.reason.as_str());
+    match (service.held, reason) {
+        // The reason is `held by …`.
+        (1, reason) if reason.starts_with("held") => reason.to_owned(),
+        (1, "") => "held".to_owned(),
+        (1, reason) => format!("held: {reason}"),
+        (count, "") => format!("{count} batches held"),
+        (count, reason) => format!("{count} batches held: {reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::top::reading::HeldBatch;
+
+    #[test]
+    fn state_says_what_needs_an_operator_first() {
+        let held = HeldBatch {
+            service: "a::b".to_owned(),
+            reason: "no proof".to_owned(),
+            ..HeldBatch::default()
+        };
+        let reading = Reading { held: vec![held], ..Reading::default() };
+        let running = Service { id: "a::b".to_owned(), is_claimed: true, ..Service::default() };
+        assert_eq!(state(&running, &reading).text, "running");
+        assert!(state(&running, &reading).is_running());
+        let paused = Service { paused: Some("update".to_owned()), ..running.clone() };
+        assert_eq!(state(&paused, &reading).text, "paused: update");
+        assert!(!state(&paused, &reading).needs_operator());
+        let failing = Service { failing: Some("503".to_owned()), ..paused.clone() };
+        assert_eq!(state(&failing, &reading).text, "paused: update; failing: 503");
+        let service = Service { held: 1, ..paused.clone() };
+        assert_eq!(state(&service, &reading).text, "held: no proof; paused: update");
+        let service = Service { held: 2, halts: 1, is_claimed: false, ..running };
+        let text = state(&service, &reading).text;
+        assert!(text.starts_with("2 batches held: no proof; stopped: "), "{text}");
+        assert!(text.ends_with("no instance works on it"), "{text}");
+    }
+}

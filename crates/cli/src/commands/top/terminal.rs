@@ -1,0 +1,160 @@
+use std::{
+    env,
+    io::{self, IsTerminal, Write, stdin, stdout},
+    panic,
+    process::exit,
+    sync::Mutex,
+};
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use super::{draw::Size, line::Line};
+use crate::commands::failure::Failure;
+
+/// The screen of a terminal, until it is dropped. Then the terminal is as it was before.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    /// What is on the screen.
+    shown: Vec<String>,
+    size: Size,
+    colours: bool,
+}
+
+/// How the terminal was before. It is read when a panic ends the program, wherever that is.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// The other screen, no cursor, no wrapped lines, and marks around what is pasted.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[?2004h\u{1b}[2J";
+const LEAVE: &str = "\u{1b}[?2004l\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
+
+/// A panic has no other exit code.
+const EX_PANIC: i32 = 101;
+
+impl Terminal {
+    pub(super) fn open() -> Result<Self, Failure> {
+        let is_usable = env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb");
+        if !(stdin().is_terminal() && stdout().is_terminal() && is_usable) {
+            return Err(Failure::new(
+                "top needs a terminal that can be drawn on; use --once to print the view once, as text",
+            ));
+        }
+        let colours = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let terminal = Self { shown: Vec::new(), size: Size { width: 0, height: 0 }, colours };
+        leave_on_panic();
+        enter()?;
+        Ok(terminal)
+    }
+
+    /// Takes the screen again after another program had it.
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
+        self.shown.clear();
+        enter()
+    }
+
+    pub(super) fn size(&self) -> Size {
+        match tcgetwinsize(stdout()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                Size { width: usize::from(size.ws_col), height: usize::from(size.ws_row) }
+            }
+            _ => Size { width: 80, height: 24 },
+        }
+    }
+
+    /// Writes the lines that differ from those on the screen.
+    pub(super) fn show(&mut self, lines: &[Line], size: Size) -> io::Result<()> {
+        let escaped: Vec<String> = lines.iter().map(|line| line.escaped(self.colours)).collect();
+        let mut output = String::new();
+        if size != self.size {
+            self.shown.clear();
+            self.size = size;
+        }
+        if self.shown.is_empty() {
+            output.push_str("\u{1b}[2J");
+        }
+        for (row, line) in escaped.iter().enumerate() {
+            if self.shown.get(row) != Some(line) {
+                output.push_str(&format!("\u{1b}[{};1H{line}\u{1b}[K", row + 1));
+            }
+        }
+        self.shown = escaped;
+        let mut stdout = stdout().lock();
+        stdout.write_all(output.as_bytes())?;
+        stdout.flush()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    let mut termios = tcgetattr(stdin())?;
+    lock_before().get_or_insert_with(|| termios.clone());
+    termios.make_raw();
+    tcsetattr(stdin(), OptionalActions::Drain, &termios)?;
+    write!(stdout(), "{ENTER}")?;
+    stdout().flush()
+}
+
+/// Does it once, and ignores errors: the terminal may be gone.
+fn leave() {
+    let Some(before) = lock_before().take() else { return };
+    let _ = write!(stdout(), "{LEAVE}");
+    let _ = stdout().flush();
+    let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
+}
+
+fn lock_before() -> std::sync::MutexGuard<'static, Option<Termios>> {
+    BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A panic in any thread ends the program, with its message on the screen as it was before.
+fn leave_on_panic() {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        leave();
+        print(panic);
+        exit(EX_PANIC);
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Command, thread};
+
+    use grid_batch_test_support::tmux::{BEFORE, Tmux};
+
+    use super::*;
+
+    /// Set in a process of its own, which panics.
+    const PANICS: &str = "GRID_BATCH_TEST_PANICS";
+
+    #[test]
+    fn panic_restores_the_terminal() {
+        if env::var_os(PANICS).is_some() {
+            panic_in_a_thread();
+        }
+        let mut command = Command::new(env::current_exe().unwrap());
+        let test = "commands::top::terminal::tests::panic_restores_the_terminal";
+        command.args(["--exact", test, "--nocapture"]).env(PANICS, "1");
+        let tmux = Tmux::start(&command, 120, 40);
+        assert_eq!(tmux.wait_for_end(), EX_PANIC);
+        let screen = tmux.screen();
+        assert!(screen.starts_with(BEFORE), "{screen}");
+        assert!(screen.contains("the panic of a test") && !screen.contains("a line"), "{screen}");
+        tmux.write("typed afterwards");
+        tmux.press(&["Enter"]);
+        tmux.wait_for_screen("the echo and the copy", |screen| {
+            screen.lines().filter(|line| *line == "typed afterwards").count() == 2
+        });
+    }
+
+    fn panic_in_a_thread() {
+        let mut terminal = Terminal::open().unwrap();
+        let size = terminal.size();
+        terminal.show(&[Line::plain("a line")], size).unwrap();
+        let _ = thread::spawn(|| panic!("the panic of a test")).join();
+    }
+}
