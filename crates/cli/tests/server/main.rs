@@ -59,6 +59,7 @@ mod strategy_speed;
 mod submission_outcomes;
 mod tls;
 mod tokens;
+mod tutorial;
 mod unknown_services;
 mod unusable_answers;
 mod unusable_database;

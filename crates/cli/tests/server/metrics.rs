@@ -89,15 +89,15 @@ fn dashboard_and_alerts_use_metrics_that_exist() {
 
 #[test]
 fn alerts_link_to_what_to_do() {
-    let anchors = anchors(&repository_file("docs/operations.md"));
+    let anchors = anchors(&repository_file("docs/guides/alerts.md"));
     let alerts = repository_file("deploy/prometheus/alerts.yml");
     let links: Vec<&str> = alerts
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("runbook_url: docs/operations.md#"))
+        .filter_map(|line| line.trim().strip_prefix("runbook_url: docs/guides/alerts.md#"))
         .collect();
     assert_eq!(links.len(), alerts.matches("- alert:").count());
     for link in links {
-        assert!(anchors.contains(link), "docs/operations.md has no section {link}");
+        assert!(anchors.contains(link), "docs/guides/alerts.md has no section {link}");
     }
 }
 
