@@ -9,7 +9,7 @@ use std::{
 
 /// Pages with blocks of commands, each with the test that runs them: its file and its name.
 const RUN_BY: &[(&str, &str, &str)] = &[
-    ("README.md", "tests/tests/manual.rs", "ci_runs_the_commands_of_the_readme"),
+    ("README.md", "crates/cli/tests/server/readme.rs", "commands_of_the_readme_run"),
     (
         "docs/command-line.md",
         "crates/cli/tests/server/client_commands.rs",
@@ -88,21 +88,6 @@ fn a_test_runs_every_block_of_commands() {
         assert!(read(file).contains(&format!("fn {test}(")), "{page}: {file} has no test {test}");
         let name = page.strip_prefix("docs/").unwrap_or(page);
         assert!(read(file).contains(name), "{test} does not name {page}");
-    }
-}
-
-/// The commands of README.md build for too long to run within a test.
-#[test]
-fn ci_runs_the_commands_of_the_readme() {
-    let ci = read(".ci/run");
-    let commands: Vec<String> = blocks(&read("README.md"))
-        .into_iter()
-        .filter(|(language, _)| language == "sh")
-        .flat_map(|(_, block)| block.lines().map(str::to_owned).collect::<Vec<_>>())
-        .collect();
-    assert_eq!(commands.len(), 2, "{commands:?}");
-    for command in commands {
-        assert!(ci.contains(&command), ".ci/run does not run {command:?}");
     }
 }
 

@@ -48,6 +48,7 @@ mod pace_of_polling;
 mod polls_at_start;
 mod polls_without_sockets;
 mod private_files;
+mod readme;
 mod reads;
 mod restarts_and_outages;
 mod retention;
