@@ -6,6 +6,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use grid_batch_core::{BatchState, OperatorVerb};
 
 use crate::commands::{
+    exit::Exit,
     failure::Failure,
     flags,
     operator::{
@@ -49,7 +50,6 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    const WRONG_ARGUMENTS: u8 = 2;
     let common = matches.get_one::<u32>("attempt").copied();
     let mut names = matches.get_many::<BatchName>("batch").into_iter().flatten();
     if let Some(name) = names.find(|name| name.attempt.or(common).is_none()) {
@@ -57,7 +57,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             "grid-batch: the attempt that the decision about {name:.32} is for is missing: give \
              --attempt <NUMBER>, or the batch as ID@ATTEMPT"
         ));
-        return Ok(ExitCode::from(WRONG_ARGUMENTS));
+        return Ok(Exit::WrongArguments.into());
     }
     let verb = match matches.get_one::<String>("decision").map_or("", String::as_str) {
         "committed" => OperatorVerb::EndCommitted,

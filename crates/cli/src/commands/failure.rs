@@ -5,6 +5,8 @@ use grid_batch_service::{ConfigError, LedgerMismatchError, StartError};
 use grid_batch_store::{StoreError, UrlError};
 use grid_batch_support::ErrorChain;
 
+use crate::commands::exit::Exit;
+
 /// Why a command failed, as one line for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -67,15 +69,13 @@ impl Failure {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        const EX_UNAVAILABLE: u8 = 69;
-        const EX_CONFIG: u8 = 78;
-        const EX_UNREACHABLE: u8 = 4;
-        match self.cause {
-            Cause::Configuration => ExitCode::from(EX_CONFIG),
-            Cause::Unavailable => ExitCode::from(EX_UNAVAILABLE),
-            Cause::Unreachable => ExitCode::from(EX_UNREACHABLE),
-            Cause::Other => ExitCode::FAILURE,
-        }
+        let exit = match self.cause {
+            Cause::Configuration => Exit::Configuration,
+            Cause::Unavailable => Exit::Unavailable,
+            Cause::Unreachable => Exit::Unreachable,
+            Cause::Other => Exit::Failed,
+        };
+        exit.into()
     }
 }
 

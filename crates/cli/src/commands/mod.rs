@@ -7,6 +7,7 @@ mod decide;
 #[cfg(feature = "demo")]
 mod demo;
 mod events;
+mod exit;
 mod explain;
 mod failure;
 mod flags;

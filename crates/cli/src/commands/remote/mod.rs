@@ -1,12 +1,10 @@
 //! What the commands share that talk to a running server.
 
-mod exit;
 mod retries;
 mod server;
 mod table;
 mod text;
 
-pub(super) use exit::{EX_INVALID, EX_TIMED_OUT};
 pub(super) use retries::Retries;
 pub(super) use server::{Server, VARIABLES, flags};
 pub(super) use table::Table;
