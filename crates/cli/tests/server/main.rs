@@ -34,6 +34,8 @@ mod late_arrivals;
 mod late_rounds;
 mod ledger_identity;
 mod ledger_state;
+#[cfg(feature = "evm")]
+mod listed_commands;
 mod locked_rows;
 mod log_lines;
 mod memory_limits;
