@@ -95,12 +95,12 @@ fn every_decision_is_in_the_index() {
 }
 
 #[test]
-fn every_crate_is_in_the_readme() {
-    let readme = read(&root().join("README.md"));
+fn every_crate_is_in_the_page_about_crates() {
+    let page = read(&root().join("docs/crates.md"));
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let directory = entry.unwrap().file_name();
-        let link = format!("](crates/{})", directory.to_str().unwrap());
-        assert!(readme.contains(&link), "README.md has no link to crates/{directory:?}");
+        let link = format!("](../crates/{})", directory.to_str().unwrap());
+        assert!(page.contains(&link), "docs/crates.md has no link to crates/{directory:?}");
     }
 }
 

@@ -8,6 +8,8 @@ mod grant;
 mod key_grant;
 mod middleware;
 mod policy;
+#[cfg(test)]
+mod reference;
 mod routes;
 #[cfg(test)]
 mod tests;

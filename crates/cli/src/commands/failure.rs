@@ -5,7 +5,7 @@ use grid_batch_service::{ConfigError, LedgerMismatchError, StartError};
 use grid_batch_store::{StoreError, UrlError};
 use grid_batch_support::ErrorChain;
 
-use crate::commands::printable::printable;
+use crate::commands::{exit::Exit, printable::printable};
 
 /// Why a command failed, as one line for the user.
 #[derive(Debug)]
@@ -80,17 +80,14 @@ impl Failure {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        const EX_UNAVAILABLE: u8 = 69;
-        const EX_CONFIG: u8 = 78;
-        const WRONG_ARGUMENTS: u8 = 2;
-        const EX_UNREACHABLE: u8 = 4;
-        match self.cause {
-            Cause::Usage => ExitCode::from(WRONG_ARGUMENTS),
-            Cause::Configuration => ExitCode::from(EX_CONFIG),
-            Cause::Unavailable => ExitCode::from(EX_UNAVAILABLE),
-            Cause::Unreachable => ExitCode::from(EX_UNREACHABLE),
-            Cause::Other => ExitCode::FAILURE,
-        }
+        let exit = match self.cause {
+            Cause::Usage => Exit::WrongArguments,
+            Cause::Configuration => Exit::Configuration,
+            Cause::Unavailable => Exit::Unavailable,
+            Cause::Unreachable => Exit::Unreachable,
+            Cause::Other => Exit::Failed,
+        };
+        exit.into()
     }
 }
 

@@ -9,6 +9,7 @@ mod decide;
 mod demo;
 mod doctor;
 mod events;
+mod exit;
 mod explain;
 mod failure;
 mod flags;
@@ -187,5 +188,51 @@ mod tests {
     #[test]
     fn command_line_definition_is_valid() {
         program().debug_assert();
+    }
+
+    /// A section for each command, with its help. The settings of a server have a page of their own.
+    #[cfg(feature = "evm")]
+    fn reference() -> String {
+        let mut page = "# Commands\n\nThe help of all commands but `serve` and `config`, whose flags are the \
+            [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n"
+            .to_owned();
+        let program = program().term_width(100);
+        add_sections(&mut page, program, "grid-batch", 2);
+        page
+    }
+
+    #[cfg(feature = "evm")]
+    fn add_sections(page: &mut String, command: Command, name: &str, level: usize) {
+        for mut sub in command.get_subcommands().cloned() {
+            let name = format!("{name} {}", sub.get_name());
+            // They are in no release.
+            if ["serve", "config", "demo", "ledger-sim"].contains(&sub.get_name()) {
+                continue;
+            }
+            sub = sub.bin_name(&name).term_width(100);
+            let help = sub.render_long_help().to_string();
+            let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+            let heading = "#".repeat(level);
+            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
+            add_sections(page, sub, &name, level + 1);
+        }
+    }
+
+    /// With the commands of a build for an EVM chain.
+    #[cfg(feature = "evm")]
+    #[test]
+    fn reference_of_commands_is_up_to_date() {
+        use std::{env, fs, path::Path};
+
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/commands.md");
+        if env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&file, reference()).unwrap();
+        }
+        let present = fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(
+            present,
+            reference(),
+            "UPDATE_DOCS=1 cargo test -p grid-batch --features evm reference_of updates it"
+        );
     }
 }

@@ -14,10 +14,11 @@ use humantime::parse_duration;
 use serde_json::json;
 
 use crate::commands::{
+    exit::Exit,
     failure::Failure,
     operator::{print_json, wants_json},
     print::{print_stderr, print_stdout},
-    remote::{self, EX_INVALID, EX_TIMED_OUT, Progress, Retries, Server},
+    remote::{self, Progress, Retries, Server},
 };
 
 pub(crate) fn command() -> Command {
@@ -84,13 +85,14 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     let statuses = submission.wait(&submitted)?;
     submission.print_statuses(&statuses);
-    Ok(ExitCode::from(if statuses.iter().any(BatchStatus::is_invalid) {
-        EX_INVALID
+    let exit = if statuses.iter().any(BatchStatus::is_invalid) {
+        Exit::Failed
     } else if statuses.iter().all(BatchStatus::has_ended) {
-        0
+        Exit::Done
     } else {
-        EX_TIMED_OUT
-    }))
+        Exit::TimedOut
+    };
+    Ok(exit.into())
 }
 
 struct Submission<'a> {

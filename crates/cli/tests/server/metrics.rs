@@ -55,6 +55,7 @@ fn dashboard_and_alerts_use_metrics_that_exist() {
     let text = wait_for("the commits are measured", || {
         Some(metrics(&server)).filter(|text| text.contains(all_measured))
     });
+    assert_reference_is_up_to_date(&text);
     for expected in [
         "grid_batch_ended_total{result=\"committed\"} 8\n",
         "grid_batch_stage_duration_seconds_count{stage=\"accepted_to_taken\"} 8\n",
@@ -87,17 +88,47 @@ fn dashboard_and_alerts_use_metrics_that_exist() {
     server.stop();
 }
 
+/// Each line of `docs/reference/metrics.md` about a metric: all but its labels.
+fn reference_rows(text: &str) -> Vec<String> {
+    let helps = text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
+    let mut rows: Vec<String> = helps
+        .map(|(name, help)| {
+            let (_, rest) = text.split_once(&format!("# TYPE {name} ")).unwrap();
+            format!("| `{name}` | {} | {help} |", rest.lines().next().unwrap())
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+/// Which labels a metric has depends on what has happened, so the page has no list of them.
+fn assert_reference_is_up_to_date(text: &str) {
+    let expected = format!(
+        "# Metrics\n\nWhat `/metrics` has for Prometheus. The samples name their labels; no label is the id of a \
+         batch. This page is\ngenerated from a running server: `UPDATE_DOCS=1 cargo test -p grid-batch --test server \
+         dashboard_and_alerts`.\nWhat the alerts mean that use them is in [alerts](../guides/alerts.md).\n\n\
+         | metric | type | what |\n|---|---|---|\n{}\n",
+        reference_rows(text).join("\n")
+    );
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, &expected).unwrap();
+    }
+    let present = fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(present, expected, "run this test with UPDATE_DOCS=1 to update {file:?}");
+}
+
 #[test]
 fn alerts_link_to_what_to_do() {
-    let anchors = anchors(&repository_file("docs/operations.md"));
+    let anchors = anchors(&repository_file("docs/guides/alerts.md"));
     let alerts = repository_file("deploy/prometheus/alerts.yml");
     let links: Vec<&str> = alerts
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("runbook_url: docs/operations.md#"))
+        .filter_map(|line| line.trim().strip_prefix("runbook_url: docs/guides/alerts.md#"))
         .collect();
     assert_eq!(links.len(), alerts.matches("- alert:").count());
     for link in links {
-        assert!(anchors.contains(link), "docs/operations.md has no section {link}");
+        assert!(anchors.contains(link), "docs/guides/alerts.md has no section {link}");
     }
 }
 

@@ -7,7 +7,7 @@ use grid_batch_test_support::process::{TestProcess, run};
 
 use crate::harness::BatchHarness;
 
-/// The exit codes that docs/operations.md describes.
+/// The exit codes that docs/reference/exit-codes.md describes.
 const OTHER: Option<i32> = Some(1);
 const USAGE: Option<i32> = Some(2);
 const UNAVAILABLE: Option<i32> = Some(69);

@@ -1,7 +1,6 @@
 //! What the commands share that talk to a running server.
 
 mod actions;
-mod exit;
 mod explanation;
 mod profile;
 mod progress;
@@ -12,7 +11,6 @@ mod table;
 mod text;
 
 pub(super) use actions::{act_on, act_on_each, action_path, service_of};
-pub(super) use exit::{EX_INVALID, EX_TIMED_OUT};
 pub(super) use explanation::explanation_lines;
 pub(super) use progress::Progress;
 pub(super) use retries::Retries;

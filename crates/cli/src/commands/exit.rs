@@ -1,0 +1,99 @@
+//! The exit codes of all commands.
+
+use std::process::ExitCode;
+
+/// How a command ended, for scripts and supervisors. The large ones are those of `sysexits.h`, which systemd
+/// knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Failed,
+    WrongArguments,
+    TimedOut,
+    Unreachable,
+    Unavailable,
+    Configuration,
+}
+
+impl Exit {
+    fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::WrongArguments => 2,
+            Self::TimedOut => 3,
+            Self::Unreachable => 4,
+            Self::Unavailable => 69,
+            Self::Configuration => 78,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fmt::Write, fs, path::Path};
+
+    use super::*;
+
+    const ALL: [Exit; 7] = [
+        Exit::Done,
+        Exit::Failed,
+        Exit::WrongArguments,
+        Exit::TimedOut,
+        Exit::Unreachable,
+        Exit::Unavailable,
+        Exit::Configuration,
+    ];
+
+    /// What the page says about it: its meaning, and what to do.
+    fn row(exit: Exit) -> (&'static str, &'static str) {
+        match exit {
+            Exit::Done => ("the command did what it should, or the server was stopped", ""),
+            Exit::Failed => (
+                "something was refused or failed, at least for one of the batches; with `--wait`, a batch is invalid",
+                "read the error",
+            ),
+            Exit::WrongArguments => ("the arguments are wrong", "read the error"),
+            Exit::TimedOut => {
+                ("`--timeout` has passed before all batches ended", "look at them, or wait again")
+            }
+            Exit::Unreachable => ("the server does not answer, or is too busy", "try again"),
+            Exit::Unavailable => (
+                "something is not available: the database, the port, or a lease that another instance has",
+                "try again",
+            ),
+            Exit::Configuration => (
+                "the configuration is wrong: a setting, a key file, a password, a database of another ledger",
+                "change it first",
+            ),
+        }
+    }
+
+    fn page() -> String {
+        let mut page = "# Exit codes\n\nOf all commands. This page is generated from \
+            `crates/cli/src/commands/exit.rs`: `UPDATE_DOCS=1 cargo test\n-p grid-batch exit_codes`.\n\n\
+            | exit code | meaning | what to do |\n|---|---|---|\n"
+            .to_owned();
+        for exit in ALL {
+            let (meaning, action) = row(exit);
+            writeln!(page, "| {} | {meaning} | {action} |", exit.code()).unwrap();
+        }
+        page.replace("|  |", "| |")
+    }
+
+    #[test]
+    fn reference_of_exit_codes_is_up_to_date() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/exit-codes.md");
+        if env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&file, page()).unwrap();
+        }
+        let present = fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(present, page(), "UPDATE_DOCS=1 cargo test -p grid-batch exit_codes updates it");
+    }
+}
