@@ -40,3 +40,7 @@ bench *arguments:
 # Measure signatures, the store and the submitter by themselves.
 bench-crates:
     cargo bench --workspace
+
+# Build the manual as a book of web pages.
+manual:
+    scripts/manual

@@ -421,3 +421,14 @@ fn examples_of_how_to_expose_the_server_are_valid() {
         assert!(config.access.options.is_required, "{example}");
     }
 }
+
+#[test]
+fn examples_of_the_guides_are_valid() {
+    for guide in ["sawtooth", "scabbard", "several-instances"] {
+        let file = format!("{}/../../docs/guides/{guide}.md", env!("CARGO_MANIFEST_DIR"));
+        let page = std::fs::read_to_string(file).unwrap();
+        let (_, rest) = page.split_once("```toml\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        load_file(example).unwrap_or_else(|error| panic!("{guide}: {error}"));
+    }
+}
