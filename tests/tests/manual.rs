@@ -9,6 +9,11 @@ use std::{
 
 /// Pages with blocks of commands, each with the test that runs them: its file and its name.
 const RUN_BY: &[(&str, &str, &str)] = &[
+    (
+        "docs/backup-and-upgrade.md",
+        "crates/cli/tests/server/backups.rs",
+        "commands_of_the_page_restore_a_backup",
+    ),
     ("README.md", "crates/cli/tests/server/readme.rs", "commands_of_the_readme_run"),
     (
         "docs/command-line.md",

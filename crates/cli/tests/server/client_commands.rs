@@ -1,6 +1,11 @@
 //! Commands that need no SDK of a ledger and talk to a running server.
 
-use std::{env, fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 use grid_batch_test_support::{process::ProcessOutput, wait::wait_until};
 use serde_json::Value;
@@ -167,31 +172,34 @@ fn token_comes_from_a_file() {
     });
 }
 
+/// The blocks of commands of a page.
+pub(crate) fn blocks(page: &str) -> Vec<&str> {
+    let rests = page.split("```sh\n").skip(1);
+    rests.filter_map(|rest| rest.split_once("```")).map(|(block, _)| block).collect()
+}
+
+/// Runs commands in a folder, with the program on the path, to the first that fails.
+pub(crate) fn run_script(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_grid-batch"));
+    let path = env::var_os("PATH").unwrap();
+    let folders = [program.parent().unwrap().to_owned()].into_iter().chain(env::split_paths(&path));
+    Command::new("bash")
+        .args(["-euxc", script])
+        .current_dir(folder)
+        .env("PATH", env::join_paths(folders).unwrap())
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap()
+}
+
 /// The commands of the page, in their order, with this server.
 #[test]
 fn commands_of_the_page_run() {
     let harness = BatchHarness::sawtooth();
     let server = harness.serve();
-    let page = include_str!("../../../../docs/command-line.md");
-    let blocks: Vec<&str> = page
-        .split("```sh\n")
-        .skip(1)
-        .filter_map(|rest| rest.split_once("```"))
-        .map(|(block, _)| block)
-        .collect();
+    let blocks = blocks(include_str!("../../../../docs/command-line.md"));
     let script = blocks.concat().replace("127.0.0.1:8080", &server.address.to_string());
-    let program = PathBuf::from(env!("CARGO_BIN_EXE_grid-batch"));
-    let path = env::join_paths(
-        [program.parent().unwrap().to_owned()]
-            .into_iter()
-            .chain(env::split_paths(&env::var_os("PATH").unwrap())),
-    );
-    let output = Command::new("bash")
-        .args(["-euxc", &script])
-        .current_dir(harness.path())
-        .env("PATH", path.unwrap())
-        .output()
-        .unwrap();
+    let output = run_script(&script, harness.path(), &[]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && blocks.len() > 4, "{text}");
     assert!(String::from_utf8_lossy(&output.stdout).contains(" committed\n"), "{output:?}");

@@ -5,6 +5,7 @@ use grid_batch_test_support::process::Binary;
 
 mod harness;
 
+mod backups;
 mod batches_of_others;
 mod busy_connections;
 mod client_commands;
