@@ -1,6 +1,10 @@
 //! `docs/openapi.json` is what the server answers.
 
-use std::{env, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use grid_batch_api::openapi_json;
 
@@ -16,4 +20,29 @@ fn description_of_the_interface_is_up_to_date() {
         actual == expected,
         "docs/openapi.json is not up to date: UPDATE_DOCS=1 cargo test -p grid-batch-api --test openapi"
     );
+}
+
+/// The description names a type by the last part of its path, so the second one of a name would replace the first.
+#[test]
+fn types_of_the_description_have_different_names() {
+    let mut seen = BTreeSet::new();
+    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for derived in text.split("ToSchema)]").skip(1) {
+            let words = derived.split(|it: char| !it.is_alphanumeric() && it != '_');
+            let mut words = words.skip_while(|word| !["struct", "enum"].contains(word)).skip(1);
+            let name = words.next().unwrap().to_owned();
+            assert!(seen.insert(name.clone()), "{} has another {name}", file.display());
+        }
+    }
+    assert!(seen.len() > 50, "{seen:?}");
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| match path.is_dir() {
+        true => sources(&path),
+        false => vec![path],
+    });
+    found.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
 }

@@ -109,6 +109,18 @@ impl Client {
         self.parse(response.map_err(|error| self.unreachable(error))?)
     }
 
+    /// Removes what the server has at a path, such as `/v1/webhooks/1`.
+    pub fn delete(&self, path: &str) -> Result<(), ClientError> {
+        let url = self.absolute(path)?;
+        let headers: Vec<_> = self.authorization().collect();
+        let response = self.runtime.block_on(self.http.delete(&url, &headers));
+        let response = response.map_err(|error| self.unreachable(error))?;
+        match response.status {
+            204 => Ok(()),
+            _ => self.parse::<Value>(response).map(drop),
+        }
+    }
+
     /// The health at `/health` or a path below it, which is a report also if the server is not healthy.
     pub fn health(&self, path: &str) -> Result<Value, ClientError> {
         let url = self.absolute(path)?;

@@ -98,6 +98,15 @@ impl HttpClient {
         self.execute(Method::POST, url, headers, body.into()).await
     }
 
+    /// Sends a DELETE request with these headers.
+    pub async fn delete(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<HttpResponse, HttpError> {
+        self.execute(Method::DELETE, url, headers, Bytes::new()).await
+    }
+
     /// Sends a GET request, or a POST request if there is a body, and returns when the head of the response
     /// has arrived. The body is read part by part.
     pub async fn open(

@@ -24,7 +24,7 @@ pub(crate) use status_wait::{StatusWait, requested_wait};
 pub(crate) use submit::{
     AcceptedJson, BatchQueue, IntakeContext, ReceivedCallback, ServiceChecks, ServiceRule,
 };
-pub(crate) use wait_json::WaitJson;
+pub(crate) use wait_json::{HoldJson, WaitJson};
 pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.

@@ -19,8 +19,9 @@ pub(crate) struct WaitJson {
     behind: Option<Option<Box<AheadJson>>>,
 }
 
+/// A hold.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-struct HoldJson {
+pub(crate) struct HoldJson {
     since: String,
     reason: String,
     until_decision: bool,
@@ -79,7 +80,7 @@ impl WaitJson {
 }
 
 impl HoldJson {
-    fn new(hold: &Hold) -> Self {
+    pub(crate) fn new(hold: &Hold) -> Self {
         let Hold { since, reason, until_decision } = hold;
         Self { since: rfc3339(*since), reason: reason.clone(), until_decision: *until_decision }
     }

@@ -1,10 +1,13 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchLabel, DltStatus, Hold, StoredBatch};
+use grid_batch_core::{BatchLabel, DltStatus, StoredBatch};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ReadContext;
-use crate::http::{link, rfc3339};
+use crate::{
+    batches::HoldJson,
+    http::{link, rfc3339},
+};
 
 /// A batch, as lists and details show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,14 +28,6 @@ pub(super) struct BatchJson {
     last_error: Option<String>,
     held: Option<HoldJson>,
     link: String,
-}
-
-/// A hold, as lists and details show it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct HoldJson {
-    since: String,
-    reason: String,
-    until_decision: bool,
 }
 
 impl BatchJson {
@@ -61,15 +56,8 @@ impl BatchJson {
             next_try_at: batch.next_try_at.map(rfc3339),
             ended_at: batch.ended_at.map(rfc3339),
             last_error: error,
-            held: batch.held.map(HoldJson::new),
+            held: batch.held.as_ref().map(HoldJson::new),
             link,
         }
-    }
-}
-
-impl HoldJson {
-    fn new(hold: Hold) -> Self {
-        let Hold { since, reason, until_decision } = hold;
-        Self { since: rfc3339(since), reason, until_decision }
     }
 }

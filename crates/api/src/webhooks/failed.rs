@@ -8,7 +8,7 @@ use grid_batch_core::FailedDeliveryId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{WebhookContext, json::FailedJson, parse_id};
+use super::{WebhookContext, json::FailedMessageJson, parse_id};
 use crate::http::{
     ApiError, Problems, Query,
     page_query::{after, limit},
@@ -17,7 +17,7 @@ use crate::http::{
 /// The messages that were given up.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct FailedPageJson {
-    data: Vec<FailedJson>,
+    data: Vec<FailedMessageJson>,
     /// The `after` of the next page; null: there is none.
     next: Option<String>,
 }
@@ -51,5 +51,5 @@ pub(super) async fn get(
     let has_next = page.len() > limit;
     page.truncate(limit);
     let next = page.last().filter(|_| has_next).map(|failed| failed.id.to_string());
-    Ok(Json(FailedPageJson { data: page.into_iter().map(FailedJson::from).collect(), next }))
+    Ok(Json(FailedPageJson { data: page.into_iter().map(FailedMessageJson::from).collect(), next }))
 }

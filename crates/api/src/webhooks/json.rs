@@ -49,7 +49,7 @@ impl From<Webhook> for WebhookJson {
 
 /// A message that was given up.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct FailedJson {
+pub(super) struct FailedMessageJson {
     id: String,
     /// What `webhook-id` was.
     message_id: String,
@@ -64,7 +64,7 @@ pub(super) struct FailedJson {
     body: Value,
 }
 
-impl From<FailedDelivery> for FailedJson {
+impl From<FailedDelivery> for FailedMessageJson {
     fn from(failed: FailedDelivery) -> Self {
         Self {
             id: failed.id.to_string(),

@@ -23,7 +23,7 @@ const MAX_LIMIT: usize = 1_000;
 
 /// A page of withdrawals.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PageJson {
+pub(crate) struct WithdrawalPageJson {
     data: Vec<WithdrawalJson>,
     paging: PagingJson,
     link: String,
@@ -48,14 +48,14 @@ struct PagingJson {
         ("before" = Option<String>, Query, description = "The id after which the page starts"),
     ),
     responses(
-        (status = 200, description = "A page of withdrawals, the newest first", body = PageJson),
+        (status = 200, description = "A page of withdrawals, the newest first", body = WithdrawalPageJson),
         SawtoothErrors,
     ),
 )]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,
-) -> Result<Json<PageJson>, ApiError> {
+) -> Result<Json<WithdrawalPageJson>, ApiError> {
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     query.check_names(PARAMETERS)?;
@@ -78,7 +78,7 @@ pub(crate) async fn get(
     let data =
         page.into_iter().map(|details| withdrawal_json(&context, &request, details)).collect();
     let link = link::to_request(&request, local_addr);
-    Ok(Json(PageJson { data, paging: PagingJson { limit, next }, link }))
+    Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit, next }, link }))
 }
 
 fn parse_filter(context: &WithdrawalContext, query: &Query) -> Result<WithdrawalFilter, ApiError> {

@@ -23,21 +23,21 @@ const LIMIT: usize = 100;
 /// What was retried, or would be.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RetriedJson {
-    data: Vec<FailedJson>,
+    data: Vec<FailedWithdrawalJson>,
     /// What was not retried, because of a payment limit.
-    refused: Vec<RefusedJson>,
+    refused: Vec<RefusedRetryJson>,
     /// Whether more match: the same request continues with them.
     has_more: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-struct RefusedJson {
+struct RefusedRetryJson {
     id: String,
     reason: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-struct FailedJson {
+struct FailedWithdrawalJson {
     id: String,
     pool: String,
     beneficiary: String,
@@ -85,9 +85,9 @@ pub(crate) async fn post(
     let FailedWithdrawals { withdrawals, refused, has_more } = context.writes.run(work).await?;
     let to_json = |failed: FailedWithdrawal| {
         let path = withdrawal_path(&failed.withdrawal.id);
-        FailedJson::new(failed, link::to_path(&path, &request, context.api.local_addr))
+        FailedWithdrawalJson::new(failed, link::to_path(&path, &request, context.api.local_addr))
     };
-    let refused = refused.into_iter().map(|(failed, error)| RefusedJson {
+    let refused = refused.into_iter().map(|(failed, error)| RefusedRetryJson {
         id: failed.withdrawal.id.to_string(),
         reason: error.to_string(),
     });
@@ -141,7 +141,7 @@ fn retry(
     Ok(retried)
 }
 
-impl FailedJson {
+impl FailedWithdrawalJson {
     fn new(failed: FailedWithdrawal, link: String) -> Self {
         let FailedWithdrawal { withdrawal, failed_at, fail_reason } = failed;
         Self {

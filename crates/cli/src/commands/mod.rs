@@ -2,6 +2,7 @@
 
 mod actions;
 mod batch;
+mod columns;
 mod completions;
 mod config;
 mod decide;

@@ -102,3 +102,29 @@ fn webhooks_are_created_and_removed_over_http_and_by_commands() {
         assert!(message.contains(error) && !message.contains("pass-word"), "{message}");
     }
 }
+
+#[test]
+fn commands_of_webhooks_use_a_running_server() {
+    let harness = BatchHarness::sawtooth();
+    let server = harness.serve();
+    let url = format!("http://{}", server.address);
+    let run = |arguments: &[&str]| {
+        harness.run_command(&[&["webhook"][..], arguments, &["--url", &url]].concat())
+    };
+    let create =
+        ["create", "http://example.com/b", "--service", "global", "--kind", "held", "--json"];
+    let created: Value = serde_json::from_str(&run(&create).stdout).unwrap();
+    assert!(created["secret"].as_str().unwrap().starts_with("whsec_"), "{created}");
+    assert_eq!((&created["services"], &created["kinds"]), (&json!(["global"]), &json!(["held"])));
+    let id = created["id"].as_str().unwrap();
+    let listed = run(&["list"]).stdout;
+    assert!(listed.contains("http://example.com/b") && listed.contains("delivers"), "{listed}");
+    assert_eq!(run(&["failed", id]).stdout, "messages that were given up: 0\n");
+    let sent = run(&["redeliver", id]);
+    assert_eq!(sent.stdout, "messages that are sent once more: 0\n", "{sent:?}");
+    assert_eq!(run(&["remove", id]).stdout, format!("webhook {id} is removed\n"));
+    let unknown = run(&["remove", id]);
+    assert!(unknown.exit_code == Some(1) && unknown.stderr.contains("1084"), "{unknown:?}");
+    assert_eq!(run(&["list"]).stdout, "webhooks: 0\n");
+    server.stop();
+}

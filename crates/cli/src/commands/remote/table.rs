@@ -2,7 +2,11 @@ use std::io::{IsTerminal, stdout};
 
 use terminal_size::{Width, terminal_size};
 
-use crate::commands::{print::print_stdout, printable::printable};
+use crate::commands::{
+    columns::{columns, cut, fit},
+    print::print_stdout,
+    printable::printable,
+};
 
 /// Columns of text for people. The last one is cut to fit a terminal.
 #[derive(Debug)]
@@ -26,18 +30,13 @@ impl<const N: usize> Table<N> {
     fn lines(&self, width: Option<usize>) -> Vec<String> {
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            cells.map(|cell| columns(cell)).max().unwrap_or(0)
         };
         let widths: [usize; N] = std::array::from_fn(widest);
         let line = |row: &[String; N]| {
-            let padded = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+            let padded = row.iter().zip(widths).map(|(cell, width)| fit(cell, width));
             let line = padded.collect::<Vec<_>>().join("  ").trim_end().to_owned();
-            match width {
-                Some(width) if line.chars().count() > width => {
-                    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-                }
-                _ => line,
-            }
+            width.map_or(line.clone(), |width| cut(&line, width))
         };
         self.rows.iter().map(line).collect()
     }

@@ -3,14 +3,17 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    line::{Line, Style, columns, fit},
+    line::{Line, Style},
     press::KEYS,
     reading::{HeldBatch, Reading, Service},
     selection::first_shown,
     state::state,
     view::{Input, Pane, ReadFailure, Sort, View},
 };
-use crate::commands::operator::rough;
+use crate::commands::{
+    columns::{columns, fit},
+    operator::rough,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {

@@ -1,6 +1,7 @@
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-use crate::commands::printable::printable;
+use crate::commands::{
+    columns::{columns, first_columns},
+    printable::printable,
+};
 
 /// How a part of a line looks. What it means is also said by a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,39 +83,9 @@ fn codes(style: Style, colours: bool) -> &'static str {
     }
 }
 
-/// How many columns of a terminal a text takes.
-pub(super) fn columns(text: &str) -> usize {
-    text.width()
-}
-
-/// The text in exactly so many columns, cut or filled with spaces.
-pub(super) fn fit(text: &str, width: usize) -> String {
-    let text = Line::plain(text).cut(width).text();
-    let missing = width - columns(&text);
-    text + &" ".repeat(missing)
-}
-
-/// The beginning of a text that takes at most so many columns.
-fn first_columns(text: &str, width: usize) -> &str {
-    let mut taken = 0;
-    let end = text.char_indices().find(|(_, character)| {
-        taken += character.width().unwrap_or(0);
-        taken > width
-    });
-    end.map_or(text, |(end, _)| &text[..end])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn wide_characters_take_two_columns() {
-        assert_eq!(fit("表表表", 4), "表… ");
-        assert_eq!(fit("表", 4), "表  ");
-        assert_eq!(columns(&fit("ab表cd", 5)), 5);
-        assert_eq!(fit("abc", 0), "");
-    }
 
     #[test]
     fn line_is_cut_within_its_parts() {

@@ -1,8 +1,8 @@
-//! `webhooks`: where events are delivered, and what could not be.
+//! The webhooks of a database.
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, value_parser};
+use clap::ArgMatches;
 use grid_batch_core::{
     EventFilter, EventKind, FailedDelivery, FailedDeliveryId, NewWebhook, ServiceId, Timestamp,
     Webhook, WebhookId, WebhookStore, check_webhook_url,
@@ -10,96 +10,20 @@ use grid_batch_core::{
 use grid_batch_service::new_webhook_secret;
 use serde_json::{Value, json};
 
+use super::webhook_id;
 use crate::commands::{
     failure::Failure,
-    flags,
-    operator::{
-        Database, ago, in_future, json_flag, print_json, print_wrapped, rfc3339, wants_json,
-    },
+    operator::{Database, ago, in_future, print_json, print_wrapped, rfc3339, wants_json},
     print::print_stdout,
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("webhooks")
-        .visible_alias("webhook")
-        .about("Lists, creates and removes webhooks, and sends messages once more that failed")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("list")
-                .about("Lists the webhooks and how their delivery goes; needs only the right to read")
-                .arg(json_flag())
-                .args(flags::of_database()),
-        )
-        .subcommand(create_command())
-        .subcommand(
-            Command::new("remove")
-                .about("Removes a webhook, with the messages that failed")
-                .arg(id_argument())
-                .args(flags::of_database()),
-        )
-        .subcommand(
-            Command::new("failed")
-                .about("Lists the messages that were given up; needs only the right to read")
-                .arg(id_argument())
-                .arg(json_flag())
-                .args(flags::of_database()),
-        )
-        .subcommand(
-            Command::new("redeliver")
-                .about("Sends messages that were given up once more, and enables the webhook")
-                .long_about(
-                    "Sends the messages once more that were given up, all or one. An event that waits is tried \
-                     at once, and a webhook is enabled whose receiver answered with 410. The running server \
-                     does it.",
-                )
-                .arg(id_argument())
-                .arg(
-                    Arg::new("failed")
-                        .long("failed")
-                        .value_name("ID")
-                        .value_parser(value_parser!(i64))
-                        .help("Only this message, by the id that `webhooks failed` prints"),
-                )
-                .args(flags::of_database()),
-        )
-}
-
-fn create_command() -> Command {
-    Command::new("create")
-        .about("Creates a webhook, and prints its secret, which is not shown again")
-        .arg(Arg::new("url").required(true).help("Where the events are sent"))
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("ID")
-                .action(ArgAction::Append)
-                .value_parser(value_parser!(ServiceId))
-                .help("Only events of this service; may be given several times"),
-        )
-        .arg(
-            Arg::new("kind")
-                .long("kind")
-                .action(ArgAction::Append)
-                .value_parser(ValueParser::new(str::parse::<EventKind>))
-                .help("Only events of this kind; may be given several times"),
-        )
-        .arg(json_flag())
-        .args(flags::of_database())
-}
-
-fn id_argument() -> Arg {
-    Arg::new("id").required(true).value_parser(value_parser!(i64)).help("Id of the webhook")
-}
-
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("list", matches)) => list(matches),
-        Some(("create", matches)) => create(matches),
-        Some(("remove", matches)) => remove(matches),
-        Some(("failed", matches)) => failed(matches),
-        Some(("redeliver", matches)) => redeliver(matches),
-        _ => Err(Failure::new("there is no such command; see grid-batch webhooks --help")),
+pub(super) fn run(command: &str, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match command {
+        "list" => list(matches),
+        "create" => create(matches),
+        "remove" => remove(matches),
+        "failed" => failed(matches),
+        _ => redeliver(matches),
     }
 }
 
@@ -161,7 +85,7 @@ fn webhook_json(webhook: &Webhook) -> Value {
 }
 
 fn create(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let url = matches.get_one::<String>("url").cloned().unwrap_or_default();
+    let url = matches.get_one::<String>("address").cloned().unwrap_or_default();
     check_webhook_url(&url)?;
     let services: BTreeSet<ServiceId> = selected(matches, "service");
     let kinds: BTreeSet<EventKind> = selected(matches, "kind");
@@ -268,10 +192,6 @@ fn redeliver(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-fn webhook_id(matches: &ArgMatches) -> WebhookId {
-    WebhookId(matches.get_one::<i64>("id").copied().unwrap_or_default())
 }
 
 fn unknown(id: WebhookId, database: &Database) -> Failure {

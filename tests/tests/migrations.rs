@@ -1,0 +1,64 @@
+//! Migrations only add, so that instances of neighboring releases work side by side.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// The schema of the first release. It is changed until that is published.
+const FIRST: &str = "2026-11-21-000001_initial";
+
+/// The statement that an instance of the release before could not work with.
+fn breaking_statement(sql: &str) -> Option<String> {
+    let lines = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
+    let text = lines.collect::<Vec<_>>().join(" ").to_lowercase();
+    let statements = text.split(';').map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+    statements.into_iter().find(|statement| is_breaking(statement))
+}
+
+fn is_breaking(statement: &str) -> bool {
+    if statement.starts_with("drop ") || statement.starts_with("delete ") {
+        return true;
+    }
+    let Some(change) = statement.strip_prefix("alter table ") else { return false };
+    let requires = change.contains(" not null") && !change.contains(" default ");
+    let changes = [" drop ", " rename ", " alter column ", " add constraint ", " type "];
+    requires || changes.iter().any(|words| change.contains(words))
+}
+
+#[test]
+fn migrations_after_the_first_only_add() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    for database in ["postgres", "sqlite"] {
+        let entries = fs::read_dir(folder.join(database)).unwrap().map(|entry| entry.unwrap());
+        let names: BTreeSet<_> =
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        assert!(names.contains(FIRST), "{database}: {names:?}");
+        for name in names.iter().filter(|name| name.as_str() > FIRST) {
+            let sql = fs::read_to_string(folder.join(database).join(name).join("up.sql")).unwrap();
+            let breaking = breaking_statement(&sql);
+            assert_eq!(
+                breaking, None,
+                "{database}/{name} would stop instances of the release before"
+            );
+        }
+    }
+}
+
+#[test]
+fn statements_that_break_the_release_before_are_found() {
+    for sql in [
+        "drop table batches;",
+        "create table a (b text);\nALTER TABLE batches\n  DROP COLUMN label;",
+        "alter table batches rename column label to name;",
+        "alter table batches add column a bigint not null;",
+        "alter table batches alter column label set not null;",
+    ] {
+        assert!(breaking_statement(sql).is_some(), "{sql}");
+    }
+    for sql in [
+        "create table a (b bigint not null); create index c on a (b);",
+        "alter table batches add column a text; -- drop it later",
+        "alter table batches add column a bigint not null default 0;",
+    ] {
+        assert_eq!(breaking_statement(sql), None, "{sql}");
+    }
+}
