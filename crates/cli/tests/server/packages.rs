@@ -24,7 +24,12 @@ fn root() -> PathBuf {
 /// Runs a program, which must succeed.
 #[track_caller]
 fn succeed(command: &mut Command) -> ProcessOutput {
-    let mut own = Command::new(command.get_program());
+    let program = command.get_program();
+    let is_installed = Path::new(program).is_absolute()
+        || env::split_paths(&env::var_os("PATH").unwrap()).any(|it| it.join(program).exists());
+    let installs = "install it: unshare and setpriv are in util-linux, systemd-analyze in systemd, dpkg-deb in dpkg";
+    assert!(is_installed, "{} was not found; {installs}", program.display());
+    let mut own = Command::new(program);
     own.args(command.get_args());
     for (name, value) in command.get_envs() {
         own.env(name, value.unwrap_or_default());
