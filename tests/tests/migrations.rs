@@ -1,8 +1,16 @@
-//! Migrations only add, so that instances of neighboring releases work side by side.
+//! Migrations only add, so that instances of neighboring releases work side by side, and none is changed, so
+//! that databases with the same version have the same tables.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::Path,
+};
 
-/// The schema of the first release. It is changed until that is published.
+use sha2::{Digest, Sha256};
+
+/// The schema of the first release.
 const FIRST: &str = "2026-11-21-000001_initial";
 
 /// The statement that an instance of the release before could not work with.
@@ -59,5 +67,46 @@ fn statements_that_break_the_release_before_are_found() {
         "alter table batches add column a bigint not null default 0;",
     ] {
         assert_eq!(breaking_statement(sql), None, "{sql}");
+    }
+}
+
+/// Each script of a migration, with its hash, as `sha256sum` prints it.
+fn scripts(folder: &Path) -> BTreeMap<String, String> {
+    let mut scripts = BTreeMap::new();
+    for database in ["postgres", "sqlite"] {
+        for entry in fs::read_dir(folder.join(database)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            for script in ["up.sql", "down.sql"] {
+                let path = format!("{database}/{name}/{script}");
+                let hash = Sha256::digest(fs::read(folder.join(&path)).unwrap());
+                scripts.insert(path, hash.iter().map(|byte| format!("{byte:02x}")).collect());
+            }
+        }
+    }
+    scripts
+}
+
+#[test]
+fn migrations_that_exist_are_not_changed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    let file = folder.join("checksums");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let known = text.lines().map(|line| line.split_once("  ").unwrap());
+    let known: BTreeMap<_, _> =
+        known.map(|(hash, path)| (path.to_owned(), hash.to_owned())).collect();
+    let present = scripts(&folder);
+    for (path, hash) in &known {
+        assert_eq!(
+            present.get(path),
+            Some(hash),
+            "migrations/{path} was changed or removed: databases that have run it would differ from new ones, \
+             with the same version. Add another migration"
+        );
+    }
+    if env::var_os("UPDATE_DOCS").is_some() {
+        let lines = present.iter().map(|(path, hash)| format!("{hash}  {path}\n"));
+        fs::write(&file, lines.collect::<String>()).unwrap();
+    } else {
+        assert_eq!(known, present, "run this test with UPDATE_DOCS=1 to add the new migration");
     }
 }

@@ -2,15 +2,15 @@ use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
     BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, HeaderId, InstanceId,
-    IntakeStore, InternalError, OperatorStore, PassThrough, ServiceCheck, ServiceId, ServicePause,
-    ServiceQueryStore, SystemClock, WebhookStore,
+    IntakeStore, InternalError, NodeOutage, OperatorStore, PassThrough, SearchLimits, ServiceCheck,
+    ServiceId, ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    AccessControl, ApiBuildError, ApiListener, ApiOptions, CommitProgress, GasAdminReport,
-    HealthReport, HistoryPoint, HostName, LedgerReport, MetricsText, RateLimits, RunningApi,
-    ServicePattern, SignerPattern, TrustedProxies, WebOrigin,
+    AccessControl, ApiBuildError, ApiListener, ApiOptions, AwaitedBatches, CommitProgress,
+    GasAdminReport, HealthReport, HistoryPoint, HostName, LedgerReport, MetricsText, RateLimits,
+    RunningApi, ServicePattern, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     operators::OperatorParts,
@@ -50,6 +50,7 @@ impl ApiBuilder {
             received: Arc::new(|_| ()),
             database_check: Arc::new(|| true),
             commit_progress: CommitProgress::default(),
+            awaited: AwaitedBatches::default(),
             clock: Arc::new(SystemClock),
             reads: None,
             read_sources: ReadSources::default(),
@@ -57,6 +58,7 @@ impl ApiBuilder {
             webhooks: None,
             gas_admins: None,
             operators: None,
+            recall: Arc::new(|| ()),
             withdrawals: None,
         };
         Self { parts }
@@ -205,6 +207,24 @@ impl ApiBuilder {
         self
     }
 
+    /// Sets what explanations tell of nodes that do not answer, of those on which batches of a service
+    /// depend. The function asks no node.
+    #[must_use]
+    pub fn with_outages(
+        mut self,
+        outages: impl Fn(&ServiceId) -> Vec<NodeOutage> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.read_sources.outages = Some(Arc::new(outages));
+        self
+    }
+
+    /// Sets how long evidence about a batch is looked for, which explanations tell.
+    #[must_use]
+    pub fn with_search_limits(mut self, limits: SearchLimits) -> Self {
+        self.parts.read_sources.search = Some(limits);
+        self
+    }
+
     /// Sets the function behind `GET /v1/history`. It must not block.
     #[must_use]
     pub fn with_history(
@@ -251,6 +271,15 @@ impl ApiBuilder {
         self
     }
 
+    /// Calls a function after an operator has paused, drained or held something, before the answer names the
+    /// batches that are being sent. It gives back to the store what this process has taken and not sent. It may
+    /// block.
+    #[must_use]
+    pub fn with_recall(mut self, recall: impl Fn() + Send + Sync + 'static) -> Self {
+        self.parts.recall = Arc::new(recall);
+        self
+    }
+
     /// Sets the function behind `GET /health`. It must not block.
     #[must_use]
     pub fn with_health(
@@ -288,6 +317,13 @@ impl ApiBuilder {
         answers: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Self {
         self.parts.database_check = Arc::new(answers);
+        self
+    }
+
+    /// Wakes requests that wait for batches when these end. Tell a clone of each end.
+    #[must_use]
+    pub fn with_awaited_batches(mut self, awaited: AwaitedBatches) -> Self {
+        self.parts.awaited = awaited;
         self
     }
 

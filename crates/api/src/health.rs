@@ -29,7 +29,7 @@ pub enum HealthStatus {
 pub struct HealthPart {
     /// How well it works.
     pub status: HealthStatus,
-    /// Why it does not work, for a person. It names no host and has no secret.
+    /// Why it does not work, for a person. It has no secret; it names nodes by scheme, host and port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// For how many seconds it has had this status.

@@ -35,8 +35,8 @@ mod webhooks;
 mod withdrawals;
 
 pub use access::{
-    AccessControl, AccessOptions, AccessToken, AccessTokenError, HealthAccess, HealthAccessError,
-    KeyGrant, KeyGrantError,
+    AccessControl, AccessMode, AccessOptions, AccessToken, AccessTokenError, HealthAccess,
+    HealthAccessError, KeyGrant, KeyGrantError,
 };
 pub use allow_list::{ServicePattern, ServicePatternError, SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;
@@ -55,4 +55,5 @@ pub use options::ApiOptions;
 pub use rate_limits::{Rate, RateError, RateLimits};
 pub use reads::{HistoryPoint, LedgerReport, NodeReport};
 pub use running::RunningApi;
+pub use state::AwaitedBatches;
 pub use webhooks::new_webhook_secret;

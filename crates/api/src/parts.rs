@@ -6,14 +6,14 @@ use grid_batch_core::{
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    AccessControl, ApiOptions, CommitProgress, RateLimits, TrustedProxies,
+    AccessControl, ApiOptions, AwaitedBatches, CommitProgress, RateLimits, TrustedProxies,
     allow_list::AllowLists,
     batches::{ReceivedCallback, ServiceRule},
     gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
     metrics::MetricsSource,
-    operators::OperatorParts,
+    operators::{OperatorParts, RecallFn},
     reads::{ReadParts, ReadSources},
     state::{DatabaseCheck, StoredCallback},
 };
@@ -40,6 +40,7 @@ pub(crate) struct ApiParts {
     pub(crate) received: Arc<ReceivedCallback>,
     pub(crate) database_check: Arc<DatabaseCheck>,
     pub(crate) commit_progress: CommitProgress,
+    pub(crate) awaited: AwaitedBatches,
     pub(crate) clock: Arc<dyn Clock>,
     /// The webhooks, if the store has them.
     pub(crate) webhooks: Option<Arc<dyn WebhookStore>>,
@@ -52,6 +53,8 @@ pub(crate) struct ApiParts {
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// What carries out what operators ask for, if they may ask here.
     pub(crate) operators: Option<OperatorParts>,
+    /// Is called after an operator has stopped something.
+    pub(crate) recall: Arc<RecallFn>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,
 }

@@ -104,7 +104,7 @@ fn gas_admin_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
 
 fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let Some(ReadParts { pages, services }) = parts.reads.clone() else { return Router::new() };
-    let ReadSources { pauses, ledgers, history } = parts.read_sources.clone();
+    let ReadSources { pauses, ledgers, history, outages, search } = parts.read_sources.clone();
     let context = ReadContext {
         api: Arc::clone(api),
         batches: Arc::clone(&parts.query_store),
@@ -116,6 +116,8 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
         pauses,
         ledgers,
         history,
+        outages,
+        search,
     };
     reads::routes().with_state(Arc::new(context)).into()
 }
@@ -125,8 +127,8 @@ fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
         return Router::new();
     };
     let (api, queries) = (Arc::clone(api), Arc::clone(&parts.query_store));
-    let stored = parts.stored.clone();
-    let context = OperatorContext::new(api, queries, reads.pages, operators, stored);
+    let callbacks = (parts.stored.clone(), Arc::clone(&parts.recall));
+    let context = OperatorContext::new(api, queries, reads.pages, operators, callbacks);
     operators::routes().with_state(Arc::new(context)).into()
 }
 

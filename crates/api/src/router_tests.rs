@@ -26,7 +26,7 @@ use crate::{
     rate_limits::Rates,
     router::router,
     running::Intake,
-    state::{ApiState, DatabaseWatch},
+    state::{ApiState, AwaitedBatches, DatabaseWatch},
     withdrawals::WithdrawalGroupStore,
 };
 
@@ -88,6 +88,7 @@ fn state() -> Arc<ApiState> {
         clock.clone(),
         DatabaseWatch::new(Arc::new(|| true)),
         Arc::new(Rates::new(RateLimits::default(), clock)),
+        AwaitedBatches::default(),
     ))
 }
 

@@ -98,9 +98,15 @@ pub(crate) fn start(
     let clock = Arc::clone(&parts.clock);
     let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
     let rates = Arc::new(Rates::new(parts.rate_limits, Arc::clone(&clock)));
-    let state =
-        ApiState::new(options.clone(), local_addr, shutdown.clone(), clock, database, rates);
-    let state = Arc::new(state);
+    let state = Arc::new(ApiState::new(
+        options.clone(),
+        local_addr,
+        shutdown.clone(),
+        clock,
+        database,
+        rates,
+        parts.awaited.clone(),
+    ));
     let proxies = Arc::new(parts.proxies.clone());
     let router = router(parts, state, intake);
     let server = HttpServer { listeners, router, options, proxies, shutdown: shutdown.clone() };

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod awaited_ends;
 mod counts;
 mod follow_up;
 mod free_dependents;
@@ -10,6 +11,7 @@ mod recovery;
 mod requests;
 mod retention;
 
+pub use awaited_ends::AwaitedEnds;
 pub use counts::ChangeCounts;
 pub use follow_up::ChangeFollowUp;
 pub use free_dependents::{DependentsJob, DependentsLook, DependentsRequests, ReceivedRequests};

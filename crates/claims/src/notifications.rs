@@ -1,13 +1,14 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchResult, InternalError, ServiceId, WorkNotifications};
+use grid_batch_core::{BatchResult, HeaderId, InternalError, Notifications, WorkNotifications};
 use grid_batch_support::PeriodicThread;
 use log::{debug, info, warn};
 
-use crate::ChangeFollowUp;
+use crate::{AwaitedEnds, ChangeFollowUp};
 
-/// Wakes the queue for services of which another instance has stored batches, in a thread of its own.
-/// Dropping it ends the thread.
+/// Exchanges notifications with other instances, in a thread of its own: it wakes the queue for services of which
+/// another one has stored batches, and tells of the end of batches that clients wait for elsewhere. Dropping it ends
+/// the thread.
 pub struct NotificationListener {
     _thread: PeriodicThread,
 }
@@ -19,20 +20,23 @@ const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl NotificationListener {
-    /// Starts to listen.
+    /// Starts to listen. `ended` is called with each batch that another instance says has ended.
     pub fn start(
         mut notifications: impl WorkNotifications + 'static,
         follow_up: ChangeFollowUp,
+        awaited: AwaitedEnds,
+        ended: impl Fn(&HeaderId) + Send + 'static,
     ) -> Result<Self, InternalError> {
         let mut is_working = true;
         let receive = move || {
-            let received = notifications.receive();
+            let received = exchange(&mut notifications, &awaited);
             log_change(&received, &mut is_working);
-            match received {
-                Ok(services) if services.is_empty() => {}
-                Ok(services) => follow_up.stored(&services),
-                Err(_) => return PAUSE_AFTER_FAILURE,
+            let Ok(received) = received else { return PAUSE_AFTER_FAILURE };
+            if !received.stored.is_empty() {
+                follow_up.stored(&received.stored);
             }
+            received.ended.iter().for_each(&ended);
+            awaited.awaited_by_others(received.awaited);
             RECEIVE_INTERVAL
         };
         let thread = PeriodicThread::start_with_pauses("notifications", Duration::ZERO, receive)?;
@@ -40,15 +44,27 @@ impl NotificationListener {
     }
 }
 
+/// Sends what there is to send, and receives what has arrived.
+fn exchange(
+    notifications: &mut impl WorkNotifications,
+    awaited: &AwaitedEnds,
+) -> BatchResult<Notifications> {
+    let (awaited, ended) = awaited.take();
+    if !awaited.is_empty() || !ended.is_empty() {
+        notifications.notify(&awaited, &ended)?;
+    }
+    notifications.receive()
+}
+
 /// Logs the first failure, and the first success after it.
-fn log_change(received: &BatchResult<Vec<ServiceId>>, is_working: &mut bool) {
+fn log_change(received: &BatchResult<Notifications>, is_working: &mut bool) {
     match received {
-        Ok(services) => {
+        Ok(Notifications { stored, .. }) => {
             if !*is_working {
                 info!("notifications of other instances are received again");
             }
-            if !services.is_empty() {
-                debug!(services = services.len(); "other instances have stored batches of these services");
+            if !stored.is_empty() {
+                debug!(services = stored.len(); "other instances have stored batches of these services");
             }
         }
         Err(error) if *is_working => warn!(error:% = error;
@@ -70,19 +86,36 @@ mod tests {
     use std::sync::mpsc::{SyncSender, sync_channel};
 
     use grid_batch_core::{
-        BatchError,
+        BatchError, ServiceId,
         mocks::{MockPollTriggers, MockWakeUps},
     };
 
     use super::*;
 
     /// Returns these results, and then nothing.
-    struct Script(Vec<BatchResult<Vec<ServiceId>>>);
+    struct Script {
+        received: Vec<BatchResult<Notifications>>,
+        sent: SyncSender<(Vec<HeaderId>, Vec<HeaderId>)>,
+    }
 
     impl WorkNotifications for Script {
-        fn receive(&mut self) -> BatchResult<Vec<ServiceId>> {
-            self.0.pop().unwrap_or(Ok(Vec::new()))
+        fn receive(&mut self) -> BatchResult<Notifications> {
+            self.received.pop().unwrap_or(Ok(Notifications::default()))
         }
+
+        fn notify(&mut self, awaited: &[HeaderId], ended: &[HeaderId]) -> BatchResult<()> {
+            self.sent.send((awaited.to_vec(), ended.to_vec())).unwrap();
+            Ok(())
+        }
+    }
+
+    fn start(
+        received: Vec<BatchResult<Notifications>>,
+        follow_up: ChangeFollowUp,
+    ) -> NotificationListener {
+        let script = Script { received, sent: sync_channel(9).0 };
+        let awaited = AwaitedEnds::default();
+        NotificationListener::start(script, follow_up, awaited, |_| ()).unwrap()
     }
 
     fn follow_up(woken: SyncSender<ServiceId>) -> ChangeFollowUp {
@@ -95,8 +128,8 @@ mod tests {
     fn services_with_stored_batches_are_woken() {
         let (woken, services) = sync_channel(9);
         let service: ServiceId = "circuit::service".parse().unwrap();
-        let script = Script(vec![Ok(vec![service.clone()]), Ok(Vec::new())]);
-        let listener = NotificationListener::start(script, follow_up(woken)).unwrap();
+        let stored = Notifications { stored: vec![service.clone()], ..Notifications::default() };
+        let listener = start(vec![Ok(stored), Ok(Notifications::default())], follow_up(woken));
         assert_eq!(services.recv(), Ok(service));
         drop(listener);
         assert!(services.recv().is_err(), "its thread has ended");
@@ -106,7 +139,34 @@ mod tests {
     fn listener_ends_during_the_pause_after_a_failure() {
         let (woken, services) = sync_channel(9);
         let failure = Err(BatchError::Unavailable("the database".to_owned()));
-        drop(NotificationListener::start(Script(vec![failure]), follow_up(woken)).unwrap());
+        drop(start(vec![failure], follow_up(woken)));
         assert!(services.recv().is_err());
+    }
+
+    #[test]
+    fn ends_that_clients_wait_for_are_exchanged() {
+        let (told, ended) = sync_channel(9);
+        let (send, sent) = sync_channel(9);
+        let [here, there] = [1, 2].map(|number| HeaderId::from_bytes([number; 64]));
+        let received =
+            Notifications { awaited: vec![there], ended: vec![here], ..Notifications::default() };
+        let script = Script { received: vec![Ok(received)], sent: send };
+        let awaited = AwaitedEnds::default();
+        awaited.awaited(&[here]);
+        let ends = awaited.clone();
+        let follow_up = ChangeFollowUp::new(MockWakeUps::new(), MockPollTriggers::new());
+        let told = move |id: &HeaderId| told.send(*id).unwrap();
+        let listener = NotificationListener::start(script, follow_up, awaited, told).unwrap();
+        assert_eq!(sent.recv(), Ok((vec![here], vec![])));
+        assert_eq!(ended.recv(), Ok(here));
+        // What is received is remembered after that.
+        let outcome = loop {
+            ends.ended(&there);
+            if let Ok(outcome) = sent.recv_timeout(RECEIVE_INTERVAL) {
+                break outcome;
+            }
+        };
+        assert_eq!(outcome, (vec![], vec![there]));
+        drop(listener);
     }
 }

@@ -116,6 +116,10 @@ impl monitor::BatchStatus for StatusReport {
         matches!(self.status, LedgerStatus::Invalid | LedgerStatus::Committed)
     }
 
+    fn is_valid(&self) -> bool {
+        self.status == LedgerStatus::Valid
+    }
+
     fn is_committed(&self) -> bool {
         self.status == LedgerStatus::Committed
     }

@@ -102,6 +102,12 @@ pub enum Stale {
         /// The state of the batch.
         state: BatchState,
     },
+    /// An operator decided that a batch is absent while the nodes have different states of its service.
+    #[error(
+        "the state roots of the nodes differ, so no batch of this circuit can commit, and a batch that is \
+         sent again may be applied twice at one node; the service goes on by itself when they agree"
+    )]
+    StatesDiffer,
     /// An operator released a batch that is not held.
     #[error("the batch is {state} and not held: there is nothing to release")]
     NotHeld {

@@ -89,8 +89,23 @@ pub trait ClaimKeeper: Send {
     fn release(&self) -> BatchResult<usize>;
 }
 
-/// Receives notifications of other instances that services of this one have batches.
+/// What other instances notify this one of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notifications {
+    /// Services of this instance that have batches.
+    pub stored: Vec<ServiceId>,
+    /// Batches whose end clients of other instances wait for.
+    pub awaited: Vec<HeaderId>,
+    /// Batches that have ended and were awaited.
+    pub ended: Vec<HeaderId>,
+}
+
+/// Sends and receives notifications between instances. They are hints, and may be lost.
 pub trait WorkNotifications: Send {
-    /// The services that other instances have named since the last call. It does not wait for more.
-    fn receive(&mut self) -> BatchResult<Vec<ServiceId>>;
+    /// What has arrived since the last call. It does not wait for more.
+    fn receive(&mut self) -> BatchResult<Notifications>;
+
+    /// Notifies other instances, if there are any, of batches that clients of this one wait for, and of batches
+    /// that have ended.
+    fn notify(&mut self, awaited: &[HeaderId], ended: &[HeaderId]) -> BatchResult<()>;
 }

@@ -3,10 +3,13 @@ use futures_core::{future::BoxFuture, stream::BoxStream};
 use crate::monitor::BatchResult;
 
 /// An event that a ledger sends on its event stream.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct LedgerEvent {
     /// The transaction that was applied, if the ledger names it.
     pub transaction_id: Option<String>,
+    /// The ledger has told of the transaction before, and does not repeat earlier events now: it has applied
+    /// it a second time.
+    pub is_repeated: bool,
 }
 
 /// A stream of events. It ends when the connection breaks; an error is always its last item.

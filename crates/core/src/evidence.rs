@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures_core::future::BoxFuture;
 
 use crate::{AttemptId, BatchState, HeaderId, ServiceId, Timestamp, monitor::BatchResult};
@@ -41,18 +43,23 @@ pub struct EvidenceReport {
     pub evidence: Evidence,
     /// What was seen, for an operator: why nothing is proved, or why a batch is not sent again.
     pub detail: Option<String>,
+    /// Search again after this time at the latest, because evidence may be there then.
+    pub again_in: Option<Duration>,
+    /// If nothing changes, absence will be proved after this time. Until then the batch is neither held nor
+    /// submitted again.
+    pub provable_in: Option<Duration>,
 }
 
 impl EvidenceReport {
     /// Evidence with a detail for an operator.
     pub fn with_detail(evidence: Evidence, detail: impl Into<String>) -> Self {
-        Self { evidence, detail: Some(detail.into()) }
+        Self { detail: Some(detail.into()), ..evidence.into() }
     }
 }
 
 impl From<Evidence> for EvidenceReport {
     fn from(evidence: Evidence) -> Self {
-        Self { evidence, detail: None }
+        Self { evidence, detail: None, again_in: None, provable_in: None }
     }
 }
 
@@ -81,6 +88,13 @@ pub trait EvidenceReader: Send + Sync {
             }
             reports
         })
+    }
+
+    /// Whether evidence may be found now about a batch that the ledger has just reported and that has not
+    /// ended. It must answer at once. Otherwise evidence is looked for when the batch has been as it is for
+    /// long.
+    fn is_needed(&self, _service_id: &str, _batch_id: &str) -> bool {
+        false
     }
 }
 

@@ -1,19 +1,30 @@
 //! Why a batch or a service waits, and what an operator could do: one rule for every part that shows it.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::{
-    BatchDetails, BatchState, Obstacle, OperatorVerb, PossibleAction, ServiceId, ServiceOverview,
-    StoredBatch, Timestamp, Wait, WaitCause,
+    BatchDetails, BatchState, NodeOutage, Obstacle, OperatorVerb, PossibleAction, ServiceId,
+    ServiceOverview, StoredBatch, Timestamp, Wait, WaitCause,
 };
 
-/// A service that an operator has paused.
+/// A service that is paused: by an operator, or because its nodes have different states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePause {
     /// Since when.
     pub since: Timestamp,
-    /// Why, in the operator's words.
+    /// Why, in the operator's words, or [`Self::DIFFERENT_STATES`].
     pub reason: String,
+    /// An operator has paused it, and can resume it.
+    pub by_operator: bool,
+    /// The nodes of the ledger have different states of the service. The pause lasts at least until they
+    /// agree.
+    pub states_differ: bool,
+}
+
+impl ServicePause {
+    /// Why a service is paused whose nodes have different states.
+    pub const DIFFERENT_STATES: &str =
+        "the state roots of the nodes differ: no batch of this circuit can commit";
 }
 
 /// What is known of a service besides its batches.
@@ -23,8 +34,23 @@ pub struct ServiceFacts<'a> {
     pub service: &'a ServiceOverview,
     /// Set while an operator has paused it.
     pub pause: Option<&'a ServicePause>,
+    /// The nodes of the ledger that do not answer, of those on which the batches depend.
+    pub outages: &'a [NodeOutage],
+    /// How long evidence is looked for; `None`: it is not told.
+    pub search: Option<SearchLimits>,
     /// The present time.
     pub now: Timestamp,
+}
+
+/// How long a batch that is under way is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchLimits {
+    /// Evidence about a batch that the ledger reports is looked for after this time in its state.
+    pub quiet_after: Duration,
+    /// A batch without evidence is held after this time in its state.
+    pub hold_after: Duration,
+    /// A batch that the ledger has and does not end is held after this time in its state.
+    pub give_up_after: Duration,
 }
 
 impl ServiceFacts<'_> {
@@ -40,16 +66,61 @@ impl ServiceFacts<'_> {
             )?,
             Some(_) => {}
         }
-        match self.pause {
-            Some(pause) => write!(f, " Its service is paused: {}.", pause.reason),
-            None => Ok(()),
+        if let Some(pause) = self.pause {
+            write!(f, " Its service is paused: {}.", pause.reason)?;
+        }
+        self.outages.iter().try_for_each(|outage| write!(f, " The node {outage}."))
+    }
+
+    /// What is looked for about a batch that is under way, and until when, in a sentence that follows another
+    /// one.
+    fn fmt_search(&self, batch: &StoredBatch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = batch.progress.state;
+        let is_searched =
+            state.awaits_poller() && batch.held.is_none() && !batch.progress.invalid_reported;
+        let (Some(limits), Some(since), true) = (self.search, batch.since, is_searched) else {
+            return Ok(());
+        };
+        let (attempt, lasted) = (batch.progress.attempts, self.now.since(since));
+        let after = |limit: Duration| After(limit.saturating_sub(lasted));
+        let (quiet, held) = (after(limits.quiet_after), after(limits.hold_after));
+        match (state, quiet.0.is_zero()) {
+            (BatchState::InDoubt, _) => write!(
+                f,
+                " The ledger is asked for evidence of attempt {attempt}; without any, it is held {held}."
+            ),
+            (_, false) => write!(
+                f,
+                " If it is reported no more, or not ended {quiet}, evidence of attempt {attempt} is looked \
+                 for; without any, it is held {held}."
+            ),
+            (_, true) => write!(
+                f,
+                " The ledger is asked for evidence of attempt {attempt}; without any, it is held {held}; if \
+                 the ledger has it and does not end it, {}.",
+                after(limits.give_up_after)
+            ),
+        }
+    }
+}
+
+/// When something happens, from now on.
+struct After(Duration);
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs() {
+            0 => f.write_str("soon"),
+            seconds @ 1..180 => write!(f, "in {seconds} s"),
+            seconds => write!(f, "in {} min", seconds / 60),
         }
     }
 }
 
 impl Wait<'_> {
-    /// What an operator can do about the batch itself.
-    fn own_actions(&self, batch: &StoredBatch) -> Vec<OperatorVerb> {
+    /// What an operator can do about the batch itself. While a node does not answer, what the ledger did would
+    /// be a guess.
+    fn own_actions(&self, batch: &StoredBatch, nodes_answer: bool) -> Vec<OperatorVerb> {
         let state = batch.progress.state;
         let mut actions = Vec::new();
         if self.cause == WaitCause::Delayed {
@@ -59,11 +130,9 @@ impl Wait<'_> {
             actions.push(OperatorVerb::Release);
         }
         if state.awaits_poller() {
-            actions.extend([
-                OperatorVerb::Resubmit,
-                OperatorVerb::EndCommitted,
-                OperatorVerb::EndInvalid,
-            ]);
+            let decisions =
+                [OperatorVerb::Resubmit, OperatorVerb::EndCommitted, OperatorVerb::EndInvalid];
+            actions.extend(decisions.into_iter().filter(|_| nodes_answer));
         } else if state.awaits_queuer() {
             actions.push(OperatorVerb::Cancel);
         }
@@ -92,12 +161,14 @@ impl<'a> BatchExplanation<'a> {
     }
 
     /// What an operator could do: first about the batch, then about the one that it waits for and about its
-    /// service.
+    /// service. Decisions that guess what the ledger did are left out while one of its nodes does not answer.
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         let Some(wait) = self.details.wait() else { return Vec::new() };
         let of = |batch: &'a StoredBatch| move |verb| PossibleAction { verb, batch: Some(batch) };
         let batch = &self.details.batch;
-        let mut actions: Vec<_> = wait.own_actions(batch).into_iter().map(of(batch)).collect();
+        let nodes_answer = self.facts.is_none_or(|facts| facts.outages.is_empty());
+        let own = wait.own_actions(batch, nodes_answer);
+        let mut actions: Vec<_> = own.into_iter().map(of(batch)).collect();
         if self.details.of_withdrawal && batch.held.is_none() {
             // Withdrawals are cancelled and retried themselves, not their batches.
             actions.retain(|possible| possible.verb == OperatorVerb::Retry);
@@ -109,12 +180,17 @@ impl<'a> BatchExplanation<'a> {
                 (Obstacle::Halt { .. }, _) => {
                     vec![OperatorVerb::Continue, OperatorVerb::EndFollowing]
                 }
-                (_, Some(wait)) => wait.own_actions(head),
+                (_, Some(wait)) => wait.own_actions(head, nodes_answer),
                 (_, None) => Vec::new(),
             };
             actions.extend(of_head.into_iter().map(of(head)));
         }
-        if self.facts.is_some_and(|facts| facts.pause.is_some()) {
+        let pause = self.facts.and_then(|facts| facts.pause);
+        if pause.is_some_and(|pause| pause.states_differ) {
+            // A batch that was sent again could be applied twice at one of the nodes.
+            actions.retain(|possible| possible.verb != OperatorVerb::Resubmit);
+        }
+        if pause.is_some_and(|pause| pause.by_operator) {
             actions.push(PossibleAction { verb: OperatorVerb::Resume, batch: None });
         }
         actions
@@ -125,10 +201,9 @@ impl fmt::Display for BatchExplanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(wait) = self.details.wait() else { return fmt_end(self.details, f) };
         write!(f, "The batch waits for {wait}.")?;
-        match &self.facts {
-            Some(facts) => facts.fmt(f),
-            None => Ok(()),
-        }
+        let Some(facts) = &self.facts else { return Ok(()) };
+        facts.fmt_search(self.blocker().unwrap_or(&self.details.batch), f)?;
+        facts.fmt(f)
     }
 }
 
@@ -162,7 +237,7 @@ impl<'a> ServiceExplanation<'a> {
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         match self.oldest {
             Some(oldest) => BatchExplanation::new(oldest, Some(self.facts)).actions(),
-            None if self.facts.pause.is_some() => {
+            None if self.facts.pause.is_some_and(|pause| pause.by_operator) => {
                 vec![PossibleAction { verb: OperatorVerb::Resume, batch: None }]
             }
             None => Vec::new(),
@@ -178,6 +253,7 @@ impl fmt::Display for ServiceExplanation<'_> {
             && let Some(wait) = oldest.wait()
         {
             write!(f, " The oldest one, {:.12}, waits for {wait}.", oldest.batch.batch_id)?;
+            self.facts.fmt_search(&oldest.batch, f)?;
         }
         if *open > 0 || self.facts.pause.is_some() {
             self.facts.fmt(f)?;

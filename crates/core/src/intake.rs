@@ -58,6 +58,19 @@ pub enum BatchConflict {
         /// How many it may have.
         limit: u64,
     },
+    /// Batches of the signer depend on as many missing transactions as they may.
+    #[error(
+        "batches of the key {signer} wait for {missing} transactions that have not arrived, and may wait \
+         for {limit}; send the batches first that they depend on, or send these again when those have arrived"
+    )]
+    TooManyMissing {
+        /// Who signed the batch.
+        signer: Box<SignerId>,
+        /// The number of missing transactions, each counted with every batch that depends on it.
+        missing: u64,
+        /// How many there may be.
+        limit: u64,
+    },
     /// The signer has opened as many services as it may while no batch of them has ended.
     #[error(
         "the service {service_id} has no batches yet, and the key {signer} has opened {limit} other \

@@ -121,6 +121,12 @@ pub trait LedgerIdentityReader: Send + Sync {
     /// What the node at this URL tells: [`LedgerIdentity::id`]. It must be the same at all nodes and
     /// at all times, except that a node may tell less than others.
     fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
+
+    /// Sends the node a request only to see whether it answers. How that ended is reported to the
+    /// [`NodeOutages`](crate::NodeOutages) of its requests.
+    fn probe<'a>(&'a self, node: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move { drop(self.read_id(node).await) })
+    }
 }
 
 #[cfg(test)]

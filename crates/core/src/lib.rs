@@ -31,6 +31,7 @@ mod missing_transactions;
 pub mod mocks;
 mod monitor;
 mod node_check;
+mod node_outages;
 mod obstacle;
 mod operator;
 mod outcome;
@@ -64,7 +65,9 @@ pub use batch_page::{
     BatchPage, BatchPageStore, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
-pub use claim::{Claim, ClaimKeeper, InstanceId, SubmittedBatch, Takeover, WorkNotifications};
+pub use claim::{
+    Claim, ClaimKeeper, InstanceId, Notifications, SubmittedBatch, Takeover, WorkNotifications,
+};
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
@@ -78,7 +81,7 @@ pub use evidence::{
     Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
 };
 pub use excerpt::Excerpt;
-pub use explain::{BatchExplanation, ServiceExplanation, ServiceFacts, ServicePause};
+pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
 pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
 pub use header_id::{HeaderId, HeaderIdError};
 pub use header_id_prefix::{HeaderIdPrefix, HeaderIdPrefixError};
@@ -90,13 +93,14 @@ pub use ledger_identity::{
     LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
 };
 pub use missing_transactions::{
-    EndedDependents, MissingTransactionStore, TransactionAnswers, TransactionCheck,
+    EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers, TransactionCheck,
 };
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore, PollPace, StatusUrlResolver,
 };
 pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
+pub use node_outages::{NodeOutage, NodeOutages};
 pub use obstacle::Obstacle;
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
@@ -114,7 +118,7 @@ pub use query::{
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
-pub use service_check::ServiceCheck;
+pub use service_check::{KeyRefusal, LedgerKey, ServiceCheck};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{
     InstanceLease, OwnedService, ServiceOverview, ServiceOwner, ServiceQueryStore,

@@ -33,14 +33,32 @@ pub struct EndedDependents {
     pub ready: BTreeSet<ServiceId>,
 }
 
+/// For how many missing transactions the ledger was not asked yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LookupLag {
+    /// How many there are.
+    pub waiting: u64,
+    /// For how long the first of them has waited.
+    pub longest: Duration,
+}
+
 /// Knows which transactions waiting batches miss, of the services that one instance claims.
 pub trait MissingTransactionStore: Send {
-    /// Up to `limit` missing transactions that the ledger was not asked about for at least `pause`, the
-    /// longest ago first. They count as asked about from now on.
+    /// Up to `limit` missing transactions that are to be looked for at the ledger now. The signers of the batches
+    /// that miss them take turns, and of each signer those come first for which the ledger was not asked yet.
+    /// They count as asked about from now on: `pause` passes until the next time, and each time more, up to a
+    /// limit.
     fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>>;
 
+    /// The ledger did not answer about these transactions: they are looked for again after `pause`.
+    fn look_up_again(&self, transaction_ids: &[HeaderId], pause: Duration) -> BatchResult<()>;
+
+    /// For how many transactions the ledger was not asked yet.
+    fn lookup_lag(&self) -> BatchResult<LookupLag>;
+
     /// The ledger has applied these transactions. Batches that miss no other one get a position in the order
-    /// of their service, unless they have it. Returns the services that have a batch to submit now.
+    /// of their service, unless they have it; some of them now, if there are many, and the others after the
+    /// next answer. Returns the services that have a batch to submit now.
     fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>>;
 
     /// The ledger does not have these transactions. Batches end as invalid that depend on one which only

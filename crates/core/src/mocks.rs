@@ -17,15 +17,16 @@ use crate::{
     EventSubscriptions, EvidenceReader, EvidenceReport, FailedDelivery, FailedDeliveryId,
     ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, HeaderIdPrefix, InstanceId,
     IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
-    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, ListCursor, MissingTransactionStore,
-    MonotonicTime, NewBatch, NewWebhook, NextBatchStore, NodeCheck, OperatorAction, OperatorStore,
-    PageCursor, PageOrder, PassThrough, PassThroughError, PendingBatchStore, PollPace,
-    PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round,
-    RoundStore, RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare,
-    ShutdownHandle, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
-    Timestamp, TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch,
-    UnresolvedBatchStore, UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
+    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, ListCursor, LookupLag,
+    MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, NextBatchStore, NodeCheck,
+    OperatorAction, OperatorStore, OperatorTarget, PageCursor, PageOrder, PassThrough,
+    PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction, Removed,
+    Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
+    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, StatusReport,
+    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
+    TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
+    UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 mock! {
@@ -202,6 +203,7 @@ mock! {
     impl CommitHistory for CommitHistory {
         fn committed_before(&self, service_id: &ServiceId, batch_id: &HeaderId)
             -> BatchResult<crate::CommittedBefore>;
+        fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool>;
     }
 }
 
@@ -395,6 +397,8 @@ mock! {
     pub MissingTransactionStore {}
     impl MissingTransactionStore for MissingTransactionStore {
         fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>>;
+        fn look_up_again(&self, transaction_ids: &[HeaderId], pause: Duration) -> BatchResult<()>;
+        fn lookup_lag(&self) -> BatchResult<LookupLag>;
         fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>>;
         fn absent_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<EndedDependents>;
         fn hold_missing(&self, limit: Duration) -> BatchResult<usize>;
@@ -470,6 +474,7 @@ mock! {
         fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome>;
         fn actions(&self, filter: &ActionFilter, before: Option<i64>, limit: usize)
             -> BatchResult<Vec<RecordedAction>>;
+        fn being_sent(&self, target: &OperatorTarget) -> BatchResult<Vec<SubmittedBatch>>;
     }
 }
 

@@ -44,6 +44,11 @@ pub trait BatchStatus: Debug + Clone {
         false
     }
 
+    /// Whether the batch was executed and found valid, and is not committed yet.
+    fn is_valid(&self) -> bool {
+        false
+    }
+
     /// Whether the batch is committed. The poller learns from it how long commits take.
     fn is_committed(&self) -> bool {
         false
@@ -129,6 +134,12 @@ pub struct PollPace {
 impl PollPace {
     /// The next poll comes after this fraction of the time from submission to the last poll.
     pub const PART: u32 = 4;
+
+    /// The longest time between two requests to a node that does not answer, so that its return is noticed soon.
+    pub fn outage_pause(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(4);
+        self.longest.min(LONGEST).max(self.interval)
+    }
 
     /// When to poll a batch that was submitted and last polled at these times.
     pub fn next_check(&self, submitted_at: Timestamp, checked_at: Option<Timestamp>) -> Timestamp {

@@ -19,7 +19,7 @@ pub trait NodeCheck: Send + Sync {
     ) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// Tells which batches of a service were committed before another one.
+/// Tells which batches of a service were committed.
 pub trait CommitHistory: Send + Sync {
     /// The last batch that was committed in each lane of the service, as far as they are still stored.
     ///
@@ -30,6 +30,9 @@ pub trait CommitHistory: Send + Sync {
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> BatchResult<CommittedBefore>;
+
+    /// Whether a batch of the service was ever committed.
+    fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool>;
 }
 
 /// The last batch that was committed in each lane of a service.

@@ -5,7 +5,8 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use crate::{
-    BatchState, Excerpt, HeaderId, InstanceId, ServiceId, Stale, Timestamp, monitor::BatchResult,
+    BatchState, Excerpt, HeaderId, InstanceId, ServiceId, Stale, SubmittedBatch, Timestamp,
+    monitor::BatchResult,
 };
 
 /// What an operator can do.
@@ -109,6 +110,11 @@ impl OperatorVerb {
     /// Whether it is about one attempt of a batch, which must be named: it counts as evidence about it.
     pub const fn decides_attempt(self) -> bool {
         matches!(self, Self::Resubmit | Self::EndCommitted | Self::EndInvalid)
+    }
+
+    /// Whether nothing of its target is sent for the first time afterwards, but for what is being sent already.
+    pub const fn stops_sending(self) -> bool {
+        matches!(self, Self::Pause | Self::Drain | Self::Hold)
     }
 }
 
@@ -285,6 +291,12 @@ pub enum ActionRefusal {
     /// It is not paused.
     #[error("it is not paused: there is nothing to resume")]
     NotPaused,
+    /// It is paused because its nodes have different states, and by no operator.
+    #[error(
+        "it is paused because the state roots of the nodes differ, and goes on by itself when they agree: \
+         there is nothing to resume"
+    )]
+    StatesDiffer,
     /// It drains already.
     #[error("it drains already")]
     AlreadyDraining,
@@ -358,6 +370,10 @@ pub trait OperatorStore: Send + Sync {
         before: Option<i64>,
         limit: usize,
     ) -> BatchResult<Vec<RecordedAction>>;
+
+    /// The batches of this target that are with a submitter of any instance. After a pause, a drain or a hold of
+    /// the target, no others are sent.
+    fn being_sent(&self, target: &OperatorTarget) -> BatchResult<Vec<SubmittedBatch>>;
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{AttemptId, HeaderId, ServiceId, monitor::BatchResult};
+use crate::{AttemptId, HeaderId, ServiceId, SubmittedBatch, monitor::BatchResult};
 
 /// A batch that a store has marked as being with a submitter.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,6 +18,13 @@ pub struct TakenBatch {
 }
 
 impl TakenBatch {
+    /// The batch of an attempt, for what does not need its bytes.
+    pub fn without_bytes(attempt: SubmittedBatch) -> Self {
+        let SubmittedBatch { service_id, batch_id, attempt_id } = attempt;
+        let AttemptId { attempt, epoch } = attempt_id;
+        Self { service_id, batch_id, attempt, epoch, serialized_batch: Vec::new() }
+    }
+
     /// The id of the attempt.
     pub fn attempt_id(&self) -> AttemptId {
         AttemptId { attempt: self.attempt, epoch: self.epoch }

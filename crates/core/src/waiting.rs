@@ -17,7 +17,7 @@ pub enum WaitCause {
     MissingTransaction,
     /// An operator, because an invalid batch stops it.
     Halt,
-    /// The end of a pause, which an operator began.
+    /// The end of the pause of its service.
     Paused,
     /// A lane of its service: each has a batch.
     Lane,
@@ -199,7 +199,11 @@ impl fmt::Display for Wait<'_> {
                 f.write_str("the time after which no earlier attempt can arrive at the ledger")
             }
             WaitCause::Status => {
-                write!(f, "the ledger's final status; it is {} there", self.batch.progress.state)
+                write!(
+                    f,
+                    "the ledger's final status; it was last reported as {}",
+                    self.batch.progress.state
+                )
             }
         }
     }
@@ -245,7 +249,7 @@ impl Wait<'_> {
                 "an operator's decision about the batch {}, which is invalid and stops others",
                 self.head_id()
             ),
-            Obstacle::Paused { .. } => f.write_str("the end of a pause, which an operator began"),
+            Obstacle::Paused { .. } => f.write_str("the end of the pause of its service"),
             Obstacle::Lane => f.write_str(
                 "the end of another batch of its service: as many are under way as are allowed",
             ),
@@ -455,7 +459,7 @@ mod tests {
             (
                 WaitCause::Conflict,
                 "the end of the earlier batch 5a5a5a5a5a5a, which it conflicts with at 1cf126; that one \
-                 waits for the ledger's final status; it is pending there",
+                 waits for the ledger's final status; it was last reported as pending",
             ),
             (
                 WaitCause::Conflict,

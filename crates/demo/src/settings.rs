@@ -15,13 +15,14 @@ pub(crate) const RESTART_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The server's settings.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
+    // Its clients are in the same process.
+    ("access.mode", "none"),
     ("ledger.connect_timeout", "300ms"),
     ("ledger.request_timeout", "400ms"),
     ("ledger.silence_timeout", "600ms"),
     ("ledger.reconnect_first", "10ms"),
     ("ledger.reconnect_longest", "200ms"),
-    ("ledger.absent_after", "700ms"),
-    ("ledger.dropped_after", "800ms"),
+    ("ledger.coordinator_timeout", "300ms"),
     ("ledger.late_arrival_limit", "1s"),
     ("claims.idle_expiry", "1s"),
     ("claims.full_expiry", "5s"),

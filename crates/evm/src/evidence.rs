@@ -39,7 +39,8 @@ impl EvmEvidenceReader {
             NonceObservation::UsedElsewhere => {
                 let evidence = self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes);
                 // The status reader noted which transaction used the nonce.
-                Ok(EvidenceReport { evidence: evidence.await?, detail: assigned.note.clone() })
+                let detail = assigned.note.clone();
+                Ok(EvidenceReport { detail, ..evidence.await?.into() })
             }
             NonceObservation::NotFound => Ok(Evidence::Repeatable.into()),
             NonceObservation::Pending => Ok(self.evidence_of_pending(&payment, assigned).into()),

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use grid_batch_core::NodeOutages;
 use http_body_util::Full;
 use hyper::{
     Method, Request, Response,
@@ -38,6 +39,8 @@ pub struct HttpOptions {
     /// A connection that was idle for this long is not used again: the server may be closing it,
     /// and a request that is sent at that moment may or may not arrive.
     pub pool_idle_timeout: Duration,
+    /// What all requests report to: which nodes answer.
+    pub outages: NodeOutages,
 }
 
 impl Default for HttpOptions {
@@ -47,6 +50,7 @@ impl Default for HttpOptions {
             request_timeout: Duration::from_secs(12),
             max_response_bytes: 8 * 1024 * 1024,
             pool_idle_timeout: Duration::from_secs(3),
+            outages: NodeOutages::default(),
         }
     }
 }
@@ -121,7 +125,9 @@ impl HttpClient {
         let body = body.map_or_else(Bytes::new, Bytes::from);
         let (url, request) = new_request(method, url, headers, body)?;
         let origin = url.origin();
-        let (connection, response) = self.send(&url, &origin, request, deadline).await?;
+        let sent = self.send(&url, &origin, request, deadline).await;
+        self.report(&origin, sent.as_ref().map(|(_, response)| response.status().as_u16()));
+        let (connection, response) = sent?;
         Ok(StreamedResponse::new(response, connection, limit, (Arc::clone(&self.pool), origin)))
     }
 
@@ -135,13 +141,42 @@ impl HttpClient {
         let deadline = Deadline::after(self.options.request_timeout);
         let (url, request) = new_request(method, url, headers, body)?;
         let origin = url.origin();
-        let (mut connection, response) = self.send(&url, &origin, request, deadline).await?;
+        let response = self.send_and_read(&url, &origin, request, deadline).await;
+        let status = response.as_ref().and_then(|response| match &response.body {
+            Ok(_) => Ok(response.status),
+            Err(error) => Err(error),
+        });
+        self.report(&origin, status);
+        response
+    }
+
+    /// Reports whether the node answered. A gateway answers for a node that does not. A status of 503 tells
+    /// nothing, unless the adapter knows more.
+    fn report(&self, origin: &str, status: Result<u16, &HttpError>) {
+        let outages = &self.options.outages;
+        match status {
+            Ok(status @ (502 | 504)) => outages.failed(origin, &format!("HTTP status {status}")),
+            Ok(503) => {}
+            Ok(_) => outages.answered(origin),
+            Err(error) if error.is_no_answer() => outages.failed(origin, &error.to_string()),
+            Err(_) => {}
+        }
+    }
+
+    async fn send_and_read(
+        &self,
+        url: &Url,
+        origin: &str,
+        request: Request<Full<Bytes>>,
+        deadline: Deadline,
+    ) -> Result<HttpResponse, HttpError> {
+        let (mut connection, response) = self.send(url, origin, request, deadline).await?;
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let status = response.status().as_u16();
         let reading = connection.read(response.into_body(), self.options.max_response_bytes);
         let body = deadline.timeout(reading).await.unwrap_or_else(|| Err(deadline.timed_out()));
         if body.is_ok() && connection.is_ready() {
-            self.pool.keep(origin, connection);
+            self.pool.keep(origin.to_owned(), connection);
         }
         Ok(HttpResponse { status, retry_after, body })
     }

@@ -37,6 +37,13 @@ pub enum HttpError {
     InvalidData(String),
 }
 
+impl HttpError {
+    /// Whether the server did not answer: it cannot be reached, its connection broke, or it took too long.
+    pub fn is_no_answer(&self) -> bool {
+        matches!(self, Self::NotSent(_) | Self::NoResponse(_) | Self::TimedOut(_))
+    }
+}
+
 impl From<HttpError> for BatchError {
     fn from(error: HttpError) -> Self {
         match error {

@@ -131,6 +131,12 @@ impl Url {
         format!("{}://{}", self.scheme, self.authority())
     }
 
+    /// The origin of the same server for requests, if this is the URL of a websocket.
+    pub(crate) fn http_origin(&self) -> String {
+        let scheme = if self.is_encrypted() { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority())
+    }
+
     pub(crate) fn is_encrypted(&self) -> bool {
         matches!(self.scheme.as_str(), "https" | "wss")
     }

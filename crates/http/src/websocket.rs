@@ -9,6 +9,7 @@ use futures_util::{
     future::{Either, select},
     stream::{BoxStream, unfold},
 };
+use grid_batch_core::NodeOutages;
 use tokio::{pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
@@ -40,6 +41,8 @@ pub struct WebSocketOptions {
     pub silence_timeout: Duration,
     /// The maximum length of one text.
     pub max_text_bytes: usize,
+    /// What all websockets report to: which nodes do not answer.
+    pub outages: NodeOutages,
 }
 
 impl Default for WebSocketOptions {
@@ -48,6 +51,7 @@ impl Default for WebSocketOptions {
             open_timeout: Duration::from_secs(10),
             silence_timeout: Duration::from_secs(75),
             max_text_bytes: 16 * 1024 * 1024,
+            outages: NodeOutages::default(),
         }
     }
 }
@@ -110,14 +114,23 @@ pub async fn open_websocket(
     options: &WebSocketOptions,
 ) -> Result<TextFrames, HttpError> {
     let target = RequestTarget::new(url, WEBSOCKET_SCHEMES, headers)?;
+    let (node, outages) = (target.url.http_origin(), options.outages.clone());
+    let report = move |error: &HttpError| {
+        if error.is_no_answer() {
+            outages.failed(&node, &error.to_string());
+        }
+    };
     let WebSocketOptions { open_timeout, silence_timeout, .. } = *options;
-    let opening = open(target, texts, options);
-    let socket = timeout(open_timeout, opening).await.map_err(|_| {
-        HttpError::TimedOut(format!("the websocket did not open within {open_timeout:?}"))
-    })??;
+    let opening = timeout(open_timeout, open(target, texts, options)).await;
+    let opened = opening.unwrap_or_else(|_| {
+        let reason = format!("the websocket did not open within {open_timeout:?}");
+        Err(HttpError::TimedOut(reason))
+    });
+    let socket = opened.inspect_err(&report)?;
     let (probe, probed) = ProbedSocket::new();
-    let texts = received_texts(socket, probed, silence_timeout).boxed();
-    Ok(TextFrames { texts, probe })
+    let texts = received_texts(socket, probed, silence_timeout);
+    let texts = texts.inspect(move |text| text.as_ref().err().into_iter().for_each(&report));
+    Ok(TextFrames { texts: texts.boxed(), probe })
 }
 
 async fn open(

@@ -1,4 +1,5 @@
 use std::{
+    collections::HashSet,
     fmt, io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::PathBuf,
@@ -61,6 +62,8 @@ pub enum SentTwice {
     /// The batch is executed, **which applies it a second time**. Its commit fails because its
     /// receipts exist. It stays Valid, and blocks its service until the coordinator gives up.
     StuckValid,
+    /// The batch is executed **and committed a second time**, with events.
+    Committed,
 }
 
 /// Why a simulated ledger does not start.
@@ -207,7 +210,16 @@ impl LedgerSimBuilder {
 
     /// Allows only these keys to use Scabbard. By default, any key may.
     pub fn allow_keys(mut self, keys: impl IntoIterator<Item = PublicKey>) -> Self {
-        self.keys = AllowedKeys::Only(keys.into_iter().collect());
+        let readers = HashSet::new();
+        self.keys = AllowedKeys::Only { keys: keys.into_iter().collect(), readers };
+        self
+    }
+
+    /// Lets these keys read from Scabbard, if not all keys may use it.
+    pub fn allow_readers(mut self, readers: impl IntoIterator<Item = PublicKey>) -> Self {
+        if let AllowedKeys::Only { readers: allowed, .. } = &mut self.keys {
+            allowed.extend(readers);
+        }
         self
     }
 

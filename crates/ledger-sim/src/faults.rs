@@ -40,6 +40,11 @@ pub enum Fault {
     /// circuit make. From then on their state differs and nothing is committed. It is for the node that
     /// is killed. Scabbard only.
     MissedCommit,
+    /// A node that is killed while a batch is voted on has written its state alone: the batch stays Valid
+    /// at the node that it was sent to, and the state roots differ until
+    /// [`LedgerSim::restore_state`](crate::LedgerSim::restore_state) is called. It is for the node that is
+    /// killed. Scabbard only.
+    WritesAlone,
     /// A batch stays PENDING for ever and is never executed; later ones are. Sawtooth only.
     StaysPending,
     /// A request is answered 401. Scabbard only; Sawtooth has no authorization.

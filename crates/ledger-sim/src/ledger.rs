@@ -34,6 +34,12 @@ pub(crate) trait Ledger: Send {
     /// Adds a service, if the ledger has services.
     fn add_service(&mut self, _service: ServiceScopeId, _record: &Record) {}
 
+    /// Sets whether the services of a node answer.
+    fn set_started(&mut self, _started: bool) {}
+
+    /// Takes the state of another node, if the ledger has services that several nodes share.
+    fn restore_state(&mut self) {}
+
     /// What batches of the family that is executed have written.
     fn state_values(&self) -> StateValues {
         StateValues::default()
@@ -51,6 +57,9 @@ pub(crate) trait Ledger: Send {
     fn stop(&mut self, _common: &mut CommonState, now: Timestamp) {
         self.restart(now);
     }
+
+    /// Freezes the node, or ends that.
+    fn set_frozen(&mut self, _is_frozen: bool) {}
 
     /// Continues after a stop.
     fn start_again(&mut self) {}

@@ -95,7 +95,7 @@ impl LedgerSim {
     }
 
     /// Stops answering. The ledger still accepts connections, reads requests, and commits the
-    /// batches that it has accepted.
+    /// batches that it has accepted. A Scabbard node votes on no batch of another node.
     pub fn freeze(&self) {
         self.context.set_frozen(true);
     }
@@ -153,6 +153,17 @@ impl LedgerSim {
         let mut state = self.context.advanced_state();
         let LedgerState { ledger, common, .. } = &mut *state;
         ledger.add_service(service, &common.record);
+    }
+
+    /// Sets whether a Splinter node has started its services. While it has not, it answers as if it did not have them.
+    pub fn set_services_started(&self, started: bool) {
+        self.context.advanced_state().ledger.set_started(started);
+    }
+
+    /// Gives this node of a circuit the state of another one, as the circuit's operators do after
+    /// [`Fault::WritesAlone`]. Scabbard only.
+    pub fn restore_state(&self) {
+        self.context.advanced_state().ledger.restore_state();
     }
 
     /// Restarts Sawtooth's REST API and not its validator: connections are reset, nothing else is lost,

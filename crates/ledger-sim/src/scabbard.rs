@@ -45,6 +45,8 @@ const WORKERS: usize = 2;
 pub(crate) struct Scabbard {
     services: Vec<ScabbardService>,
     keys: AllowedKeys,
+    /// Whether the services answer.
+    is_started: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +78,7 @@ impl Scabbard {
             ScabbardService::from_record(id, record, &shared)
         };
         let services = services.into_iter().map(&mut restore).collect();
-        Self { services, keys }
+        Self { services, keys, is_started: true }
     }
 
     fn respond_or_error(
@@ -85,6 +87,11 @@ impl Scabbard {
         common: &mut CommonState,
         now: Timestamp,
     ) -> Result<LedgerReply, SimResponse> {
+        if is_of_node(request) {
+            self.keys.check(request)?;
+            access::check_version(request)?;
+            return Ok(responses::empty_list().into());
+        }
         let route = route(request).ok_or_else(no_such_endpoint)?;
         if common.faults.occurs(Fault::Unauthorized) {
             return Err(access::unauthorized());
@@ -94,7 +101,7 @@ impl Scabbard {
         let service = self
             .services
             .iter_mut()
-            .find(|service| service.is(route.circuit, route.service))
+            .find(|service| self.is_started && service.is(route.circuit, route.service))
             .ok_or_else(|| no_such_service(route.circuit, route.service))?;
         match route.endpoint {
             Endpoint::Batches => submit(service, request, common, now).map(LedgerReply::Response),
@@ -104,6 +111,16 @@ impl Scabbard {
             Endpoint::StateRoot => Ok(state_root(service).into()),
         }
     }
+}
+
+/// Whether a request is about the node and not about a service.
+fn is_of_node(request: &SimRequest) -> bool {
+    let segments = &request.segments()[..];
+    request.method == Method::GET
+        && matches!(
+            segments,
+            ["admin", "circuits" | "proposals"] | ["authorization", "permissions"]
+        )
 }
 
 fn route(request: &SimRequest) -> Option<Route<'_>> {
@@ -265,12 +282,24 @@ impl Ledger for Scabbard {
         self.services.push(ScabbardService::from_record(service, record, &shared));
     }
 
+    fn set_started(&mut self, started: bool) {
+        self.is_started = started;
+    }
+
+    fn restore_state(&mut self) {
+        self.services.iter().for_each(ScabbardService::restore_state);
+    }
+
     fn restart(&mut self, now: Timestamp) {
         self.services.iter_mut().for_each(|service| service.restart(now));
     }
 
     fn stop(&mut self, common: &mut CommonState, now: Timestamp) {
         self.services.iter_mut().for_each(|service| service.stop(common, now));
+    }
+
+    fn set_frozen(&mut self, is_frozen: bool) {
+        self.services.iter().for_each(|service| service.set_frozen(is_frozen));
     }
 
     fn start_again(&mut self) {

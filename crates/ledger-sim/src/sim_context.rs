@@ -129,6 +129,7 @@ impl SimContext {
     }
 
     pub(crate) fn set_frozen(&self, frozen: bool) {
+        self.advanced_state().ledger.set_frozen(frozen);
         self.frozen.send_replace(frozen);
     }
 

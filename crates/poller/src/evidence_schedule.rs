@@ -20,6 +20,8 @@ pub(crate) struct EvidenceSchedule {
     reported: NotBefore<BatchKey>,
     /// Batches to look at even if the ledger is not asked for their status.
     scheduled: BTreeSet<(MonotonicTime, BatchKey)>,
+    /// Those of the scheduled looks that the last search led to, of which a batch has one.
+    again: HashMap<BatchKey, MonotonicTime>,
     /// The time between two looks at the reported batches of a service.
     pause: Duration,
 }
@@ -40,16 +42,17 @@ impl EvidenceSchedule {
             batches: NotBefore::new(keep),
             reported: NotBefore::new(keep),
             scheduled: BTreeSet::new(),
+            again: HashMap::new(),
             pause,
         }
     }
 
-    /// The batches of an answer that evidence may be needed for: those that were not reported, and
-    /// from time to time also those that were.
+    /// The batches of an answer that evidence may be needed for: those that it is due for, and from time to
+    /// time also others that were reported.
     pub(crate) fn candidates(
         &mut self,
         service_id: &str,
-        not_reported: &[String],
+        due: &[String],
         reported: impl Iterator<Item = String>,
         now: MonotonicTime,
     ) -> Vec<String> {
@@ -59,7 +62,7 @@ impl EvidenceSchedule {
             times.get(&key).is_none_or(|not_before| not_before <= now)
         };
         let reported = reported.into_iter().flatten().filter(|id| is_over(&self.reported, id));
-        let all = not_reported.iter().cloned().chain(reported);
+        let all = due.iter().cloned().chain(reported);
         all.filter(|id| is_over(&self.batches, id)).collect()
     }
 
@@ -101,13 +104,29 @@ impl EvidenceSchedule {
         }
     }
 
+    /// Schedules the next look at a batch after a search, in place of the one after the search before.
+    pub(crate) fn schedule_again(&mut self, batch: &UnresolvedBatch, at: MonotonicTime) {
+        let key = key(batch);
+        if let Some(before) = self.again.remove(&key) {
+            self.scheduled.remove(&(before, key.clone()));
+        }
+        if self.scheduled.len() < MAX_SCHEDULED {
+            self.again.insert(key.clone(), at);
+            self.scheduled.insert((at, key));
+        }
+    }
+
     /// Takes the scheduled batches that are due, by service.
     pub(crate) fn take_scheduled(&mut self, now: MonotonicTime) -> Vec<(String, Vec<String>)> {
         let mut by_service: HashMap<String, Vec<String>> = HashMap::new();
         while let Some((at, _)) = self.scheduled.first()
             && *at <= now
-            && let Some((_, (service, batch))) = self.scheduled.pop_first()
+            && let Some((at, key)) = self.scheduled.pop_first()
         {
+            if self.again.get(&key) == Some(&at) {
+                self.again.remove(&key);
+            }
+            let (service, batch) = key;
             by_service.entry(service).or_default().push(batch);
         }
         by_service.into_iter().collect()
@@ -216,6 +235,17 @@ mod tests {
         assert_eq!(candidates(&mut schedule, &[], &[&id], 15), [""; 0]);
         assert_eq!(candidates(&mut schedule, &[&id], &[], 16), [id.as_str()]);
         assert_eq!(candidates(&mut schedule, &[], &[&id], 60), [id.as_str()]);
+    }
+
+    #[test]
+    fn look_after_a_search_replaces_the_one_before() {
+        let mut schedule = schedule();
+        schedule.schedule(&unresolved(1), at(50));
+        for seconds in [20, 30] {
+            schedule.schedule_again(&unresolved(1), at(seconds));
+        }
+        let taken = |schedule: &mut EvidenceSchedule, now| schedule.take_scheduled(at(now)).len();
+        assert_eq!([29, 30, 49, 50].map(|now| taken(&mut schedule, now)), [0, 1, 0, 1]);
     }
 
     #[test]

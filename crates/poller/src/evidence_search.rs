@@ -50,8 +50,8 @@ pub(crate) struct EvidenceSearch {
 struct Candidates {
     service_id: String,
     batch_ids: Vec<String>,
-    /// Those that the ledger did not report.
-    not_reported: HashSet<String>,
+    /// Those that evidence is due for, because the ledger did not report them, for example.
+    due: HashSet<String>,
 }
 
 /// Whether a request failed because a node could not be reached or cannot answer now.
@@ -87,19 +87,20 @@ impl EvidenceSearch {
         }
     }
 
-    /// Adds the candidates of a ledger's answer.
+    /// Adds the candidates of a ledger's answer: those that evidence is due for, and others that the ledger
+    /// reported.
     pub(crate) fn add_candidates(
         &mut self,
         service_id: &str,
-        not_reported: &[String],
+        due: &[String],
         reported: impl Iterator<Item = String>,
     ) {
         let now = self.clock.monotonic();
-        let batch_ids = self.schedule.candidates(service_id, not_reported, reported, now);
+        let batch_ids = self.schedule.candidates(service_id, due, reported, now);
         if !batch_ids.is_empty() {
-            let not_reported = not_reported.iter().cloned().collect();
+            let due = due.iter().cloned().collect();
             let service_id = service_id.to_owned();
-            self.candidates.push(Candidates { service_id, batch_ids, not_reported });
+            self.candidates.push(Candidates { service_id, batch_ids, due });
         }
     }
 
@@ -114,16 +115,16 @@ impl EvidenceSearch {
         // They are due, whether the ledger reported them when it was last asked or not.
         self.candidates.extend(scheduled.map(|(service_id, batch_ids)| Candidates {
             service_id,
-            not_reported: batch_ids.iter().cloned().collect(),
+            due: batch_ids.iter().cloned().collect(),
             batch_ids,
         }));
-        for Candidates { service_id, batch_ids, not_reported } in take(&mut self.candidates) {
+        for Candidates { service_id, batch_ids, due } in take(&mut self.candidates) {
             match read(&service_id, &batch_ids) {
                 Ok(batches) => {
                     self.read_failures.succeeded(&service_id);
                     for batch in batches {
-                        let is_reported = !not_reported.contains(&batch.batch_id.to_string());
-                        self.queue_if_due(batch, is_reported, pace, now);
+                        let is_due = due.contains(&batch.batch_id.to_string());
+                        self.queue_if_due(batch, is_due, pace, now);
                     }
                 }
                 Err(error) => self.read_failures.failed(&service_id, &error),
@@ -152,7 +153,7 @@ impl EvidenceSearch {
     fn queue_if_due(
         &mut self,
         batch: UnresolvedBatch,
-        is_reported: bool,
+        is_due: bool,
         pace: PollPace,
         now: MonotonicTime,
     ) {
@@ -162,7 +163,7 @@ impl EvidenceSearch {
         if self.in_flight.contains(&key(&batch)) {
             return;
         }
-        let Some(due_after) = evidence_due_after(&batch, is_reported, &self.options) else {
+        let Some(due_after) = evidence_due_after(&batch, is_due, &self.options) else {
             return;
         };
         // A search that is too early does no harm, so stored times count, too.
@@ -237,6 +238,8 @@ impl EvidenceSearch {
         error: &BatchError,
     ) -> Option<Resolution> {
         if is_outage(error) {
+            let now = self.clock.monotonic();
+            self.schedule.schedule_again(batch, now.plus(self.options.pace().outage_pause()));
             return None;
         }
         let report = EvidenceReport::with_detail(Evidence::Inconclusive, error.to_string());
@@ -253,7 +256,10 @@ impl EvidenceSearch {
         let seen_for = self.observed.seen_for(batch, now);
         let time_in_state = seen_for.max(self.clock.now().since(batch.since));
         // A batch that was reported as invalid waits until no earlier attempt can arrive.
-        let may_be_held = !batch.held && !batch.invalid_reported;
+        let may_be_held = !batch.held && !batch.invalid_reported && report.provable_in.is_none();
+        if let Some(again_in) = [report.again_in, report.provable_in].into_iter().flatten().min() {
+            self.schedule.schedule_again(batch, now.plus(again_in));
+        }
         if report.evidence == Evidence::Inconclusive && may_be_held {
             self.schedule_hold(batch, seen_for, now);
         }

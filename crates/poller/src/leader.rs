@@ -232,9 +232,21 @@ where
     fn check_stalled_services(&mut self) {
         let now = self.parts.clock.monotonic();
         let Self { stalled, requests, .. } = self;
-        if let Some(count) = stalled.check(now, |service| requests.is_busy(service)) {
-            self.parts.counters().count(|stats| stats.stalled_services = to_u64(count));
+        let Some(services) = stalled.take_suspected(now, |service| requests.is_busy(service))
+        else {
+            return;
+        };
+        // Another instance may have taken a service over, or ended its batch. Without an answer of the
+        // store, what is known stays.
+        if !services.is_empty()
+            && !self.store_backs_off()
+            && let found = self.parts.store.pending_batches_of(&services, usize::MAX)
+            && let Some(under_way) = self.check_store(found)
+        {
+            self.stalled.keep_only(&services, &under_way);
         }
+        let count = self.stalled.report(now);
+        self.parts.counters().count(|stats| stats.stalled_services = to_u64(count));
     }
 
     /// Starts requests while there are connections.
@@ -337,7 +349,8 @@ where
         match answer {
             Ok(answer) => self.handle_answer(service_id, batches, answer),
             Err(error) => {
-                self.schedule.failed(&service_id, self.parts.clock.monotonic());
+                let now = self.parts.clock.monotonic();
+                self.schedule.failed(&service_id, is_outage(&error), now);
                 self.parts.counters().count(|stats| stats.failed += 1);
                 self.request_failures.failed(&service_id, &error);
                 self.search_after_unusable_answer(&service_id, &batches, &error);
@@ -367,9 +380,12 @@ where
         );
         self.request_failures.succeeded(&service_id);
         self.schedule_next(&service_id, &reported);
-        if self.parts.evidence_reader.is_some() {
+        if let Some(reader) = &self.parts.evidence_reader {
             let reported_ids = reported.iter().map(|status| status.get_id().to_owned());
-            self.evidence.add_candidates(&service_id, &not_reported, reported_ids);
+            let (needed, reported_ids): (Vec<String>, Vec<String>) =
+                reported_ids.partition(|id| reader.is_needed(&service_id, id));
+            let due = [needed, not_reported.clone()].concat();
+            self.evidence.add_candidates(&service_id, &due, reported_ids.into_iter());
         }
         let not_reported: HashSet<String> = not_reported.into_iter().collect();
         let (without_status, with_status): (Vec<I>, Vec<I>) =
@@ -382,11 +398,16 @@ where
     fn schedule_next(&mut self, service_id: &str, reported: &[T]) {
         let now = self.parts.clock.monotonic();
         self.schedule.succeeded(service_id);
-        for status in reported.iter().filter(|status| status.is_final()) {
-            self.stalled.ended(service_id, status.get_id(), now);
-            match status.is_committed() {
-                true => self.schedule.committed(service_id, status.get_id(), now),
-                false => self.schedule.ended(service_id, status.get_id(), now),
+        for status in reported {
+            let id = status.get_id();
+            if status.is_final() {
+                self.stalled.ended(service_id, id, now);
+            }
+            match status.is_final() {
+                true if status.is_committed() => self.schedule.committed(service_id, id, now),
+                true => self.schedule.invalid(service_id, id, now),
+                false if status.is_valid() => self.schedule.valid(service_id, id),
+                false => self.schedule.undecided(service_id, now),
             }
         }
         if !self.requests.is_busy(service_id) {

@@ -4,6 +4,7 @@ mod ask_ahead;
 mod batches_under_way;
 mod builder;
 mod commit_times;
+mod decision_times;
 mod earlier_attempts;
 mod environment;
 mod events;
@@ -41,7 +42,8 @@ pub use builder::{MonitorBuildError, PollingMonitorBuilder};
 pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
 pub use grid_batch_support::Backoff;
 pub use missing_transactions::{
-    MissingTransactionMonitor, MissingTransactionOptions, RunningMissingTransactionMonitor,
+    LookupProgress, LookupReport, MissingTransactionMonitor, MissingTransactionOptions,
+    RunningMissingTransactionMonitor,
 };
 pub use options::{
     InconclusivePolicy, MonitorOptions, MonitorOptionsError, POLL_INTERVAL_VARIABLE,

@@ -1,11 +1,16 @@
 //! Asking the ledger for transactions that waiting batches depend on and that no stored batch has, or only
 //! invalid ones.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use grid_batch_core::{
-    BatchError, BatchResult, EndedDependents, HeaderId, InternalError, MissingTransactionStore,
-    ServiceId, ShutdownHandle, TransactionAnswers, TransactionCheck,
+    BatchError, BatchResult, EndedDependents, HeaderId, InternalError, LookupLag,
+    MissingTransactionStore, ServiceId, ShutdownHandle, TransactionAnswers, TransactionCheck,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
 use log::warn;
@@ -19,9 +24,9 @@ use crate::{failure_log::FailureLog, runtime};
 /// When a [`MissingTransactionMonitor`] asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingTransactionOptions {
-    /// How often the store is asked which transactions are missing. A new one is asked about then.
+    /// How often the store is asked which transactions to look for. A new one is looked for then.
     pub interval: Duration,
-    /// The shortest time between two questions about one transaction.
+    /// The time between the first two questions about one transaction; later ones are longer.
     pub pause: Duration,
     /// The greatest number of transactions to ask about at each interval.
     pub limit: usize,
@@ -36,12 +41,58 @@ impl MissingTransactionOptions {
     pub fn hold_after(hold_after: Duration) -> Self {
         Self {
             interval: Duration::from_secs(1),
-            pause: Duration::from_secs(10),
-            limit: 20,
+            pause: Duration::from_secs(2),
+            limit: 128,
             answer_limit: Duration::from_secs(30),
             hold_after,
         }
     }
+}
+
+/// How many transactions a ledger that has not answered is asked about.
+const LIMIT_WITHOUT_ANSWER: usize = 4;
+
+/// How the questions about missing transactions go on. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct LookupProgress(Arc<Mutex<LookupReport>>);
+
+/// What a [`LookupProgress`] knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LookupReport {
+    /// For how many transactions the ledger was not asked yet.
+    pub lag: LookupLag,
+    /// Since when the ledger has answered nothing.
+    pub unanswered_since: Option<Instant>,
+}
+
+impl LookupProgress {
+    /// The present state.
+    pub fn read(&self) -> LookupReport {
+        *self.lock()
+    }
+
+    fn answered(&self) {
+        self.lock().unanswered_since = None;
+    }
+
+    fn failed(&self) {
+        self.lock().unanswered_since.get_or_insert_with(Instant::now);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LookupReport> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When to ask next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NextRound {
+    /// Batches ended, so that there may be other ones to ask about which depend on them.
+    AtOnce,
+    /// There may be more to ask about than one round has.
+    Soon,
+    /// Nothing is left.
+    AfterInterval,
 }
 
 /// Gets the services that have a batch to submit after an answer.
@@ -56,6 +107,7 @@ pub struct MissingTransactionMonitor {
     ledger: Arc<dyn TransactionCheck>,
     ready: Box<ReadyListener>,
     options: MissingTransactionOptions,
+    progress: LookupProgress,
     failures: FailureLog,
 }
 
@@ -68,7 +120,13 @@ impl MissingTransactionMonitor {
         options: MissingTransactionOptions,
     ) -> Self {
         let failures = FailureLog::of("questions about missing transactions");
-        Self { store: Box::new(store), ledger, ready: Box::new(ready), options, failures }
+        let progress = LookupProgress::default();
+        Self { store: Box::new(store), ledger, ready: Box::new(ready), options, progress, failures }
+    }
+
+    /// How its questions go on.
+    pub fn progress(&self) -> LookupProgress {
+        self.progress.clone()
     }
 
     /// Starts the monitor.
@@ -87,46 +145,84 @@ impl MissingTransactionMonitor {
         while !shutdown.is_requested() {
             // A ledger that does not answer must not keep batches from being held.
             let asked = self.ask(runtime, shutdown);
-            let more = matches!(asked, Ok(true));
-            match asked.map(drop).and(self.hold()) {
+            let next = *asked.as_ref().unwrap_or(&NextRound::AfterInterval);
+            match asked.map(drop).and(self.hold()).and(self.read_lag()) {
                 Ok(()) => self.failures.succeeded(ALL),
                 Err(error) => self.failures.failed(ALL, &error),
             }
-            if more {
-                continue;
-            }
+            let interval = match next {
+                NextRound::AtOnce => continue,
+                NextRound::Soon => self.options.interval / 4,
+                NextRound::AfterInterval => self.options.interval,
+            };
             runtime.block_on(async {
                 tokio::select! {
                     biased;
                     () = shutdown.requested() => {}
-                    () = sleep(self.options.interval) => {}
+                    () = sleep(interval) => {}
                 }
             });
         }
     }
 
-    /// Returns whether batches ended, so that there may be other ones to ask about which depend on them.
-    fn ask(&self, runtime: &Runtime, shutdown: &Shutdown) -> BatchResult<bool> {
+    fn ask(&self, runtime: &Runtime, shutdown: &Shutdown) -> BatchResult<NextRound> {
         let MissingTransactionOptions { pause, limit, .. } = self.options;
+        let limit = match self.progress.read().unanswered_since {
+            None => limit,
+            Some(_) => limit.min(LIMIT_WITHOUT_ANSWER),
+        };
         let missing = self.store.missing_transactions(pause, limit)?;
         if missing.is_empty() {
-            return Ok(false);
+            self.progress.answered();
+            return Ok(NextRound::AfterInterval);
         }
-        let TransactionAnswers { applied, absent } = runtime.block_on(async {
+        let answers = runtime.block_on(async {
             tokio::select! {
                 biased;
-                () = shutdown.requested() => Ok(TransactionAnswers::default()),
-                answers = self.look_up(&missing) => answers,
+                () = shutdown.requested() => None,
+                answers = self.look_up(&missing) => Some(answers),
             }
-        })?;
+        });
+        let Some(answers) = answers else { return Ok(NextRound::AfterInterval) };
+        match &answers {
+            Ok(_) => self.progress.answered(),
+            Err(_) => self.progress.failed(),
+        }
+        self.repeat_unanswered(&missing, answers.as_ref().ok())?;
+        let TransactionAnswers { applied, absent } = answers?;
         if !applied.is_empty() {
             let services = self.store.found_at_ledger(&applied)?;
             (self.ready)(&services);
         }
-        match absent.is_empty() {
-            true => Ok(false),
-            false => self.end(&absent),
+        if !absent.is_empty() && self.end(&absent)? {
+            return Ok(NextRound::AtOnce);
         }
+        match missing.len() < limit && applied.is_empty() {
+            true => Ok(NextRound::AfterInterval),
+            false => Ok(NextRound::Soon),
+        }
+    }
+
+    /// Has the transactions looked for again soon about which there was no answer.
+    fn repeat_unanswered(
+        &self,
+        asked: &[HeaderId],
+        answers: Option<&TransactionAnswers>,
+    ) -> BatchResult<()> {
+        let answered: HashSet<&HeaderId> =
+            answers.iter().flat_map(|it| it.applied.iter().chain(&it.absent)).collect();
+        let unanswered: Vec<HeaderId> =
+            asked.iter().filter(|id| !answered.contains(id)).copied().collect();
+        match unanswered.is_empty() {
+            true => Ok(()),
+            false => self.store.look_up_again(&unanswered, self.options.pause),
+        }
+    }
+
+    fn read_lag(&self) -> BatchResult<()> {
+        let lag = self.store.lookup_lag()?;
+        self.progress.lock().lag = lag;
+        Ok(())
     }
 
     /// Ends what depends on transactions that the ledger does not have and that no batch can bring. Returns

@@ -91,13 +91,13 @@ const MAX_FAILED_SERVICES: usize = 100_000;
 
 impl NodeLimits {
     /// Limits for services at these nodes. Without them, only repeated requests are limited. Nodes are
-    /// tried again after pauses that grow to a quarter of the longest one of this pace.
+    /// tried again after the pauses of this pace.
     pub(crate) fn new(
         node_of: Option<NodeOfServiceFn>,
         clock: Arc<dyn Clock>,
         pace: PollPace,
     ) -> Self {
-        let longest_pause = (pace.longest / PollPace::PART).max(pace.interval);
+        let longest_pause = pace.outage_pause();
         Self { node_of, clock, first_pause: pace.interval, longest_pause, state: Arc::default() }
     }
 
@@ -328,7 +328,7 @@ mod tests {
         let unknown = start(&limits, &["a4", "a5"]);
         assert_eq!(unknown.len(), 1, "a service that has not failed is tried without a pause");
         end(&limits, unknown, RequestEnd::NotAnswered);
-        for seconds in [2, 4, 8, 15, 15] {
+        for seconds in [2, 4, 4] {
             clock.advance(SECOND * seconds - Duration::from_millis(1));
             assert_eq!(start(&limits, &services).len(), 0, "{seconds} s");
             assert_eq!(limits.next_pause_end(), Some(Duration::from_millis(1)));

@@ -9,6 +9,7 @@ use crate::{
     MonitorOptions,
     batches_under_way::BatchesUnderWay,
     commit_times::{CommitTimes, PollCause, PollTimes},
+    decision_times::DecisionTimes,
     request_budget::RequestBudget,
 };
 
@@ -25,6 +26,10 @@ pub(crate) struct PollSchedule {
     queue: BTreeMap<Turn, String>,
     turns: u64,
     commit_times: CommitTimes,
+    decision_times: DecisionTimes,
+    /// Whether the ledger says that batches are valid before they are committed.
+    reports_valid: bool,
+    shortest_interval: Duration,
     budget: RequestBudget,
     pace: PollPace,
 }
@@ -52,14 +57,30 @@ impl PollSchedule {
         let commit_times = CommitTimes::new(options.shortest_interval, options.poll_interval);
         let budget = RequestBudget::new(options.requests_per_second);
         let (services, queue) = Default::default();
-        Self { services, queue, turns: 0, commit_times, budget, pace: options.pace() }
+        Self {
+            services,
+            queue,
+            turns: 0,
+            commit_times,
+            decision_times: DecisionTimes::new(options.shortest_interval),
+            reports_valid: false,
+            shortest_interval: options.shortest_interval,
+            budget,
+            pace: options.pace(),
+        }
     }
 
     /// The ledger has accepted a batch of the service.
     pub(crate) fn accepted(&mut self, service_id: &str, now: MonotonicTime) {
-        let first = self.commit_times.poll_times(service_id).first;
-        let first = now.plus(first.min(self.pace.interval));
+        self.decision_times.accepted(service_id);
         let known = self.services.get(service_id);
+        let mut first = self.commit_times.poll_times(service_id).first;
+        if known.is_none_or(|known| known.batches.is_empty())
+            && let Some(decision) = self.decision_times.expected(service_id)
+        {
+            first = first.min(decision);
+        }
+        let first = now.plus(first.min(self.pace.interval));
         let next = known.map_or(first, |known| known.turn.0.min(first));
         self.set(service_id, next, |service| {
             service.since = now;
@@ -135,7 +156,14 @@ impl PollSchedule {
         let since = known.map_or(now, |service| service.since);
         let accepted_at = known.into_iter().flat_map(|service| service.batches.accepted_at());
         let pause = accepted_at.map(pause_of).min().unwrap_or_else(|| pause_of(since));
-        pause.min(self.pace.longest).max(interval)
+        let pause = pause.min(self.pace.longest).max(interval);
+        let until_decision = known
+            .and_then(|service| service.batches.only_undecided())
+            .zip(self.decision_times.expected(service_id));
+        let until_decision = until_decision
+            .and_then(|(accepted, decision)| decision.checked_sub(now.since(accepted)))
+            .filter(|wait| !wait.is_zero());
+        until_decision.map_or(pause, |wait| pause.min(wait))
     }
 
     /// The ledger is asked for these batches now, which are all of the service that are under way.
@@ -154,12 +182,14 @@ impl PollSchedule {
         }
     }
 
-    /// A request for the service failed: it is repeated after increasing delays, however old its
-    /// batches are. What led to the request will not lead to another one.
-    pub(crate) fn failed(&mut self, service_id: &str, now: MonotonicTime) {
+    /// A request for the service failed: it is repeated after increasing delays, however old its batches are.
+    /// They stay short while a node does not answer, so that its return is noticed. What led to the request will
+    /// not lead to another one.
+    pub(crate) fn failed(&mut self, service_id: &str, is_outage: bool, now: MonotonicTime) {
         let Some(known) = self.services.get(service_id) else { return };
         let doublings = 2u32.saturating_pow(known.failures);
-        let delay = self.pace.interval.saturating_mul(doublings).min(self.pace.longest);
+        let longest = if is_outage { self.pace.outage_pause() } else { self.pace.longest };
+        let delay = self.pace.interval.saturating_mul(doublings).min(longest);
         let next = known.turn.0.min(now.plus(delay));
         self.set(service_id, next, |service| service.failures += 1);
     }
@@ -188,6 +218,37 @@ impl PollSchedule {
         {
             self.commit_times.record(service_id, seen);
         }
+    }
+
+    /// The ledger has found the batch valid. Now only its commit is awaited.
+    pub(crate) fn valid(&mut self, service_id: &str, batch_id: &str) {
+        self.reports_valid = true;
+        if let Some(service) = self.services.get_mut(service_id)
+            && let Some(seen) = service.batches.decided(batch_id)
+        {
+            self.decision_times.valid(service_id, seen);
+        }
+    }
+
+    /// The ledger has not said whether the batch of the service is valid. It is asked again soon, and less often the
+    /// older the batch is, if that tells of an invalid batch before its commit would be late.
+    pub(crate) fn undecided(&mut self, service_id: &str, now: MonotonicTime) {
+        let is_expected = self.reports_valid && self.decision_times.expected(service_id).is_some();
+        let Some(known) = self.services.get(service_id).filter(|_| is_expected) else { return };
+        let Some(accepted) = known.batches.only_undecided() else { return };
+        let pause = (now.since(accepted) / PollPace::PART).max(self.shortest_interval);
+        let next = known.turn.0.min(now.plus(pause));
+        self.set(service_id, next, |_| ());
+    }
+
+    /// The ledger has found the batch invalid.
+    pub(crate) fn invalid(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
+        if let Some(service) = self.services.get_mut(service_id)
+            && let Some(seen) = service.batches.decided(batch_id)
+        {
+            self.decision_times.invalid(service_id, seen);
+        }
+        self.ended(service_id, batch_id, now);
     }
 
     /// The batch is not under way any more.
@@ -392,6 +453,74 @@ mod tests {
         assert_eq!(schedule.wait(at(600_010)), Some(SECOND / 100));
     }
 
+    /// Ends the only batch of service "a" as invalid.
+    fn refuse(schedule: &mut PollSchedule, millis: u64) {
+        schedule.asked_about("a", ["1"].into_iter(), PollCause::Schedule, at(millis));
+        schedule.invalid("a", "1", at(millis));
+        schedule.remove("a");
+    }
+
+    /// A schedule that has learned that the events of service "a" come 400 ms after an acceptance.
+    fn schedule_with_events() -> PollSchedule {
+        let mut schedule = schedule();
+        for second in 0..50u64 {
+            schedule.accepted("a", at(second * 1_000));
+            let committed = at(second * 1_000 + 400);
+            schedule.asked_about("a", ["1"].into_iter(), PollCause::Trigger, committed);
+            schedule.committed("a", "1", committed);
+            schedule.remove("a");
+        }
+        schedule
+    }
+
+    /// Takes the turn of service "a" for its only batch.
+    fn ask(schedule: &mut PollSchedule, millis: u64) {
+        assert_eq!(take(schedule, millis), ["a"]);
+        schedule.asked_about("a", ["1"].into_iter(), PollCause::Schedule, at(millis));
+        schedule.asked("a", false, at(millis));
+    }
+
+    fn wait(schedule: &PollSchedule, millis: u64) -> u128 {
+        schedule.wait(at(millis)).unwrap().as_millis()
+    }
+
+    #[test]
+    fn service_with_an_invalid_batch_is_polled_when_it_is_decided() {
+        let mut schedule = schedule_with_events();
+        schedule.accepted("a", at(60_000));
+        assert_eq!(wait(&schedule, 60_000), 520, "when its commit is late");
+        refuse(&mut schedule, 60_100);
+
+        schedule.accepted("a", at(70_000));
+        assert_eq!(wait(&schedule, 70_000), 75);
+        ask(&mut schedule, 70_075);
+        // Whether this ledger says that batches are valid is not known.
+        schedule.undecided("a", at(70_080));
+        assert_eq!(wait(&schedule, 70_080), 440);
+    }
+
+    #[test]
+    fn undecided_batch_is_polled_until_it_is_decided() {
+        let mut schedule = schedule_with_events();
+        schedule.accepted("a", at(60_000));
+        schedule.asked_about("a", ["1"].into_iter(), PollCause::Trigger, at(60_100));
+        schedule.valid("a", "1");
+        refuse(&mut schedule, 60_100);
+        schedule.accepted("a", at(65_000));
+        refuse(&mut schedule, 65_100);
+
+        schedule.accepted("a", at(70_000));
+        ask(&mut schedule, 70_075);
+        schedule.undecided("a", at(70_080));
+        assert_eq!(wait(&schedule, 70_080), 20, "a quarter of its age");
+        ask(&mut schedule, 70_100);
+        schedule.valid("a", "1");
+        assert_eq!(wait(&schedule, 70_100), 420, "when its commit is late");
+        schedule.remove("a");
+        schedule.accepted("a", at(80_000));
+        assert_eq!(wait(&schedule, 80_000), 100);
+    }
+
     #[test]
     fn held_batches_are_asked_for_seldom() {
         let mut schedule = schedule();
@@ -417,14 +546,27 @@ mod tests {
         let mut now = 400_000;
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(take(&mut schedule, now), ["a"]);
-            schedule.failed("a", at(now));
+            schedule.failed("a", false, at(now));
             assert_eq!(schedule.wait(at(now)), Some(SECOND * seconds));
             now += u64::from(seconds) * 1_000;
         }
         schedule.succeeded("a");
         assert_eq!(take(&mut schedule, now), ["a"]);
-        schedule.failed("a", at(now));
+        schedule.failed("a", false, at(now));
         assert_eq!(schedule.wait(at(now)), Some(SECOND));
+    }
+
+    #[test]
+    fn node_that_does_not_answer_is_asked_again_soon() {
+        let mut schedule = schedule();
+        schedule.accepted("a", at(0));
+        let mut now = 400_000;
+        for seconds in [1, 2, 4, 4] {
+            assert_eq!(take(&mut schedule, now), ["a"]);
+            schedule.failed("a", true, at(now));
+            assert_eq!(schedule.wait(at(now)), Some(SECOND * seconds));
+            now += u64::from(seconds) * 1_000;
+        }
     }
 
     #[test]
@@ -434,8 +576,8 @@ mod tests {
             schedule.accepted(service, at(0));
         }
         assert_eq!(take(&mut schedule, 100), ["a1", "a2", "b1"]);
-        schedule.failed("a1", at(100));
-        schedule.failed("b1", at(100));
+        schedule.failed("a1", true, at(100));
+        schedule.failed("b1", true, at(100));
         schedule.retry_failed(|service| service.starts_with('a'), at(110));
         assert_eq!(take(&mut schedule, 110), ["a1"]);
     }

@@ -6,15 +6,15 @@ use crate::{InconclusivePolicy, MonitorOptions};
 
 /// How long a batch is in its state before evidence is looked for. `None`: not in this state.
 ///
-/// A ledger that does not report a batch that it had accepted may have lost it.
+/// It is due at once if the ledger does not report a batch that it had accepted, because it may have lost it.
 pub(crate) fn evidence_due_after(
     batch: &UnresolvedBatch,
-    is_reported: bool,
+    is_due: bool,
     options: &MonitorOptions,
 ) -> Option<Duration> {
     match batch.state {
         BatchState::InDoubt => Some(Duration::ZERO),
-        BatchState::Pending | BatchState::Valid if !is_reported => Some(Duration::ZERO),
+        BatchState::Pending | BatchState::Valid if is_due => Some(Duration::ZERO),
         BatchState::Pending | BatchState::Valid => Some(options.quiet_after),
         _ => None,
     }
@@ -76,6 +76,7 @@ pub(crate) fn resolve(
         }
         Evidence::NeverApplicable => Resolution::NeverApplicable(never_applicable(report)),
         Evidence::Inconclusive if seen_for < options.hold_after => no_change(),
+        Evidence::Inconclusive if report.provable_in.is_some() => no_change(),
         Evidence::Inconclusive => match policy {
             InconclusivePolicy::Resubmit => resubmit(batch, Evidence::Absent, seen_for, options),
             InconclusivePolicy::Hold => {
@@ -219,8 +220,8 @@ mod tests {
     #[test]
     fn evidence_is_due_at_once_in_doubt_or_if_not_reported() {
         let options = MonitorOptions::default();
-        let due = |is_reported| -> Vec<_> {
-            let due_after = |state| evidence_due_after(&unresolved(state), is_reported, &options);
+        let due = |is_due| -> Vec<_> {
+            let due_after = |state| evidence_due_after(&unresolved(state), is_due, &options);
             let after_by_state = BatchState::ALL.map(|state| (state, due_after(state)));
             after_by_state.into_iter().filter_map(|(state, after)| Some((state, after?))).collect()
         };
@@ -231,8 +232,8 @@ mod tests {
                 (BatchState::Valid, after(accepted)),
             ]
         };
-        assert_eq!(due(true), expected(MIN));
-        assert_eq!(due(false), expected(0));
+        assert_eq!(due(false), expected(MIN));
+        assert_eq!(due(true), expected(0));
     }
 
     #[test]
@@ -363,6 +364,17 @@ mod tests {
                 InconclusivePolicy::Resubmit,
             );
             assert_eq!(resolution, expected, "after {age} s");
+        }
+    }
+
+    #[test]
+    fn batch_is_not_held_before_its_absence_can_be_proved() {
+        let report =
+            EvidenceReport { provable_in: Some(after(1)), ..Evidence::Inconclusive.into() };
+        for policy in [InconclusivePolicy::Hold, InconclusivePolicy::Resubmit] {
+            let batch = unresolved(BatchState::InDoubt);
+            let options = MonitorOptions::default();
+            assert_eq!(resolve(&batch, &report, after(9 * H), &options, policy), NO_CHANGE);
         }
     }
 

@@ -12,6 +12,12 @@ const CAPACITY: usize = 100_000;
 /// How many services a warning names beside the oldest.
 const NAMED: usize = 4;
 
+/// Of how many services that stand still the store is asked at once, those for the longest time first.
+const CONFIRMED_AT_ONCE: usize = 1_000;
+
+/// How long a service is still reported at most that does not stand still any more.
+const LONGEST_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
 /// A service stands still when its batch takes this many times as long as the batches before.
 const TIMES_THE_USUAL: u32 = 20;
 
@@ -24,8 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 /// Warns when a batch of a service has been under way for much longer than usual: what comes after it in
 /// the service, or conflicts with it, stands still.
 ///
-/// A held batch is not reported, because its hold was. A batch that the ledger is not asked about any
-/// more, because it has ended elsewhere or its service was released, is forgotten after a time.
+/// A held batch is not reported, because its hold was. A batch that has ended elsewhere, or whose service
+/// this instance has given up, is not reported either: the store is asked before a service is.
 #[derive(Debug)]
 pub(crate) struct StalledServices {
     under_way: HashMap<String, Vec<UnderWay>>,
@@ -122,34 +128,66 @@ impl StalledServices {
         Some(removed)
     }
 
-    /// Logs what has changed, and returns how many services stand still, unless it is too early for
-    /// another look. A service is not forgotten while a request for it waits.
-    pub(crate) fn check(
+    /// The services that seem to stand still, those for the longest time first: only a part if they are many.
+    /// `None`: it is too early for another look. A service is not forgotten while a request for it waits.
+    pub(crate) fn take_suspected(
         &mut self,
         now: MonotonicTime,
         waits_for_request: impl Fn(&str) -> bool,
-    ) -> Option<usize> {
+    ) -> Option<Vec<String>> {
         if now < self.next_check {
             return None;
         }
-        let limit = self.limit();
-        self.next_check = now.plus(limit / 8);
         let keep = self.keep;
         self.under_way.retain(|service, batches| {
             let last_asked = batches.iter().map(|batch| batch.last_asked).max();
             last_asked.is_some_and(|last| now.since(last) < keep) || waits_for_request(service)
         });
-        let stalled: Vec<(&str, &UnderWay)> = self
-            .under_way
+        let first = self.stalled(now).into_iter().take(CONFIRMED_AT_ONCE);
+        let first: Vec<String> = first.map(|(service, _)| service.to_owned()).collect();
+        let limit = self.limit() / 8;
+        self.next_check = now.plus(match first.is_empty() {
+            true => limit,
+            false => limit.min(LONGEST_CHECK_INTERVAL),
+        });
+        Some(first)
+    }
+
+    /// Forgets the batches of these services that are not under way any more, or not for this instance.
+    pub(crate) fn keep_only<I: BatchId>(&mut self, services: &[String], under_way: &[I]) {
+        let is_under_way: HashSet<(&str, &str)> = under_way
             .iter()
-            .filter_map(|(service, batches)| {
-                let oldest = batches.iter().min_by_key(|batch| batch.since)?;
-                (now.since(oldest.since) >= limit).then_some((service.as_str(), oldest))
-            })
+            .filter(|batch| !batch.is_held())
+            .map(|batch| (batch.get_service_id(), batch.get_id()))
             .collect();
+        for service in services {
+            let Some(batches) = self.under_way.get_mut(service) else { continue };
+            batches.retain(|batch| is_under_way.contains(&(service, &batch.batch_id)));
+            if batches.is_empty() {
+                self.under_way.remove(service);
+            }
+        }
+    }
+
+    /// Logs what has changed, and returns how many services stand still.
+    pub(crate) fn report(&mut self, now: MonotonicTime) -> usize {
+        let warning = self.warning.take();
+        let stalled = self.stalled(now);
         let count = stalled.len();
-        self.warning = log_change(self.warning.take(), stalled, limit, now);
-        Some(count)
+        self.warning = log_change(warning, &stalled, self.limit(), now);
+        count
+    }
+
+    /// The services that stand still, each with its oldest batch, those for the longest time first.
+    fn stalled(&self, now: MonotonicTime) -> Vec<(&str, &UnderWay)> {
+        let limit = self.limit();
+        let oldest = self.under_way.iter().filter_map(|(service, batches)| {
+            let oldest = batches.iter().min_by_key(|batch| batch.since)?;
+            (now.since(oldest.since) >= limit).then_some((service.as_str(), oldest))
+        });
+        let mut stalled: Vec<_> = oldest.collect();
+        stalled.sort_unstable_by_key(|(service, batch)| (batch.since, *service));
+        stalled
     }
 
     /// How long a batch may take before its service stands still: longer than this ledger usually
@@ -163,20 +201,19 @@ impl StalledServices {
 /// Logs when services begin to stand still, again after growing pauses, and when none does any more.
 fn log_change(
     warning: Option<Warning>,
-    mut stalled: Vec<(&str, &UnderWay)>,
+    stalled: &[(&str, &UnderWay)],
     limit: Duration,
     now: MonotonicTime,
 ) -> Option<Warning> {
-    stalled.sort_unstable_by_key(|(service, batch)| (batch.since, *service));
     match (warning, stalled.first()) {
         (None, None) => None,
         (None, Some(_)) => {
-            log_stalled(&stalled, now);
+            log_stalled(stalled, now);
             Some(Warning { since: now, repeat_at: now.plus(limit), pause: limit })
         }
         (Some(warning), Some(_)) if now < warning.repeat_at => Some(warning),
         (Some(Warning { since, pause, .. }), Some(_)) => {
-            log_stalled(&stalled, now);
+            log_stalled(stalled, now);
             let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
             Some(Warning { since, repeat_at: now.plus(pause), pause })
         }
@@ -237,12 +274,22 @@ mod tests {
         StalledServices::new(WARN_AFTER, Duration::from_secs(60))
     }
 
+    /// How many services stand still. `None`: it is too early for another look.
+    fn check(
+        services: &mut StalledServices,
+        now: MonotonicTime,
+        waits_for_request: impl Fn(&str) -> bool,
+    ) -> Option<usize> {
+        services.take_suspected(now, waits_for_request)?;
+        Some(services.report(now))
+    }
+
     /// Asks about the batch every 30 s from one time to another, and returns the last count.
     fn ask(services: &mut StalledServices, batch: &Batch, seconds: std::ops::Range<u64>) -> usize {
         let mut count = 0;
         for second in seconds.step_by(30) {
             services.asked(std::slice::from_ref(batch), at(second));
-            count = services.check(at(second), |_| false).unwrap_or(count);
+            count = check(services, at(second), |_| false).unwrap_or(count);
         }
         count
     }
@@ -256,7 +303,7 @@ mod tests {
         assert_eq!(ask(&mut services, &FIRST, 120..150), 1);
         assert!(services.warning.is_some());
         services.ended("a", "1", at(150));
-        assert_eq!(services.check(at(180), |_| false), Some(0));
+        assert_eq!(check(&mut services, at(180), |_| false), Some(0));
         assert!(services.warning.is_none());
     }
 
@@ -276,15 +323,28 @@ mod tests {
         assert_eq!(ask(&mut services, &held, 0..600), 0);
         ask(&mut services, &FIRST, 600..900);
         services.held("a", "1");
-        assert_eq!(services.check(at(930), |_| false), Some(0));
+        assert_eq!(check(&mut services, at(930), |_| false), Some(0));
     }
 
     #[test]
     fn batch_that_is_asked_about_no_longer_is_forgotten() {
         let mut services = services();
         assert_eq!(ask(&mut services, &FIRST, 0..180), 1);
-        assert_eq!(services.check(at(420), |_| false), Some(0));
+        assert_eq!(check(&mut services, at(420), |_| false), Some(0));
         assert!(services.under_way.is_empty());
+    }
+
+    #[test]
+    fn service_that_was_given_up_does_not_stand_still() {
+        let mut services = services();
+        let [given_up, other] = [FIRST, Batch { service: "b", id: "2", held: false }];
+        services.asked(&[given_up, other.clone()], at(0));
+        assert_eq!(services.take_suspected(at(130), |_| false).unwrap(), ["a", "b"]);
+        services.keep_only(&["a".to_owned(), "b".to_owned()], &[other]);
+        assert_eq!(services.report(at(130)), 1);
+        services.keep_only::<Batch>(&["b".to_owned()], &[]);
+        assert_eq!(check(&mut services, at(132), |_| false), Some(0));
+        assert!(services.warning.is_none() && services.under_way.is_empty());
     }
 
     #[test]
@@ -311,7 +371,7 @@ mod tests {
         let mut last = None;
         for second in (0..3_000).step_by(30) {
             services.asked(&[FIRST], at(second));
-            services.check(at(second), |_| false);
+            check(&mut services, at(second), |_| false);
             let next = services.warning.as_ref().map(|warning| warning.repeat_at);
             if next != last {
                 repeats.push(second);
@@ -325,7 +385,7 @@ mod tests {
     fn batch_whose_request_waits_is_not_forgotten() {
         let mut services = services();
         assert_eq!(ask(&mut services, &FIRST, 0..180), 1);
-        assert_eq!(services.check(at(420), |service| service == "a"), Some(1));
+        assert_eq!(check(&mut services, at(420), |service| service == "a"), Some(1));
     }
 
     #[test]
@@ -339,11 +399,11 @@ mod tests {
             let now = at(number as u64 * 4);
             services.asked(&[batch(0), batch(number)], now);
             services.ended("a", batch(number).id, now.plus(Duration::from_secs(1)));
-            counts.extend(services.check(now, |_| false));
+            counts.extend(check(&mut services, now, |_| false));
         }
         assert_eq!((counts.first(), counts.last()), (Some(&0), Some(&1)));
         // It was decided about, so the ledger is not asked about it any more.
         services.asked(&[batch(1)], at(200));
-        assert_eq!(services.check(at(200), |_| false), Some(0));
+        assert_eq!(check(&mut services, at(200), |_| false), Some(0));
     }
 }

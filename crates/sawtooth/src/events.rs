@@ -1,7 +1,4 @@
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_core::future::BoxFuture;
 use futures_util::{StreamExt, stream::unfold};
@@ -9,12 +6,7 @@ use grid_batch_core::{BatchError, BatchResult, LedgerEvent, LedgerEventStream, L
 use grid_batch_http::{HttpError, TextFrames, WebSocketOptions, origin};
 use log::warn;
 
-use crate::{
-    event_frame::EventFrame,
-    nodes::with_node,
-    outages::{Outages, RequestEnd},
-    rest_client::RestClient,
-};
+use crate::{event_frame::EventFrame, nodes::with_node, rest_client::RestClient};
 
 /// Subscribes to all blocks, whatever state they change.
 const SUBSCRIPTION: &str = r#"{"action":"subscribe","address_prefixes":[]}"#;
@@ -45,7 +37,7 @@ impl SawtoothEvents {
     }
 
     fn disconnection(&self, node: &str) -> Disconnection {
-        Disconnection { outages: self.client.outages().clone(), node: node.to_owned() }
+        Disconnection { client: self.client.clone(), node: node.to_owned() }
     }
 }
 
@@ -67,7 +59,7 @@ impl LedgerEvents for SawtoothEvents {
                     }
                     Err(error) => {
                         if matches!(error, HttpError::NotSent(_) | HttpError::NoResponse(_)) {
-                            self.disconnection(node).record();
+                            self.disconnection(node).record(&error.to_string());
                         }
                         failure = with_node(node, error.into());
                     }
@@ -84,13 +76,13 @@ impl LedgerEvents for SawtoothEvents {
 
 /// Records that the connection to a node, or to the validator behind it, broke.
 struct Disconnection {
-    outages: Outages,
+    client: RestClient,
     node: String,
 }
 
 impl Disconnection {
-    fn record(&self) {
-        self.outages.record(&self.node, Instant::now(), RequestEnd::Disconnected);
+    fn record(&self, reason: &str) {
+        self.client.record_disconnection(&self.node, reason);
     }
 }
 
@@ -110,14 +102,14 @@ async fn next_event(
     disconnection: &Disconnection,
 ) -> BatchResult<LedgerEvent> {
     while let Some(text) = frames.next().await {
-        if matches!(text, Err(HttpError::NoResponse(_))) {
-            disconnection.record();
+        if let Err(error @ HttpError::NoResponse(_)) = &text {
+            disconnection.record(&error.to_string());
         }
         match EventFrame::parse(&text?)? {
-            EventFrame::Block => return Ok(LedgerEvent { transaction_id: None }),
+            EventFrame::Block => return Ok(LedgerEvent::default()),
             EventFrame::Warning(warning) => {
                 if warning == VALIDATOR_UNAVAILABLE {
-                    disconnection.record();
+                    disconnection.record(&warning);
                 }
                 warn!(warning:%; "warning from the ledger");
             }

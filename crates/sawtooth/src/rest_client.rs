@@ -1,9 +1,10 @@
 use std::time::Instant;
 
 use bytes::Bytes;
+use grid_batch_core::NodeOutages;
 use grid_batch_http::{
     HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
-    open_websocket,
+    open_websocket, origin,
 };
 
 use crate::{
@@ -17,6 +18,8 @@ pub(crate) struct RestClient {
     client: HttpClient,
     auth: Option<BasicAuth>,
     outages: Outages,
+    /// The outages that are shown.
+    shown: NodeOutages,
 }
 
 impl RestClient {
@@ -25,7 +28,12 @@ impl RestClient {
         auth: Option<BasicAuth>,
         outages: Outages,
     ) -> Result<Self, HttpError> {
-        Ok(Self { client: HttpClient::new(options)?, auth, outages })
+        Ok(Self {
+            client: HttpClient::new(options)?,
+            auth,
+            outages,
+            shown: options.outages.clone(),
+        })
     }
 
     pub(crate) fn outages(&self) -> &Outages {
@@ -35,7 +43,7 @@ impl RestClient {
     pub(crate) async fn get(&self, base: &str, path: &str) -> Result<HttpResponse, HttpError> {
         let (url, sent_at) = (join(base, path)?, Instant::now());
         let result = self.client.get(&url, &self.headers(None)).await;
-        self.outages.record(base, sent_at, RequestEnd::of(&result));
+        self.record(base, sent_at, &result);
         result
     }
 
@@ -48,8 +56,24 @@ impl RestClient {
     ) -> Result<HttpResponse, HttpError> {
         let (url, sent_at) = (join(base, path)?, Instant::now());
         let result = self.client.post(&url, &self.headers(Some(content_type)), body).await;
-        self.outages.record(base, sent_at, RequestEnd::of(&result));
+        self.record(base, sent_at, &result);
         result
+    }
+
+    /// The REST API answers for a validator that does not.
+    fn record(&self, base: &str, sent_at: Instant, result: &Result<HttpResponse, HttpError>) {
+        let end = RequestEnd::of(result);
+        if let (Ok(response), RequestEnd::Unanswered | RequestEnd::Disconnected) = (result, end) {
+            let reason = format!("HTTP status {}: its validator does not answer", response.status);
+            self.shown.failed(&origin(base), &reason);
+        }
+        self.outages.record(base, sent_at, end);
+    }
+
+    /// The connection to a node, or to the validator behind it, broke.
+    pub(crate) fn record_disconnection(&self, base: &str, reason: &str) {
+        self.shown.failed(&origin(base), reason);
+        self.outages.record(base, Instant::now(), RequestEnd::Disconnected);
     }
 
     pub(crate) async fn subscribe(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grid_batch_core::{Evidence, LedgerStatus};
 
-use crate::{node_reports::CombinedStatus, state_roots::StateRoots};
+use crate::{endings::Ending, node_reports::CombinedStatus, state_roots::StateRoots};
 
 /// What is known about a batch that may be absent.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,8 @@ pub(crate) struct AbsenceFacts {
     /// This adapter has sent the present attempt and those before it. Another process may be paused
     /// after it has taken an attempt.
     pub(crate) is_own: bool,
-    /// The node answered the present attempt with having accepted it.
+    /// The present attempt has arrived: the node answered that it accepted it, or reported the batch, and
+    /// there is no other attempt.
     pub(crate) is_accepted: bool,
     /// Only the present attempt can have brought the batch to a node.
     pub(crate) is_only_attempt: bool,
@@ -35,6 +36,7 @@ pub(crate) struct AbsenceFacts {
     /// The node proposes the circuit's batches, so they wait in no other node's queue.
     pub(crate) node_coordinates: bool,
     pub(crate) state_roots: StateRoots,
+    pub(crate) ending: Ending,
 }
 
 /// Why it is certain that no node has applied the batch.
@@ -67,27 +69,6 @@ impl AbsenceFacts {
         }
     }
 
-    /// Whether no node can apply the batch any more, if none has.
-    pub(crate) fn has_ended(&self, absent_after: Duration, dropped_after: Duration) -> bool {
-        self.combined.is_complete
-            && match self.combined.status {
-                LedgerStatus::Valid => self.stalled_for >= dropped_after,
-                LedgerStatus::NotReported => {
-                    self.was_lost_in_restart() || self.stalled_for >= absent_after
-                }
-                _ => false,
-            }
-    }
-
-    /// The node had the batch in its memory only, and has restarted since: it does not know the batch
-    /// any more, and the websocket from before the POST has ended.
-    fn was_lost_in_restart(&self) -> bool {
-        self.is_accepted
-            && self.is_only_attempt
-            && self.node_subscription_broke
-            && self.node_coordinates
-    }
-
     /// The evidence of absence.
     pub(crate) fn absence(&self) -> Evidence {
         if self.is_accepted { Evidence::Lost } else { Evidence::Absent }
@@ -98,10 +79,6 @@ impl AbsenceFacts {
         use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
         match self.combined.status {
             Committed => Evidence::Committed,
-            // The circuit does not commit anything any more.
-            Pending | Valid if self.state_roots == StateRoots::DifferLastingly => {
-                Evidence::Inconclusive
-            }
             Pending | Valid => Evidence::Present,
             // The status reader handles invalid batches; here they only must not be absent.
             Invalid | NotReported => Evidence::Inconclusive,
@@ -110,13 +87,11 @@ impl AbsenceFacts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const MINUTE: Duration = Duration::from_mins(1);
-
     /// All nodes report this status, and nothing else is known.
-    fn facts(status: LedgerStatus) -> AbsenceFacts {
+    pub(crate) fn facts(status: LedgerStatus) -> AbsenceFacts {
         AbsenceFacts {
             combined: CombinedStatus { status, is_complete: true },
             at_node: status,
@@ -131,6 +106,7 @@ mod tests {
             peer_is_valid: false,
             node_coordinates: false,
             state_roots: StateRoots::NotKnown,
+            ending: Ending::default(),
         }
     }
 
@@ -177,47 +153,5 @@ mod tests {
         assert_eq!(facts(LedgerStatus::Valid).not_applied(), None);
         let at_peer_only = AbsenceFacts { at_node: UNKNOWN, ..only };
         assert_eq!(at_peer_only.not_applied(), None);
-    }
-
-    #[test]
-    fn batch_ends_with_time_or_with_the_queue_of_its_node() {
-        let ended = |facts: AbsenceFacts| facts.has_ended(MINUTE, 2 * MINUTE);
-        let after =
-            |status, minutes| AbsenceFacts { stalled_for: MINUTE * minutes, ..facts(status) };
-        assert_eq!([0, 1].map(|minutes| ended(after(UNKNOWN, minutes))), [false, true]);
-        let valid = [1, 2].map(|minutes| ended(after(LedgerStatus::Valid, minutes)));
-        assert_eq!(valid, [false, true]);
-        assert!(!ended(after(LedgerStatus::Pending, 99)));
-        let lost = AbsenceFacts {
-            is_accepted: true,
-            is_only_attempt: true,
-            node_subscription_broke: true,
-            node_coordinates: true,
-            ..facts(UNKNOWN)
-        };
-        assert!(ended(lost));
-        for uncertain in [
-            AbsenceFacts { is_accepted: false, ..lost },
-            AbsenceFacts { is_only_attempt: false, ..lost },
-            AbsenceFacts { node_subscription_broke: false, ..lost },
-            AbsenceFacts { node_coordinates: false, ..lost },
-            AbsenceFacts {
-                combined: CombinedStatus { is_complete: false, ..lost.combined },
-                ..lost
-            },
-            AbsenceFacts { combined: facts(LedgerStatus::Valid).combined, ..lost },
-        ] {
-            assert!(!ended(uncertain), "{uncertain:?}");
-        }
-    }
-
-    #[test]
-    fn batch_of_a_broken_circuit_is_not_present() {
-        for status in [LedgerStatus::Pending, LedgerStatus::Valid] {
-            assert_eq!(facts(status).presence(), Evidence::Present);
-            let state_roots = StateRoots::DifferLastingly;
-            let broken = AbsenceFacts { state_roots, ..facts(status) };
-            assert_eq!(broken.presence(), Evidence::Inconclusive);
-        }
     }
 }

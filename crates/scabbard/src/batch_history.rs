@@ -1,6 +1,9 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use grid_batch_core::{HeaderId, MonotonicTime, Outcome, ServiceId};
+use grid_batch_core::{Clock, HeaderId, MonotonicTime, Outcome, ServiceId};
 use grid_batch_support::BoundedMap;
 
 use crate::{applied_transactions::ObservationCount, subscriptions::SubscriptionsAtPost};
@@ -9,15 +12,37 @@ use crate::{applied_transactions::ObservationCount, subscriptions::Subscriptions
 pub(crate) type BatchKey = (ServiceId, HeaderId);
 
 /// What this adapter has sent and observed of the latest history.
-pub(crate) struct BatchHistory(Mutex<BoundedMap<BatchKey, BatchRecord>>);
+pub(crate) struct BatchHistory {
+    records: Mutex<BoundedMap<BatchKey, BatchRecord>>,
+    clock: Arc<dyn Clock>,
+}
 
 struct BatchRecord {
     /// The last attempt that this adapter made; 0 for none.
     attempt: u32,
     posts: Posts,
+    requests: Requests,
     stall: Option<Stall>,
     /// A node reported the batch as committed.
     is_committed: bool,
+    /// A node reported an attempt as Valid that was lost. Another node may still vote on it, and refuse the
+    /// next one for that.
+    may_be_left_over: bool,
+}
+
+/// The requests of a batch that may be on their way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Requests {
+    /// When the last one was sent.
+    sent_at: MonotonicTime,
+    /// How many were sent whose response is waited for.
+    under_way: u32,
+    /// How many ended and may have reached a node.
+    arrived_or_lost: u32,
+    /// When the last one ended that was not answered.
+    unanswered_at: Option<MonotonicTime>,
+    /// A node has reported the batch since the last one was sent.
+    is_reported: bool,
 }
 
 /// The POSTs of a batch. Attempts are 0 for none.
@@ -62,6 +87,17 @@ pub(crate) enum StalledStatus {
     Valid,
 }
 
+/// Whether an attempt that was proved to be absent had been accepted before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// It was not, or there were others.
+    None,
+    /// A node accepted it, and it is not known why the circuit lost it.
+    Unexplained,
+    /// A node accepted it, and a node of the circuit was away then.
+    Explained,
+}
+
 struct Stall {
     status: StalledStatus,
     since: MonotonicTime,
@@ -70,8 +106,8 @@ struct Stall {
 impl BatchHistory {
     const LIMIT: usize = 100_000;
 
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { records: Mutex::new(BoundedMap::new(Self::LIMIT)), clock }
     }
 
     /// Records that a POST is about to be sent.
@@ -85,9 +121,13 @@ impl BatchHistory {
         at: ObservationCount,
         subscriptions: SubscriptionsAtPost,
     ) -> PostInProgress<'_> {
+        let now = self.clock.monotonic();
         let mut history = self.lock();
         let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::None));
         record.begin_attempt(attempt);
+        record.requests.sent_at = now;
+        record.requests.under_way += 1;
+        record.requests.is_reported = false;
         let previous = record.posts;
         if record.posts.next_is_first() {
             record.posts.first = FirstPost::Here { at, subscriptions };
@@ -95,7 +135,12 @@ impl BatchHistory {
             record.posts.lost_attempt = 0;
         }
         record.posts.last_attempt = record.attempt;
-        PostInProgress { history: self, batch: batch.clone(), previous }
+        PostInProgress {
+            history: self,
+            batch: batch.clone(),
+            previous,
+            outcome: Outcome::Ambiguous,
+        }
     }
 
     /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it.
@@ -132,10 +177,43 @@ impl BatchHistory {
         }
     }
 
-    /// Whether a node answered this attempt with having accepted it.
-    pub(crate) fn was_accepted(&self, batch: &BatchKey, attempt: u32) -> bool {
-        let accepted = |record: &BatchRecord| record.posts.accepted_attempt == attempt;
-        attempt > 0 && self.lock().get(batch).is_some_and(accepted)
+    /// Whether this attempt has arrived at a node: it answered so, or it has reported the batch since, and
+    /// no other request can have brought it there.
+    pub(crate) fn has_arrived(&self, batch: &BatchKey, attempt: u32) -> bool {
+        let has_arrived = |record: &BatchRecord| {
+            let is_accepted = record.posts.accepted_attempt == attempt;
+            is_accepted || (record.attempt == attempt && record.requests.only_one_is_reported())
+        };
+        attempt > 0 && self.lock().get(batch).is_some_and(has_arrived)
+    }
+
+    /// How long a request of the batch that was not answered may still arrive at a node.
+    pub(crate) fn may_arrive_for(&self, batch: &BatchKey, limit: Duration) -> Duration {
+        let now = self.clock.monotonic();
+        let requests = self.lock().get(batch).map(|record| record.requests).unwrap_or_default();
+        match requests.unanswered_at {
+            _ if requests.under_way > 0 => limit,
+            _ if requests.only_one_is_reported() => Duration::ZERO,
+            Some(at) => limit.saturating_sub(now.since(at)),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// When the last request of the batch was sent.
+    pub(crate) fn sent_at(&self, batch: &BatchKey) -> Option<MonotonicTime> {
+        self.lock().get(batch).map(|record| record.requests.sent_at)
+    }
+
+    /// Whether another node may still vote on an earlier attempt of the batch.
+    pub(crate) fn may_be_left_over(&self, batch: &BatchKey) -> bool {
+        self.lock().get(batch).is_some_and(|record| record.may_be_left_over)
+    }
+
+    /// Since when a node has reported the batch as Valid.
+    pub(crate) fn valid_since(&self, batch: &BatchKey) -> Option<MonotonicTime> {
+        let history = self.lock();
+        let stall = history.get(batch)?.stall.as_ref()?;
+        (stall.status == StalledStatus::Valid).then_some(stall.since)
     }
 
     /// Whether only this attempt can have brought the batch to a node.
@@ -148,12 +226,12 @@ impl BatchHistory {
     }
 
     /// Records that a batch that is at this attempt was proved not to have been applied until `at`. If
-    /// the attempt `is_lost`, nothing that was sent before can be applied, and the next POST is the first.
+    /// the attempt was lost, nothing that was sent before can be applied, and the next POST is the first.
     pub(crate) fn certify_absence(
         &self,
         batch: &BatchKey,
         attempt: u32,
-        is_lost: bool,
+        loss: Loss,
         at: ObservationCount,
         subscriptions: SubscriptionsAtPost,
     ) {
@@ -162,7 +240,10 @@ impl BatchHistory {
             return;
         };
         record.posts.first = FirstPost::Here { at, subscriptions };
-        if is_lost {
+        let is_valid = |stall: &Stall| stall.status == StalledStatus::Valid;
+        let was_valid = record.stall.as_ref().is_some_and(is_valid);
+        record.may_be_left_over |= loss == Loss::Explained && was_valid;
+        if loss != Loss::None {
             record.posts.lost_attempt = attempt;
         }
     }
@@ -188,22 +269,25 @@ impl BatchHistory {
     ) -> MonotonicTime {
         let mut history = self.lock();
         let elsewhere = || BatchRecord::new(FirstPost::Elsewhere);
-        let stall = &mut history.get_or_insert_with(batch, elsewhere).stall;
+        let record = history.get_or_insert_with(batch, elsewhere);
+        record.requests.is_reported |= status == StalledStatus::Valid;
+        let stall = &mut record.stall;
         match stall {
             Some(stall) if stall.status == status => stall.since,
             _ => stall.insert(Stall { status, since: now }).since,
         }
     }
 
-    /// Records that the batch has made progress.
+    /// Records that a node has the batch, and that it makes progress.
     pub(crate) fn clear_stall(&self, batch: &BatchKey) {
         if let Some(record) = self.lock().get_mut(batch) {
+            record.requests.is_reported = true;
             record.stall = None;
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BoundedMap<BatchKey, BatchRecord>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,7 +300,14 @@ impl BatchRecord {
             accepted_attempt: 0,
             lost_attempt: 0,
         };
-        Self { attempt: 0, posts, stall: None, is_committed: false }
+        Self {
+            attempt: 0,
+            posts,
+            requests: Requests::default(),
+            stall: None,
+            is_committed: false,
+            may_be_left_over: false,
+        }
     }
 
     fn begin_attempt(&mut self, attempt: Option<u32>) {
@@ -241,6 +332,13 @@ impl Posts {
     }
 }
 
+impl Requests {
+    /// Whether a node has the batch, and only one request can have brought it there.
+    fn only_one_is_reported(&self) -> bool {
+        self.is_reported && self.under_way + self.arrived_or_lost == 1
+    }
+}
+
 /// A POST in progress. If it is dropped, a node may have accepted the batch.
 #[must_use]
 pub(crate) struct PostInProgress<'a> {
@@ -248,16 +346,29 @@ pub(crate) struct PostInProgress<'a> {
     batch: BatchKey,
     /// The POSTs before this one.
     previous: Posts,
+    outcome: Outcome,
 }
 
 impl PostInProgress<'_> {
     /// Records the outcome. A POST that certainly was not accepted does not count.
-    pub(crate) fn finish(self, outcome: Outcome) {
+    pub(crate) fn finish(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for PostInProgress<'_> {
+    fn drop(&mut self) {
+        let now = self.history.clock.monotonic();
         if let Some(record) = self.history.lock().get_mut(&self.batch) {
-            match outcome {
+            record.requests.under_way = record.requests.under_way.saturating_sub(1);
+            record.requests.arrived_or_lost += 1;
+            match self.outcome {
                 Outcome::Accepted => record.posts.accepted_attempt = record.attempt,
-                Outcome::Ambiguous => {}
-                _ => record.posts = self.previous,
+                Outcome::Ambiguous => record.requests.unanswered_at = Some(now),
+                _ => {
+                    record.requests.arrived_or_lost -= 1;
+                    record.posts = self.previous;
+                }
             }
         }
     }
@@ -265,7 +376,7 @@ impl PostInProgress<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use grid_batch_core::ManualClock;
 
     use super::*;
     use crate::{
@@ -273,6 +384,10 @@ mod tests {
         replay::Replay,
         subscriptions::{EventSource, Subscriptions},
     };
+
+    fn history() -> BatchHistory {
+        BatchHistory::new(Arc::new(ManualClock::default()))
+    }
 
     fn batch() -> BatchKey {
         ("a::b".parse().unwrap(), HeaderId::from_bytes([1; 64]))
@@ -304,7 +419,7 @@ mod tests {
 
     /// The first POST after POSTs with these attempts, subscriptions and outcomes.
     fn first_post_after(posts: &[(u32, SubscriptionsAtPost, Outcome)]) -> FirstPost {
-        let history = BatchHistory::new();
+        let history = history();
         for (attempt, subscriptions, outcome) in posts {
             history.begin_post(&batch(), Some(*attempt), now(), *subscriptions).finish(*outcome);
         }
@@ -337,7 +452,7 @@ mod tests {
     #[test]
     fn attempt_of_another_process_is_elsewhere() {
         let [a, b] = subscriptions_twice();
-        let history = BatchHistory::new();
+        let history = history();
         history.begin_post(&batch(), Some(1), now(), a).finish(Outcome::Ambiguous);
         assert_eq!(history.first_post(&batch(), 1), here(a));
         assert_eq!(history.first_post(&batch(), 2), FirstPost::Elsewhere);
@@ -356,7 +471,7 @@ mod tests {
     #[test]
     fn dropped_post_counts_as_sent() {
         let [a, _] = subscriptions_twice();
-        let history = BatchHistory::new();
+        let history = history();
         drop(history.begin_post(&batch(), Some(1), now(), a));
         assert_eq!(history.first_post(&batch(), 1), here(a));
     }
@@ -364,7 +479,7 @@ mod tests {
     #[test]
     fn skipped_post_is_no_post_and_keeps_an_earlier_one() {
         let [a, _] = subscriptions_twice();
-        let history = BatchHistory::new();
+        let history = history();
         history.skip_post(&batch(), Some(1));
         assert_eq!(history.first_post(&batch(), 1), FirstPost::None);
         history.begin_post(&batch(), Some(2), now(), a).finish(Outcome::Ambiguous);
@@ -376,7 +491,7 @@ mod tests {
     #[test]
     fn batch_that_a_node_has_already_was_sent_elsewhere() {
         for skipped_before in [false, true] {
-            let history = BatchHistory::new();
+            let history = history();
             if skipped_before {
                 history.skip_post(&batch(), Some(1));
             }
@@ -390,7 +505,7 @@ mod tests {
         for (outcome, was_posted) in
             [(Outcome::Accepted, true), (Outcome::Ambiguous, true), (Outcome::Busy, false)]
         {
-            let history = BatchHistory::new();
+            let history = history();
             history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
             assert_eq!(history.was_posted(&batch(), 1), was_posted, "{outcome}");
             assert!(!history.was_posted(&batch(), 2));
@@ -401,7 +516,7 @@ mod tests {
 
     #[test]
     fn committed_batch_is_remembered() {
-        let history = BatchHistory::new();
+        let history = history();
         assert!(!history.is_committed(&batch()));
         history.mark_committed(&batch());
         drop(history.begin_post(&batch(), Some(1), now(), none()));
@@ -411,7 +526,7 @@ mod tests {
     #[test]
     fn stall_restarts_with_another_status_or_a_post() {
         use StalledStatus::{Unknown, Valid};
-        let history = BatchHistory::new();
+        let history = history();
         let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
         let stall = |status, now| history.record_stall(&batch(), status, at(now));
         assert_eq!([stall(Valid, 1), stall(Valid, 2), stall(Unknown, 3)], [1, 1, 3].map(at));
@@ -425,12 +540,12 @@ mod tests {
     fn post_after_a_lost_attempt_is_the_first() {
         let [a, b] = subscriptions_twice();
         for rejected in [false, true] {
-            let history = BatchHistory::new();
+            let history = history();
             let post = |attempt, subscriptions, outcome| {
                 history.begin_post(&batch(), Some(attempt), now(), subscriptions).finish(outcome);
             };
             post(1, none(), Outcome::Accepted);
-            history.certify_absence(&batch(), 1, true, now(), a);
+            history.certify_absence(&batch(), 1, Loss::Explained, now(), a);
             assert_eq!(history.first_post(&batch(), 1), here(a));
             if rejected {
                 post(2, a, Outcome::Busy);
@@ -450,23 +565,74 @@ mod tests {
     #[test]
     fn post_after_an_absent_attempt_is_watched_since_the_proof() {
         let [a, b] = subscriptions_twice();
-        let history = BatchHistory::new();
+        let history = history();
         history.begin_post(&batch(), Some(1), now(), none()).finish(Outcome::Ambiguous);
-        history.certify_absence(&batch(), 1, false, now(), a);
+        history.certify_absence(&batch(), 1, Loss::None, now(), a);
         history.begin_post(&batch(), Some(2), now(), b).finish(Outcome::Accepted);
         assert_eq!(history.first_post(&batch(), 2), here(a));
         assert!(!history.is_only_attempt(&batch(), 2), "the first one may still arrive");
     }
 
     #[test]
-    fn attempt_was_accepted_if_a_node_said_so() {
-        for (outcome, was_accepted) in
+    fn attempt_has_arrived_if_a_node_said_so() {
+        for (outcome, has_arrived) in
             [(Outcome::Accepted, true), (Outcome::Ambiguous, false), (Outcome::Busy, false)]
         {
-            let history = BatchHistory::new();
+            let history = history();
             history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
-            assert_eq!(history.was_accepted(&batch(), 1), was_accepted, "{outcome}");
-            assert!(!history.was_accepted(&batch(), 2));
+            assert_eq!(history.has_arrived(&batch(), 1), has_arrived, "{outcome}");
+            assert!(!history.has_arrived(&batch(), 2));
         }
+    }
+
+    const LIMIT: Duration = Duration::from_secs(330);
+
+    /// A history with a clock, after a POST that ended with this outcome.
+    fn history_after(outcome: Outcome) -> (BatchHistory, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::default());
+        let history = BatchHistory::new(Arc::<ManualClock>::clone(&clock));
+        history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
+        (history, clock)
+    }
+
+    #[test]
+    fn request_without_an_answer_may_arrive_until_the_limit() {
+        let (history, clock) = history_after(Outcome::Ambiguous);
+        let left = || history.may_arrive_for(&batch(), LIMIT).as_secs();
+        assert_eq!(left(), 330);
+        clock.advance(Duration::from_secs(100));
+        assert_eq!(left(), 230);
+        let post = history.begin_post(&batch(), Some(2), now(), none());
+        clock.advance(LIMIT);
+        assert_eq!(left(), 330, "it has not ended");
+        drop(post);
+        clock.advance(Duration::from_secs(329));
+        assert_eq!(left(), 1);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(left(), 0);
+    }
+
+    #[test]
+    fn request_with_an_answer_does_not_arrive_later() {
+        for outcome in [Outcome::Accepted, Outcome::Busy, Outcome::NotSent, Outcome::Rejected] {
+            let (history, _) = history_after(outcome);
+            assert_eq!(history.may_arrive_for(&batch(), LIMIT), Duration::ZERO, "{outcome}");
+        }
+    }
+
+    #[test]
+    fn report_shows_that_the_only_request_has_arrived() {
+        let (history, _) = history_after(Outcome::Ambiguous);
+        assert!(!history.has_arrived(&batch(), 1));
+        history.record_stall(&batch(), StalledStatus::Unknown, history.clock.monotonic());
+        assert!(!history.has_arrived(&batch(), 1));
+        history.record_stall(&batch(), StalledStatus::Valid, history.clock.monotonic());
+        assert!(history.has_arrived(&batch(), 1));
+        assert_eq!(history.may_arrive_for(&batch(), LIMIT), Duration::ZERO);
+        // With two, it does not show which of them has.
+        history.begin_post(&batch(), Some(2), now(), none()).finish(Outcome::Ambiguous);
+        history.clear_stall(&batch());
+        assert!(!history.has_arrived(&batch(), 2));
+        assert_eq!(history.may_arrive_for(&batch(), LIMIT), LIMIT);
     }
 }

@@ -7,10 +7,11 @@ use grid_batch_http::{HttpError, origin};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    PeerService, ScabbardOptions, applied_transactions::AppliedTransactions,
-    asked_batches::AskedBatches, batch_history::BatchHistory, node_client::NodeClient,
-    peer_listeners::PeerListeners, replay_wait::ReplayWaits, state_roots::StateRootLog,
-    subscriptions::Subscriptions, unknown_services::UnknownServices,
+    PeerService, ScabbardOptions, accepted_keys::AcceptedKeys,
+    applied_transactions::AppliedTransactions, asked_batches::AskedBatches,
+    batch_history::BatchHistory, endings::EndLimits, node_client::NodeClient,
+    node_outages::NodeOutages, peer_listeners::PeerListeners, replay_wait::ReplayWaits,
+    state_roots::StateRootLog, subscriptions::Subscriptions, unknown_services::UnknownServices,
 };
 
 /// What the four parts of one adapter share.
@@ -19,8 +20,9 @@ pub(crate) struct ScabbardContext {
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) connections: usize,
-    pub(crate) absent_after: Duration,
-    pub(crate) dropped_after: Duration,
+    pub(crate) limits: EndLimits,
+    /// A websocket that received nothing for this long has ended.
+    pub(crate) silence_timeout: Duration,
     /// How long a node may take to answer a ping on a websocket.
     pub(crate) probe_limit: Duration,
     /// How long a node may take to answer the question before a POST, so that there is time for that.
@@ -31,9 +33,11 @@ pub(crate) struct ScabbardContext {
     pub(crate) applied: AppliedTransactions,
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) history: BatchHistory,
+    pub(crate) outages: NodeOutages,
     pub(crate) asked: AskedBatches,
     pub(crate) replay_waits: ReplayWaits,
     pub(crate) unknown_services: UnknownServices,
+    pub(crate) accepted_keys: AcceptedKeys,
 }
 
 impl ScabbardContext {
@@ -42,13 +46,18 @@ impl ScabbardContext {
         nodes: Arc<dyn StatusUrlResolver>,
         options: ScabbardOptions,
     ) -> Result<Self, HttpError> {
+        let silence_timeout = options.websocket.silence_timeout;
         Ok(Self {
             client: NodeClient::new(token, &options.http, options.websocket)?,
             nodes,
+            history: BatchHistory::new(Arc::clone(&options.clock)),
             clock: options.clock,
             connections: options.connections,
-            absent_after: options.absent_after,
-            dropped_after: options.dropped_after,
+            limits: EndLimits {
+                late_arrival_limit: options.late_arrival_limit,
+                coordinator_timeout: options.coordinator_timeout,
+            },
+            silence_timeout,
             probe_limit: options.http.request_timeout,
             question_limit: options.http.request_timeout / 2,
             peers: options.peers,
@@ -56,10 +65,11 @@ impl ScabbardContext {
             state_roots: StateRootLog::default(),
             applied: AppliedTransactions::new(),
             subscriptions: Arc::default(),
-            history: BatchHistory::new(),
+            outages: NodeOutages::new(),
             asked: AskedBatches::new(),
             replay_waits: ReplayWaits::new(),
             unknown_services: UnknownServices::new(),
+            accepted_keys: AcceptedKeys::new(),
         })
     }
 

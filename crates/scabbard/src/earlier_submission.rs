@@ -147,9 +147,11 @@ impl ScabbardContext {
         let nodes = self.all_nodes(scope, texts.first().copied().unwrap_or_default())?;
         let service = scope.service_id();
         let queries = nodes.iter().map(async |node| {
+            let asked_at = self.clock.monotonic();
             let query = self.query_statuses_of_service(&node.url, &node.scope, service, &texts);
             let in_time = timeout(self.question_limit, query).await;
             let result = in_time.unwrap_or_else(|_| Err(no_answer_in_time(&node.url)));
+            self.record_answer(service, node.source, &result, asked_at);
             (node.source != EventSource::Node, result)
         });
         let results = join_all(queries).await;

@@ -12,12 +12,14 @@ use grid_batch_core::{
     ServiceScopeId,
 };
 use grid_batch_http::{HttpError, TextFrames};
+use log::error;
 use serde::Deserialize;
 
 use crate::{
     context::{ScabbardContext, parse_scope, with_node},
     message::redacted_line,
     peer_listeners::{ListenedPeers, PeerListeners},
+    repeated_events::RepeatedEvents,
     replay::Replay,
     status_response::header_id,
     subscriptions::{EventSource, LiveSubscription},
@@ -79,6 +81,7 @@ pub(crate) struct ServiceEventStream(Option<EventReceiver>);
 struct EventReceiver {
     context: Arc<ScabbardContext>,
     subscription: LiveSubscription,
+    repeated: RepeatedEvents,
     frames: TextFrames,
 }
 
@@ -109,11 +112,12 @@ impl ServiceEventStream {
             Some(_) => Replay::partial(),
         };
         let subscription = subscriptions.register(service, source, replay, Some(frames.probe()));
+        let now = context.clock.monotonic();
         if source == EventSource::Node {
-            context.replay_waits.opened(service, context.clock.monotonic());
+            context.replay_waits.opened(service, now);
         }
-        let context = Arc::clone(context);
-        Ok(Self(Some(EventReceiver { context, subscription, frames })))
+        let (context, repeated) = (Arc::clone(context), RepeatedEvents::new(now));
+        Ok(Self(Some(EventReceiver { context, subscription, repeated, frames })))
     }
 }
 
@@ -139,12 +143,19 @@ impl Stream for ServiceEventStream {
 impl EventReceiver {
     fn record_break(&self) {
         self.subscription.mark_broken();
+        let service = self.subscription.service();
+        let source = self.subscription.source();
+        self.context.outages.broke(service, source, self.context.clock.monotonic());
+        if let Ok(scope) = parse_scope(service.as_str()) {
+            // The node may have been killed in the middle of a commit.
+            self.context.state_roots_may_differ(&scope);
+        }
         if self.subscription.source() == EventSource::Node {
-            self.context.replay_waits.broken(self.subscription.service());
+            self.context.replay_waits.broken(service);
         }
     }
 
-    fn receive(&self, frame: &str) -> BatchResult<LedgerEvent> {
+    fn receive(&mut self, frame: &str) -> BatchResult<LedgerEvent> {
         #[derive(Deserialize)]
         struct EventFrame {
             #[serde(deserialize_with = "header_id")]
@@ -155,8 +166,17 @@ impl EventReceiver {
         let EventFrame { id } =
             serde_json::from_str(frame).map_err(|error| not_an_event(&error))?;
         self.context.applied.add_event(self.subscription.service(), id);
+        let now = self.context.clock.monotonic();
         self.subscription.set_last_event(id);
-        Ok(LedgerEvent { transaction_id: Some(id.to_string()) })
+        let is_repeated = self.repeated.receive(id, now);
+        if is_repeated {
+            error!(
+                service:% = self.subscription.service(), transaction:% = id;
+                "the ledger has applied a transaction a second time: a batch was sent to it twice, or another \
+                 client has sent it; compare the state of the circuit's nodes"
+            );
+        }
+        Ok(LedgerEvent { transaction_id: Some(id.to_string()), is_repeated })
     }
 }
 

@@ -10,8 +10,9 @@ use log::info;
 
 use crate::{
     absence::AbsenceFacts,
-    batch_history::{BatchKey, FirstPost, StalledStatus},
+    batch_history::{BatchKey, FirstPost, Loss, StalledStatus},
     context::{ScabbardContext, parse_scope},
+    endings::EndLimits,
     evidence_detail::detail,
     node_reports::{CombinedStatus, NodeReport, no_status},
     state_roots::StateRoots,
@@ -54,13 +55,18 @@ impl ScabbardEvidenceReader {
             return Err(error);
         }
         let (history, attempt) = (&self.0.history, unresolved.attempt_id.attempt);
-        let (absent_after, dropped_after) = (self.0.absent_after, self.0.dropped_after);
+        let ends_in = facts.ends_in(self.0.limits);
         let not_applied = facts.not_applied().filter(|_| !self.may_be_applied(&search));
         if let Some(not_applied) = not_applied
-            && facts.has_ended(absent_after, dropped_after)
+            && ends_in == Some(Duration::ZERO)
         {
-            let is_lost = facts.is_accepted && facts.is_only_attempt;
-            history.certify_absence(&search.batch, attempt, is_lost, observed, subscriptions);
+            let loss = match (facts.is_accepted && facts.is_only_attempt, facts.ending.is_explained)
+            {
+                (false, _) => Loss::None,
+                (true, false) => Loss::Unexplained,
+                (true, true) => Loss::Explained,
+            };
+            history.certify_absence(&search.batch, attempt, loss, observed, subscriptions);
             let status = facts.combined.status;
             info!(
                 batch_id = batch_id.as_str(), service:% = search.scope, status:? = status,
@@ -68,8 +74,11 @@ impl ScabbardEvidenceReader {
             );
             return Ok(facts.absence().into());
         }
-        let text = detail(&self.0, &search.batch.0, &reports, &facts, not_applied);
-        Ok(EvidenceReport::with_detail(facts.presence(), text))
+        let provable_in = ends_in.filter(|_| not_applied.is_some());
+        let text = detail(&self.0, &search.batch.0, &reports, &facts, provable_in);
+        let again_in = self.search_again_in(&facts);
+        let report = EvidenceReport::with_detail(facts.presence(), text);
+        Ok(EvidenceReport { again_in, provable_in, ..report })
     }
 
     /// Whether a node has reported the batch as committed, or events prove it.
@@ -142,14 +151,12 @@ impl ScabbardEvidenceReader {
             FirstPost::Here { subscriptions: at_post, .. } => (true, at_post.node),
             FirstPost::None | FirstPost::Elsewhere => (false, None),
         };
-        let peer_ids = self.0.peers_of(scope).into_iter().map(|peer| &peer.peer);
-        let coordinator = peer_ids.clone().map(ServiceScopeId::service).min();
         AbsenceFacts {
             combined,
             at_node: at_node.status,
             stalled_for: self.stalled_for(batch, combined, queried_at),
             is_own,
-            is_accepted: history.was_accepted(batch, attempt),
+            is_accepted: history.has_arrived(batch, attempt),
             is_only_attempt: history.is_only_attempt(batch, attempt),
             node_events_are_complete: first.is_some() && subscriptions.caught_up(&batch.0) == first,
             node_subscription_broke: first
@@ -157,8 +164,9 @@ impl ScabbardEvidenceReader {
             replay_is_whole: false,
             peer_is_watched: false,
             peer_is_valid: peers.any(|report| report.status == Ok(LedgerStatus::Valid)),
-            node_coordinates: coordinator.is_some_and(|lowest| scope.service() < lowest),
+            node_coordinates: self.0.node_coordinates(scope),
             state_roots: StateRoots::NotKnown,
+            ending: self.0.ending(scope, batch, reports),
         }
     }
 
@@ -172,23 +180,31 @@ impl ScabbardEvidenceReader {
     ) {
         let Search { unresolved, batch, .. } = search;
         let attempt = unresolved.attempt_id.attempt;
-        let newest_at_post = match self.0.history.first_post(batch, attempt) {
-            FirstPost::Here { subscriptions, .. } => Some(subscriptions.newest),
+        let at_post = match self.0.history.first_post(batch, attempt) {
+            FirstPost::Here { subscriptions, .. } => Some(subscriptions),
             FirstPost::None | FirstPost::Elsewhere => None,
         };
         let mut sources: Vec<_> = reports.iter().map(|report| report.node.source).collect();
         sources.dedup();
         let checks = sources.iter().map(|source| self.0.check_subscription(&batch.0, *source));
+        let mut node_answered = false;
         for (source, check) in sources.iter().zip(join_all(checks).await) {
             let Some(check) = check else { continue };
             match source {
-                EventSource::Node => facts.replay_is_whole = check.is_whole,
+                EventSource::Node => {
+                    facts.replay_is_whole = check.is_whole;
+                    node_answered = at_post.is_some_and(|at_post| at_post.node == Some(check.id));
+                }
                 EventSource::Peer(_) => {
                     facts.peer_is_watched |=
-                        newest_at_post.is_some_and(|newest| check.id <= newest);
+                        at_post.is_some_and(|at_post| check.id <= at_post.newest);
                 }
             }
         }
+        // A websocket is live if its node has just answered on it, or has done so since the batch has had its
+        // status.
+        let was_live = node_answered || facts.stalled_for > self.0.silence_timeout;
+        facts.node_events_are_complete &= was_live;
     }
 
     /// How long the batch had had its present status when the nodes were queried.
@@ -211,7 +227,31 @@ impl ScabbardEvidenceReader {
     }
 }
 
+impl ScabbardEvidenceReader {
+    /// How soon to search again: what proves absence may be seen as soon as a node answers again. `None`: at
+    /// the usual pace, because the batch waits its turn, or has been as it is for very long.
+    fn search_again_in(&self, facts: &AbsenceFacts) -> Option<Duration> {
+        let EndLimits { coordinator_timeout, late_arrival_limit } = self.0.limits;
+        let may_be_absent =
+            matches!(facts.combined.status, LedgerStatus::Valid | LedgerStatus::NotReported);
+        let longest = coordinator_timeout / 15;
+        let pause = match facts.combined.is_complete {
+            true => (facts.stalled_for / 4).clamp(longest / 4, longest),
+            false => longest,
+        };
+        (may_be_absent && facts.stalled_for < late_arrival_limit * 2).then_some(pause)
+    }
+}
+
 impl EvidenceReader for ScabbardEvidenceReader {
+    fn is_needed(&self, service_id: &str, batch_id: &str) -> bool {
+        let (Ok(service), Ok(id)) = (service_id.parse(), batch_id.parse()) else { return false };
+        let valid_since = self.0.history.valid_since(&(service, id));
+        let now = self.0.clock.monotonic();
+        let unusual = self.0.limits.coordinator_timeout / 30;
+        valid_since.is_some_and(|since| now.since(since) >= unusual)
+    }
+
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,

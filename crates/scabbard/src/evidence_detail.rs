@@ -1,14 +1,13 @@
 //! What was seen of a batch, for the operator who has to decide about it.
 
-use grid_batch_core::{LedgerStatus, ServiceId};
+use std::time::Duration;
+
+use grid_batch_core::{LedgerStatus, ServiceId, ServicePause};
 use grid_batch_http::origin;
 
 use crate::{
-    absence::{AbsenceFacts, NotApplied},
-    context::ScabbardContext,
-    node_reports::NodeReport,
-    state_roots::StateRoots,
-    subscriptions::EventSource,
+    absence::AbsenceFacts, context::ScabbardContext, node_reports::NodeReport,
+    state_roots::StateRoots, subscriptions::EventSource,
 };
 
 /// What was seen, and what is missing for a proof.
@@ -17,7 +16,7 @@ pub(crate) fn detail(
     service: &ServiceId,
     reports: &[NodeReport],
     facts: &AbsenceFacts,
-    not_applied: Option<NotApplied>,
+    provable_in: Option<Duration>,
 ) -> String {
     let mut parts: Vec<String> = reports.iter().map(node_detail).collect();
     parts.push(events_detail(context, service, facts));
@@ -33,14 +32,20 @@ pub(crate) fn detail(
         StateRoots::NotKnown => {}
         StateRoots::Equal => parts.push("the nodes' state roots are equal".to_owned()),
         StateRoots::Differ => parts.push("the nodes' state roots differ at present".to_owned()),
-        StateRoots::DifferLastingly => parts.push(
-            "the nodes' state roots differ and stay so: the circuit is broken, and nothing is \
-             committed before its operators repair it"
-                .to_owned(),
-        ),
+        StateRoots::DifferLastingly => parts.push(ServicePause::DIFFERENT_STATES.to_owned()),
     }
-    if not_applied.is_some() {
-        parts.push("it was not applied, and is sent again if it stays so".to_owned());
+    let may_arrive_for = facts.ending.may_arrive_for;
+    if !may_arrive_for.is_zero() {
+        parts.push(format!(
+            "a request that was not answered may still arrive for {} s",
+            may_arrive_for.as_secs() + 1
+        ));
+    }
+    if let Some(wait) = provable_in {
+        parts.push(format!(
+            "it was not applied, and is sent again in {} s if it stays so",
+            wait.as_secs() + 1
+        ));
     }
     parts.join("; ")
 }

@@ -1,22 +1,26 @@
 #![doc = include_str!("../README.md")]
 
 mod absence;
+mod accepted_keys;
 mod applied_transactions;
 mod asked_batches;
 mod batch_history;
 mod context;
 mod earlier_submission;
+mod endings;
 mod events;
 mod evidence;
 mod evidence_detail;
 mod identity;
 mod message;
 mod node_client;
+mod node_outages;
 mod node_reports;
 mod options;
 mod outcome;
 mod pass_through;
 mod peer_listeners;
+mod repeated_events;
 mod replay;
 mod replay_wait;
 mod scabbard;
@@ -36,5 +40,6 @@ pub use options::{PeerService, ScabbardError, ScabbardOptions};
 pub use pass_through::ScabbardPassThrough;
 pub use scabbard::Scabbard;
 pub use sender::ScabbardSender;
+pub use state_roots::ScabbardStateRoots;
 pub use status_reader::ScabbardStatusReader;
 pub use unknown_services::ScabbardServiceCheck;

@@ -23,7 +23,7 @@ impl NodeClient {
         http: &HttpOptions,
         websocket: WebSocketOptions,
     ) -> Result<Self, HttpError> {
-        let authorization = format!("Bearer Cylinder:{}", token.as_str());
+        let authorization = authorization(token.as_str());
         let [submit_client, query_client] = [HttpClient::new(http)?, HttpClient::new(http)?];
         Ok(Self { submit_client, query_client, websocket, authorization })
     }
@@ -48,6 +48,34 @@ impl NodeClient {
         let path = format!("batch_statuses?ids={}", ids.join(","));
         let url = service_url(node, scope, &path)?;
         self.query_client.get(&url, &self.headers()).await
+    }
+
+    /// Asks whether the owner of another token may write to the service. The list cannot be decoded: a node
+    /// authorizes a request before it reads its body, so it answers 401, or refuses the body.
+    pub(crate) async fn ask_whether_may_write(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        token: &str,
+    ) -> Result<HttpResponse, HttpError> {
+        /// A batch of 127 bytes, of which none follows.
+        const CUT_OFF: &[u8] = &[0x0a, 0x7f];
+        let url = service_url(node, scope, "batches")?;
+        let authorization = authorization(token);
+        self.query_client.post(&url, &[("authorization", &authorization)], CUT_OFF.to_vec()).await
+    }
+
+    /// Asks whether the owner of another token may read what the service has. The request names no batch, which
+    /// a node finds out after it has authorized it.
+    pub(crate) async fn ask_whether_may_read(
+        &self,
+        node: &str,
+        scope: &ServiceScopeId,
+        token: &str,
+    ) -> Result<HttpResponse, HttpError> {
+        let url = service_url(node, scope, "batch_statuses")?;
+        let authorization = authorization(token);
+        self.query_client.get(&url, &[("authorization", &authorization)]).await
     }
 
     pub(crate) async fn get_state_root(
@@ -76,6 +104,10 @@ impl NodeClient {
     fn headers(&self) -> [(&str, &str); 1] {
         [("authorization", &self.authorization)]
     }
+}
+
+fn authorization(token: &str) -> String {
+    format!("Bearer Cylinder:{token}")
 }
 
 fn service_url(node: &str, scope: &ServiceScopeId, path: &str) -> Result<String, HttpError> {

@@ -1,7 +1,9 @@
 //! What all nodes of a circuit that are known say about a batch.
 
 use futures_util::future::join_all;
-use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ServiceId, ServiceScopeId};
+use grid_batch_core::{
+    BatchError, BatchResult, LedgerStatus, MonotonicTime, ServiceId, ServiceScopeId,
+};
 use grid_batch_http::origin;
 use log::debug;
 
@@ -83,6 +85,19 @@ impl ScabbardContext {
         Ok(at_nodes.chain(at_peers).collect())
     }
 
+    /// Records whether a node could answer a request that was sent at `asked_at`.
+    pub(crate) fn record_answer<T>(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+        result: &BatchResult<T>,
+        asked_at: MonotonicTime,
+    ) {
+        let is_answered = !matches!(result, Err(BatchError::Unavailable(_)));
+        let now = self.clock.monotonic();
+        self.outages.record(service, source, is_answered, asked_at, now);
+    }
+
     /// Asks all of these nodes about a batch of this service.
     pub(crate) async fn query_all_nodes(
         &self,
@@ -92,7 +107,8 @@ impl ScabbardContext {
     ) -> Vec<NodeReport> {
         let ids = [batch_id];
         join_all(nodes.into_iter().map(async |node| {
-            let ServiceNode { url, scope, .. } = &node;
+            let ServiceNode { url, scope, source } = &node;
+            let asked_at = self.clock.monotonic();
             let status = match self.query_statuses_of_service(url, scope, service, &ids).await {
                 Ok(reports) => match reports.first() {
                     Some(batch) => Ok(batch.report.status),
@@ -109,6 +125,7 @@ impl ScabbardContext {
                     Err(error)
                 }
             };
+            self.record_answer(service, *source, &status, asked_at);
             NodeReport { node, status }
         }))
         .await

@@ -15,14 +15,11 @@ pub struct ScabbardOptions {
     /// The maximum number of concurrent status requests. A node serves requests with one thread for
     /// each of its cores.
     pub connections: usize,
-    /// How long every node must report Unknown before the batch counts as absent, provided that no
-    /// event was missed. It must be longer than the silence timeout of the websocket, so that the
-    /// node has answered on the websocket in that time.
-    pub absent_after: Duration,
-    /// How long a batch must be Valid before it counts as dropped, provided that no event was
-    /// missed. It should be more than twice the 30 seconds after which a circuit's coordinator
-    /// gives a proposal up.
-    pub dropped_after: Duration,
+    /// How long a request without an answer may still arrive at a node, and how long a batch that a node
+    /// has accepted may still be applied if nothing explains why it was not.
+    pub late_arrival_limit: Duration,
+    /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
+    pub coordinator_timeout: Duration,
     /// The circuits' other nodes, which are asked about batches but get none.
     pub peers: Vec<PeerService>,
     /// The source of the current time.
@@ -47,8 +44,8 @@ impl Default for ScabbardOptions {
             http: HttpOptions::default(),
             websocket: WebSocketOptions { silence_timeout, ..WebSocketOptions::default() },
             connections: 8,
-            absent_after: Duration::from_secs(60),
-            dropped_after: Duration::from_secs(90),
+            late_arrival_limit: Duration::from_secs(330),
+            coordinator_timeout: Duration::from_secs(30),
             peers: Vec::new(),
             clock: Arc::new(SystemClock),
         }
@@ -65,18 +62,16 @@ pub enum ScabbardError {
     /// No status request would be possible.
     #[error("connections is 0; it must be at least 1")]
     NoConnections,
-    /// A broken websocket could pass for a live one.
+    /// A batch would be given up while a request of it may still arrive.
     #[error(
-        "{option} is {value:?}; it must be longer than the websocket's silence timeout of \
-         {silence_timeout:?}"
+        "late_arrival_limit is {late_arrival_limit:?}; it must be longer than the coordinator's timeout \
+         of {coordinator_timeout:?}"
     )]
     TooShort {
-        /// The option.
-        option: &'static str,
-        /// Its value.
-        value: Duration,
-        /// The silence timeout of event websockets.
-        silence_timeout: Duration,
+        /// How long a request without an answer may still arrive.
+        late_arrival_limit: Duration,
+        /// The timeout of circuits' coordinators.
+        coordinator_timeout: Duration,
     },
 }
 
@@ -85,15 +80,11 @@ impl ScabbardOptions {
         if self.connections == 0 {
             return Err(ScabbardError::NoConnections);
         }
-        let silence_timeout = self.websocket.silence_timeout;
-        let durations =
-            [("absent_after", self.absent_after), ("dropped_after", self.dropped_after)];
-        match durations.into_iter().find(|(_, value)| *value <= silence_timeout) {
-            Some((option, value)) => {
-                Err(ScabbardError::TooShort { option, value, silence_timeout })
-            }
-            None => Ok(()),
+        let Self { late_arrival_limit, coordinator_timeout, .. } = *self;
+        if late_arrival_limit <= coordinator_timeout {
+            return Err(ScabbardError::TooShort { late_arrival_limit, coordinator_timeout });
         }
+        Ok(())
     }
 }
 
@@ -108,14 +99,13 @@ mod tests {
 
     #[test]
     fn too_short_durations_are_refused() {
-        let silence = ScabbardOptions::default().websocket.silence_timeout;
-        let none = ScabbardOptions { connections: 0, ..ScabbardOptions::default() };
-        let absent = ScabbardOptions { absent_after: silence, ..ScabbardOptions::default() };
-        let dropped = ScabbardOptions { dropped_after: silence, ..ScabbardOptions::default() };
+        let defaults = ScabbardOptions::default();
+        let none = ScabbardOptions { connections: 0, ..defaults.clone() };
+        let late_arrival_limit = defaults.coordinator_timeout;
+        let late = ScabbardOptions { late_arrival_limit, ..defaults };
         let message = |options: ScabbardOptions| options.check().unwrap_err().to_string();
         assert_eq!(message(none), "connections is 0; it must be at least 1");
-        let rule = "is 45s; it must be longer than the websocket's silence timeout of 45s";
-        assert_eq!(message(absent), format!("absent_after {rule}"));
-        assert_eq!(message(dropped), format!("dropped_after {rule}"));
+        let rule = "is 30s; it must be longer than the coordinator's timeout of 30s";
+        assert_eq!(message(late), format!("late_arrival_limit {rule}"));
     }
 }

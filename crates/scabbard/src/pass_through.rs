@@ -56,6 +56,7 @@ impl PassThrough for ScabbardPassThrough {
                 | ["scabbard", _, _, "state", _]
                 | ["admin", "circuits" | "proposals"]
                 | ["admin", "circuits" | "proposals", _]
+                | ["authorization", "permissions"]
                 | ["registry", "nodes"]
                 | ["registry", "nodes", _]
                 | ["status"]

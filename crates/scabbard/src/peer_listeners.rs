@@ -43,7 +43,7 @@ impl PeerListeners {
     /// The peers are listened to for this long after the last subscription to the service.
     const KEEP: Duration = Duration::from_mins(10);
     const BACKOFF: Backoff =
-        Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(10) };
+        Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
     /// A stream that was connected for this long resets the delays when it breaks.
     const STABLE_AFTER: Duration = Duration::from_mins(1);
@@ -58,6 +58,7 @@ impl PeerListeners {
         // A task ends with its runtime.
         listeners.retain(|_, listener| !listener.task.is_finished());
         let start = || {
+            context.state_roots_may_differ(scope);
             let demand = Arc::<Demand>::default();
             let task = spawn(listen(Arc::clone(context), scope.clone(), Arc::clone(&demand)));
             PeerListener { demand, task }

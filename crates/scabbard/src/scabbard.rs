@@ -1,11 +1,11 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::StatusUrlResolver;
+use grid_batch_core::{BatchResult, CommitHistory, ServiceScopeId, StatusUrlResolver};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
     ScabbardError, ScabbardEvents, ScabbardEvidenceReader, ScabbardOptions, ScabbardSender,
-    ScabbardServiceCheck, ScabbardStatusReader, context::ScabbardContext,
+    ScabbardServiceCheck, ScabbardStateRoots, ScabbardStatusReader, context::ScabbardContext,
 };
 
 /// The Scabbard adapter of one ledger: it creates the sender, the readers and the event source.
@@ -29,6 +29,19 @@ impl Scabbard {
         Ok(Self(Arc::new(ScabbardContext::new(token, nodes, options)?)))
     }
 
+    /// Tells it which services had committed batches before this process started: a node that starts says of services
+    /// that it has not started yet that it does not have them.
+    #[must_use]
+    pub fn with_commit_history(self, history: Arc<dyn CommitHistory>) -> Self {
+        self.0.unknown_services.set_history(history);
+        self
+    }
+
+    /// Whether a node has a service, asked once.
+    pub async fn has_service(&self, node: &str, service: &ServiceScopeId) -> BatchResult<bool> {
+        self.0.has_service(node, service).await
+    }
+
     /// Submits batches.
     pub fn sender(&self) -> ScabbardSender {
         ScabbardSender(Arc::clone(&self.0))
@@ -47,6 +60,11 @@ impl Scabbard {
     /// Tells which services the nodes do not have.
     pub fn service_check(&self) -> ScabbardServiceCheck {
         ScabbardServiceCheck(Arc::clone(&self.0))
+    }
+
+    /// Tells where the nodes of a circuit have different states.
+    pub fn state_roots(&self) -> ScabbardStateRoots {
+        ScabbardStateRoots(Arc::clone(&self.0))
     }
 
     /// Subscribes to the events of services.

@@ -12,6 +12,7 @@ use crate::{
     context::ScabbardContext,
     message::response_message,
     outcome::{OutcomeRule, matching_rule},
+    unknown_services::DeniedBy,
 };
 
 /// Submits batches to Scabbard services, one batch per request.
@@ -52,6 +53,9 @@ impl ScabbardSender {
         if let Some(answer) = self.0.refuse_earlier_submission(submission, &batch).await {
             return self.0.explain_unknown_service(scope, answer);
         }
+        if let Some(answer) = self.0.refuse_while_states_differ(scope).await {
+            return answer;
+        }
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
         let subscriptions = subscriptions.at_post(&batch.0);
         let heard = applied.observation_count();
@@ -62,7 +66,8 @@ impl ScabbardSender {
         post.finish(rule.outcome);
         if let Ok(response) = &result {
             let now = self.0.clock.monotonic();
-            self.0.unknown_services.record(scope.service_id(), url, response, now);
+            let node = (url, DeniedBy::Node);
+            self.0.unknown_services.record(scope.service_id(), node, response, now);
         }
         self.0.explain_unknown_service(scope, submission_answer(rule, result))
     }

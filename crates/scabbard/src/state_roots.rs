@@ -1,17 +1,27 @@
 //! The state roots of a service at the nodes of its circuit. They are equal unless a commit is under
-//! way, or the circuit is broken for good.
+//! way, or a node has another state than the others.
 
 use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use futures_util::future::join_all;
-use grid_batch_core::{MonotonicTime, ScopeId, ServiceId, ServiceScopeId};
+use futures_util::{StreamExt, future::join_all, stream};
+use grid_batch_core::{
+    HeaderId, MonotonicTime, Outcome, ScopeId, ServiceId, ServicePause, ServiceScopeId,
+    SubmissionAnswer,
+};
+use grid_batch_http::origin;
 use log::{info, warn};
+use tokio::time::timeout;
 
-use crate::{context::ScabbardContext, node_reports::ServiceNode};
+use crate::{
+    context::{ScabbardContext, parse_scope},
+    node_reports::ServiceNode,
+    sender::answer_without_response,
+};
 
 /// How the state roots of the nodes compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,13 +31,24 @@ pub(crate) enum StateRoots {
     Equal,
     /// They differ, as they do for a moment during a commit.
     Differ,
-    /// They have differed in the same way for long: the nodes do not agree on the state any more.
+    /// They have differed in the same way for longer than a commit takes: no batch can commit.
     DifferLastingly,
 }
 
-/// The services whose state roots were seen to differ.
+/// What is known of the state roots of services whose circuits have several known nodes.
 #[derive(Default)]
-pub(crate) struct StateRootLog(Mutex<HashMap<ServiceId, DifferentRoots>>);
+pub(crate) struct StateRootLog(Mutex<HashMap<ServiceId, ObservedRoots>>);
+
+#[derive(Default)]
+struct ObservedRoots {
+    /// Something has happened after which the roots may differ, and they were not equal since.
+    may_differ: bool,
+    /// When the nodes were asked last, and what that came to.
+    compared: Option<(MonotonicTime, StateRoots)>,
+    different: Option<DifferentRoots>,
+    /// The batch that was reported without a final status, and since when.
+    under_way: Option<(HeaderId, MonotonicTime)>,
+}
 
 struct DifferentRoots {
     roots: Vec<String>,
@@ -36,47 +57,119 @@ struct DifferentRoots {
 }
 
 impl StateRootLog {
-    /// Records the roots of all nodes.
+    /// Roots that have differed in the same way for this long do so lastingly.
+    const LASTING_AFTER: Duration = Duration::from_secs(3);
+    /// The roots are compared while a batch has had no final status for this long.
+    const SLOW_AFTER: Duration = Duration::from_secs(5);
+    /// A POST relies on a comparison that is not older than this.
+    const COUNTS_FOR: Duration = Duration::from_secs(2);
+
+    /// The roots of the service may differ: they are compared until they are equal.
+    pub(crate) fn record_may_differ(&self, service: &ServiceId) {
+        self.lock().entry(service.clone()).or_default().may_differ = true;
+    }
+
+    fn that_may_differ(&self) -> Vec<ServiceId> {
+        let log = self.lock();
+        let services = log.iter().filter(|(_, observed)| observed.may_differ);
+        services.map(|(service, _)| service.clone()).collect()
+    }
+
+    /// Records whether the service has a batch without a final status. One that has none for long may
+    /// be stuck, because the roots differ.
+    pub(crate) fn record_under_way(
+        &self,
+        service: &ServiceId,
+        batch: Option<HeaderId>,
+        now: MonotonicTime,
+    ) {
+        let mut log = self.lock();
+        let observed = log.entry(service.clone()).or_default();
+        let Some(batch) = batch else { return observed.under_way = None };
+        match observed.under_way {
+            Some((known, since)) if known == batch => {
+                observed.may_differ |= now.since(since) >= Self::SLOW_AFTER;
+            }
+            _ => observed.under_way = Some((batch, now)),
+        }
+    }
+
+    /// What a POST can rely on. `None`: the roots may differ and were not compared lately.
+    fn known(&self, service: &ServiceId, now: MonotonicTime) -> Option<StateRoots> {
+        let log = self.lock();
+        let Some(observed) = log.get(service).filter(|observed| observed.may_differ) else {
+            return Some(StateRoots::Equal);
+        };
+        let (at, roots) = observed.compared?;
+        (now.since(at) < Self::COUNTS_FOR).then_some(roots)
+    }
+
+    /// Records the roots of all nodes, or that they are not all known.
     fn observe(
         &self,
         service: &ServiceId,
-        roots: Vec<String>,
+        nodes: &[&ServiceNode],
+        roots: Option<Vec<String>>,
         now: MonotonicTime,
-        lasting_after: Duration,
     ) -> StateRoots {
         let mut log = self.lock();
-        if roots.windows(2).all(|pair| pair[0] == pair[1]) {
-            if log.remove(service).is_some_and(|different| different.is_logged) {
-                info!(service:% = service; "the nodes' state roots are equal again");
-            }
-            return StateRoots::Equal;
-        }
-        let fresh = |roots| DifferentRoots { roots, since: now, is_logged: false };
-        let seen = log.entry(service.clone()).or_insert_with(|| fresh(roots.clone()));
-        if seen.roots != roots {
-            let is_logged = seen.is_logged;
-            *seen = DifferentRoots { is_logged, ..fresh(roots) };
-        }
-        if now.since(seen.since) < lasting_after {
-            return StateRoots::Differ;
-        }
-        if !seen.is_logged {
-            seen.is_logged = true;
-            warn!(
-                service:% = service, state_roots:? = seen.roots;
-                "the nodes of the circuit have different state roots: nothing can be committed any \
-                 more until the operators of the circuit repair it"
-            );
-        }
-        StateRoots::DifferLastingly
+        let observed = log.entry(service.clone()).or_default();
+        let result = match roots {
+            None => StateRoots::NotKnown,
+            Some(roots) => observed.compare(service, nodes, roots, now),
+        };
+        observed.compared = Some((now, result));
+        result
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ServiceId, DifferentRoots>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ServiceId, ObservedRoots>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl ObservedRoots {
+    fn compare(
+        &mut self,
+        service: &ServiceId,
+        nodes: &[&ServiceNode],
+        roots: Vec<String>,
+        now: MonotonicTime,
+    ) -> StateRoots {
+        if roots.windows(2).all(|pair| pair[0] == pair[1]) {
+            self.may_differ = false;
+            if self.different.take().is_some_and(|different| different.is_logged) {
+                info!(service:%; "the state roots of the nodes are equal again");
+            }
+            return StateRoots::Equal;
+        }
+        self.may_differ = true;
+        let is_logged = self.different.as_ref().is_some_and(|different| different.is_logged);
+        if self.different.as_ref().is_none_or(|different| different.roots != roots) {
+            self.different = Some(DifferentRoots { roots, since: now, is_logged });
+        }
+        let Some(different) = &mut self.different else { return StateRoots::Differ };
+        if now.since(different.since) < StateRootLog::LASTING_AFTER {
+            return StateRoots::Differ;
+        }
+        if !different.is_logged {
+            different.is_logged = true;
+            let at_nodes = nodes.iter().zip(&different.roots);
+            let at_nodes: Vec<_> =
+                at_nodes.map(|(node, root)| format!("{}: {root}", origin(&node.url))).collect();
+            warn!(service:%, state_roots:? = at_nodes; "{}", ServicePause::DIFFERENT_STATES);
+        }
+        StateRoots::DifferLastingly
+    }
+}
+
 impl ScabbardContext {
+    /// The roots of the service are compared soon, if several nodes of its circuit are known.
+    pub(crate) fn state_roots_may_differ(&self, scope: &ServiceScopeId) {
+        if !self.peers_of(scope).is_empty() {
+            self.state_roots.record_may_differ(scope.service_id());
+        }
+    }
+
     /// Compares the state roots of these nodes.
     pub(crate) async fn compare_state_roots(
         &self,
@@ -87,11 +180,8 @@ impl ScabbardContext {
             return StateRoots::NotKnown;
         }
         let roots = join_all(nodes.iter().map(|node| self.state_root(&node.url, &node.scope)));
-        let Some(roots) = roots.await.into_iter().collect::<Option<Vec<_>>>() else {
-            return StateRoots::NotKnown;
-        };
-        let now = self.clock.monotonic();
-        self.state_roots.observe(scope.service_id(), roots, now, self.absent_after)
+        let roots = roots.await.into_iter().collect::<Option<Vec<_>>>();
+        self.state_roots.observe(scope.service_id(), nodes, roots, self.clock.monotonic())
     }
 
     /// The service's state root at this node.
@@ -100,5 +190,158 @@ impl ScabbardContext {
         let body = response.body.ok().filter(|_| response.status == 200)?;
         let root: String = serde_json::from_slice(&body).ok()?;
         (!root.is_empty() && root.len() <= 256).then_some(root)
+    }
+
+    /// The answer for a batch that must not be sent now, because the nodes have different states: it could
+    /// not commit, and would stay at the nodes.
+    pub(crate) async fn refuse_while_states_differ(
+        &self,
+        scope: &ServiceScopeId,
+    ) -> Option<SubmissionAnswer> {
+        if self.peers_of(scope).is_empty() {
+            return None;
+        }
+        let known = self.state_roots.known(scope.service_id(), self.clock.monotonic());
+        let roots = match known {
+            Some(roots) => roots,
+            None => {
+                let nodes = self.all_nodes(scope, "").ok()?;
+                let nodes: Vec<_> = nodes.iter().collect();
+                let compared = self.compare_state_roots(scope, &nodes);
+                timeout(self.question_limit, compared).await.unwrap_or(StateRoots::NotKnown)
+            }
+        };
+        let message = match roots {
+            StateRoots::NotKnown | StateRoots::Equal => return None,
+            StateRoots::Differ => "the state roots of the nodes differ at present",
+            StateRoots::DifferLastingly => ServicePause::DIFFERENT_STATES,
+        };
+        let answer = answer_without_response(Outcome::Busy, message.to_owned());
+        Some(SubmissionAnswer { retry_after: Some(ScabbardStateRoots::INTERVAL), ..answer })
+    }
+}
+
+/// Tells for which services the nodes of the circuit have different state roots.
+///
+/// The nodes are asked only while the roots may differ: after an event stream broke, while a batch takes
+/// long, and at the start.
+#[derive(Clone)]
+pub struct ScabbardStateRoots(pub(crate) Arc<ScabbardContext>);
+
+impl ScabbardStateRoots {
+    /// How long to wait between two comparisons.
+    pub const INTERVAL: Duration = Duration::from_secs(1);
+    const CONCURRENT: usize = 8;
+
+    /// Compares the roots of the services that may differ, and of `others`. Returns whether they differ for
+    /// good, for each service of which that is certain.
+    pub async fn compare(&self, others: &[ServiceId]) -> Vec<(ServiceId, bool)> {
+        let mut services: HashSet<ServiceId> =
+            self.0.state_roots.that_may_differ().into_iter().collect();
+        services.extend(others.iter().cloned());
+        // Circuits of which a node did not answer: other services of theirs are compared the next time, so
+        // that a node that does not answer delays a round only once.
+        let silent = Mutex::<HashSet<Vec<String>>>::default();
+        let compared = stream::iter(services).map(async |service| {
+            let roots = self.compare_service(&service, &silent).await;
+            (service, roots)
+        });
+        let compared: Vec<_> = compared.buffer_unordered(Self::CONCURRENT).collect().await;
+        let certain = compared.into_iter().filter_map(|(service, roots)| match roots {
+            StateRoots::Equal => Some((service, false)),
+            StateRoots::DifferLastingly => Some((service, true)),
+            StateRoots::NotKnown | StateRoots::Differ => None,
+        });
+        certain.collect()
+    }
+
+    async fn compare_service(
+        &self,
+        service: &ServiceId,
+        silent: &Mutex<HashSet<Vec<String>>>,
+    ) -> StateRoots {
+        let silent = || silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(scope) = parse_scope(service.as_str()) else { return StateRoots::Equal };
+        if self.0.peers_of(&scope).is_empty() {
+            // There is nothing that its root could differ from.
+            return StateRoots::Equal;
+        }
+        let Ok(nodes) = self.0.all_nodes(&scope, "") else { return StateRoots::NotKnown };
+        let urls: Vec<String> = nodes.iter().map(|node| node.url.clone()).collect();
+        if silent().contains(&urls) {
+            return StateRoots::NotKnown;
+        }
+        let nodes: Vec<_> = nodes.iter().collect();
+        let roots = self.0.compare_state_roots(&scope, &nodes).await;
+        if roots == StateRoots::NotKnown {
+            silent().insert(urls);
+        }
+        roots
+    }
+}
+
+impl fmt::Debug for ScabbardStateRoots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScabbardStateRoots").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> ServiceId {
+        "a::b".parse().unwrap()
+    }
+
+    fn at(seconds: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_secs(seconds))
+    }
+
+    fn observe(log: &StateRootLog, roots: &[&str], seconds: u64) -> StateRoots {
+        let roots = (!roots.is_empty()).then(|| roots.iter().map(ToString::to_string).collect());
+        log.observe(&service(), &[], roots, at(seconds))
+    }
+
+    #[test]
+    fn roots_that_stay_different_differ_lastingly() {
+        let log = StateRootLog::default();
+        assert_eq!(observe(&log, &["1", "1"], 0), StateRoots::Equal);
+        assert_eq!(observe(&log, &["2", "1"], 1), StateRoots::Differ);
+        assert_eq!(observe(&log, &["2", "1"], 3), StateRoots::Differ);
+        assert_eq!(observe(&log, &["2", "3"], 4), StateRoots::Differ, "one has changed");
+        assert_eq!(observe(&log, &[], 6), StateRoots::NotKnown);
+        assert_eq!(observe(&log, &["2", "3"], 7), StateRoots::DifferLastingly);
+        assert_eq!(observe(&log, &["3", "3"], 8), StateRoots::Equal);
+        assert_eq!(observe(&log, &["2", "3"], 9), StateRoots::Differ);
+    }
+
+    #[test]
+    fn roots_are_compared_until_they_are_equal() {
+        let log = StateRootLog::default();
+        let known = |seconds| log.known(&service(), at(seconds));
+        assert_eq!(known(0), Some(StateRoots::Equal), "nothing has happened");
+        log.record_may_differ(&service());
+        assert_eq!((log.that_may_differ(), known(0)), (vec![service()], None));
+        observe(&log, &[], 1);
+        assert_eq!(known(2), Some(StateRoots::NotKnown));
+        assert_eq!(known(3), None, "the comparison is too old");
+        observe(&log, &["1", "2"], 4);
+        assert_eq!(known(5), Some(StateRoots::Differ));
+        observe(&log, &["2", "2"], 6);
+        assert_eq!((log.that_may_differ(), known(99)), (vec![], Some(StateRoots::Equal)));
+    }
+
+    #[test]
+    fn batch_that_takes_long_has_the_roots_compared() {
+        let log = StateRootLog::default();
+        let id = |number| Some(HeaderId::from_bytes([number; 64]));
+        let record = |batch, seconds| {
+            log.record_under_way(&service(), batch, at(seconds));
+            !log.that_may_differ().is_empty()
+        };
+        let quick = [(id(1), 0), (id(1), 4), (id(2), 5), (id(2), 9), (None, 10), (id(2), 11)];
+        assert!(!quick.into_iter().any(|(batch, seconds)| record(batch, seconds)));
+        assert!(record(id(2), 16));
     }
 }

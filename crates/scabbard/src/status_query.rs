@@ -7,6 +7,7 @@ use crate::{
     context::{ScabbardContext, parse_batch_id, with_node},
     message::response_message,
     status_response::{BatchReport, parse_statuses},
+    unknown_services::DeniedBy,
 };
 
 impl ScabbardContext {
@@ -34,7 +35,11 @@ impl ScabbardContext {
         let reports = match self.client.get_statuses(node, scope, ids).await {
             Ok(response) => {
                 let now = self.clock.monotonic();
-                self.unknown_services.record(scope.service_id(), node, &response, now);
+                let by = match scope.service_id() == service {
+                    true => DeniedBy::Node,
+                    false => DeniedBy::Peer,
+                };
+                self.unknown_services.record(scope.service_id(), (node, by), &response, now);
                 parse_response(&response, ids)
             }
             Err(error) => Err(error.into()),
@@ -68,7 +73,10 @@ pub(crate) fn may_ask_another(error: &BatchError) -> bool {
     }
 }
 
-fn parse_response(response: &HttpResponse, ids: &[&str]) -> BatchResult<Vec<BatchReport>> {
+pub(crate) fn parse_response(
+    response: &HttpResponse,
+    ids: &[&str],
+) -> BatchResult<Vec<BatchReport>> {
     let status = response.status;
     match (status, &response.body) {
         (200, Ok(body)) => parse_statuses(body, ids),

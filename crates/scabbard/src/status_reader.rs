@@ -2,7 +2,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchStatusReader, LedgerStatus, ScopeId, ServiceScopeId, StatusReport,
+    BatchError, BatchResult, BatchStatus, BatchStatusReader, LedgerStatus, ScopeId, ServiceScopeId,
+    StatusReport,
 };
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
     context::{ScabbardContext, parse_batch_id, parse_scope},
     status_query::may_ask_another,
     status_response::BatchReport,
+    subscriptions::EventSource,
 };
 
 /// Reads the statuses of batches from Scabbard services.
@@ -61,7 +63,10 @@ impl ScabbardStatusReader {
     ) -> BatchResult<Vec<BatchReport>> {
         let mut failure = None;
         for node in nodes {
-            match self.0.query_statuses(node, scope, ids).await {
+            let asked_at = self.0.clock.monotonic();
+            let result = self.0.query_statuses(node, scope, ids).await;
+            self.0.record_answer(scope.service_id(), EventSource::Node, &result, asked_at);
+            match result {
                 Err(error) if may_ask_another(&error) => failure = failure.or(Some(error)),
                 result => return result,
             }
@@ -73,6 +78,11 @@ impl ScabbardStatusReader {
     /// status at one node only.
     fn record(&self, scope: &ServiceScopeId, reports: &[StatusReport]) {
         let now = self.0.clock.monotonic();
+        if !self.0.peers_of(scope).is_empty() {
+            let under_way = reports.iter().find(|report| !report.is_final());
+            let batch = under_way.and_then(|report| report.batch_id.parse().ok());
+            self.0.state_roots.record_under_way(scope.service_id(), batch, now);
+        }
         for report in reports {
             let Ok(id) = report.batch_id.parse() else { continue };
             let batch = (scope.service_id().clone(), id);

@@ -9,17 +9,15 @@ use std::{
 
 use grid_batch_core::{
     BatchFits, BatchResult, ClaimKeeper, EndedDependents, HeaderId, InstanceId, LedgerConfirmation,
-    LedgerIdentity, LedgerRegistry, MissingTransactionStore, Round, RoundStore, ServiceId,
-    ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkNotifications,
+    LedgerIdentity, LedgerRegistry, LookupLag, MissingTransactionStore, Notifications, Round,
+    RoundStore, ServiceId, ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkNotifications,
 };
 
 use crate::{
     Store, StoreError,
-    claims::{
-        self, ClaimOptions, FileLock, FormerInstance, NotificationConnection, Renewed, micros,
-    },
+    claims::{self, ClaimOptions, FormerInstance, NotificationConnection, Renewed, micros},
     operator,
-    sql::find_locked::forget_unlocked,
+    sql::{file_lock::FileLock, find_locked::forget_unlocked},
     submission::{self, RoundOwner},
 };
 
@@ -56,7 +54,7 @@ pub struct ClaimStore {
     instance: Arc<RwLock<InstanceId>>,
     /// The ledger that the instance has confirmed.
     ledger: Arc<RwLock<Option<LedgerIdentity>>>,
-    file_lock: Arc<Option<FileLock>>,
+    file_lock: Option<Arc<FileLock>>,
     /// Whether the last renewal found that an operator drains the instance.
     draining: Arc<AtomicBool>,
 }
@@ -86,13 +84,16 @@ impl ClaimStore {
         options.check()?;
         let file_lock = FileLock::acquire(store.pools.url())?;
         claims::check_scheduling(&store, can_have)?;
+        if let Some(lock) = &file_lock {
+            store.last_seen.keep_in(Arc::downgrade(lock));
+        }
         let instance = claims::register(&store, &options, None, file_lock.is_some())?;
         Ok(Self {
             store,
             options: Arc::new(options),
             instance: Arc::new(RwLock::new(instance)),
             ledger: Arc::default(),
-            file_lock: Arc::new(file_lock),
+            file_lock,
             draining: Arc::default(),
         })
     }
@@ -136,8 +137,9 @@ impl ClaimStore {
         &self.store
     }
 
-    /// Up to `count` transactions that batches of claimed services miss and that the ledger was not asked
-    /// about for at least `pause`, the longest ago first. They count as asked about from now on.
+    /// Up to `count` transactions that batches of claimed services miss and that are to be looked for at the
+    /// ledger now. Signers take turns. They count as asked about from now on: `pause` passes until the next
+    /// time, and each time more.
     pub fn missing_transactions(
         &self,
         pause: Duration,
@@ -261,9 +263,32 @@ impl ClaimStore {
         submission::give_back(&self.store, batches)
     }
 
+    /// The claimed services that are paused because their nodes have different states.
+    pub fn services_with_different_states(&self) -> Result<Vec<ServiceId>, StoreError> {
+        operator::services_with_different_states(&self.store, self.instance().as_str())
+    }
+
+    /// Begins or ends the pause of a claimed service whose nodes have different states. An operator's
+    /// pause is another one. Returns whether anything changed.
+    ///
+    /// While it lasts, no batch of the service is taken, and no operator can have one submitted again.
+    pub fn set_states_differ(
+        &self,
+        service_id: &ServiceId,
+        differ: bool,
+    ) -> Result<bool, StoreError> {
+        operator::set_states_differ(&self.store, self.instance().as_str(), service_id, differ)
+    }
+
     /// The batches of claimed services that are recorded as being with a submitter.
     pub fn with_submitter(&self) -> Result<Vec<SubmittedBatch>, StoreError> {
         submission::find_with_submitter(&self.store, self.instance().as_str())
+    }
+
+    /// The batches of these services that are recorded as being with the submitter of this instance, and that it
+    /// must not begin to send: the service or the instance is paused, the instance drains, or the batch is held.
+    pub fn stopped(&self, services: &[ServiceId]) -> Result<Vec<SubmittedBatch>, StoreError> {
+        submission::find_stopped(&self.store, self.instance().as_str(), services)
     }
 
     /// The batches of claimed services that are under way: they were submitted, have not ended and are not
@@ -326,6 +351,14 @@ impl MissingTransactionStore for ClaimStore {
         Ok(Self::missing_transactions(self, pause, limit)?)
     }
 
+    fn look_up_again(&self, transaction_ids: &[HeaderId], pause: Duration) -> BatchResult<()> {
+        Ok(operator::look_up_again(&self.store, transaction_ids, pause)?)
+    }
+
+    fn lookup_lag(&self) -> BatchResult<LookupLag> {
+        Ok(operator::lookup_lag(&self.store)?)
+    }
+
     fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>> {
         Ok(self.store.found_at_ledger(transaction_ids)?.into_iter().collect())
     }
@@ -363,9 +396,14 @@ struct NotificationsOfInstance {
 }
 
 impl WorkNotifications for NotificationsOfInstance {
-    fn receive(&mut self) -> BatchResult<Vec<ServiceId>> {
+    fn receive(&mut self) -> BatchResult<Notifications> {
         let instance = self.claims.instance();
         Ok(self.connection.receive(&self.claims.store, instance.as_str())?)
+    }
+
+    fn notify(&mut self, awaited: &[HeaderId], ended: &[HeaderId]) -> BatchResult<()> {
+        let instance = self.claims.instance();
+        Ok(self.connection.notify(&self.claims.store, instance.as_str(), awaited, ended)?)
     }
 }
 

@@ -44,7 +44,7 @@ mod plans;
 pub use claim_store::ClaimStore;
 pub use claims::ClaimOptions;
 pub use monitor_store::MonitorStore;
-pub use operator::{EndedDelays, OpenState, OpenStates, ServiceCounts};
+pub use operator::{EndedDelays, FullQueue, OpenState, OpenStates, QueueCounts, ServiceCounts};
 pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{

@@ -164,6 +164,7 @@ fn options_with_limits() -> StoreOptions {
     let intake_limits = IntakeLimits {
         open_batches: OPEN_BATCHES,
         open_batches_of_client: 1_000_000,
+        missing_transactions_of_signer: 1_000_000,
         new_services_per_signer: 10_000,
         new_services: 10_000,
     };
@@ -389,7 +390,7 @@ fn load_claimed_services(store: &Store) {
             "insert into instances (instance_id, expiry_1, expiry_2) values ('crowd', {NEVER}, {NEVER});
              insert into services {ids}, 0, 0 from n;
              insert into lanes (service_id, lane) {ids}, 0 from n;
-             insert into service_id_claims {ids}, 'crowd', 1, null from n"
+             insert into service_id_claims {ids}, 'crowd', 1, null, null from n"
         ),
     );
 }
@@ -461,6 +462,17 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     let taken = one.take_round(services).unwrap();
     assert!(taken.len() > services.len() / 2, "{} batches", taken.len());
     one.with_submitter().unwrap();
+    one.stopped(&services[..3]).unwrap();
+    for target in [
+        OperatorTarget::Service(services[0].clone()),
+        OperatorTarget::AllServices,
+        OperatorTarget::Instance(InstanceId::new("crowd")),
+    ] {
+        store.being_sent(&target).unwrap();
+    }
+    for differ in [true, false] {
+        assert!(one.set_states_differ(&services[1], differ).unwrap());
+    }
     store.measure_clock().unwrap();
     release_claim(store, &services[0]);
     drain_and_resume(store, &InstanceId::new("crowd"));
@@ -540,17 +552,22 @@ fn scans(plan: &[String]) -> Vec<&String> {
 
 /// These read every busy lane: as many as there are services with open batches, however long their
 /// queues are.
-const READ_BUSY_LANES: [&str; 6] = [
+const READ_BUSY_LANES: [&str; 9] = [
+    "being_sent",
+    "being_sent_of_instance",
     "due_batches",
     "find_orphans",
     "find_other_lanes",
     "held_services",
     "open_services",
     "ready_services",
+    "restored_services",
 ];
 
-/// These read one row of the index of missing transactions, or those of an operator's batch.
-const READ_MISSING: [&str; 2] = ["find_missed_batches", "release_overdue"];
+/// These read one row of the index of missing transactions, those of an operator's batch, or all, to say what
+/// fills a queue.
+const READ_MISSING: [&str; 3] =
+    ["count_signers_that_miss", "find_missed_batches", "release_overdue"];
 
 /// Its batches are looked up by their numbers, which PostgreSQL does not when the table has hardly a row, as
 /// here.
@@ -597,7 +614,7 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 22] = [
+const WITHOUT_PLAN_TEST: [&str; 24] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "begin_event_generation",
@@ -613,10 +630,12 @@ const WITHOUT_PLAN_TEST: [&str; 22] = [
     "lock_all_services",
     "lock_database_state",
     "mark_restored",
+    "notify_others",
     "notify_owners",
     "probe",
     "put_heads_in_doubt",
     "record_server",
+    "schema_objects",
     "schema_versions",
     "serialized_batch",
     "show_event_groups",
@@ -634,7 +653,7 @@ const ONLY_ON_POSTGRES: [&str; 8] = [
     "lock_services",
     "read_clock",
 ];
-const ONLY_ON_SQLITE: [&str; 2] = ["expire_all_instances", "insert_event_group"];
+const ONLY_ON_SQLITE: [&str; 3] = ["count_send", "expire_all_instances", "insert_event_group"];
 
 /// Every statement in the source has a text snapshot and a plan test.
 fn expect_all_statements(recordings: &[&Recording], not_here: &[&str]) {

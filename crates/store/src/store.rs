@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,8 @@ use grid_batch_core::{
     EndedDependents, Halt, HeaderId, HeaderIdPrefix, InstanceId, LedgerIdentity, ListCursor,
     NewBatch, NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb,
     PageCursor, PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed,
-    RetentionCursor, ServiceId, ServicePause, StoredBatch, StoredToken, Timestamp, TokenId,
+    RetentionCursor, ServiceId, ServicePause, StoredBatch, StoredToken, SubmittedBatch, Timestamp,
+    TokenId,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
@@ -21,11 +23,11 @@ use grid_batch_withdrawals::{
 
 use crate::{
     DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, OpenStates,
-    PoolConnections, ServiceCounts, Store, StoreError, StoreOptions, batch,
-    claims::{self, FileLock},
+    PoolConnections, QueueCounts, ServiceCounts, Store, StoreError, StoreOptions, batch, claims,
     intake, operator, restored,
     sql::{
         Connection,
+        file_lock::FileLock,
         migrations::{self, SchemaVersion},
         url::Access,
     },
@@ -33,7 +35,10 @@ use crate::{
 };
 
 /// Locks an SQLite file, which must exist, so that no process works on it meanwhile.
-fn stopped_file(url: &DatabaseUrl, even_if_running: bool) -> Result<Option<FileLock>, StoreError> {
+fn stopped_file(
+    url: &DatabaseUrl,
+    even_if_running: bool,
+) -> Result<Option<Arc<FileLock>>, StoreError> {
     url.with_access(Access::Existing).check_exists()?;
     match even_if_running {
         true => Ok(None),
@@ -95,15 +100,18 @@ impl Store {
         options: StoreOptions,
         even_if_running: bool,
     ) -> Result<OpenBatchesInDoubt, StoreError> {
-        let _lock = stopped_file(url, even_if_running)?;
-        restored::mark_restored(url, options, even_if_running)
+        let lock = stopped_file(url, even_if_running)?;
+        let in_doubt = restored::mark_restored(url, options, even_if_running)?;
+        lock.map_or(Ok(()), |lock| lock.forget())?;
+        Ok(in_doubt)
     }
 
     /// Records that a database has moved to another server without any loss, so that no batch is put in
     /// doubt when it is opened. Refuses while an instance runs.
     pub fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(), StoreError> {
-        let _lock = stopped_file(url, false)?;
-        restored::mark_moved(url, options)
+        let lock = stopped_file(url, false)?;
+        restored::mark_moved(url, options)?;
+        lock.map_or(Ok(()), |lock| lock.forget())
     }
 
     /// What the settings of the database may cost, one message for each setting that does not keep
@@ -357,6 +365,12 @@ impl Store {
         operator::act(self, action)
     }
 
+    /// The batches of this target that are with a submitter of any instance. After a pause, a drain or a hold of
+    /// the target, no others are sent.
+    pub fn being_sent(&self, target: &OperatorTarget) -> Result<Vec<SubmittedBatch>, StoreError> {
+        submission::being_sent(self, target)
+    }
+
     /// Up to `count` actions of operators before the one with this number, the latest first.
     pub fn actions(
         &self,
@@ -468,7 +482,7 @@ impl Store {
         operator::depths(self, after, count)
     }
 
-    /// Which of these services operators have paused, and why: by themselves, or because all are.
+    /// Which of these services are paused, and why: by themselves, or because all are.
     pub fn pauses(
         &self,
         services: &[ServiceId],
@@ -489,6 +503,12 @@ impl Store {
     /// How many services this instance claims.
     pub fn count_claims(&self, instance: &InstanceId) -> Result<u64, StoreError> {
         operator::count_claims(self, instance)
+    }
+
+    /// How many batches are open, and which queues are full. The cost grows with the number of services, and of
+    /// batches that miss a transaction.
+    pub fn queue_counts(&self) -> Result<QueueCounts, StoreError> {
+        operator::queue_counts(self)
     }
 
     /// How many services have open batches, and how many of them are in trouble. The cost grows with their

@@ -7,9 +7,10 @@ use grid_batch_core::{
     BatchFilter, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
     CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage, EventPosition,
     EventReadError, EventStore, HeaderId, HeaderIdPrefix, InstanceId, InstanceLease, IntakeStore,
-    ListCursor, NewBatch, OperatorAction, OperatorStore, OwnedService, PageCursor, PageOrder,
-    RecordedAction, Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview,
-    ServiceQueryStore, StoredBatch, StoredToken, Timestamp, TokenId, TokenStore,
+    ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, OwnedService, PageCursor,
+    PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore, ServiceId,
+    ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken, SubmittedBatch, Timestamp,
+    TokenId, TokenStore,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -139,6 +140,10 @@ impl OperatorStore for Store {
     ) -> BatchResult<Vec<RecordedAction>> {
         Ok(Self::actions(self, filter, before, limit)?)
     }
+
+    fn being_sent(&self, target: &OperatorTarget) -> BatchResult<Vec<SubmittedBatch>> {
+        Ok(Self::being_sent(self, target)?)
+    }
 }
 
 impl EventStore for Store {
@@ -171,6 +176,10 @@ impl CommitHistory for Store {
         batch_id: &HeaderId,
     ) -> BatchResult<CommittedBefore> {
         Ok(submission::committed_before(self, service_id, batch_id)?)
+    }
+
+    fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool> {
+        Ok(submission::has_committed(self, service_id)?)
     }
 }
 

@@ -7,8 +7,8 @@ use grid_batch_core::{
 use thiserror::Error;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, NodeUrlResolver, SubmitterCounters, SubmitterOptions,
-    SubmitterWaker, UrlHealth,
+    BatchRunnableSubmitter, DelayedServices, NodeUrlResolver, Recalls, SubmitterCounters,
+    SubmitterOptions, SubmitterWaker, UrlHealth,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},
@@ -29,6 +29,7 @@ pub struct SubmitterBuilder<S: ScopeId> {
     clock: Arc<dyn Clock>,
     admission: Option<Arc<dyn Admission>>,
     delayed: Option<DelayedServices>,
+    recalls: Recalls,
 }
 
 /// Why a submitter cannot be built.
@@ -75,6 +76,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             clock: Arc::new(SystemClock),
             admission: None,
             delayed: None,
+            recalls: Recalls::new(),
         }
     }
 
@@ -175,6 +177,13 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
+    /// Sends no batch that `recalls` has called back.
+    #[must_use]
+    pub fn with_recalls(mut self, recalls: Recalls) -> Self {
+        self.recalls = recalls;
+        self
+    }
+
     /// Builds the submitter, ready to run.
     pub fn build(self) -> Result<BatchRunnableSubmitter<S>, SubmitterBuildError> {
         self.options.check()?;
@@ -189,6 +198,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             node_check: self.node_check,
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
+            recalls: self.recalls,
         };
         let delayed = self.delayed.unwrap_or_else(|| {
             let longest_delay = Duration::ZERO; // not known

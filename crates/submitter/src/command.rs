@@ -8,7 +8,7 @@ use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, reda
 use log::error;
 
 use crate::{
-    SubmitterCounters,
+    Recalls, SubmitterCounters,
     resolver::{NO_ADDRESS, UrlHealth},
 };
 
@@ -19,6 +19,7 @@ pub(crate) struct CommandFactory<S: ScopeId> {
     pub(crate) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     pub(crate) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(crate) counters: SubmitterCounters,
+    pub(crate) recalls: Recalls,
 }
 
 impl<S: ScopeId> CommandFactory<S> {
@@ -86,6 +87,11 @@ impl<S: ScopeId> SubmissionCommand<S> {
         };
         self.report_health(url, answer.outcome);
         answer
+    }
+
+    /// Whether the batch may be sent now: it was not called back. From then on, it counts as sent.
+    pub(crate) fn may_send(&self) -> bool {
+        self.factory.recalls.may_send(&self.submission)
     }
 
     /// The outcome of the submission, whose last attempt had this answer.

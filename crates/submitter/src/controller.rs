@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, Moment, Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome};
 use tokio::time::sleep;
@@ -66,6 +66,7 @@ impl<S: ScopeId> SubmissionController<S> {
         }
         match self.reason_not_to_send() {
             Some(reason) => error_answer(Outcome::NotSent, reason),
+            None if !self.command.may_send() => called_back(),
             None => self.command.execute(&url, self.abort_reason()).await,
         }
     }
@@ -105,22 +106,30 @@ impl<S: ScopeId> SubmissionController<S> {
     }
 }
 
+/// The answer for a batch that an operator has stopped before it was sent. That is no failure.
+fn called_back() -> SubmissionAnswer {
+    let reason = "called back before it was sent";
+    let retry_after = Some(Duration::ZERO);
+    SubmissionAnswer { retry_after, ..error_answer(Outcome::Parked, reason) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
         future::{pending, ready},
         sync::Mutex,
-        time::Duration,
     };
 
     use grid_batch_core::{
-        GlobalScopeId, MonotonicTime, Submission, Timestamp,
+        AttemptId, GlobalScopeId, HeaderId, MonotonicTime, Submission, TakenBatch, Timestamp,
         mocks::{MockNodeCheck, MockSubmissionSender, MockUrlResolver},
     };
     use tokio::time::Instant;
 
     use super::*;
-    use crate::{SubmitterCounters, command::CommandFactory};
+    use crate::{
+        Recalls, SubmitterCounters, command::CommandFactory, recalls::attempt_of_submission,
+    };
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -175,9 +184,19 @@ mod tests {
         options: SubmitterOptions,
         clock: Arc<TokioClock>,
     ) -> SubmissionController<GlobalScopeId> {
+        controller_of(resolver(), sender, node_check, options, clock, Recalls::new())
+    }
+
+    fn resolver() -> MockUrlResolver<GlobalScopeId> {
         let mut resolver = MockUrlResolver::new();
         resolver.expect_url().returning(|_| "http://ledger".to_owned());
-        controller_of(resolver, sender, node_check, options, clock)
+        resolver
+    }
+
+    const ATTEMPT: AttemptId = AttemptId { attempt: 1, epoch: 1 };
+
+    fn batch_id() -> HeaderId {
+        HeaderId::from_bytes([1; 64])
     }
 
     fn controller_of(
@@ -186,6 +205,7 @@ mod tests {
         node_check: Option<MockNodeCheck<GlobalScopeId>>,
         options: SubmitterOptions,
         clock: Arc<TokioClock>,
+        recalls: Recalls,
     ) -> SubmissionController<GlobalScopeId> {
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
@@ -193,8 +213,10 @@ mod tests {
             node_check: node_check.map(|check| Arc::new(check) as Arc<_>),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
+            recalls,
         });
-        let submission = Submission::new("b".to_owned(), GlobalScopeId, Vec::new());
+        let submission = Submission::new(batch_id().to_string(), GlobalScopeId, Vec::new())
+            .with_attempt_id(ATTEMPT);
         let shutdown = ShutdownDeadline::new(options.drain_limit);
         let command = factory.command(submission);
         let taken_at = Moment::now(&*clock);
@@ -240,7 +262,7 @@ mod tests {
         let mut resolver = MockUrlResolver::new();
         let mut urls = urls.iter();
         resolver.expect_url().returning(move |_| (*urls.next().unwrap()).to_owned());
-        controller_of(resolver, sender, None, options, TokioClock::new())
+        controller_of(resolver, sender, None, options, TokioClock::new(), Recalls::new())
     }
 
     #[tokio::test(start_paused = true)]
@@ -361,6 +383,31 @@ mod tests {
         let ended = controller.run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
         assert_eq!(ended.answer.message.as_deref(), Some("http://ledger: it lags"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batch_that_is_called_back_is_not_sent() {
+        let (sender, _) = scripted([]);
+        let taken = TakenBatch {
+            service_id: GlobalScopeId.service_id().clone(),
+            batch_id: batch_id(),
+            attempt: ATTEMPT.attempt,
+            epoch: ATTEMPT.epoch,
+            serialized_batch: Vec::new(),
+        };
+        let recalls = Recalls::new();
+        recalls.taken(&[taken]);
+        let called_back = recalls.clone();
+        let mut check = MockNodeCheck::new();
+        check.expect_check().once().returning(move |_, submission| {
+            let attempt = attempt_of_submission(submission).unwrap();
+            assert_eq!(called_back.call_back(vec![attempt.clone()]), [attempt]);
+            Box::pin(ready(Ok(())))
+        });
+        let clock = TokioClock::new();
+        let controller = controller_of(resolver(), sender, Some(check), options(), clock, recalls);
+        let ended = controller.run().await;
+        assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Parked, 1));
     }
 
     #[tokio::test(start_paused = true)]

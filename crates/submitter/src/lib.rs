@@ -10,6 +10,7 @@ mod listener;
 mod message;
 mod node_limits;
 mod options;
+mod recalls;
 mod resolver;
 mod runnable;
 mod running;
@@ -26,6 +27,7 @@ pub use delayed_services::{DelayedService, DelayedServices, DelayedSummary};
 pub use grid_batch_support::Backoff;
 pub use node_limits::NodeLimits;
 pub use options::SubmitterOptions;
+pub use recalls::Recalls;
 pub use resolver::{
     FixedUrlResolver, NO_ADDRESS, NoNodesError, NodeChoice, NodeUrlResolver, PerServiceUrlResolver,
     UrlHealth,

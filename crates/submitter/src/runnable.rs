@@ -113,7 +113,11 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
         };
         let listener = spawn_thread("submit-listener", move || listener.run(undelivered))?;
 
-        let reports = OutcomeReports { listener: to_listener, admission: admission.clone() };
+        let reports = OutcomeReports {
+            listener: to_listener,
+            admission: admission.clone(),
+            recalls: factory.recalls.clone(),
+        };
         let (runtime, handle) = start_runtime(TaskRuntime {
             submissions,
             reports: reports.clone(),

@@ -1,13 +1,17 @@
 use std::sync::{Arc, mpsc};
 
-use grid_batch_core::{Admission, AttemptId, Outcome, ScopeId, Submission, SubmissionOutcome};
+use grid_batch_core::{
+    Admission, AttemptId, Outcome, ScopeId, Submission, SubmissionOutcome, SubmittedBatch,
+};
 use log::error;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{
+    Recalls,
     command::error_answer,
     controller::SubmissionController,
     message::{EndedSubmission, TaskMessage},
+    recalls::attempt_of_submission,
 };
 
 /// Runs the controller of one submission and sends its outcome to the listener.
@@ -32,11 +36,14 @@ pub(crate) struct OutcomeReports<S: ScopeId> {
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
     /// Is told of the end of each submission.
     pub(crate) admission: Option<Arc<dyn Admission>>,
+    pub(crate) recalls: Recalls,
 }
 
 impl<S: ScopeId> Clone for OutcomeReports<S> {
     fn clone(&self) -> Self {
-        Self { listener: self.listener.clone(), admission: self.admission.clone() }
+        let Self { listener, admission, recalls } = self;
+        let (listener, admission) = (listener.clone(), admission.clone());
+        Self { listener, admission, recalls: recalls.clone() }
     }
 }
 
@@ -52,6 +59,7 @@ impl<S: ScopeId> OutcomeReports<S> {
             batch_header: submission.batch_header().to_owned(),
             scope_id: submission.scope_id().clone(),
             attempt_id: submission.attempt_id(),
+            attempt: attempt_of_submission(submission),
             polled_at,
             reporting,
             reports: self.clone(),
@@ -66,6 +74,7 @@ struct UnreportedSubmission<S: ScopeId> {
     batch_header: String,
     scope_id: S,
     attempt_id: Option<AttemptId>,
+    attempt: Option<SubmittedBatch>,
     polled_at: Instant,
     reporting: OwnedSemaphorePermit,
     reports: OutcomeReports<S>,
@@ -97,7 +106,10 @@ impl<S: ScopeId> Drop for OutcomeReporter<S> {
 
 impl<S: ScopeId> UnreportedSubmission<S> {
     fn report(self, outcome: SubmissionOutcome<S>) {
-        let Self { polled_at, reporting, reports, batch_header, scope_id, .. } = self;
+        let Self { polled_at, reporting, reports, batch_header, scope_id, attempt, .. } = self;
+        if let Some(attempt) = &attempt {
+            reports.recalls.ended(attempt);
+        }
         if let Some(admission) = &reports.admission {
             admission.submission_ended(scope_id.service_id());
         }

@@ -1,9 +1,9 @@
-use std::{net::IpAddr, sync::Arc};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use axum::http::request::Parts;
-use grid_batch_core::{ClientId, ServiceId, SignerId, TokenId};
+use grid_batch_core::{ClientId, LedgerKey, ServiceId, SignerId, TokenId};
 
-use super::{AccessControl, grant::Services};
+use super::{AccessControl, AccessMode, grant::Services};
 use crate::{http::ApiError, rate_limits::ClientKey};
 
 /// Who sent a request that is allowed, and for which services it is. It is an extension of the request.
@@ -13,7 +13,13 @@ pub(crate) struct Caller {
     /// For the scope that the request needs.
     services: Services,
     control: AccessControl,
+    /// What a node of the ledger is shown, if it says what the caller may do.
+    shown: Option<ShownToken>,
 }
+
+/// The Cylinder token of a request. `Debug` does not show it.
+#[derive(Clone)]
+pub(super) struct ShownToken(Arc<str>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Identity {
@@ -24,7 +30,13 @@ pub(super) enum Identity {
 
 impl Caller {
     pub(super) fn new(identity: Identity, services: Services, control: AccessControl) -> Self {
-        Self { identity, services, control }
+        Self { identity, services, control, shown: None }
+    }
+
+    /// The owner of a key. A node of the ledger says what it may do.
+    pub(super) fn of_ledger_key(key: SignerId, token: &str, control: AccessControl) -> Self {
+        let shown = Some(ShownToken(token.into()));
+        Self { identity: Identity::Key(key), services: Services::All, control, shown }
     }
 
     /// The caller of a request. The middleware has set it; without it, nothing is allowed.
@@ -51,6 +63,28 @@ impl Caller {
         match self.may(service_id) {
             true => Ok(()),
             false => Err(ApiError::ServiceOfOthers(service_id.clone())),
+        }
+    }
+
+    /// The key that a node of the ledger must accept.
+    pub(crate) fn ledger_key(&self) -> Option<LedgerKey<'_>> {
+        match (&self.identity, &self.shown) {
+            (Identity::Key(id), Some(ShownToken(token))) => Some(LedgerKey { id: *id, token }),
+            _ => None,
+        }
+    }
+
+    /// Whether the settings say what the caller's key may do. A node need not know such a key, so it gets the
+    /// server's own token.
+    pub(crate) fn has_listed_key(&self) -> bool {
+        matches!(self.identity, Identity::Key(key) if self.control.lists(&key))
+    }
+
+    /// Refuses a request for a node of the ledger whose sender has not authenticated, if it must.
+    pub(crate) fn check_reads_ledger(&self) -> Result<(), ApiError> {
+        match (&self.identity, self.control.mode()) {
+            (Identity::Anonymous(_), AccessMode::LedgerKeys) => Err(ApiError::NoLedgerKey),
+            _ => Ok(()),
         }
     }
 
@@ -100,5 +134,11 @@ impl Caller {
             Identity::Key(key) => ClientKey::Client(ClientId::Key(key)),
             Identity::Anonymous(address) => ClientKey::Address(address),
         }
+    }
+}
+
+impl fmt::Debug for ShownToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShownToken")
     }
 }

@@ -14,7 +14,7 @@ use log::warn;
 use sha2::{Digest, Sha256};
 
 use super::{
-    AccessToken, HealthAccess, KeyGrant,
+    AccessMode, AccessToken, HealthAccess, KeyGrant,
     caller::Identity,
     grant::{Grant, Services},
 };
@@ -28,8 +28,8 @@ pub struct AccessControl(Arc<Shared>);
 /// What is configured of access.
 #[derive(Debug, Clone, Default)]
 pub struct AccessOptions {
-    /// Whether requests need a token. Without that, everyone who reaches the server may do everything.
-    pub is_required: bool,
+    /// What requests must authenticate with.
+    pub mode: AccessMode,
     /// Who may read the health without a token.
     pub health: HealthAccess,
     /// What the keys of Cylinder tokens may do.
@@ -38,7 +38,7 @@ pub struct AccessOptions {
 
 #[derive(Debug)]
 struct Shared {
-    is_required: bool,
+    mode: AccessMode,
     health: HealthAccess,
     keys: HashMap<SignerId, Arc<[Grant]>>,
     tokens: RwLock<HashMap<TokenId, KnownToken>>,
@@ -75,7 +75,7 @@ impl AccessControl {
             keys.entry(key).or_default().push(Grant { scopes, services });
         }
         Self(Arc::new(Shared {
-            is_required: options.is_required,
+            mode: options.mode,
             health: options.health,
             keys: keys.into_iter().map(|(key, grants)| (key, grants.into())).collect(),
             tokens: RwLock::default(),
@@ -105,8 +105,8 @@ impl AccessControl {
         used.map(|(id, _)| *id).collect()
     }
 
-    pub(super) fn is_required(&self) -> bool {
-        self.0.is_required
+    pub(super) fn mode(&self) -> AccessMode {
+        self.0.mode
     }
 
     pub(super) fn health(&self) -> HealthAccess {
@@ -147,9 +147,9 @@ impl AccessControl {
         self.of_key(key)
     }
 
-    /// Verifies a Cylinder token of a key that is known.
+    /// Verifies a Cylinder token of a key that may be accepted.
     pub(super) fn verify(&self, text: &str) -> Option<Authenticated> {
-        if self.0.keys.is_empty() {
+        if self.0.keys.is_empty() && self.0.mode == AccessMode::Tokens {
             return None;
         }
         let key = CylinderToken::verify(text).ok()?.id();
@@ -158,9 +158,19 @@ impl AccessControl {
         Some(authenticated)
     }
 
+    /// What the settings allow the key, or nothing if the ledger decides.
     fn of_key(&self, key: SignerId) -> Option<Authenticated> {
-        let grants = Arc::clone(self.0.keys.get(&key)?);
+        let grants = match self.0.keys.get(&key) {
+            Some(grants) => Arc::clone(grants),
+            None if self.0.mode == AccessMode::LedgerKeys => Arc::default(),
+            None => return None,
+        };
         Some(Authenticated { identity: Identity::Key(key), grants })
+    }
+
+    /// Whether the settings say what this key may do. Otherwise the ledger says it.
+    pub(super) fn lists(&self, key: &SignerId) -> bool {
+        self.0.keys.contains_key(key)
     }
 
     fn lock_verified(&self) -> MutexGuard<'_, BoundedMap<[u8; 32], SignerId>> {

@@ -2,7 +2,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::request::Parts,
+    http::{StatusCode, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -10,8 +10,8 @@ use grid_batch_core::{AccessScope, Clock, Excerpt};
 use log::{debug, warn};
 
 use super::{
-    AccessControl, Caller, HealthAccess,
-    bearer::Credential,
+    AccessControl, AccessMode, Caller, HealthAccess,
+    bearer::{Credential, cylinder_token},
     caller::Identity,
     control::Authenticated,
     grant::{Services, services_of},
@@ -49,7 +49,10 @@ impl Authorizer {
         let client = Client::of(request);
         let caller = match needs {
             Needs::Nothing => self.anonymous(client),
-            _ if !self.control.is_required() => self.anonymous(client),
+            _ if self.control.mode() == AccessMode::Open => self.anonymous(client),
+            _ if self.control.mode() == AccessMode::LedgerKeys => {
+                self.with_ledger_key(request, path, needs)?
+            }
             Needs::Health(_) if self.may_read_health(client) => self.anonymous(client),
             Needs::Health(coverage) => self.with_scope(request, AccessScope::Read, coverage)?,
             Needs::Scope(scope, coverage) => self.with_scope(request, scope, coverage)?,
@@ -58,6 +61,34 @@ impl Authorizer {
             self.rates.begin_of_client(caller.key()).map_err(ApiError::RateOfClient)?;
         }
         Ok(caller)
+    }
+
+    /// What reaches the ledger needs a key; everything else needs nothing.
+    fn with_ledger_key(
+        &self,
+        request: &Parts,
+        path: Option<&str>,
+        needs: Needs,
+    ) -> Result<Caller, ApiError> {
+        let is_of_ledger = path.is_some_and(|path| path.starts_with("/scabbard/"));
+        let scope = match needs {
+            Needs::Scope(AccessScope::Submit, _) => AccessScope::Submit,
+            Needs::Scope(scope, _) if is_of_ledger => scope,
+            // Without a route, a node may be asked, for those who have a key.
+            _ if path.is_none() && cylinder_token(&request.headers).is_some() => AccessScope::Read,
+            _ => return Ok(self.anonymous(Client::of(request))),
+        };
+        let token = cylinder_token(&request.headers).ok_or(ApiError::NoLedgerKey)?;
+        let Authenticated { identity, grants } = self.authenticate(request)?;
+        match identity {
+            Identity::Key(key) if !self.control.lists(&key) => {
+                Ok(Caller::of_ledger_key(key, token, self.control.clone()))
+            }
+            identity => {
+                let services = services_of(&grants, scope).ok_or(ApiError::MissingScope(scope))?;
+                Ok(Caller::new(identity, services, self.control.clone()))
+            }
+        }
     }
 
     fn anonymous(&self, client: Option<&Client>) -> Caller {
@@ -108,6 +139,11 @@ impl Authorizer {
         known.ok_or_else(|| self.refuse(address))
     }
 
+    /// Counts a key that a node refuses as a wrong token: each new one costs a request to the node.
+    fn count_refused_key(&self, address: IpAddr) {
+        let _ = self.failures.take(&address, self.clock.monotonic());
+    }
+
     fn refuse(&self, address: IpAddr) -> ApiError {
         match self.failures.take(&address, self.clock.monotonic()) {
             Ok(()) => {
@@ -134,8 +170,13 @@ pub(crate) async fn authorize(
         Ok(caller) => {
             debug!(caller = caller.name().as_str(), path:% = Excerpt::of(parts.uri.path());
                 "request allowed");
+            let asked = caller.ledger_key().map(|_| counted_address(Client::of(&parts)));
             parts.extensions.insert(caller);
-            next.run(Request::from_parts(parts, body)).await
+            let response = next.run(Request::from_parts(parts, body)).await;
+            if let Some(address) = asked.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
+                authorizer.count_refused_key(address);
+            }
+            response
         }
         Err(error) => {
             discard_body(&parts.headers, body);

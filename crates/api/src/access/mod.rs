@@ -20,6 +20,6 @@ pub(crate) use caller::Caller;
 pub use control::{AccessControl, AccessOptions};
 pub use key_grant::{KeyGrant, KeyGrantError};
 pub(crate) use middleware::{Authorizer, authorize};
-pub use policy::{HealthAccess, HealthAccessError};
+pub use policy::{AccessMode, HealthAccess, HealthAccessError};
 #[cfg(test)]
 pub(crate) use routes::routes_of_table;

@@ -3,6 +3,19 @@ use std::{fmt, str::FromStr};
 use grid_batch_core::Excerpt;
 use thiserror::Error;
 
+/// What requests must authenticate with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AccessMode {
+    /// Nothing: everyone who reaches the server may do everything.
+    #[default]
+    Open,
+    /// What reaches the ledger needs a Cylinder token of a key that the ledger accepts, or that is configured.
+    /// Everything else needs nothing.
+    LedgerKeys,
+    /// An access token, or a Cylinder token of a key that is configured.
+    Tokens,
+}
+
 /// Who may read the health and the metrics without a token. `/health/live` is open to everyone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HealthAccess {

@@ -5,7 +5,7 @@ use grid_batch_core::{AccessScope, Clock, ManualClock, NewToken, StoredToken, Ti
 use grid_batch_protocol::{CylinderToken, SigningKey};
 
 use super::{
-    AccessControl, AccessOptions, AccessToken,
+    AccessControl, AccessMode, AccessOptions, AccessToken,
     grant::services_of,
     routes::{Coverage, Needs, ROUTES, needs},
 };
@@ -29,7 +29,7 @@ fn stored(token: &AccessToken, services: &[&str]) -> StoredToken {
 fn control(keys: &[&str]) -> (AccessControl, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::at(Timestamp::from_micros(0)));
     let keys = keys.iter().map(|key| key.parse().unwrap()).collect();
-    let options = AccessOptions { is_required: true, keys, ..AccessOptions::default() };
+    let options = AccessOptions { mode: AccessMode::Tokens, keys, ..AccessOptions::default() };
     (AccessControl::new(options, Arc::clone(&clock) as Arc<dyn Clock>), clock)
 }
 

@@ -1,5 +1,6 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use grid_batch_core::HeaderId;
 use tokio::{
     select,
     sync::SemaphorePermit,
@@ -12,11 +13,13 @@ use crate::{
         status_query::{StatusContext, StatusQuery},
     },
     http::{ApiError, Query},
-    state::ApiState,
+    state::{ApiState, EndWait},
 };
 
-/// How often pending batches are read again during a wait.
-const READ_INTERVAL: Duration = Duration::from_millis(250);
+/// After this long, batches are read again that no end was reported of, and then after pauses twice as long: another
+/// instance may have recorded the end.
+const FIRST_PAUSE: Duration = Duration::from_millis(125);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Wait limit when all waiter slots are taken. Without any wait, clients would ask again at once.
 pub(crate) const WAIT_WITHOUT_SLOT: Duration = Duration::from_secs(1);
 
@@ -37,11 +40,14 @@ pub(crate) async fn read_or_wait(
     wait: Option<Duration>,
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
     let query = Arc::new(query);
+    let Some(wait) = wait else { return read_all(context, &query).await };
+    let mut wait = StatusWait::begin(&context.api, wait, query.ids.iter().copied());
     let mut statuses = read_all(context, &query).await?;
-    let Some(wait) = wait.filter(|_| any_pending(&statuses)) else {
+    if !any_pending(&statuses) {
         return Ok(statuses);
-    };
-    let wait = StatusWait::begin(&context.api, wait);
+    }
+    let pending = statuses.iter().filter(|status| status.is_pending());
+    wait.goes_on_for(pending.map(|status| status.id));
     while wait.until_next_read().await {
         statuses = read_pending(context, &query, statuses).await?;
         if !any_pending(&statuses) {
@@ -51,25 +57,41 @@ pub(crate) async fn read_or_wait(
     read_all(context, &query).await
 }
 
-/// A request that waits for the end of batches.
+/// A request that waits for the end of batches. It is woken when the end of the last one was recorded.
 pub(crate) struct StatusWait<'a> {
     api: &'a ApiState,
+    ends: EndWait,
     deadline: Instant,
+    pause: Duration,
     _slot: Option<SemaphorePermit<'a>>,
 }
 
 impl<'a> StatusWait<'a> {
-    pub(crate) fn begin(api: &'a ApiState, wait: Duration) -> Self {
+    /// Begins a wait for these batches, before they are read: an end that is recorded after that wakes it.
+    pub(crate) fn begin(
+        api: &'a ApiState,
+        wait: Duration,
+        batches: impl IntoIterator<Item = HeaderId>,
+    ) -> Self {
         let slot = api.status_waiters.try_acquire().ok();
         let wait = if slot.is_some() { wait } else { wait.min(WAIT_WITHOUT_SLOT) };
-        Self { api, deadline: Instant::now() + wait, _slot: slot }
+        let deadline = Instant::now() + wait;
+        Self { api, ends: api.awaited.wait_for(batches), deadline, pause: FIRST_PAUSE, _slot: slot }
     }
 
-    /// Sleeps until the next read. Returns `false` if the wait is over: at the deadline, or at a shutdown.
-    pub(crate) async fn until_next_read(&self) -> bool {
-        let next = Instant::now() + READ_INTERVAL;
+    /// The first read has found that of its batches these have not ended.
+    pub(crate) fn goes_on_for(&mut self, batches: impl Iterator<Item = HeaderId>) {
+        let open: HashSet<HeaderId> = batches.collect();
+        self.ends.retain(|batch| open.contains(batch));
+    }
+
+    /// Waits until the next read. Returns `false` if the wait is over: at the deadline, or at a shutdown.
+    pub(crate) async fn until_next_read(&mut self) -> bool {
+        let next = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         select! {
             () = self.api.shutdown.requested() => false,
+            () = self.ends.all_ended() => true,
             () = sleep_until(next.min(self.deadline)) => next < self.deadline,
         }
     }

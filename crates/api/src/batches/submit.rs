@@ -8,10 +8,11 @@ use axum::{
     response::Response,
 };
 use grid_batch_core::{
-    BatchConflict, BatchLabel, ClientId, GlobalScopeId, HeaderId, NewBatch, ScopeId, ServiceCheck,
-    ServiceId,
+    AccessScope, BatchConflict, BatchLabel, ClientId, GlobalScopeId, HeaderId, KeyRefusal,
+    NewBatch, ScopeId, ServiceCheck, ServiceId,
 };
 use grid_batch_protocol::{Limits, verify_list};
+use log::debug;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -71,6 +72,16 @@ impl IntakeContext {
         Self { api, checks: Arc::new(checks), received, queue, verifications }
     }
 
+    /// Refuses a caller who may not read what the ledger has in this service.
+    pub(crate) async fn check_reader(
+        &self,
+        caller: &Caller,
+        service_id: &ServiceId,
+    ) -> Result<(), ApiError> {
+        caller.check(service_id)?;
+        self.checks.check_key(caller, service_id, AccessScope::Read).await
+    }
+
     pub(crate) async fn read_body(
         &self,
         headers: &HeaderMap,
@@ -89,6 +100,7 @@ impl IntakeContext {
     ) -> Result<Vec<HeaderId>, ApiError> {
         let Self { api, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
+        checks.check_key(caller, &service_id, AccessScope::Submit).await?;
         checks.check_service(&service_id).await?;
         let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
         api.rates.begin_of_service(&service_id).map_err(over_rate)?;
@@ -124,6 +136,24 @@ impl ServiceChecks {
         self.allowed.check_service(id)?;
         let Some(check) = &self.ledger else { return Ok(()) };
         check.check(id).await.map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
+    }
+
+    /// Refuses a caller whose key a node of the ledger must accept, and does not.
+    pub(crate) async fn check_key(
+        &self,
+        caller: &Caller,
+        id: &ServiceId,
+        scope: AccessScope,
+    ) -> Result<(), ApiError> {
+        let Some(key) = caller.ledger_key() else { return Ok(()) };
+        let check = self.ledger.as_ref().ok_or(ApiError::KeyRefused)?;
+        check.check_key(id, key, scope).await.map_err(|refusal| match refusal {
+            KeyRefusal::Refused => ApiError::KeyRefused,
+            KeyRefusal::NotAsked(reason) => {
+                debug!(service:% = id, reason:%; "a key cannot be checked");
+                ApiError::KeyNotChecked
+            }
+        })
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum Dialect {
     Own,
     /// The REST API of Sawtooth, and the paths that the server has always had.
     Sawtooth,
-    /// The REST API of Scabbard, below `/scabbard`.
+    /// The REST API of a Splinter node: Scabbard's below `/scabbard`, and what concerns the node.
     Scabbard,
 }
 
@@ -28,7 +28,7 @@ impl Dialect {
     pub(crate) fn of(path: &str) -> Self {
         match path.split('/').nth(1) {
             Some("v1") => Self::Own,
-            Some("scabbard") => Self::Scabbard,
+            Some("scabbard" | "admin" | "registry" | "authorization") => Self::Scabbard,
             _ => Self::Sawtooth,
         }
     }
@@ -136,7 +136,9 @@ mod tests {
             format!(r#"{{"error":{{"code":1001,"title":"Not Found","message":"{message}"}}}}"#);
         assert_eq!(body("/batches").await, ("application/json".to_owned(), sawtooth));
         let scabbard = format!(r#"{{"code":"404","message":"{message}"}}"#);
-        assert_eq!(body("/scabbard/a/b/c").await, ("application/json".to_owned(), scabbard));
+        for path in ["/scabbard/a/b/c", "/admin/circuits/a", "/authorization/permissions"] {
+            assert_eq!(body(path).await, ("application/json".to_owned(), scabbard.clone()));
+        }
     }
 
     #[test]

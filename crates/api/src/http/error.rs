@@ -78,6 +78,17 @@ pub(crate) enum ApiError {
          operator for a new one"
     )]
     InvalidToken,
+    #[error(
+        "Client is not authorized: send the token of a key that the node accepts, in the header \
+         Authorization: Bearer Cylinder:TOKEN, as clients of Splinter and `grid-batch submit --key FILE` do"
+    )]
+    NoLedgerKey,
+    #[error("Client is not authorized: the node of the service does not accept its key")]
+    KeyRefused,
+    #[error(
+        "the node of the service cannot be asked now whether it accepts the key; try again later"
+    )]
+    KeyNotChecked,
     #[error("too many requests from your address had invalid tokens; try again later")]
     TooManyWrongTokens(Duration),
     #[error("the token does not have the scope {0}, which this request needs")]

@@ -54,8 +54,10 @@ impl IntoResponse for ApiError {
 /// How to authenticate (RFC 6750), if that is what is missing.
 fn challenge(error: &ApiError) -> Option<&'static str> {
     match error {
-        ApiError::NotAuthenticated => Some(r#"Bearer realm="grid-batch""#),
-        ApiError::InvalidToken => Some(r#"Bearer realm="grid-batch", error="invalid_token""#),
+        ApiError::NotAuthenticated | ApiError::NoLedgerKey => Some(r#"Bearer realm="grid-batch""#),
+        ApiError::InvalidToken | ApiError::KeyRefused => {
+            Some(r#"Bearer realm="grid-batch", error="invalid_token""#)
+        }
         ApiError::MissingScope(scope) => Some(match scope {
             AccessScope::Submit => {
                 r#"Bearer realm="grid-batch", error="insufficient_scope", scope="submit""#
@@ -95,13 +97,14 @@ fn retry_after(code: u16) -> HeaderValue {
     HeaderValue::from_static(match code {
         // The step in which amounts stop counting.
         DAY_LIMIT => "600",
-        QUEUE_FULL | TOO_MANY_NEW_SERVICES => "10",
+        QUEUE_FULL | TOO_MANY_NEW_SERVICES | TOO_MANY_MISSING => "10",
         _ => "1",
     })
 }
 
 const QUEUE_FULL: u16 = 1018;
 const TOO_MANY_NEW_SERVICES: u16 = 1019;
+const TOO_MANY_MISSING: u16 = 1097;
 const DAY_LIMIT: u16 = 1042;
 
 fn kind(error: &ApiError) -> ErrorKind {
@@ -165,6 +168,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
         ApiError::NotAuthenticated => (StatusCode::UNAUTHORIZED, 1090, "Not Authenticated"),
         ApiError::InvalidToken => (StatusCode::UNAUTHORIZED, 1091, "Invalid Token"),
+        ApiError::NoLedgerKey => (StatusCode::UNAUTHORIZED, 1097, "Key Missing"),
+        ApiError::KeyRefused => (StatusCode::UNAUTHORIZED, 1098, "Key Refused"),
+        ApiError::KeyNotChecked => (StatusCode::SERVICE_UNAVAILABLE, 1099, "Key Not Checked"),
         ApiError::TooManyWrongTokens(_) => {
             (StatusCode::TOO_MANY_REQUESTS, 1092, "Too Many Invalid Tokens")
         }
@@ -183,6 +189,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         | ApiError::BatchConflict(
             BatchConflict::QueueFull { .. } | BatchConflict::QueueOfClientFull { .. },
         ) => (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full"),
+        ApiError::BatchConflict(BatchConflict::TooManyMissing { .. }) => {
+            (StatusCode::TOO_MANY_REQUESTS, TOO_MANY_MISSING, "Too Many Missing Transactions")
+        }
         ApiError::BatchConflict(
             BatchConflict::TooManyServicesOfSigner { .. }
             | BatchConflict::TooManyNewServices { .. },

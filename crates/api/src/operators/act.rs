@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -7,6 +7,7 @@ use axum::{
 use grid_batch_core::{InstanceId, OperatorAction, OperatorTarget, OperatorVerb, StoredBatch};
 
 use super::{
+    being_sent::requested_wait,
     context::{BODY_LIMIT, OperatorContext, batch, take_reason},
     json::DoneJson,
     requests::EndRequest,
@@ -109,19 +110,18 @@ async fn act_on(
 ) -> Answer {
     let (request, mut fields) =
         context.read_json(request, &["reason", "dry_run"], BODY_LIMIT).await?;
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    let query = Query::parse(request.uri.query())?;
+    let wait = match verb.stops_sending() {
+        true => query.check_names(&["wait"]).and_then(|()| requested_wait(&query))?,
+        false => query.check_names(&[]).map(|()| None)?,
+    };
     let target = target()?;
     Caller::of(&request)?.check_selected(target.service_id())?;
     let reason = Some(take_reason(&mut fields)?);
     let dry_run = fields.boolean("dry_run", false)?;
     let operator = context.operator(&request)?;
     let action = OperatorAction { verb, target, reason, operator, dry_run };
-    let shared = Arc::clone(&context);
-    let work = move || {
-        let effect = shared.act(&action)?;
-        Ok(Json(DoneJson::new(&action, effect)))
-    };
-    context.writes.run(work).await
+    carry_out(&context, wait, |_| Ok(action)).await
 }
 
 async fn act(
@@ -133,9 +133,12 @@ async fn act(
 ) -> Answer {
     let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;
-    query.check_names(&["service_id"])?;
     let named = NamedBatch::parse(path, &query, &request)?;
     let verb = verb(&mut fields)?;
+    let wait = match verb.stops_sending() {
+        true => query.check_names(&["service_id", "wait"]).and_then(|()| requested_wait(&query))?,
+        false => query.check_names(&["service_id"]).map(|()| None)?,
+    };
     let reason = take_reason(&mut fields)?;
     let dry_run = fields.boolean("dry_run", false)?;
     let attempt = fields.optional_u32("attempt")?;
@@ -144,13 +147,30 @@ async fn act(
         return Err(ApiError::InvalidValue { name: "attempt", rule: rule.to_owned() });
     }
     let operator = context.operator(&request)?;
-    let shared = Arc::clone(&context);
-    let work = move || {
-        let StoredBatch { service_id, batch_id, .. } = shared.find(&named)?;
+    carry_out(&context, wait, move |context| {
+        let StoredBatch { service_id, batch_id, .. } = context.find(&named)?;
         let target = batch(service_id, batch_id, attempt);
-        let action = OperatorAction { verb, target, reason: Some(reason), operator, dry_run };
-        let effect = shared.act(&action)?;
-        Ok(Json(DoneJson::new(&action, effect)))
+        Ok(OperatorAction { verb, target, reason: Some(reason), operator, dry_run })
+    })
+    .await
+}
+
+/// Does it, and waits until nothing of what it stops is being sent any more, if that is asked for.
+async fn carry_out(
+    context: &Arc<OperatorContext>,
+    wait: Option<Duration>,
+    action: impl FnOnce(&OperatorContext) -> Result<OperatorAction, ApiError> + Send + 'static,
+) -> Answer {
+    let shared = Arc::clone(context);
+    let work = move || {
+        let action = Arc::new(action(&shared)?);
+        let done = shared.act_and_name(&action)?;
+        Ok((action, done))
     };
-    context.writes.run(work).await
+    let (action, done) = context.writes.run(work).await?;
+    let done = match wait {
+        Some(wait) => context.wait_until_sent(&action, done, wait).await?,
+        None => done,
+    };
+    Ok(Json(done))
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{ActionEffect, ActionRefusal, OperatorAction, ServiceId};
+use grid_batch_core::{ActionRefusal, OperatorAction, ServiceId};
 
 use super::json::{DoneJson, RefusedJson};
 use crate::http::ApiError;
@@ -23,7 +23,7 @@ impl Acted {
 pub(super) fn act_on_each(
     actions: impl IntoIterator<Item = OperatorAction>,
     has_time: impl Fn() -> bool,
-    act: impl Fn(&OperatorAction) -> Result<ActionEffect, ApiError>,
+    act: impl Fn(&OperatorAction) -> Result<DoneJson, ApiError>,
 ) -> Result<Acted, ApiError> {
     let mut acted = Acted::default();
     // Waiting for the lock of each of its batches would take the time of all others.
@@ -40,7 +40,7 @@ pub(super) fn act_on_each(
             continue;
         }
         match act(&action) {
-            Ok(effect) => acted.done.push(DoneJson::new(&action, effect)),
+            Ok(done) => acted.done.push(done),
             Err(error @ (ApiError::ActionRefused(_) | ApiError::UnknownTarget { .. })) => {
                 if matches!(error, ApiError::ActionRefused(ActionRefusal::Locked)) {
                     locked.extend(service_id.cloned());
@@ -64,7 +64,9 @@ pub(super) fn act_on_each(
 mod tests {
     use std::cell::RefCell;
 
-    use grid_batch_core::{ActionSource, HeaderId, Operator, OperatorTarget, OperatorVerb};
+    use grid_batch_core::{
+        ActionEffect, ActionSource, HeaderId, Operator, OperatorTarget, OperatorVerb,
+    };
 
     use super::*;
 
@@ -86,13 +88,14 @@ mod tests {
         (1..).zip(services).map(target).map(action).collect()
     }
 
-    fn effect() -> ActionEffect {
-        ActionEffect {
+    fn done(action: &OperatorAction) -> DoneJson {
+        let effect = ActionEffect {
             before: "new".to_owned(),
             after: "new, held".to_owned(),
             state: None,
             next_waits: false,
-        }
+        };
+        DoneJson::new(action, effect, None)
     }
 
     fn service(action: &OperatorAction) -> &str {
@@ -109,7 +112,7 @@ mod tests {
                 tried.borrow_mut().push(service(action).to_owned());
                 match service(action) {
                     "a" => Err(ApiError::ActionRefused(ActionRefusal::Locked)),
-                    _ => Ok(effect()),
+                    _ => Ok(done(action)),
                 }
             },
         );
@@ -122,7 +125,7 @@ mod tests {
     fn what_was_done_before_a_failure_is_answered() {
         let act = |action: &OperatorAction| match service(action) {
             "b" => Err(ApiError::WriteFailed),
-            _ => Ok(effect()),
+            _ => Ok(done(action)),
         };
         let acted = act_on_each(actions(&["a", "b", "c"]), || true, act).unwrap();
         assert_eq!((acted.done.len(), acted.refused.len()), (1, 2));
@@ -132,7 +135,8 @@ mod tests {
 
     #[test]
     fn request_ends_in_time() {
-        let acted = act_on_each(actions(&["a", "b", "c"]), || false, |_| Ok(effect())).unwrap();
+        let acted =
+            act_on_each(actions(&["a", "b", "c"]), || false, |action| Ok(done(action))).unwrap();
         assert_eq!((acted.done.len(), acted.refused.len()), (1, 2));
     }
 }

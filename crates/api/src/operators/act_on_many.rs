@@ -101,7 +101,8 @@ pub(super) async fn post(
         let (targets, next) = targets.find(&shared)?;
         let actions = targets.into_iter().map(|target| wanted.action(target));
         let has_time = || started.elapsed() < TIME_LIMIT;
-        let Acted { done, refused } = act_on_each(actions, has_time, |action| shared.act(action))?;
+        let Acted { done, refused } =
+            act_on_each(actions, has_time, |action| shared.act_and_name(action))?;
         Ok(Json(ManyJson { data: done, refused, next: next.map(|next| next.to_string()) }))
     };
     context.writes_of_many.run(work).await

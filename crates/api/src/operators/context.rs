@@ -25,6 +25,9 @@ const LONGEST_REASON: usize = 1_000;
 /// Returns the instance that this process is now: it may register again as another one.
 pub(crate) type CurrentInstance = dyn Fn() -> Option<InstanceId> + Send + Sync;
 
+/// Calls back what this instance has taken and not sent, and what an operator has stopped since.
+pub(crate) type RecallFn = dyn Fn() + Send + Sync;
+
 /// What carries out what operators ask for.
 #[derive(Clone)]
 pub(crate) struct OperatorParts {
@@ -43,6 +46,7 @@ pub(crate) struct OperatorContext {
     pub(super) writes_of_many: StoreAccess,
     instance: Arc<CurrentInstance>,
     stored: StoredCallback,
+    pub(super) recall: Arc<RecallFn>,
 }
 
 impl OperatorContext {
@@ -51,13 +55,13 @@ impl OperatorContext {
         queries: Arc<dyn BatchQueryStore>,
         pages: Arc<dyn BatchPageStore>,
         parts: OperatorParts,
-        stored: StoredCallback,
+        (stored, recall): (StoredCallback, Arc<RecallFn>),
     ) -> Self {
         let access =
             |permits| StoreAccess::new(permits, api.database.clone(), ApiError::WriteFailed);
         let (writes, writes_of_many) = (access(WRITES), access(MANY));
         let OperatorParts { store, instance } = parts;
-        Self { api, queries, pages, store, writes, writes_of_many, instance, stored }
+        Self { api, queries, pages, store, writes, writes_of_many, instance, stored, recall }
     }
 
     /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.

@@ -1,5 +1,6 @@
 use grid_batch_core::{
     ActionEffect, InstanceId, OperatorAction, OperatorTarget, RecordedAction, ServiceId,
+    SubmittedBatch,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -40,6 +41,37 @@ pub(super) struct ChangedJson {
     to: String,
 }
 
+/// The batches that were being sent when the target was paused, drained or held. No others are sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BeingSentJson {
+    /// How many.
+    count: usize,
+    /// The first hundred of them.
+    batches: Vec<SentBatchJson>,
+}
+
+/// A batch that is being sent.
+#[derive(Debug, Serialize, ToSchema)]
+struct SentBatchJson {
+    service_id: String,
+    batch_id: String,
+    attempt: u32,
+}
+
+impl BeingSentJson {
+    const MOST: usize = 100;
+
+    pub(super) fn new(batches: &[SubmittedBatch]) -> Self {
+        let batch = |batch: &SubmittedBatch| SentBatchJson {
+            service_id: batch.service_id.to_string(),
+            batch_id: batch.batch_id.to_string(),
+            attempt: batch.attempt_id.attempt,
+        };
+        let count = batches.len();
+        Self { count, batches: batches.iter().take(Self::MOST).map(batch).collect() }
+    }
+}
+
 /// An action that is done, or would be.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DoneJson {
@@ -48,16 +80,33 @@ pub(super) struct DoneJson {
     #[serde(flatten)]
     target: TargetJson,
     changed: ChangedJson,
+    /// Of a pause, a drain and a hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    being_sent: Option<BeingSentJson>,
 }
 
 impl DoneJson {
-    pub(super) fn new(action: &OperatorAction, effect: ActionEffect) -> Self {
+    pub(super) fn new(
+        action: &OperatorAction,
+        effect: ActionEffect,
+        being_sent: Option<BeingSentJson>,
+    ) -> Self {
         Self {
             verb: action.verb.as_str(),
             dry_run: action.dry_run,
             target: TargetJson::from(&action.target),
             changed: ChangedJson { from: effect.before, to: effect.after },
+            being_sent,
         }
+    }
+
+    /// Whether something of its target is being sent.
+    pub(super) fn is_being_sent(&self) -> bool {
+        self.being_sent.as_ref().is_some_and(|being_sent| being_sent.count > 0)
+    }
+
+    pub(super) fn set_being_sent(&mut self, batches: &[SubmittedBatch]) {
+        self.being_sent = Some(BeingSentJson::new(batches));
     }
 }
 

@@ -4,6 +4,7 @@ mod act;
 mod act_on_each;
 mod act_on_many;
 mod actor;
+mod being_sent;
 mod context;
 mod json;
 mod list;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use context::{OperatorContext, OperatorParts};
+pub(crate) use context::{OperatorContext, OperatorParts, RecallFn};
 pub(crate) use json::RecordedJson;
 
 /// The routes of operators.

@@ -9,18 +9,20 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     OperatorContext,
     act::{Answer, IdPath, act_on_all, act_on_batch, act_on_instance, act_on_service},
+    being_sent::SendingWait,
     json::DoneJson,
     requests::{ActionRequest, AttemptActionRequest},
 };
 use crate::http::Problems;
 
 macro_rules! verbs_of_batches {
-    ($($handler:ident $path:literal $verb:ident $body:ident $operation:literal $summary:literal;)*) => {$(
+    ($($handler:ident $path:literal $verb:ident $body:ident $operation:literal $summary:literal $($more:ident)?;)*) => {$(
         #[utoipa::path(
             post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
             params(
                 ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
                 ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+                $($more)?
             ),
             request_body(content = $body),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
@@ -32,10 +34,10 @@ macro_rules! verbs_of_batches {
 }
 
 macro_rules! verbs_with_id {
-    ($act:ident, $id:literal: $($handler:ident $path:literal $verb:ident $operation:literal $summary:literal;)*) => {$(
+    ($act:ident, $id:literal: $($handler:ident $path:literal $verb:ident $operation:literal $summary:literal $($more:ident)?;)*) => {$(
         #[utoipa::path(
             post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
-            params(("id" = String, Path, description = $id)),
+            params(("id" = String, Path, description = $id), $($more)?),
             request_body(content = ActionRequest),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
         )]
@@ -46,9 +48,10 @@ macro_rules! verbs_with_id {
 }
 
 macro_rules! verbs_of_all_services {
-    ($($handler:ident $path:literal $verb:ident $operation:literal $summary:literal;)*) => {$(
+    ($($handler:ident $path:literal $verb:ident $operation:literal $summary:literal $($more:ident)?;)*) => {$(
         #[utoipa::path(
             post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
+            params($($more)?),
             request_body(content = ActionRequest),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
         )]
@@ -66,7 +69,7 @@ verbs_of_batches! {
     cancel "/v1/batches/{id}/cancel" Cancel ActionRequest "cancelBatch"
         "End a batch that is certainly not at the ledger";
     hold "/v1/batches/{id}/hold" Hold ActionRequest "holdBatch"
-        "Hold a batch until a decision";
+        "Hold a batch until a decision" SendingWait;
     release "/v1/batches/{id}/release" Release ActionRequest "releaseBatch"
         "End the hold of a batch";
     continue_after "/v1/batches/{id}/continue" Continue ActionRequest "continueAfterBatch"
@@ -80,7 +83,7 @@ verbs_with_id! {
     release_claim "/v1/claims/{id}/release" ReleaseClaim "releaseClaim"
         "Make the owner of a service release it";
     pause "/v1/services/{id}/pause" Pause "pauseService"
-        "Start no new submission of a service";
+        "Start no new submission of a service" SendingWait;
     resume "/v1/services/{id}/resume" Resume "resumeService"
         "End the pause of a service";
 }
@@ -88,14 +91,14 @@ verbs_with_id! {
 verbs_with_id! {
     act_on_instance, "The id or the name of the instance":
     drain "/v1/instances/{id}/drain" Drain "drainInstance"
-        "Have an instance give up its services and take no others";
+        "Have an instance give up its services and take no others" SendingWait;
     end_drain "/v1/instances/{id}/resume" Resume "resumeInstance"
         "End the drain of an instance";
 }
 
 verbs_of_all_services! {
     pause_all "/v1/pause" Pause "pauseAllServices"
-        "Start no new submission of any service";
+        "Start no new submission of any service" SendingWait;
     resume_all "/v1/resume" Resume "resumeAllServices"
         "End the pause of all services";
 }

@@ -39,7 +39,9 @@ impl Forwarding {
             return Err(refused);
         }
         let service_id = service_of(request.uri.path());
-        Caller::of(&request)?.check_selected(service_id.as_ref())?;
+        let caller = Caller::of(&request)?;
+        caller.check_reads_ledger()?;
+        caller.check_selected(service_id.as_ref())?;
         let forwarded = self.forwarded(&request, body).await?;
         let answer = self.forward(forwarded).await;
         let status = answer.as_ref().ok().map(|answer| answer.status);
@@ -74,7 +76,8 @@ impl Forwarding {
             Some((name_of(name)?, request.headers.get(name)?.to_str().ok()?.to_owned()))
         };
         let mut headers: Vec<_> = HEADERS.iter().filter_map(given).collect();
-        let token = cylinder_token(&request.headers);
+        let is_listed = Caller::of(request)?.has_listed_key();
+        let token = cylinder_token(&request.headers).filter(|_| !is_listed);
         headers.extend(token.map(|token| ("authorization", format!("Bearer Cylinder:{token}"))));
         headers.push(("x-forwarded-host", link::host(request, self.api.local_addr)));
         headers.push(("x-forwarded-proto", link::scheme(request).to_owned()));

@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use grid_batch_core::{
     Ahead, BatchDetails, BatchPageStore, BatchQueryStore, EventStore, HeaderId, OperatorStore,
-    ServiceId, ServiceQueryStore, StoredBatch,
+    SearchLimits, ServiceId, ServiceQueryStore, StoredBatch,
 };
 
-use super::{HistorySource, LedgerSource, PauseSource};
+use super::{HistorySource, LedgerSource, OutageSource, PauseSource};
 use crate::{
     access::Caller, batches::NamedBatch, gas_admins::GasAdminSource, http::ApiError,
     state::ApiState,
@@ -25,6 +25,9 @@ pub(crate) struct ReadSources {
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
     pub(crate) history: Option<Arc<HistorySource>>,
+    /// `None`: all nodes answer, as far as is known.
+    pub(crate) outages: Option<Arc<OutageSource>>,
+    pub(crate) search: Option<SearchLimits>,
 }
 
 /// What the handlers below `/v1` need.
@@ -41,6 +44,8 @@ pub(crate) struct ReadContext {
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
     pub(crate) history: Option<Arc<HistorySource>>,
+    pub(crate) outages: Option<Arc<OutageSource>>,
+    pub(crate) search: Option<SearchLimits>,
 }
 
 impl ReadContext {

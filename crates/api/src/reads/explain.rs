@@ -5,8 +5,9 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::{
-    BatchDetails, BatchExplanation, BatchSelection, BatchState, PageOrder, ServiceExplanation,
-    ServiceFacts, ServiceId, ServiceOverview, ServicePause, StoredBatch,
+    BatchDetails, BatchExplanation, BatchSelection, BatchState, NodeOutage, PageOrder,
+    ServiceExplanation, ServiceFacts, ServiceId, ServiceOverview, ServicePause, StoredBatch,
+    Timestamp,
 };
 
 use super::{
@@ -26,6 +27,8 @@ pub(super) struct Explained {
     pub(super) service: ServiceOverview,
     pub(super) pause: Option<ServicePause>,
     pub(super) gas: Option<GasJson>,
+    /// The nodes that do not answer.
+    pub(super) outages: Vec<NodeOutage>,
 }
 
 /// `GET /v1/batches/{id}/explain`: why a batch waits, and what an operator could do.
@@ -56,10 +59,10 @@ pub(super) async fn batch(
     let read = move || reading.read_explained(&caller, &service_id, Some(batch));
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
-    let Explained { details: Some(details), service, pause, gas } = &explained else {
+    let Explained { details: Some(details), gas, .. } = &explained else {
         return Err(ApiError::BatchNotFound(named.id.to_string()));
     };
-    let facts = ServiceFacts { service, pause: pause.as_ref(), now };
+    let facts = context.facts(&explained, now);
     let explanation = BatchExplanation::new(details, Some(facts));
     let mut json = BatchExplanationJson::new(&context, &request, &explained, details, gas.clone());
     json.text = explanation.to_string();
@@ -94,9 +97,8 @@ pub(super) async fn service(
     };
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
-    let Explained { details, service, pause, .. } = &explained;
-    let facts = ServiceFacts { service, pause: pause.as_ref(), now };
-    let explanation = ServiceExplanation::new(facts, details.as_ref());
+    let facts = context.facts(&explained, now);
+    let explanation = ServiceExplanation::new(facts, explained.details.as_ref());
     let actions = explanation.actions().iter().map(action_json).collect();
     let text = explanation.to_string();
     Ok(Json(ServiceExplanationJson::new(&context, &request, &explained, text, actions)))
@@ -124,7 +126,33 @@ impl ReadContext {
         let (service, pause) = self.service(service_id)?;
         let read = |batch: StoredBatch| self.details(caller, &batch.service_id, &batch.batch_id);
         let details = batch.map(read).transpose()?.flatten();
-        Ok(Explained { details, service, pause, gas: self.gas_of(service_id)? })
+        let gas = self.gas_of(service_id)?;
+        let outages = self.outages_of(service_id, details.as_ref());
+        Ok(Explained { details, service, pause, gas, outages })
+    }
+
+    /// The nodes that do not answer, of the service and of that of the batch that it waits for.
+    fn outages_of(
+        &self,
+        service_id: &ServiceId,
+        details: Option<&BatchDetails>,
+    ) -> Vec<NodeOutage> {
+        let Some(source) = &self.outages else { return Vec::new() };
+        let mut outages = source(service_id);
+        let ahead = details.and_then(|details| details.ahead.as_ref());
+        if let Some(head) = ahead.and_then(|ahead| ahead.head.as_ref())
+            && head.service_id != *service_id
+        {
+            let is_new = |new: &NodeOutage| outages.iter().all(|known| known.node != new.node);
+            let new: Vec<_> = source(&head.service_id).into_iter().filter(is_new).collect();
+            outages.extend(new);
+        }
+        outages
+    }
+
+    fn facts<'a>(&self, explained: &'a Explained, now: Timestamp) -> ServiceFacts<'a> {
+        let Explained { service, pause, outages, .. } = explained;
+        ServiceFacts { service, pause: pause.as_ref(), outages, search: self.search, now }
     }
 
     /// The gas price and its caps, if the service is a gas admin.

@@ -1,5 +1,5 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchDetails, PossibleAction, StoredBatch};
+use grid_batch_core::{BatchDetails, NodeOutage, PossibleAction, StoredBatch};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,6 +20,7 @@ pub(super) struct BatchExplanationJson {
     blocker: Option<BlockerJson>,
     service: ServiceJson,
     gas: Option<GasJson>,
+    outages: Vec<OutageJson>,
     pub(super) actions: Vec<ActionJson>,
 }
 
@@ -30,7 +31,16 @@ pub(super) struct ServiceExplanationJson {
     service: ServiceJson,
     oldest: Option<OldestJson>,
     gas: Option<GasJson>,
+    outages: Vec<OutageJson>,
     actions: Vec<ActionJson>,
+}
+
+/// A node that does not answer.
+#[derive(Debug, Serialize, ToSchema)]
+struct OutageJson {
+    node: String,
+    since: String,
+    reason: String,
 }
 
 /// The oldest open batch of a service.
@@ -93,7 +103,7 @@ impl BatchExplanationJson {
         details: &BatchDetails,
         gas: Option<GasJson>,
     ) -> Self {
-        let Explained { service, pause, .. } = explained;
+        let Explained { service, pause, outages, .. } = explained;
         let BatchDetails { batch, label, ahead, .. } = details;
         let is_open = !batch.progress.state.is_terminal();
         let (count, more_ahead) = ahead.as_ref().map_or((0, false), |it| (it.count, it.more));
@@ -107,6 +117,7 @@ impl BatchExplanationJson {
             blocker: head.map(|head| BlockerJson::new(context, request, head)),
             service: ServiceJson::new(context, request, service, pause.as_ref()),
             gas,
+            outages: outages.iter().map(OutageJson::new).collect(),
             actions: Vec::new(),
         }
     }
@@ -120,7 +131,7 @@ impl ServiceExplanationJson {
         text: String,
         actions: Vec<ActionJson>,
     ) -> Self {
-        let Explained { details, service, pause, gas } = explained;
+        let Explained { details, service, pause, gas, outages } = explained;
         let oldest = |details: &BatchDetails| {
             let BatchDetails { batch, label, ahead, .. } = details;
             let wait = WaitJson::new(batch, ahead.as_ref());
@@ -133,8 +144,16 @@ impl ServiceExplanationJson {
             service: ServiceJson::new(context, request, service, pause.as_ref()),
             oldest: details.as_ref().map(oldest),
             gas: gas.clone(),
+            outages: outages.iter().map(OutageJson::new).collect(),
             actions,
         }
+    }
+}
+
+impl OutageJson {
+    fn new(outage: &NodeOutage) -> Self {
+        let NodeOutage { node, since, reason, .. } = outage;
+        Self { node: node.clone(), since: rfc3339(*since), reason: reason.clone() }
     }
 }
 

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::BatchResult;
+use grid_batch_core::{BatchResult, NodeOutage, ServiceId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,6 +13,9 @@ use crate::http::{ApiError, Problems, Query};
 
 /// What is known of the ledgers. It may use the store, and asks no node.
 pub(crate) type LedgerSource = dyn Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync;
+
+/// The nodes that do not answer, of those on which batches of a service depend. It asks no node.
+pub(crate) type OutageSource = dyn Fn(&ServiceId) -> Vec<NodeOutage> + Send + Sync;
 
 /// What `/v1/ledgers` shows about a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -40,7 +43,9 @@ pub struct NodeReport {
     pub confirmed: bool,
     /// Whether it answers, as far as is known.
     pub answering: bool,
-    /// Why it is not used, if that is so.
+    /// For how long it has not answered, if it does not.
+    pub unanswered_seconds: Option<f64>,
+    /// What is wrong with it, if something is.
     pub problem: Option<String>,
     /// How long ago it was asked which ledger it belongs to.
     pub asked_seconds_ago: Option<f64>,

@@ -24,8 +24,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub(crate) use context::{ReadContext, ReadParts, ReadSources};
 pub use history::HistoryPoint;
 pub(crate) use history::HistorySource;
-pub(crate) use ledgers::LedgerSource;
 pub use ledgers::{LedgerReport, NodeReport};
+pub(crate) use ledgers::{LedgerSource, OutageSource};
 
 /// Those of these services that operators have paused.
 pub(crate) type PauseSource =

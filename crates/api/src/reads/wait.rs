@@ -22,7 +22,11 @@ pub(super) async fn find_or_wait(
         service_id: Some(batch.service_id.clone()),
         ..named.clone()
     };
-    let wait = StatusWait::begin(&context.api, wait);
+    let mut wait = StatusWait::begin(&context.api, wait, [batch.batch_id]);
+    batch = context.find(&found).await?;
+    if !has_ended(&batch) {
+        wait.goes_on_for([batch.batch_id].into_iter());
+    }
     while !has_ended(&batch) && wait.until_next_read().await {
         batch = context.find(&found).await?;
     }

@@ -46,7 +46,7 @@ pub(super) async fn get(
     let (request, _) = request.into_parts();
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
-    Caller::of(&request)?.check(&service_id)?;
+    context.intake.check_reader(Caller::of(&request)?, &service_id).await?;
     let query = Query::parse(request.uri.query())?;
     let ids = query.get("ids")?.ok_or(ApiError::MissingScabbardIds)?;
     let ids: BTreeSet<&str> = ids.split(',').collect();
@@ -81,10 +81,15 @@ impl StatusRequest<'_> {
         wait: Option<Duration>,
     ) -> Result<Vec<StatusJson>, ApiError> {
         let context = &self.context.statuses;
+        let awaited = ids.iter().filter_map(|id| id.parse().ok());
+        let mut wait = wait.map(|wait| StatusWait::begin(&context.api, wait, awaited));
         let mut statuses = self.read(ids.clone()).await?;
         self.ask_node(&mut statuses).await?;
-        let Some(wait) = wait.filter(|_| !all_final(&statuses)) else { return Ok(statuses) };
-        let wait = StatusWait::begin(&context.api, wait);
+        let Some(wait) = wait.as_mut().filter(|_| !all_final(&statuses)) else {
+            return Ok(statuses);
+        };
+        let open = ids.iter().zip(&statuses).filter(|(_, status)| !status.is_final());
+        wait.goes_on_for(open.filter_map(|(id, _)| id.parse().ok()));
         while wait.until_next_read().await {
             statuses = self.read_open(ids.clone(), statuses, true).await?;
             if all_final(&statuses) {

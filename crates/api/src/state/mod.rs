@@ -1,5 +1,6 @@
 //! What all requests share.
 
+mod awaited_batches;
 mod blocking_pool;
 mod database_watch;
 mod store_access;
@@ -17,6 +18,8 @@ use crate::{
     rate_limits::Rates,
 };
 
+pub use awaited_batches::AwaitedBatches;
+pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_pool::BlockingPool;
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
 pub(crate) use store_access::StoreAccess;
@@ -36,6 +39,7 @@ pub(crate) struct ApiState {
     pub(crate) database: DatabaseWatch,
     /// Limits how many requests wait for a status at once.
     pub(crate) status_waiters: Semaphore,
+    pub(crate) awaited: AwaitedBatches,
     pub(crate) shutdown: Shutdown,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) rates: Arc<Rates>,
@@ -49,6 +53,7 @@ impl ApiState {
         clock: Arc<dyn Clock>,
         database: DatabaseWatch,
         rates: Arc<Rates>,
+        awaited: AwaitedBatches,
     ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader::new(budget, options.body_timeout);
@@ -61,6 +66,7 @@ impl ApiState {
             reads,
             database,
             status_waiters,
+            awaited,
             shutdown,
             clock,
             rates,

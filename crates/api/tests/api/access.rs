@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use grid_batch_api::{
-    AccessControl, AccessOptions, AccessToken, ApiBuilder, HealthAccess, RateLimits, RunningApi,
-    TrustedProxies,
+    AccessControl, AccessMode, AccessOptions, AccessToken, ApiBuilder, HealthAccess, RateLimits,
+    RunningApi, TrustedProxies,
 };
 use grid_batch_core::{
     AccessScope, Ahead, BatchDetails, BatchState, HeaderId, NewToken, Obstacle, Scheduling,
@@ -35,7 +35,7 @@ impl Protected {
     }
 
     fn with_limits(options: AccessOptions, intake_limits: IntakeLimits) -> Self {
-        let options = AccessOptions { is_required: true, ..options };
+        let options = AccessOptions { mode: AccessMode::Tokens, ..options };
         let control = AccessControl::new(options, Arc::new(SystemClock));
         let access = control.clone();
         let options = StoreOptions {
@@ -425,7 +425,7 @@ fn stream_ends_when_its_token_is_revoked() {
 #[test]
 fn batch_of_others_that_is_waited_for_is_not_shown() {
     let control = AccessControl::new(
-        AccessOptions { is_required: true, ..AccessOptions::default() },
+        AccessOptions { mode: AccessMode::Tokens, ..AccessOptions::default() },
         Arc::new(SystemClock),
     );
     let (_api, address) = serve_waiting_batch(&control);

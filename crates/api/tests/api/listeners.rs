@@ -11,8 +11,8 @@ use std::{
 };
 
 use grid_batch_api::{
-    AccessControl, AccessOptions, ApiBuilder, ApiListener, ApiOptions, RunningApi, TlsCertificate,
-    UnixSocket,
+    AccessControl, AccessMode, AccessOptions, ApiBuilder, ApiListener, ApiOptions, RunningApi,
+    TlsCertificate, UnixSocket,
 };
 use grid_batch_core::{
     ShutdownHandle, SystemClock,
@@ -105,7 +105,7 @@ fn several_listeners_are_served() {
 fn unix_socket_is_local_and_needs_a_token_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("http.sock");
-    let options = AccessOptions { is_required: true, ..AccessOptions::default() };
+    let options = AccessOptions { mode: AccessMode::Tokens, ..AccessOptions::default() };
     let access = AccessControl::new(options, Arc::new(SystemClock));
     let socket = ApiListener::unix(UnixSocket::bind(&path, 0o600).unwrap());
     let _api = serve(builder().with_access(access), vec![socket]);

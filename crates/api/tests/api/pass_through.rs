@@ -74,7 +74,6 @@ fn node_answers_what_belongs_to_its_interface() {
 fn other_paths_and_methods_are_refused() {
     let server = server(|_| panic!("must not be forwarded"));
     for (method, path, expected) in [
-        ("GET", "/admin", (404, 1001)),
         ("POST", "/state", (404, 1001)),
         ("PUT", "/state", (404, 1001)),
         ("DELETE", "/batches", (405, 1002)),
@@ -82,6 +81,9 @@ fn other_paths_and_methods_are_refused() {
         let response = server.client().request(method, path, &[], b"");
         assert_eq!(response.error(), expected, "{method} {path}");
     }
+    // Below it, errors have the form of Splinter.
+    let response = server.client().request("GET", "/admin", &[], b"");
+    assert_eq!((response.status, &response.json()["code"]), (404, &"404".into()));
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::{
 };
 
 use grid_batch_api::ApiOptions;
-use grid_batch_core::{BatchFilter, BatchState, ServiceCheck, ServiceId};
+use grid_batch_core::{
+    AccessScope, BatchFilter, BatchState, KeyRefusal, LedgerKey, ServiceCheck, ServiceId,
+};
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey};
 use grid_batch_store::{Store, StoreOptions};
 
@@ -276,6 +278,15 @@ impl ServiceCheck for NotAtLedger {
     ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
         let is_known = service_id.as_str() != "a::b";
         Box::pin(ready(if is_known { Ok(()) } else { Err("no node has it".to_owned()) }))
+    }
+
+    fn check_key<'a>(
+        &'a self,
+        _: &'a ServiceId,
+        _: LedgerKey<'a>,
+        _: AccessScope,
+    ) -> Pin<Box<dyn Future<Output = Result<(), KeyRefusal>> + Send + 'a>> {
+        Box::pin(ready(Ok(())))
     }
 }
 

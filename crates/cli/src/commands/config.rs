@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use grid_batch_service::Config;
+use grid_batch_service::{Config, LedgerConfig};
 
 use crate::commands::{
     failure::Failure,
@@ -106,6 +106,10 @@ fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Err(Failure::configuration(
             "ledger.kind is not set; set it to sawtooth, scabbard or evm, and ledger.urls to its nodes",
         ));
+    }
+    if config.ledger.lacks_name() {
+        let rule = LedgerConfig::NAME_RULE;
+        return Err(Failure::configuration(format!("ledger.name is not set; {rule}")));
     }
     for secret in config.readable_secrets() {
         print_stderr(format_args!("grid-batch: {}: {secret}", secret.name()));

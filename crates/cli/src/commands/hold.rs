@@ -22,7 +22,8 @@ pub(crate) fn hold_command() -> Command {
         .long_about(
             "Holds open batches: they are not sent, or not sent again, before they are released or \
              decided. Later batches of the service wait. A batch that is at the ledger is followed, and \
-             ends when the ledger reports a final status. A submission that is under way is not stopped. \
+             ends when the ledger reports a final status. A batch that is being sent is not stopped; one that \
+             was taken to be sent and is not yet goes back. \
              A batch that waits behind another one is held when its turn comes.",
         )
         .args(batch_arguments())
@@ -51,7 +52,9 @@ pub(crate) fn hold(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Source::Server => remote::act_on_each(matches, verb, &NamedBatches::of(matches)?),
         Source::Database => act_on_each(matches, verb, |Changed { state, .. }| {
             let consequence = match state {
-                BatchState::Submitting => "the attempt that is under way is not stopped",
+                BatchState::Submitting => {
+                    "it goes back within a second, unless it is being sent already"
+                }
                 state if state.awaits_queuer() => "it is not sent before it is released or decided",
                 _ => "it is followed, and not sent again before it is released or decided",
             };

@@ -27,7 +27,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Ok(if before.is_current() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     Store::open(&config.database, config.store.clone())?;
-    let SchemaVersion { found, known } = before;
+    let SchemaVersion { found, known, .. } = before;
     print_stdout(match found {
         Some(found) if found == known => format!("the schema is up to date: {known}"),
         Some(found) => format!("the schema was {found} and is {known}"),
@@ -41,8 +41,13 @@ pub(super) fn version(config: &Config) -> Result<SchemaVersion, Failure> {
 }
 
 pub(super) fn describe(version: &SchemaVersion) -> String {
-    let SchemaVersion { found, known } = version;
+    let SchemaVersion { found, known, differences } = version;
     match found {
+        Some(_) if !differences.is_empty() => format!(
+            "the tables were made by an earlier build, and this release cannot upgrade them, although the version \
+             is {known}: {}. Let that build finish what is open, and start this release with an empty database",
+            differences.join("; ")
+        ),
         Some(found) if found == known => format!("the schema is up to date: {known}"),
         Some(found) if found > known => {
             format!("the schema {found} is of a later release; this one knows {known}")

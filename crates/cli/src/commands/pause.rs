@@ -1,12 +1,18 @@
 //! `pause` and `resume`: whether new submissions start. `drain` and `release-claim`: which instance submits.
 
-use std::{convert::Infallible, process::ExitCode};
+use std::{
+    convert::Infallible,
+    process::ExitCode,
+    thread,
+    time::{Duration, Instant},
+};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, value_parser};
 use grid_batch_core::{
     ActionEffect, ActionOutcome, InstanceId, OperatorTarget, OperatorVerb, ServiceId,
+    SubmittedBatch,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
@@ -15,7 +21,7 @@ use crate::commands::{
         wants_json,
     },
     print::print_stdout,
-    remote::{self, Server, Source},
+    remote::{self, Server, Source, field},
 };
 
 pub(crate) fn pause_command() -> Command {
@@ -23,6 +29,7 @@ pub(crate) fn pause_command() -> Command {
         "Starts no new submission of services, or of any, on all instances; what is under way is followed",
     ))
     .arg(reason_flag().required(true))
+    .arg(wait_flag())
 }
 
 pub(crate) fn resume_command() -> Command {
@@ -44,6 +51,7 @@ pub(crate) fn drain_command() -> Command {
         )
         .arg(Arg::new("end").long("end").action(ArgAction::SetTrue).help("Ends the drain"))
         .arg(reason_flag().required(true))
+        .arg(wait_flag())
         .arg(dry_run_flag())
         .arg(json_flag())
         .args(remote::flags_of_both())
@@ -63,6 +71,18 @@ pub(crate) fn release_claim_command() -> Command {
         .arg(dry_run_flag())
         .arg(json_flag())
         .args(remote::flags_of_both())
+}
+
+fn wait_flag() -> Arg {
+    Arg::new("wait")
+        .long("wait")
+        .value_name("SECONDS")
+        .value_parser(value_parser!(u64).range(..=60))
+        .help("Waits until no batch is being sent any more, for up to 60 seconds")
+}
+
+fn wait_of(matches: &ArgMatches) -> Option<u64> {
+    matches.try_get_one::<u64>("wait").ok().flatten().copied()
 }
 
 fn arguments(command: Command) -> Command {
@@ -122,7 +142,63 @@ struct Change {
     name: String,
     before: String,
     after: String,
+    /// The batches that are being sent although they were stopped.
+    being_sent: BeingSent,
 }
+
+impl Change {
+    fn of_server(name: String, done: &Value) -> Self {
+        let (before, after) = (field(&done["changed"], "from"), field(&done["changed"], "to"));
+        let batches = done["being_sent"]["batches"].as_array().into_iter().flatten();
+        let batches = batches.map(|batch| (field(batch, "service_id"), field(batch, "batch_id")));
+        let count = done["being_sent"]["count"].as_u64().unwrap_or_default();
+        Self { name, before, after, being_sent: BeingSent { count, batches: batches.collect() } }
+    }
+}
+
+/// The batches that are being sent: they were stopped too late.
+#[derive(Default)]
+struct BeingSent {
+    count: u64,
+    /// The service and the id of the first of them.
+    batches: Vec<(String, String)>,
+}
+
+impl BeingSent {
+    /// Reads them from the database. Instances call back what they have not sent within a second.
+    fn read(
+        matches: &ArgMatches,
+        database: &Database,
+        target: &OperatorTarget,
+    ) -> Result<Self, Failure> {
+        let wait = Duration::from_secs(wait_of(matches).unwrap_or_default());
+        let started = Instant::now();
+        loop {
+            let found = database.store.being_sent(target)?;
+            if found.is_empty() || is_dry_run(matches) || started.elapsed() >= wait {
+                let batch =
+                    |it: &SubmittedBatch| (it.service_id.to_string(), it.batch_id.to_string());
+                let count = u64::try_from(found.len()).unwrap_or(u64::MAX);
+                return Ok(Self { count, batches: found.iter().map(batch).collect() });
+            }
+            thread::sleep(READ_INTERVAL);
+        }
+    }
+
+    fn print(&self) {
+        const MOST: usize = 10;
+        match self.count {
+            0 => return,
+            1 => print_stdout(format_args!("1 batch is being sent:")),
+            count => print_stdout(format_args!("{count} batches are being sent, such as:")),
+        }
+        for (service, batch) in self.batches.iter().take(MOST) {
+            print_stdout(format_args!("  {service} {batch}"));
+        }
+    }
+}
+
+const READ_INTERVAL: Duration = Duration::from_millis(100);
 
 fn act(
     matches: &ArgMatches,
@@ -134,21 +210,30 @@ fn act(
         Source::Server => {
             let server = Server::of(matches)?;
             for (name, target) in targets {
-                let changed = remote::act_on(matches, &server, &path_of(verb, &target));
-                let (before, after) = changed.map_err(|failure| failure.about(&name))?;
-                changes.push(print(matches, Change { name, before, after }));
+                let path = path_of(verb, &target);
+                let wait = wait_of(matches).filter(|_| verb.stops_sending());
+                let done = remote::act_on(matches, &server, &path, wait);
+                let done = done.map_err(|failure| failure.about(&name))?;
+                changes.push(print(matches, Change::of_server(name, &done)));
             }
         }
         Source::Database => {
             let database = Database::to_write(matches)?;
             for (name, target) in targets {
-                let (before, after) = change(matches, &database, verb, &name, target)?;
-                changes.push(print(matches, Change { name, before, after }));
+                let change = change(matches, &database, verb, name, target)?;
+                changes.push(print(matches, change));
             }
         }
     }
     if wants_json(matches) {
-        let change = |it: &Change| json!({ "target": it.name, "from": it.before, "to": it.after });
+        let change = |it: &Change| {
+            json!({
+                "target": it.name,
+                "from": it.before,
+                "to": it.after,
+                "being_sent": it.being_sent.count,
+            })
+        };
         let results: Vec<_> = changes.iter().map(change).collect();
         print_json(&json!({ "dry_run": is_dry_run(matches), "results": results }));
     }
@@ -176,12 +261,18 @@ fn change(
     matches: &ArgMatches,
     database: &Database,
     verb: OperatorVerb,
-    name: &str,
+    name: String,
     target: OperatorTarget,
-) -> Result<(String, String), Failure> {
+) -> Result<Change, Failure> {
     let kind = target.kind();
-    match database.store.act(&operator_action(matches, verb, target))? {
-        ActionOutcome::Done(ActionEffect { before, after, .. }) => Ok((before, after)),
+    match database.store.act(&operator_action(matches, verb, target.clone()))? {
+        ActionOutcome::Done(ActionEffect { before, after, .. }) => {
+            let being_sent = match verb.stops_sending() {
+                true => BeingSent::read(matches, database, &target)?,
+                false => BeingSent::default(),
+            };
+            Ok(Change { name, before, after, being_sent })
+        }
         ActionOutcome::Refused(refusal) => {
             Err(Failure::new(format!("{name}: nothing changed: {refusal}")))
         }
@@ -191,9 +282,10 @@ fn change(
 
 fn print(matches: &ArgMatches, change: Change) -> Change {
     if !wants_json(matches) {
-        let Change { name, before, after } = &change;
+        let Change { name, before, after, being_sent } = &change;
         let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
         print_stdout(format_args!("{would}{name}: {before} -> {after}"));
+        being_sent.print();
     }
     change
 }

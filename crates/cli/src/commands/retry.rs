@@ -135,7 +135,7 @@ fn retry_at_server(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitC
             if !after.is_null() {
                 fields["after"] = after;
             }
-            let page = server.act(matches, "/v1/batches/actions", None, fields)?;
+            let page = server.act(matches, "/v1/batches/actions", &[], fields)?;
             ended.add(&page);
             after = page["next"].clone();
             if after.is_null() {

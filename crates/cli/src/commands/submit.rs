@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, IsTerminal, Read, stderr},
+    path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
@@ -10,12 +11,14 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
 use grid_batch_client::{BatchStatus, SubmittedBatch};
 use grid_batch_core::HeaderId;
+use grid_batch_protocol::CylinderToken;
 use humantime::parse_duration;
 use serde_json::json;
 
 use crate::commands::{
     exit::Exit,
     failure::Failure,
+    key,
     operator::{print_json, wants_json},
     print::{print_stderr, print_stdout},
     remote::{self, Progress, Retries, Server},
@@ -51,6 +54,17 @@ pub(crate) fn command() -> Command {
                 .help("A text by which the batches can be found again"),
         )
         .arg(
+            Arg::new("key")
+                .long("key")
+                .value_name("FILE")
+                .value_parser(clap::value_parser!(PathBuf))
+                .conflicts_with("token-file")
+                .help(
+                    "File with a secret key that the Splinter node accepts, as `grid-batch key new` writes it; for a \
+                     server with access.mode = ledger_keys",
+                ),
+        )
+        .arg(
             Arg::new("wait")
                 .long("wait")
                 .action(ArgAction::SetTrue)
@@ -68,7 +82,13 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
+    let server = match matches.get_one::<PathBuf>("key") {
+        Some(file) => {
+            let token = CylinderToken::new(&key::read(file)?);
+            Server::with_token(matches, format!("Cylinder:{}", token.as_str()))?
+        }
+        None => Server::of(matches)?,
+    };
     let timeout: Duration = matches.get_one("timeout").copied().unwrap_or_default();
     let submission = Submission { server, matches, retries: Retries::until(timeout) };
     let mut submitted = Vec::new();

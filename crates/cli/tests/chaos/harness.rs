@@ -92,6 +92,7 @@ impl ChaosHarness {
         let per_run = [
             ("DATABASE", self.postgres.url()),
             ("LEDGER_KIND", self.ledger_kind.to_owned()),
+            ("LEDGER_NAME", "chaos".to_owned()),
             ("LEDGER_URLS", self.ledger.url()),
             ("LEDGER_STRATEGY", self.strategy.as_str().to_owned()),
             ("LEDGER_KEY_FILE", self.directory.path().join("key").display().to_string()),

@@ -18,6 +18,7 @@ pub const CONNECTIONS: usize = 10;
 /// The settings of an instance, by their environment variables without `GRID_BATCH_`.
 pub const SETTINGS: &[(&str, &str)] = &[
     ("LISTEN", "127.0.0.1:0"),
+    ("ACCESS_MODE", "none"),
     ("STORE_CONNECTIONS", "6"),
     ("STORE_LOCK_TIMEOUT", "2s"),
     ("CLAIMS_IDLE_EXPIRY", "2s"),
@@ -27,8 +28,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("LEDGER_SILENCE_TIMEOUT", "600ms"),
     ("LEDGER_RECONNECT_FIRST", "10ms"),
     ("LEDGER_RECONNECT_LONGEST", "200ms"),
-    ("LEDGER_ABSENT_AFTER", "700ms"),
-    ("LEDGER_DROPPED_AFTER", "800ms"),
+    ("LEDGER_COORDINATOR_TIMEOUT", "300ms"),
     ("LEDGER_LATE_ARRIVAL_LIMIT", "3s"),
     ("QUEUE_POLL_INTERVAL", "200ms"),
     ("QUEUE_DELAY", "20ms"),

@@ -63,6 +63,18 @@ fn doctor_tells_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
+fn missing_peers_are_told_by_doctor_and_at_the_start() {
+    const MISSING: &str = "ledger.peers is not set: after a kill of its node";
+    let harness = BatchHarness::scabbard(1);
+    let server = harness.serve();
+    let output = harness.run_command(&["doctor", "--json"]);
+    assert_outcome(&output, "ledger", "warning");
+    assert!(output.stdout.contains(MISSING), "{output:?}");
+    let output = server.stop_with("TERM");
+    assert!(output.stderr.contains(MISSING), "{output:?}");
+}
+
+#[test]
 fn doctor_warns_of_files_that_others_can_read() {
     let harness = BatchHarness::sawtooth();
     harness.serve().stop();

@@ -86,7 +86,7 @@ fn compare(
     requests: &[Recorded],
     service_id: &str,
 ) -> Vec<table::Row> {
-    let running = server.serve();
+    let running = server.serve_with(&[("--access-mode", "")]);
     let subject = Subject::new(service_id);
     let rows = requests
         .iter()

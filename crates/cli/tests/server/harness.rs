@@ -42,14 +42,16 @@ pub struct BatchServer {
 /// Settings for a ledger that is much faster than a real one.
 const FAST_CONFIG: &str = r#"
 listen = "127.0.0.1:0"
+[access]
+mode = "none"
 [ledger]
+name = "test"
 connect_timeout = "500ms"
 request_timeout = "1s"
 silence_timeout = "1500ms"
 reconnect_first = "10ms"
 reconnect_longest = "200ms"
-absent_after = "2s"
-dropped_after = "2s"
+coordinator_timeout = "800ms"
 late_arrival_limit = "2s"
 [queue]
 poll_interval = "200ms"
@@ -67,6 +69,9 @@ quiet_after = "1s"
 accept_absence_after = "1500ms"
 hold_after = "2s"
 "#;
+
+/// The setting `ledger.coordinator_timeout` of the harness.
+pub const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Flags for a server that waits much longer for the ledger's answers.
 pub const LONG_LEDGER_TIMEOUTS: &[(&str, &str)] = &[

@@ -1,9 +1,9 @@
 //! How many batches are under way at a Sawtooth ledger.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grid_batch_core::BatchState;
-use grid_batch_ledger_sim::{LedgerSimBuilder, RandomBatches};
+use grid_batch_ledger_sim::{Fault, LedgerSimBuilder, RandomBatches, When};
 use grid_batch_test_support::{
     batches::SignedBatch,
     http::{request, send},
@@ -82,6 +82,32 @@ fn busy_ledger_lowers_the_window_until_it_takes_all() {
     wait_until("the window was lowered", || in_flight(&server, "window") < INITIAL / 2);
     wait_until_committed(&harness, batches.len());
     assert!(in_flight(&server, "window") >= 1);
+    server.stop();
+}
+
+#[test]
+fn batches_that_never_end_do_not_stop_the_others() {
+    let harness = BatchHarness::sawtooth_with(blocks(Duration::from_millis(100), 30));
+    let server = harness.serve_with(&[("--queue-longest-delay", "150ms")]);
+    let (usual, batches) = (&independent(69)[..1], &independent(69)[1..]);
+    server.submit(usual);
+    wait_until_committed(&harness, 1);
+    harness.ledger.inject(Fault::StaysPending, When::Next(8));
+    server.submit(&batches[..8]);
+    let store = harness.store();
+    wait_until("the first ones are at the ledger", || {
+        count_in_state(&store, BatchState::Pending) == 8
+    });
+    harness.ledger.inject(Fault::Busy, When::Always);
+    server.submit(&batches[8..]);
+    wait_until("the window is full of them", || in_flight(&server, "window") < 8);
+    harness.ledger.inject(Fault::Busy, When::Never);
+    let started = Instant::now();
+    wait_until_committed(&harness, 61);
+    let elapsed = started.elapsed();
+    println!("the others were committed after {elapsed:?}");
+    assert!(elapsed < Duration::from_secs(20), "{elapsed:?}");
+    assert_eq!(in_flight(&server, "overdue"), 8);
     server.stop();
 }
 

@@ -93,6 +93,22 @@ fn missing_setting_is_named() {
         (&["serve", "--ledger-kind", "sawtooth"], "ledger.urls is not set"),
         (
             &["serve", "--ledger-kind", "scabbard", "--ledger-urls", "http://a"],
+            "ledger.name is not set; it is required for scabbard",
+        ),
+        (
+            &["config", "check", "--ledger-kind", "scabbard", "--ledger-urls", "http://a"],
+            "ledger.name is not set; it is required for scabbard",
+        ),
+        (
+            &[
+                "serve",
+                "--ledger-kind",
+                "scabbard",
+                "--ledger-name",
+                "test",
+                "--ledger-urls",
+                "http://a",
+            ],
             "ledger.key_file is not set",
         ),
     ] {

@@ -6,23 +6,25 @@ use std::{
 };
 
 use fastrand::Rng;
-use grid_batch_core::{BatchState, Clock, ServiceId, ServiceScopeId, StoredBatch, SystemClock};
+use grid_batch_core::{
+    BatchState, Clock, ServiceId, ServicePause, ServiceScopeId, StoredBatch, SystemClock,
+};
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, SentTwice, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::Store;
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_ids, encode_batch_list, signed_batches},
     http::{Response, request, send},
-    wait::{wait_for, wait_until},
+    wait::wait_until,
 };
 
-use crate::harness::{BatchHarness, BatchServer, count_in_state};
+use crate::harness::{BatchHarness, BatchServer, COORDINATOR_TIMEOUT, count_in_state};
 
 /// How long a batch is pending, and how long it is voted on.
 const STEP: Duration = Duration::from_millis(30);
-/// Less than half of the time after which a batch that stays Valid counts as dropped.
-const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(800);
 const PEER: &str = "p0000";
+
+const PAUSED: &str = "the state roots of the nodes differ: no batch of this circuit can commit";
 
 /// A circuit of two nodes. Batches are sent to alpha.
 struct Circuit {
@@ -55,8 +57,12 @@ impl Circuit {
     }
 
     fn serve(&self) -> BatchServer {
+        self.serve_with(&[("--poll-hold-after", "6s")])
+    }
+
+    fn serve_with(&self, flags: &[(&str, &str)]) -> BatchServer {
         let peers = format!("{}={PEER}@{}", self.harness.services[0], self.beta.url());
-        self.harness.serve_with(&[("--ledger-peers", &peers), ("--poll-hold-after", "6s")])
+        self.harness.serve_with(&[&[("--ledger-peers", peers.as_str())], flags].concat())
     }
 
     fn batches(&self, count: usize) -> Vec<SignedBatch> {
@@ -82,15 +88,31 @@ impl Circuit {
         }
     }
 
-    /// Waits until this batch is held because the nodes disagree, and not sent again and again.
-    fn assert_held_because_the_circuit_is_broken(&self, batch: &SignedBatch) {
-        let store = self.harness.store();
-        let held = wait_for("the batch is held", || held(&store).pop());
-        assert_eq!(held.batch_id, batch.batch_id);
-        let reason = held.held.unwrap().reason;
-        assert!(reason.contains("state root"), "{reason}");
+    /// Waits until the service is paused because the nodes disagree, and nothing is sent again and again.
+    fn assert_paused_because_the_circuit_is_broken(&self, batch: &SignedBatch) {
+        wait_until("the service is paused", || self.pause().is_some());
+        let pause = self.pause().unwrap();
+        assert!(pause.states_differ && !pause.by_operator, "{pause:?}");
         let received = self.alpha().times_received(&batch.batch_id);
-        assert!(received <= 2, "it was sent {received} times");
+        assert!(received <= 1, "it was sent {received} times");
+    }
+
+    /// The pause of the service.
+    fn pause(&self) -> Option<ServicePause> {
+        let service: ServiceId = self.harness.services[0].parse().unwrap();
+        self.harness.store().pauses(std::slice::from_ref(&service)).unwrap().remove(&service)
+    }
+
+    fn roots_differ(&self) -> bool {
+        let (circuit, service) = self.harness.services[0].split_once("::").unwrap();
+        let root = |node: &LedgerSim, service: &str| {
+            let token = CylinderToken::new(&SigningKey::from_seed(9));
+            let authorization = format!("authorization: Bearer Cylinder:{}", token.as_str());
+            let path = format!("/scabbard/{circuit}/{service}/state_root");
+            let request = request("GET", &path, &[&authorization], &[]);
+            send(node.address(), &request).unwrap().json()
+        };
+        root(self.alpha(), service) != root(&self.beta, PEER)
     }
 
     /// What alpha says about a batch.
@@ -211,6 +233,37 @@ fn batch_waits_while_its_node_is_down() {
     server.stop();
 }
 
+/// The peer does not answer until the coordinator has given the batch up. Nothing but its return may be waited
+/// for, so all other limits are long.
+fn assert_batches_go_on_when_the_peer_answers(events: &str) {
+    let circuit = Circuit::with(|builder| builder.valid_for(5 * STEP));
+    let long = [("--ledger-late-arrival-limit", "1h"), ("--poll-quiet-after", "1h")];
+    let server = circuit.serve_with(&[&long[..], &[("--ledger-events", events)]].concat());
+    let batches = circuit.batches(3);
+    server.submit(&batches);
+    wait_until("the first batch is voted on", || circuit.status(&batches[0]) == "Valid");
+    circuit.beta.freeze();
+    thread::sleep(3 * COORDINATOR_TIMEOUT);
+    circuit.beta.thaw();
+    let returned = Instant::now();
+    circuit.wait_until_all_committed(&batches);
+    let took = returned.elapsed();
+    println!("all are committed {took:?} after the peer answered");
+    assert_eq!(circuit.alpha().times_received(&batches[0].batch_id), 2, "it was not given up");
+    assert!(took < 3 * COORDINATOR_TIMEOUT, "{took:?}");
+    server.stop();
+}
+
+#[test]
+fn batches_go_on_when_a_frozen_peer_answers() {
+    assert_batches_go_on_when_the_peer_answers("true");
+}
+
+#[test]
+fn batches_go_on_when_a_peer_answers_without_events() {
+    assert_batches_go_on_when_the_peer_answers("false");
+}
+
 #[test]
 fn peer_that_is_down_stops_nothing() {
     let harness = BatchHarness::scabbard(2);
@@ -234,7 +287,7 @@ fn assert_missed_commit_is_reported(killed: impl Fn(&Circuit) -> &LedgerSim) {
     let store = circuit.harness.store();
     wait_until("the first batch ends", || count_in_state(&store, BatchState::Committed) == 1);
     server.submit(&batches[1..]);
-    circuit.assert_held_because_the_circuit_is_broken(&batches[1]);
+    circuit.assert_paused_because_the_circuit_is_broken(&batches[1]);
     server.stop();
 }
 
@@ -258,6 +311,74 @@ fn circuit_that_a_second_execution_broke_is_reported() {
     circuit.send_past_the_server(&batches[0]);
     wait_until("the first batch is applied twice", || circuit.alpha().record().len() == 2);
     server.submit(&batches[1..]);
-    circuit.assert_held_because_the_circuit_is_broken(&batches[1]);
+    circuit.assert_paused_because_the_circuit_is_broken(&batches[1]);
+    server.stop();
+}
+
+/// The peer dies while a batch is voted on, and comes back with another state.
+fn break_circuit(circuit: &Circuit, batches: &[SignedBatch]) -> usize {
+    let store = circuit.harness.store();
+    wait_until("some batches are committed", || count_in_state(&store, BatchState::Committed) >= 3);
+    circuit.beta.inject(Fault::WritesAlone, When::Next(1));
+    // The fault occurs if a batch is voted on.
+    wait_until("the peer has written its state alone", || {
+        circuit.beta.kill();
+        circuit.beta.start_again();
+        circuit.roots_differ()
+    });
+    let is_committed = |batch: &&SignedBatch| {
+        let stored = store.find(&batch.batch_id).unwrap().remove(0);
+        stored.progress.state == BatchState::Committed
+    };
+    wait_until("the service is paused", || circuit.pause().is_some());
+    batches.iter().filter(is_committed).count()
+}
+
+/// How often the nodes have received any of these batches.
+fn times_received(circuit: &Circuit, batches: &[SignedBatch]) -> usize {
+    batches.iter().map(|batch| circuit.alpha().times_received(&batch.batch_id)).sum()
+}
+
+#[test]
+fn broken_circuit_goes_on_when_it_is_repaired() {
+    let circuit = Circuit::with(|builder| builder.valid_for(5 * STEP));
+    let server = circuit.serve();
+    let batches = circuit.batches(40);
+    server.submit(&batches);
+    let started = Instant::now();
+    let committed = break_circuit(&circuit, &batches);
+    println!("{committed} committed; said after {:?}", started.elapsed());
+
+    // What waits is told by all, and nothing is sent.
+    let service = &circuit.harness.services[0];
+    let explained = server.get(&format!("/v1/services/{service}/explain")).to_string();
+    assert!(explained.contains(PAUSED) && !explained.contains("resubmit"), "{explained}");
+    let next = &batches[committed];
+    let explained = server.get(&format!("/v1/batches/{}/explain", next.batch_id)).to_string();
+    assert!(explained.contains(PAUSED) && !explained.contains("resubmit"), "{explained}");
+    wait_until("the health tells it", || {
+        let health = server.get("/health");
+        let services = &health["parts"]["services"];
+        services["status"] == "degraded" && services["reason"].to_string().contains(PAUSED)
+    });
+    let received = times_received(&circuit, &batches);
+    assert!(received <= committed + 1, "{received} POSTs, {committed} committed");
+
+    // It cannot be forced.
+    let stored = circuit.harness.store().find(&next.batch_id).unwrap().remove(0);
+    let attempt = stored.progress.attempts.to_string();
+    let id = next.batch_id.to_string();
+    let decision = format!("{id}@{attempt}");
+    let arguments = ["decide", &decision, "absent", "--reason", "looks absent"];
+    let refused = circuit.harness.run_command(&arguments);
+    assert!(refused.exit_code != Some(0), "{refused:?}");
+    assert!(refused.stderr.contains("the state roots of the nodes differ"), "{refused:?}");
+    assert_eq!(times_received(&circuit, &batches), received);
+
+    let repaired = Instant::now();
+    circuit.beta.restore_state();
+    circuit.wait_until_all_committed(&batches);
+    println!("all committed {:?} after the repair", repaired.elapsed());
+    assert_eq!(circuit.pause(), None);
     server.stop();
 }

@@ -1,16 +1,19 @@
 //! A POST that arrives at the ledger long after the server gave it up.
 
-use std::time::Duration;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
-use grid_batch_core::BatchState;
-use grid_batch_ledger_sim::{ExecutionResult, Fault, When};
+use grid_batch_core::{BatchState, Decision};
+use grid_batch_ledger_sim::{ExecutionResult, Fault, SentTwice, When};
 use grid_batch_store::Store;
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_ids, signed_batches},
     wait::wait_until,
 };
 
-use crate::harness::{BatchHarness, BatchServer, count_in_state};
+use crate::harness::{BatchHarness, BatchServer, COORDINATOR_TIMEOUT, count_in_state};
 
 const NEVER: Duration = Duration::from_hours(1);
 
@@ -37,8 +40,10 @@ fn wait_until_first_waits(store: &Store, batches: &[SignedBatch]) {
     });
 }
 
-fn assert_invalid_waits_for_the_first_attempt(harness: &BatchHarness) {
-    let (server, batches) = serve_with_late_first_attempt(harness, "1h");
+#[test]
+fn invalid_waits_for_an_earlier_attempt() {
+    let harness = BatchHarness::sawtooth();
+    let (server, batches) = serve_with_late_first_attempt(&harness, "1h");
     let store = harness.store();
     wait_until_first_waits(&store, &batches);
     assert_eq!(count_in_state(&store, BatchState::Invalid), 0);
@@ -51,14 +56,103 @@ fn assert_invalid_waits_for_the_first_attempt(harness: &BatchHarness) {
     server.stop();
 }
 
-#[test]
-fn invalid_waits_for_an_earlier_attempt_on_sawtooth() {
-    assert_invalid_waits_for_the_first_attempt(&BatchHarness::sawtooth());
+/// Waits until evidence was looked for again and again, for much longer than anything but the limit lasts.
+fn wait_for_searches(harness: &BatchHarness) {
+    let before = harness.ledger.requests().len();
+    let started = Instant::now();
+    wait_until("evidence was looked for again and again", || {
+        let requests = harness.ledger.requests().len() - before;
+        requests >= 40 && started.elapsed() >= 5 * COORDINATOR_TIMEOUT
+    });
+}
+
+fn assert_applied_once_and_in_order(harness: &BatchHarness, batches: &[SignedBatch]) {
+    harness.wait_until_all_committed(batches);
+    for batch in batches {
+        assert_eq!(harness.ledger.times_received(&batch.batch_id), 1);
+    }
 }
 
 #[test]
-fn invalid_waits_for_an_earlier_attempt_on_scabbard() {
-    assert_invalid_waits_for_the_first_attempt(&BatchHarness::scabbard(1));
+fn late_post_is_waited_for_on_scabbard() {
+    let harness = BatchHarness::scabbard(1);
+    harness.ledger.inject(Fault::LateArrival(NEVER), When::Next(1));
+    let server = harness.serve_with(&[("--ledger-late-arrival-limit", "1h")]);
+    let batches = signed_batches(&harness.services, 3);
+    server.submit(&batches);
+    let store = harness.store();
+    wait_until("the first batch is in doubt", || count_in_state(&store, BatchState::InDoubt) == 1);
+    wait_for_searches(&harness);
+    assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 0, "it was sent again");
+    assert_eq!(store.held_batches(None, 1).unwrap(), []);
+
+    harness.ledger.deliver_late();
+    assert_applied_once_and_in_order(&harness, &batches);
+    server.stop();
+}
+
+#[test]
+fn post_that_never_arrives_is_repeated_after_the_limit() {
+    let harness = BatchHarness::scabbard(1);
+    harness.ledger.inject(Fault::ResetBefore, When::Next(1));
+    let server = harness.serve_with(&[("--ledger-late-arrival-limit", "4s")]);
+    let batches = signed_batches(&harness.services, 3);
+    let started = Instant::now();
+    server.submit(&batches);
+    // The operator's view is that of a batch that is waited for, not of one that needs a decision.
+    harness.wait_until_all_committed(&batches);
+    assert!(started.elapsed() >= Duration::from_secs(4), "{:?}", started.elapsed());
+    server.stop();
+}
+
+#[test]
+fn batch_that_stays_valid_for_no_reason_is_waited_for() {
+    let harness =
+        BatchHarness::scabbard_with(1, |ledger| ledger.valid_for(6 * COORDINATOR_TIMEOUT));
+    let server = harness.serve_with(&[("--ledger-late-arrival-limit", "1h")]);
+    let batches = signed_batches(&harness.services, 2);
+    server.submit(&batches);
+    assert_applied_once_and_in_order(&harness, &batches);
+    server.stop();
+}
+
+/// An operator may decide too early.
+#[test]
+fn second_execution_is_an_error_in_log_and_health() {
+    let harness = BatchHarness::scabbard_with(1, |ledger| ledger.sent_twice(SentTwice::Committed));
+    harness.ledger.inject(Fault::LateArrival(NEVER), When::Next(1));
+    let server = harness.serve_with(&[("--ledger-late-arrival-limit", "1h")]);
+    let batches = signed_batches(&harness.services, 2);
+    let store = harness.store();
+    server.submit(&batches);
+    wait_until("the first batch is in doubt", || count_in_state(&store, BatchState::InDoubt) == 1);
+    let first = &batches[0];
+    let service = first.service_id.as_str().parse().unwrap();
+    let attempt = store.find(&first.batch_id).unwrap()[0].progress.attempts;
+    store.decide(&service, &first.batch_id, attempt, Decision::Absent).unwrap();
+    wait_until("both are committed", || count_in_state(&store, BatchState::Committed) == 2);
+    assert_eq!(server.get("/health")["parts"]["events"]["status"], "ok");
+
+    // After a pause, an event does not belong to a replay.
+    thread::sleep(Duration::from_millis(1_100));
+    harness.ledger.deliver_late();
+    server.process.wait_for_log("the ledger has applied a transaction a second time");
+    wait_until("health says it", || {
+        let events = &server.get("/health")["parts"]["events"];
+        events["status"] == "degraded" && events["repeated"] == 1
+    });
+    server.stop();
+}
+
+#[test]
+fn limit_that_is_too_short_is_refused() {
+    let harness = BatchHarness::scabbard(1);
+    let flags = &["serve", "--ledger-late-arrival-limit", "500ms"];
+    let output = harness.run_command(flags);
+    assert_ne!(output.exit_code, Some(0));
+    let rule =
+        "ledger.coordinator_timeout is 800ms; it must be less than ledger.late_arrival_limit";
+    assert!(output.stderr.contains(rule), "{output:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A database belongs to one ledger: servers of another one do not touch its batches.
 
-use grid_batch_core::BatchState;
+use grid_batch_core::{BatchState, LedgerIdentity};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
@@ -113,6 +113,33 @@ fn instance_with_another_ledger_name_stops() {
     let message = output.error_message();
     assert!(message.contains("production") && message.contains("staging"), "{message}");
     harness.serve_with(&name("production")).stop();
+}
+
+#[test]
+fn scabbard_without_a_name_is_refused() {
+    let harness = BatchHarness::scabbard(1);
+    let output = run_stopped(&harness, &[("--ledger-name", "")], &harness.ledger);
+    let message = output.error_message();
+    assert!(message.contains("ledger.name is not set; it is required"), "{message}");
+    assert!(!harness.database_file().exists(), "a server that did not start created a database");
+}
+
+#[test]
+fn database_without_a_name_gets_one_by_adopt() {
+    let harness = BatchHarness::scabbard(1);
+    let batches = with_open_batches(&harness);
+    let store = harness.store();
+    // As servers have left it that warned of a missing name.
+    let unnamed = LedgerIdentity::new("scabbard");
+    wait_until("the lease of the killed server is over", || store.rebind_ledger(&unnamed).is_ok());
+    let refused =
+        run_stopped(&harness, &[("--log", "error")], &LedgerSim::sawtooth().start().unwrap());
+    let message = refused.error_message();
+    assert!(message.contains("grid-batch ledger adopt --yes"), "{message}");
+    let adopted = harness.run_command(&["ledger", "adopt", "--yes"]);
+    assert_eq!(adopted.exit_code, Some(0), "{adopted:?}");
+    assert_eq!(store.ledger().unwrap().unwrap().identity.name, "test");
+    assert_continued(&harness, &batches);
 }
 
 #[test]

@@ -115,3 +115,30 @@ fn batch_that_stops_its_node_is_held_after_a_kill() {
     assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 1);
     server.stop();
 }
+
+/// The node is polled again soon after a long outage, with and without events.
+#[test]
+fn node_is_polled_soon_after_a_long_outage() {
+    /// Of the test's settings: a node that does not answer is asked at least this often.
+    const LONGEST_PAUSE: Duration = Duration::from_millis(2 * 50);
+    for events in ["true", "false"] {
+        let (harness, clock) = stopped_sawtooth();
+        let flags = [("--poll-longest-interval", "1h"), ("--ledger-events", events)];
+        let server = harness.serve_with(&[LONG_EVIDENCE_LIMITS, &flags].concat());
+        let batches = signed_batches(&harness.services, 1);
+        server.submit(&batches);
+        let store = harness.store();
+        wait_until("the batch is pending", || count_in_state(&store, BatchState::Pending) == 1);
+        harness.ledger.kill();
+        std::thread::sleep(40 * LONGEST_PAUSE);
+        let before = harness.ledger.requests().len();
+        harness.ledger.start_again();
+        let back = Instant::now();
+        wait_until("the node is polled", || harness.ledger.requests().len() > before);
+        let took = back.elapsed();
+        println!("polled {took:?} after the node was back");
+        assert!(took <= 10 * LONGEST_PAUSE, "events {events}: {took:?}");
+        clock.advance(Duration::from_secs(1));
+        server.stop_with("KILL");
+    }
+}

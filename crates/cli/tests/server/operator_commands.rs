@@ -399,7 +399,10 @@ fn older_schema_is_refused_and_not_migrated() {
     let batches = Batches::on_postgres();
     let mut connection = PgConnection::establish(&batches.database).unwrap();
     connection
-        .batch_execute("update __diesel_schema_migrations set version = '19991231000000'")
+        .batch_execute(
+            "delete from __diesel_schema_migrations;
+             insert into __diesel_schema_migrations (version) values ('19991231000000')",
+        )
         .unwrap();
     for command in COMMANDS {
         let output = batches.run(command);

@@ -16,7 +16,8 @@ use grid_batch_test_support::{
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 /// A ledger that drops a batch is not noticed, and warnings come soon.
-const FLAGS: &[(&str, &str)] = &[("--ledger-dropped-after", "1h"), ("--poll-warn-after", "2s")];
+const FLAGS: &[(&str, &str)] =
+    &[("--ledger-late-arrival-limit", "1h"), ("--poll-warn-after", "2s")];
 
 /// A server whose first batch is never ended by its ledger, and two batches behind it.
 struct Stuck {

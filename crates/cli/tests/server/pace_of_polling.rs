@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use grid_batch_core::{BatchState, HeaderId, StoredBatch, Timestamp};
-use grid_batch_ledger_sim::LedgerSimBuilder;
+use grid_batch_ledger_sim::{ExecutionResult, LedgerSimBuilder, RequestKind};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 
 use crate::harness::{BatchHarness, count_in_state};
@@ -26,9 +26,23 @@ fn realistic(ledger: LedgerSimBuilder) -> LedgerSimBuilder {
 
 /// Submits all batches, of which every fourth is invalid, and returns them when they have ended.
 fn end_batches(harness: &BatchHarness, more_flags: &[(&str, &str)]) -> Vec<StoredBatch> {
+    end_all(harness, more_flags, 0, INVALID_EVERY)
+}
+
+/// The same, and every so many batches one is invalid; not the first ones.
+fn end_every_batch(harness: &BatchHarness, invalid_every: usize) {
+    end_all(harness, &[], invalid_every - 1, invalid_every);
+}
+
+fn end_all(
+    harness: &BatchHarness,
+    more_flags: &[(&str, &str)],
+    first_invalid: usize,
+    invalid_every: usize,
+) -> Vec<StoredBatch> {
     let batches = signed_batches(&harness.services, BATCHES);
-    let refused: HashSet<HeaderId> =
-        batches.iter().step_by(INVALID_EVERY).map(|batch| batch.batch_id).collect();
+    let refused = batches.iter().skip(first_invalid).step_by(invalid_every);
+    let refused: HashSet<HeaderId> = refused.map(|batch| batch.batch_id).collect();
     harness.ledger.refuse(move |batch| refused.contains(&batch.id()).then(|| "no".to_owned()));
     let server = harness.serve_with(&[FLAGS, more_flags].concat());
     server.submit(&batches);
@@ -74,6 +88,54 @@ fn invalid_batches_do_not_stall_a_sawtooth_ledger() {
 fn invalid_batches_do_not_stall_a_scabbard_service() {
     let harness = BatchHarness::scabbard_with(1, realistic);
     assert_invalid_batches_end_as_soon_as_committed_ones(&harness);
+}
+
+/// How long a genuine Splinter node takes until it says whether a batch is valid, and then for the votes.
+const EXECUTED_AFTER: Duration = Duration::from_millis(100);
+const VOTED_FOR: Duration = Duration::from_millis(300);
+/// After these, how long batches take is learned.
+const LEARNED_FROM: usize = 12;
+
+fn circuit() -> BatchHarness {
+    BatchHarness::scabbard_with(1, |ledger| ledger.pending_for(EXECUTED_AFTER).valid_for(VOTED_FOR))
+}
+
+/// The rate of a service whose every tenth batch is invalid, as a share of that of a ledger which always has the next
+/// batch: as if all were posted ahead.
+#[test]
+fn invalid_batches_cost_a_service_little_of_its_rate() {
+    let harness = circuit();
+    end_every_batch(&harness, 10);
+    let record = harness.ledger.record();
+    let ends = &record[LEARNED_FROM..];
+    let time = |result| match result {
+        ExecutionResult::Applied => EXECUTED_AFTER + VOTED_FOR,
+        ExecutionResult::Invalid => EXECUTED_AFTER,
+    };
+    let needed: Duration = ends[1..].iter().map(|entry| time(entry.result)).sum();
+    let took = ends[ends.len() - 1].time.since(ends[0].time);
+    let share = needed.as_secs_f64() / took.as_secs_f64();
+    println!("{needed:.1?} of {took:.1?}: {share:.3}");
+    assert!(share >= 0.9, "{share:.3}");
+}
+
+/// The time from a commit to the POST of the next batch, as a share of the time of a commit.
+#[test]
+fn next_batch_is_posted_soon_after_a_commit() {
+    let harness = circuit();
+    end_every_batch(&harness, BATCHES + 1);
+    let (record, requests) = (harness.ledger.record(), harness.ledger.requests());
+    let posts: Vec<_> =
+        requests.iter().filter(|request| request.kind == RequestKind::Submission).collect();
+    assert_eq!((record.len(), posts.len()), (BATCHES, BATCHES));
+    let next = record.iter().zip(&posts[1..]).skip(LEARNED_FROM);
+    let mut gaps: Vec<Duration> =
+        next.map(|(commit, post)| post.received_at.since(commit.time)).collect();
+    gaps.sort_unstable();
+    let median = gaps[gaps.len() / 2];
+    let share = median.as_secs_f64() / (EXECUTED_AFTER + VOTED_FOR).as_secs_f64();
+    println!("median {median:.1?}, longest {:.1?}: {share:.3}", gaps[gaps.len() - 1]);
+    assert!(share <= 0.1, "{share:.3}");
 }
 
 /// With a tick of a second, a batch would take between one and two.

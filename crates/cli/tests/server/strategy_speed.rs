@@ -46,8 +46,8 @@ const USUAL_PACE: &[(&str, &str)] = &[
     ("--submit-total-limit", "12s"),
     ("--submit-drain-limit", "12s"),
     ("--poll-accept-absence-after", "30s"),
-    ("--ledger-absent-after", "30s"),
-    ("--ledger-dropped-after", "30s"),
+    ("--ledger-coordinator-timeout", "30s"),
+    ("--ledger-late-arrival-limit", "60s"),
 ];
 
 fn blocks(ledger: LedgerSimBuilder) -> LedgerSimBuilder {

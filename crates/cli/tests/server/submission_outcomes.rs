@@ -213,8 +213,9 @@ fn services_wait_longer_and_longer_and_then_continue() {
     let received =
         || batches.iter().map(|b| harness.ledger.times_received(&b.batch_id)).sum::<usize>();
     wait_until("each batch was tried six times", || received() >= 6 * SERVICES);
-    let delayed = store.find(&batches[0].batch_id).unwrap().remove(0);
-    assert_eq!(delayed.progress.state, BatchState::Delayed);
+    wait_until("the first one is delayed", || {
+        store.find(&batches[0].batch_id).unwrap()[0].progress.state == BatchState::Delayed
+    });
 
     // The next tries are apart, and none is later than the longest delay.
     let next: BTreeSet<Timestamp> = batches
@@ -256,7 +257,11 @@ fn refused_batch_is_held_and_sent_after_its_release() {
 #[test]
 fn refused_batch_can_be_ended_by_an_operator() {
     let batch = signed_batch("test-00000::zzzzz", 1);
-    let waiting = Waiting::submit_batch(BatchHarness::scabbard(1), batch, FEW_REFUSALS);
+    let harness = BatchHarness::scabbard(1);
+    // Otherwise the batch is refused before it is stored.
+    harness.ledger.freeze();
+    let waiting = Waiting::submit_batch(harness, batch, FEW_REFUSALS);
+    waiting.harness.ledger.thaw();
     let hold = waiting.wait_until_held();
     assert!(hold.reason.contains("does not have the service"), "{}", hold.reason);
     let attempt = waiting.stored().progress.attempts.to_string();

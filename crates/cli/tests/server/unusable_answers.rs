@@ -9,11 +9,8 @@ use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 use crate::harness::{BatchHarness, BatchServer};
 
 /// A batch waits for nothing but a usable answer.
-const FLAGS: &[(&str, &str)] = &[
-    ("--ledger-absent-after", "1h"),
-    ("--ledger-dropped-after", "1h"),
-    ("--poll-warn-after", "2s"),
-];
+const FLAGS: &[(&str, &str)] =
+    &[("--ledger-late-arrival-limit", "1h"), ("--poll-warn-after", "2s")];
 
 /// A server whose first batch is in doubt or at the ledger, which has not executed it.
 fn serve_with_batch_under_way(harness: &BatchHarness) -> (BatchServer, Store) {

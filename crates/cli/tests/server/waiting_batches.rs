@@ -15,7 +15,7 @@ use crate::harness::{BatchHarness, BatchServer, count_in_state};
 /// A ledger that keeps a batch pending is given up soon, and one that drops it is not noticed.
 const SHORT_LIMITS: &[(&str, &str)] = &[
     ("--poll-give-up-after", "2s"),
-    ("--ledger-dropped-after", "1h"),
+    ("--ledger-late-arrival-limit", "1h"),
     ("--ledger-strategy", "serial"),
 ];
 
@@ -94,8 +94,8 @@ fn held_batch_and_those_behind_it_say_so_on_postgres() {
 fn conflicting_batch_names_the_one_that_it_waits_for() {
     let harness = BatchHarness::sawtooth();
     harness.ledger.inject(Fault::StaysPending, When::Next(1));
-    let server =
-        harness.serve_with(&[("--ledger-dropped-after", "1h"), ("--ledger-strategy", "parallel")]);
+    let server = harness
+        .serve_with(&[("--ledger-late-arrival-limit", "1h"), ("--ledger-strategy", "parallel")]);
     let batches = signed_batches(&harness.services, 2);
     server.submit(&batches);
     wait_for_cause(&server, &batches[0].batch_id, "status");

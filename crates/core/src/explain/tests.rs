@@ -76,6 +76,71 @@ fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
     }
 }
 
+fn facts_of<'a>(
+    service: &'a ServiceOverview,
+    pause: Option<&'a ServicePause>,
+    outages: &'a [NodeOutage],
+) -> ServiceFacts<'a> {
+    ServiceFacts { service, pause, outages, search: None, now: at(10) }
+}
+
+fn outage() -> NodeOutage {
+    NodeOutage {
+        node: "http://one:8080".to_owned(),
+        since: at(3),
+        lasted: Duration::from_secs(7),
+        reason: "refused".to_owned(),
+    }
+}
+
+#[test]
+fn nothing_is_guessed_while_a_node_does_not_answer() {
+    let (owned, outages) = (service(Some(11)), [outage()]);
+    let of = |batch: StoredBatch, ahead| {
+        let details = details(batch, ahead);
+        let facts = facts_of(&owned, None, &outages);
+        (actions(&details, Some(facts)), BatchExplanation::new(&details, Some(facts)).to_string())
+    };
+    for state in [BatchState::InDoubt, BatchState::Pending, BatchState::Valid] {
+        let (actions, text) = of(stored(1, state), None);
+        assert_eq!(actions, []);
+        let told = " The node http://one:8080 has not answered for 7 s.";
+        assert!(text.ends_with(told), "{text}");
+    }
+    assert_eq!(of(held(1, BatchState::InDoubt), None).0, [("release", 1)]);
+    assert_eq!(of(stored(1, BatchState::Delayed), None).0, [("retry", 1), ("cancel", 1)]);
+    let behind_valid = behind(stored(2, BatchState::Valid), Obstacle::Order);
+    assert_eq!(of(stored(1, BatchState::New), behind_valid).0, [("cancel", 1)]);
+}
+
+#[test]
+fn search_for_evidence_is_told_with_its_end() {
+    let owned = service(Some(1_000));
+    let limits = SearchLimits {
+        quiet_after: Duration::from_secs(60),
+        hold_after: Duration::from_secs(120),
+        give_up_after: Duration::from_secs(3_600),
+    };
+    let text = |state, since, now| {
+        let batch = StoredBatch { since: Some(at(since)), ..stored(1, state) };
+        let waiting = details(stored(3, BatchState::New), behind(batch, Obstacle::Order));
+        let facts =
+            ServiceFacts { search: Some(limits), now: at(now), ..facts_of(&owned, None, &[]) };
+        BatchExplanation::new(&waiting, Some(facts)).to_string()
+    };
+    let in_doubt =
+        " The ledger is asked for evidence of attempt 0; without any, it is held in 85 s.";
+    assert!(text(BatchState::InDoubt, 5, 40).ends_with(in_doubt));
+    let reported = " If it is reported no more, or not ended in 25 s, evidence of attempt 0 is looked \
+                    for; without any, it is held in 85 s.";
+    assert!(text(BatchState::Valid, 5, 40).ends_with(reported));
+    let late = " The ledger is asked for evidence of attempt 0; without any, it is held soon; if the \
+                ledger has it and does not end it, in 56 min.";
+    assert!(text(BatchState::Pending, 5, 200).ends_with(late));
+    let delayed = text(BatchState::Delayed, 5, 40);
+    assert!(delayed.ends_with("waits for its next try."), "{delayed}");
+}
+
 #[test]
 fn each_state_allows_what_its_decisions_allow() {
     let of = |state| actions(&details(stored(1, state), None), None);
@@ -123,12 +188,17 @@ fn batch_of_a_withdrawal_is_decided_only_when_it_is_held() {
 #[test]
 fn text_tells_the_wait_and_what_stops_the_service() {
     let pending = details(stored(1, BatchState::Pending), None);
-    let pause = ServicePause { since: at(4), reason: "maintenance".to_owned() };
+    let pause = ServicePause {
+        since: at(4),
+        reason: "maintenance".to_owned(),
+        by_operator: true,
+        states_differ: false,
+    };
     let text = |service: &ServiceOverview, pause| {
-        let facts = ServiceFacts { service, pause, now: at(10) };
+        let facts = facts_of(service, pause, &[]);
         BatchExplanation::new(&pending, Some(facts)).to_string()
     };
-    let wait = "The batch waits for the ledger's final status; it is pending there.";
+    let wait = "The batch waits for the ledger's final status; it was last reported as pending.";
     assert_eq!(text(&service(Some(11)), None), wait);
     assert_eq!(text(&service(None), None), format!("{wait} No instance claims its service."));
     assert_eq!(
@@ -139,8 +209,29 @@ fn text_tells_the_wait_and_what_stops_the_service() {
         )
     );
     let (paused, owned) = (Some(&pause), service(Some(11)));
-    let facts = ServiceFacts { service: &owned, pause: paused, now: at(10) };
+    let facts = facts_of(&owned, paused, &[]);
     assert_eq!(actions(&pending, Some(facts)).last(), Some(&("resume", 0)));
+}
+
+#[test]
+fn nothing_is_resubmitted_while_states_differ() {
+    let held = details(held(1, BatchState::Valid), None);
+    let pause = ServicePause {
+        since: at(4),
+        reason: ServicePause::DIFFERENT_STATES.to_owned(),
+        by_operator: false,
+        states_differ: true,
+    };
+    let owned = service(Some(11));
+    let facts = facts_of(&owned, Some(&pause), &[]);
+    let expected = [("release", 1), ("end_committed", 1), ("end_invalid", 1)];
+    assert_eq!(actions(&held, Some(facts)), expected);
+    assert_eq!(ServiceExplanation::new(facts, None).actions(), []);
+    let text = ServiceExplanation::new(facts, Some(&held)).to_string();
+    assert!(text.ends_with("no batch of this circuit can commit."), "{text}");
+    let both = ServicePause { by_operator: true, ..pause.clone() };
+    let facts = ServiceFacts { pause: Some(&both), ..facts };
+    assert_eq!(actions(&held, Some(facts)).last(), Some(&("resume", 0)));
 }
 
 #[test]
@@ -160,7 +251,7 @@ fn ended_batch_waits_for_nothing() {
 fn service_is_explained_by_its_oldest_batch() {
     let owned = service(Some(11));
     let explain = |service: &ServiceOverview, oldest: Option<&BatchDetails>| {
-        let facts = ServiceFacts { service, pause: None, now: at(10) };
+        let facts = facts_of(service, None, &[]);
         let explanation = ServiceExplanation::new(facts, oldest);
         (explanation.to_string(), explanation.actions().len())
     };

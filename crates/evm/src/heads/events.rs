@@ -42,7 +42,7 @@ impl LedgerEvents for EvmEvents {
                         () = hints.next() => {}
                         () = watch.changed(&service_id, &mut seen) => {}
                     }
-                    Some((Ok(LedgerEvent { transaction_id: None }), (hints, seen)))
+                    Some((Ok(LedgerEvent::default()), (hints, seen)))
                 }
             });
             Ok(events.boxed())

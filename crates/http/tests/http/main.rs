@@ -4,6 +4,7 @@
 
 mod connections;
 mod failures;
+mod outages;
 mod probes;
 mod responses;
 mod secrets;

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use grid_batch_protocol::{CylinderToken, PublicKey};
-use hyper::StatusCode;
+use hyper::{Method, StatusCode};
 use serde_json::json;
 
 use super::responses::{self, UNAUTHORIZED, bad_header};
@@ -17,7 +17,12 @@ pub(crate) enum AllowedKeys {
     /// Any key.
     Any,
     /// Only these keys.
-    Only(HashSet<PublicKey>),
+    Only {
+        /// They may do everything.
+        keys: HashSet<PublicKey>,
+        /// They may only read.
+        readers: HashSet<PublicKey>,
+    },
 }
 
 impl AllowedKeys {
@@ -29,8 +34,14 @@ impl AllowedKeys {
         let token = header.strip_prefix("Bearer Cylinder:").ok_or_else(unauthorized)?;
         let key = CylinderToken::verify(token.trim()).map_err(|_| unauthorized())?;
         match self {
-            Self::Only(keys) if !keys.contains(&key) => Err(unauthorized()),
-            _ => Ok(()),
+            Self::Only { keys, .. } if keys.contains(&key) => Ok(()),
+            Self::Only { readers, .. }
+                if request.method == Method::GET && readers.contains(&key) =>
+            {
+                Ok(())
+            }
+            Self::Only { .. } => Err(unauthorized()),
+            Self::Any => Ok(()),
         }
     }
 }

@@ -56,6 +56,7 @@ struct SharedState {
 #[derive(Debug)]
 struct NodeState {
     is_up: bool,
+    is_frozen: bool,
     root: StateRoot,
     /// Proposals before this position of the log are unknown to the node, because it has restarted.
     proposals_from: usize,
@@ -100,7 +101,7 @@ impl SharedService {
     pub(super) fn join(&self, root: StateRoot) -> CircuitNode {
         let mut state = self.lock();
         let (number, seen) = (state.nodes.len(), state.log.len());
-        state.nodes.push(NodeState { is_up: true, root, proposals_from: seen });
+        state.nodes.push(NodeState { is_up: true, is_frozen: false, root, proposals_from: seen });
         CircuitNode { service: self.clone(), number, seen }
     }
 
@@ -113,7 +114,18 @@ impl SharedState {
     fn can_commit(&self) -> bool {
         let is_interrupted = self.turn.as_ref().is_none_or(|turn| turn.is_interrupted);
         let agree = self.nodes.windows(2).all(|pair| pair[0].root == pair[1].root);
-        !is_interrupted && agree && self.nodes.iter().all(|node| node.is_up)
+        !is_interrupted
+            && agree
+            && self.nodes.iter().all(|node| node.is_up)
+            && !self.waits_for_frozen_node()
+    }
+
+    fn waits_for_frozen_node(&self) -> bool {
+        let Some(Turn { node: proposer, is_interrupted: false, .. }) = self.turn else {
+            return false;
+        };
+        let mut others = self.nodes.iter().enumerate().filter(|(number, _)| *number != proposer);
+        others.any(|(_, node)| node.is_frozen)
     }
 
     /// Commits the batch of the turn at all nodes but this one.
@@ -201,6 +213,23 @@ impl CircuitNode {
         apply(&mut self.service.lock().nodes[self.number].root, batch);
     }
 
+    /// Changes the state of this node alone as the batch that is voted on would.
+    pub(super) fn apply_proposal_alone(&self) {
+        let mut state = self.service.lock();
+        if let Some(batch) = state.turn.as_ref().and_then(|turn| turn.proposal.clone()) {
+            apply(&mut state.nodes[self.number].root, &batch);
+        }
+    }
+
+    /// Takes the state of the circuit's first other node.
+    pub(super) fn restore_state(&self) {
+        let mut state = self.service.lock();
+        let others = state.nodes.iter().enumerate().filter(|(number, _)| *number != self.number);
+        if let Some(root) = others.map(|(_, node)| node.root).next() {
+            state.nodes[self.number].root = root;
+        }
+    }
+
     /// Whether a batch of any node is voted on.
     pub(super) fn is_voting(&self) -> bool {
         self.service.lock().turn.as_ref().is_some_and(|turn| turn.proposal.is_some())
@@ -245,6 +274,15 @@ impl CircuitNode {
                 }
             }
         }
+    }
+
+    /// Whether the vote of a frozen node is missing, and nothing else.
+    pub(super) fn waits_for_frozen_node(&self) -> bool {
+        self.service.lock().waits_for_frozen_node()
+    }
+
+    pub(super) fn set_frozen(&self, is_frozen: bool) {
+        self.service.lock().nodes[self.number].is_frozen = is_frozen;
     }
 
     pub(super) fn start_again(&self) {

@@ -1,6 +1,7 @@
 use std::{
     collections::{HashSet, VecDeque},
     io,
+    time::Duration,
 };
 
 use grid_batch_core::{HeaderId, ScopeId, ServiceScopeId, Timestamp};
@@ -43,6 +44,8 @@ struct QueuedBatch {
 #[derive(Debug)]
 struct HeadBatch {
     batch: VerifiedBatch,
+    /// When it was proposed.
+    proposed_at: Option<Timestamp>,
     until: Timestamp,
     stage: HeadStage,
 }
@@ -58,6 +61,9 @@ enum HeadStage {
     /// Its proposal is dropped or its commit fails, and it stays Valid.
     Stuck,
 }
+
+/// How often a node looks for votes that are missing.
+const VOTE_INTERVAL: Duration = Duration::from_millis(5);
 
 impl ScabbardService {
     /// The queue closes at this length, and opens again at half of it.
@@ -120,7 +126,19 @@ impl ScabbardService {
 
     pub(super) fn stop(&mut self, common: &mut CommonState, now: Timestamp) {
         let misses_commit = self.node.is_voting() && common.faults.occurs(Fault::MissedCommit);
+        if self.node.is_voting() && common.faults.occurs(Fault::WritesAlone) {
+            self.node.apply_proposal_alone();
+        }
         self.clear(now, misses_commit);
+    }
+
+    /// While it is frozen, the node votes on no batch of another one.
+    pub(super) fn set_frozen(&self, is_frozen: bool) {
+        self.node.set_frozen(is_frozen);
+    }
+
+    pub(super) fn restore_state(&self) {
+        self.node.restore_state();
     }
 
     pub(super) fn start_again(&self) {
@@ -177,7 +195,8 @@ impl ScabbardService {
             && let Some(QueuedBatch { batch, since }) = self.queue.pop_front()
         {
             let until = since.max(self.node.free_since()).plus(settings.pending_for);
-            self.head = Some(HeadBatch { batch, until, stage: HeadStage::Pending });
+            self.head =
+                Some(HeadBatch { batch, proposed_at: None, until, stage: HeadStage::Pending });
             if self.queue.len() < Self::QUEUE_LIMIT / 2 {
                 self.is_open = true;
             }
@@ -192,7 +211,7 @@ impl ScabbardService {
         }
         let result = match head.stage {
             HeadStage::Pending => self.execute(&mut head, common),
-            HeadStage::Valid => Ok(Some(self.drop_from(head.until, &common.settings))),
+            HeadStage::Valid => Ok(Some(self.wait_for_votes(&head, &common.settings))),
             HeadStage::Committed => self.commit(&head.batch, head.until, common).map(|()| None),
             HeadStage::Stuck => Ok(None),
         };
@@ -229,13 +248,14 @@ impl ScabbardService {
             return Ok(None);
         }
         self.history.set(batch.id(), BatchStatus::Valid(ids_of(batch)), now);
-        if is_repeated {
+        if is_repeated && common.settings.sent_twice == SentTwice::StuckValid {
             // The node writes the state before it finds that the receipts exist.
             self.record(ExecutionResult::Applied, batch, now, common)?;
             self.node.apply_alone(batch);
             return Ok(Some(self.drop_from(now, &common.settings)));
         }
         self.node.propose(batch, now);
+        head.proposed_at = Some(now);
         let is_rejected = self.node.take_leftover_proposal(&batch.id())
             && common.faults.occurs(Fault::LeftoverProposal);
         Ok(Some(if is_rejected || common.faults.occurs(Fault::DroppedValid) {
@@ -243,6 +263,24 @@ impl ScabbardService {
         } else {
             (HeadStage::Valid, now.plus(common.settings.valid_for))
         }))
+    }
+
+    /// The next stage of a batch that not all nodes have voted on: a frozen one may vote until the coordinator
+    /// gives the batch up.
+    fn wait_for_votes(
+        &self,
+        head: &HeadBatch,
+        settings: &LedgerSettings,
+    ) -> (HeadStage, Timestamp) {
+        let gives_up_at = head.proposed_at.map(|at| at.plus(settings.coordinator_timeout));
+        if !self.node.waits_for_frozen_node() {
+            return self.drop_from(head.until, settings);
+        }
+        if gives_up_at.is_some_and(|at| head.until < at) {
+            return (HeadStage::Valid, head.until.plus(VOTE_INTERVAL));
+        }
+        self.node.drop_proposal();
+        (HeadStage::Stuck, head.until)
     }
 
     /// The stage of a batch that the coordinator gives up after its timeout.

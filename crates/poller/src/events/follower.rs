@@ -1,6 +1,9 @@
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,6 +30,8 @@ pub struct EventFollower(Arc<FollowerState>);
 struct FollowerState {
     services: Mutex<FollowedServices>,
     changed: Notify,
+    /// How many events told of a transaction that was applied before.
+    repeated: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -111,6 +116,7 @@ impl EventFollower {
                 },
             }),
             changed: Notify::new(),
+            repeated: AtomicU64::new(0),
         }))
     }
 
@@ -134,6 +140,16 @@ impl EventFollower {
     /// them.
     pub fn silent_streams(&self) -> usize {
         self.services().streams.values().filter(|stream| stream.is_silent()).count()
+    }
+
+    /// How many events told of a transaction that the ledger had applied before.
+    pub fn repeated_events(&self) -> u64 {
+        self.0.repeated.load(Ordering::Relaxed)
+    }
+
+    /// Records an event of a transaction that the ledger had applied before.
+    pub(crate) fn repeated(&self) {
+        self.0.repeated.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether events can be relied on: at least one service is followed, the streams of all followed

@@ -1,4 +1,4 @@
-use std::{future::pending, sync::Arc};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
 use grid_batch_core::{BatchError, BatchResult, LedgerEventStream, LedgerEvents};
@@ -9,7 +9,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{EventFollower, EventOptions, PollTrigger, events::follower::FollowedService};
+use crate::{
+    EventFollower, EventOptions, PollTrigger, events::follower::FollowedService,
+    evidence_search::is_outage,
+};
 
 /// Listens to the events of one service until it is dropped.
 pub(crate) struct EventListener {
@@ -19,6 +22,9 @@ pub(crate) struct EventListener {
     pub(crate) trigger: PollTrigger,
     pub(crate) options: EventOptions,
 }
+
+/// A node that does not answer is tried again this soon, so that batches go on when it is back.
+const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 
 /// Why the events of a stream are not relayed any more.
 enum StreamEnd {
@@ -59,7 +65,12 @@ impl EventListener {
                 warn!(service = service, error:% = error; "event stream lost; polling continues");
             }
             failures += 1;
-            sleep(delays.next_delay()).await;
+            let delay = delays.next_delay();
+            sleep(match is_outage(&error) {
+                true => delay.min(LONGEST_OUTAGE_PAUSE),
+                false => delay,
+            })
+            .await;
         }
     }
 
@@ -89,8 +100,11 @@ impl EventListener {
     async fn relay_until_broken(&self, mut stream: LedgerEventStream) -> BatchError {
         let relaying = async {
             while let Some(event) = stream.next().await {
-                event?;
+                let event = event?;
                 self.follower.event(&self.service);
+                if event.is_repeated {
+                    self.follower.repeated();
+                }
                 self.trigger.trigger(&self.service.service_id);
             }
             Ok(())

@@ -67,7 +67,7 @@ fn into_stream(events: UnboundedReceiver<EventResult>) -> LedgerEventStream {
 }
 
 fn event() -> EventResult {
-    Ok(LedgerEvent { transaction_id: None })
+    Ok(LedgerEvent::default())
 }
 
 fn event_options() -> EventOptions {

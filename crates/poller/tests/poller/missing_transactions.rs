@@ -7,7 +7,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, EndedDependents, HeaderId, ServiceId, ShutdownHandle, TransactionAnswers,
+    BatchError, EndedDependents, HeaderId, LookupLag, ServiceId, ShutdownHandle,
+    TransactionAnswers,
     mocks::{MockMissingTransactionStore, MockTransactionCheck},
 };
 use grid_batch_poller::{MissingTransactionMonitor, MissingTransactionOptions};
@@ -28,13 +29,21 @@ fn options() -> MissingTransactionOptions {
     }
 }
 
+/// A store without lookups that wait.
+fn mock_store() -> MockMissingTransactionStore {
+    let mut store = MockMissingTransactionStore::new();
+    store.expect_lookup_lag().returning(|| Ok(LookupLag::default()));
+    store.expect_look_up_again().returning(|_, _| Ok(()));
+    store
+}
+
 /// A store that misses these transactions until they are found.
 fn store_that_misses(
     ids: &[HeaderId],
     found: &Arc<WatchedValue<Vec<HeaderId>>>,
 ) -> MockMissingTransactionStore {
     let missing = Arc::new(Mutex::new(ids.to_vec()));
-    let mut store = MockMissingTransactionStore::new();
+    let mut store = mock_store();
     let still_missing = Arc::clone(&missing);
     store.expect_missing_transactions().returning(move |_, limit| {
         Ok(still_missing.lock().unwrap().iter().take(limit).copied().collect())
@@ -74,7 +83,7 @@ fn transactions_that_the_ledger_has_free_their_dependents() {
 #[test]
 fn chain_of_dependents_ends_without_pauses() {
     const LENGTH: u8 = 50;
-    let mut store = MockMissingTransactionStore::new();
+    let mut store = mock_store();
     let ended = Arc::<WatchedValue<Vec<HeaderId>>>::default();
     let asked = Arc::clone(&ended);
     store.expect_missing_transactions().returning(move |_, _| {
@@ -101,7 +110,7 @@ fn chain_of_dependents_ends_without_pauses() {
 #[test]
 fn ledger_that_fails_is_asked_again_and_batches_are_still_held() {
     let found = Arc::<WatchedValue<Vec<HeaderId>>>::default();
-    let mut store = MockMissingTransactionStore::new();
+    let mut store = mock_store();
     store.expect_missing_transactions().returning(|_, _| Ok(vec![id(1)]));
     let (held, found_ids) = (Arc::<WatchedValue<usize>>::default(), Arc::clone(&found));
     let holds = Arc::clone(&held);

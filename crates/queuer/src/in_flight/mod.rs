@@ -5,6 +5,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod usual_time;
 mod window_size;
 
 use std::{
@@ -42,6 +43,8 @@ impl InFlightOptions {
 pub struct InFlightCounts {
     /// How many are under way.
     pub under_way: usize,
+    /// How many of them are so for much longer than usual, and do not count in the window any more.
+    pub overdue: usize,
     /// How many may be under way now.
     pub window: usize,
     /// How many the window may grow to.
@@ -51,7 +54,8 @@ pub struct InFlightCounts {
 /// The *in-flight window*: how many batches may be under way at the ledger now.
 ///
 /// A batch is under way from when it was taken until it has ended, or waits to be sent again. Batches that are
-/// held do not count. The window grows while batches are committed, and shrinks by a quarter when the ledger is busy.
+/// held do not count, nor do *overdue* ones: those that are under way for much longer than usual, while later ones
+/// were committed. The window grows while batches are committed, and shrinks by a quarter when the ledger is busy.
 ///
 /// Services share it evenly: a service gets no more than its share while others want more than they have, and
 /// all that is free otherwise. A share is at least one batch, and services that wait for a place get one in
@@ -88,8 +92,9 @@ impl InFlightWindow {
     /// The present counts.
     pub fn counts(&self) -> InFlightCounts {
         let places = self.lock();
-        let (under_way, window) = (places.under_way(), places.window.batches());
-        InFlightCounts { under_way, window, largest: self.0.largest }
+        let (overdue, window) = (places.overdue(), places.window.batches());
+        let under_way = places.under_way() + overdue;
+        InFlightCounts { under_way, overdue, window, largest: self.0.largest }
     }
 
     /// Whether batches of the service that could be sent wait for places.
@@ -128,7 +133,11 @@ impl InFlightWindow {
             return;
         }
         let is_busy = matches!(change.event, Event::Outcome { outcome: Outcome::Busy, .. });
+        let now = self.0.clock.monotonic();
         self.change(|places| {
+            if state == BatchState::Committed {
+                places.committed(&change.batch_id, now);
+            }
             let under_way = places.under_way();
             if !state.is_terminal() && places.was_taken_again(&change.batch_id, change.event) {
                 return;

@@ -5,7 +5,7 @@ use std::{
 
 use grid_batch_core::{Event, HeaderId, MonotonicTime, ServiceId, TakenBatch};
 
-use super::{shares::Shares, turns::Turns, window_size::WindowSize};
+use super::{shares::Shares, turns::Turns, usual_time::UsualTime, window_size::WindowSize};
 
 /// The batches that are under way, and the services that want to send more.
 #[derive(Debug)]
@@ -14,6 +14,7 @@ pub(super) struct Places {
     shares: Shares,
     turns: Turns,
     batches: HashMap<HeaderId, UnderWay>,
+    usual: UsualTime,
     /// Counts the batches, so that those that came after a reading of the store began are known.
     next_number: u64,
     /// While the store is read: the number of the first batch that came since, and the batches that ended.
@@ -29,9 +30,11 @@ struct UnderWay {
     since: MonotonicTime,
     /// How often the window had been lowered when it was sent.
     lowered: u64,
+    /// It is under way for much longer than usual, and later ones were committed: it has no place any more.
+    overdue: bool,
 }
 
-/// If all that is under way is so for longer than this, one more batch may be sent, although the window is
+/// If all that has a place is under way for longer than this, one more batch may be sent, although the window is
 /// full: what the ledger does not end must not stop everything else.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -42,14 +45,20 @@ impl Places {
             shares: Shares::default(),
             turns: Turns::default(),
             batches: HashMap::new(),
+            usual: UsualTime::default(),
             next_number: 0,
             reading: None,
         }
     }
 
-    /// How many batches are under way.
+    /// How many batches are under way and have a place.
     pub(super) fn under_way(&self) -> usize {
-        self.batches.len()
+        self.batches.len() - self.overdue()
+    }
+
+    /// How many batches are under way for so long that they have no place any more.
+    pub(super) fn overdue(&self) -> usize {
+        self.batches.values().filter(|batch| batch.overdue).count()
     }
 
     /// Whether the service wants more places than it has got.
@@ -85,7 +94,7 @@ impl Places {
     /// A batch uses one of the places of its service.
     pub(super) fn taken(&mut self, batch: &TakenBatch, now: MonotonicTime) {
         let id = batch.batch_id;
-        if self.batches.remove(&id).is_some() {
+        if self.batches.remove(&id).is_some_and(|batch| !batch.overdue) {
             // It was found in the store before, or the end of its last attempt is not yet known here.
             self.shares.remove(&batch.service_id, 1);
         }
@@ -119,8 +128,28 @@ impl Places {
             ended.insert(*id);
         }
         let batch = self.batches.remove(id)?;
-        self.shares.remove(&batch.service_id, 1);
+        if !batch.overdue {
+            self.shares.remove(&batch.service_id, 1);
+        }
         Some(batch.lowered)
+    }
+
+    /// The batch was committed. Earlier ones that are under way for much longer than usual lose their places: the
+    /// ledger works, and they may never end.
+    pub(super) fn committed(&mut self, id: &HeaderId, now: MonotonicTime) {
+        let Some(UnderWay { number, since, attempt, .. }) = self.batches.get(id) else { return };
+        let (number, is_timed) = (*number, attempt.is_some());
+        if is_timed {
+            self.usual.committed_after(now.since(*since));
+        }
+        let overdue_after = self.usual.overdue_after();
+        for batch in self.batches.values_mut() {
+            let is_overtaken = batch.number < number && !batch.overdue;
+            if is_overtaken && now.since(batch.since) >= overdue_after {
+                batch.overdue = true;
+                self.shares.remove(&batch.service_id, 1);
+            }
+        }
     }
 
     /// Calls services that may take a place that is free. Returns these.
@@ -169,16 +198,25 @@ impl Places {
     ) {
         let (number, lowered) = (self.next_number, self.window.lowered());
         self.next_number += 1;
-        self.batches.insert(id, UnderWay { service_id, number, attempt, since, lowered });
+        let overdue = false;
+        self.batches.insert(id, UnderWay { service_id, number, attempt, since, lowered, overdue });
     }
 
     fn free(&self) -> usize {
         self.window.batches().saturating_sub(self.shares.used())
     }
 
+    /// Whether all that has a place is under way for long. If one more is sent and does not end either, the next
+    /// one waits twice as long.
     fn all_is_old(&self, now: MonotonicTime) -> bool {
-        let is_old = |batch: &UnderWay| now.since(batch.since) >= LONG;
-        self.shares.used() == self.batches.len() && self.batches.values().all(is_old)
+        let counted = self.batches.values().filter(|batch| !batch.overdue);
+        let ages = counted.map(|batch| now.since(batch.since));
+        let (youngest, oldest) = ages
+            .fold((Duration::MAX, Duration::ZERO), |(least, most), age| {
+                (least.min(age), most.max(age))
+            });
+        let long = self.usual.overdue_after().max(oldest / 2).min(LONG);
+        self.shares.used() == self.under_way() && youngest >= long
     }
 
     fn leave(&mut self, service_id: &ServiceId) {

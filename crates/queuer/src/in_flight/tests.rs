@@ -83,7 +83,7 @@ fn batch_that_waits_or_is_held_has_no_place() {
     let hold = Some("no evidence".to_owned());
     let held = Change { hold, ..Change::new(service("a"), id(2), outcome(Outcome::Ambiguous)) };
     window.recorded(&held, BatchState::InDoubt);
-    assert_eq!(window.counts(), InFlightCounts { under_way: 0, window: 3, largest: 3 });
+    assert_eq!(window.counts(), InFlightCounts { under_way: 0, overdue: 0, window: 3, largest: 3 });
 }
 
 #[test]
@@ -93,7 +93,10 @@ fn busy_ledger_lowers_the_window_once_for_a_burst() {
     for number in 60..100 {
         record(&window, "a", number, BatchState::Delayed, outcome(Outcome::Busy));
     }
-    assert_eq!(window.counts(), InFlightCounts { under_way: 60, window: 75, largest: 100 });
+    assert_eq!(
+        window.counts(),
+        InFlightCounts { under_way: 60, overdue: 0, window: 75, largest: 100 }
+    );
     assert_eq!(take(&window, "a", 100, 200), 15);
     for number in 200..215 {
         record(&window, "a", number, BatchState::Delayed, outcome(Outcome::Busy));
@@ -215,7 +218,59 @@ fn batches_that_do_not_end_let_one_more_be_sent() {
     assert_eq!(take(&window, "a", 9, 2), 1);
     assert_eq!(take(&window, "a", 9, 3), 0);
     commit(&window, "a", 2);
-    assert_eq!(take(&window, "a", 9, 3), 1, "the others are still there");
+    assert_eq!(take(&window, "a", 9, 3), 2, "those before it have no place any more");
+}
+
+#[test]
+fn ledger_that_ends_nothing_gets_less_and_less() {
+    let (window, clock, _) = window(2);
+    assert_eq!(take(&window, "a", 1, 0), 1);
+    commit(&window, "a", 0);
+    assert_eq!(take(&window, "a", 9, 1), 2);
+    // Each further one waits twice as long, up to a limit.
+    for (seconds, number) in [(2, 3), (2, 4), (4, 5), (8, 6), (16, 7), (30, 8), (30, 9)] {
+        clock.advance(Duration::from_secs(seconds) - Duration::from_millis(1));
+        assert_eq!(take(&window, "a", 9, number), 0, "{number}");
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(take(&window, "a", 9, number), 1, "{number}");
+        assert_eq!(take(&window, "a", 9, number + 1), 0);
+    }
+}
+
+#[test]
+fn batches_that_never_end_leave_the_window() {
+    let (window, clock, woken_services) = window(8);
+    assert_eq!(take(&window, "a", 1, 50), 1);
+    commit(&window, "a", 50);
+    assert_eq!(take(&window, "a", 8, 0), 8);
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(take(&window, "b", 60, 100), 1, "one is tried");
+    clock.advance(Duration::from_millis(200));
+    assert_eq!(take(&window, "b", 60, 101), 0);
+    commit(&window, "b", 100);
+    assert_eq!(woken(&woken_services), ["b"]);
+    assert_eq!(take(&window, "b", 60, 101), 8, "those before it have no place any more");
+    let counts = InFlightCounts { under_way: 16, overdue: 8, window: 8, largest: 8 };
+    assert_eq!(window.counts(), counts);
+
+    // One of them ends after all, one is found again, and one is sent again.
+    commit(&window, "a", 0);
+    window.refresh(|| Ok((1..8).map(|number| (service("a"), id(number))).collect())).unwrap();
+    tell_taken(&window, "a", 1, 2);
+    assert_eq!((window.counts().overdue, window.counts().under_way), (6, 7));
+}
+
+#[test]
+fn batches_of_a_slow_ledger_keep_their_places() {
+    let (window, clock, _) = window(8);
+    assert_eq!(take(&window, "a", 4, 0), 4);
+    clock.advance(Duration::from_secs(10));
+    assert_eq!(take(&window, "a", 4, 4), 4);
+    clock.advance(Duration::from_secs(20));
+    // A block has some of the earlier ones and some of the later ones.
+    [0, 1, 4].iter().for_each(|number| commit(&window, "a", *number));
+    assert_eq!(window.counts().overdue, 0);
+    assert_eq!(take(&window, "a", 9, 10), 3);
 }
 
 #[test]

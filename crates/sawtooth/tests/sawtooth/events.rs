@@ -16,7 +16,7 @@ use crate::{
 const BLOCK: &str = r#"{"block_id":"5a","block_num":"7","state_changes":[]}"#;
 
 fn event() -> LedgerEvent {
-    LedgerEvent { transaction_id: None }
+    LedgerEvent::default()
 }
 
 async fn subscribe(urls: &[String]) -> LedgerEventStream {

@@ -31,6 +31,10 @@ impl CommitHistory for OneCommitted {
         let before = (*of == id(&batch(2))).then(|| id(&batch(1))).into_iter().collect();
         Ok(CommittedBefore { before, since: Vec::new() })
     }
+
+    fn has_committed(&self, _: &ServiceId) -> BatchResult<bool> {
+        Ok(true)
+    }
 }
 
 /// Two nodes of one chain, each with a clock. Batch 2 needs batch 1, which the first node has applied.

@@ -135,8 +135,8 @@ async fn ambiguous_attempt_at_a_killed_node_needs_time() {
     let circuit = Circuit::start(HIGHER_ID, LONG).await;
     circuit.ledger.send_with_fault(Fault::ResetAfter, LOST).await;
     circuit.restart_node().await;
-    assert_eq!(circuit.ledger.evidence_after(LOST, 59).await, Evidence::Inconclusive);
-    circuit.ledger.advance(1);
+    assert_eq!(circuit.ledger.evidence_after(LOST, 320).await, Evidence::Inconclusive);
+    circuit.ledger.advance(10);
     assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Absent);
 }
 
@@ -148,7 +148,7 @@ async fn batch_that_stays_valid_at_the_peer_is_lost_in_time() {
     assert_eq!(circuit.ledger.status(LOST).await, LedgerStatus::Valid);
     circuit.restart_node().await;
     // A second has passed with the subscription.
-    assert_eq!(circuit.ledger.evidence_after(LOST, 88).await, Evidence::Present);
+    assert_eq!(circuit.ledger.evidence_after(LOST, 31).await, Evidence::Present);
     circuit.ledger.advance(1);
     assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Lost);
     circuit.assert_committed_by_attempt(LOST, 2).await;
@@ -210,7 +210,9 @@ async fn killed_peer_leaves_a_valid_batch_that_is_lost() {
     kill(&circuit.peer);
     circuit.ledger.advance(1);
     start_again(&circuit.peer);
-    assert_eq!(circuit.ledger.evidence_after(LOST, 90).await, Evidence::Lost);
+    assert_eq!(circuit.ledger.evidence_after(LOST, 31).await, Evidence::Present);
+    circuit.ledger.advance(1);
+    assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Lost);
     circuit.assert_committed_by_attempt(LOST, 2).await;
 }
 
@@ -227,10 +229,55 @@ async fn nodes_with_different_states_prove_no_absence() {
     let next = LOST + 1;
     circuit.ledger.send(next).await;
     circuit.ledger.advance(1);
-    assert_eq!(circuit.ledger.status(next).await, LedgerStatus::Valid);
-    assert_eq!(circuit.ledger.evidence_after(next, 59).await, Evidence::Present);
-    assert!(circuit.detail(next).await.contains("differ at present"));
+    assert_eq!(circuit.ledger.status(next).await, LedgerStatus::NotReported, "it is not sent");
+    assert_eq!(circuit.ledger.evidence_after(next, 59).await, Evidence::Inconclusive);
     circuit.ledger.advance(3_600);
     assert_eq!(circuit.ledger.evidence(next).await, Evidence::Inconclusive);
-    assert!(circuit.detail(next).await.contains("the circuit is broken"));
+    assert!(circuit.detail(next).await.contains("no batch of this circuit can commit"));
+}
+
+/// The batch is Valid at alpha, and beta is frozen.
+async fn circuit_with_frozen_peer(peer_id: &str) -> Circuit {
+    let circuit = Circuit::start(peer_id, LONG).await;
+    circuit.ledger.send(LOST).await;
+    circuit.ledger.advance(1);
+    circuit.peer.freeze();
+    assert_eq!(circuit.ledger.status(LOST).await, LedgerStatus::Valid);
+    circuit
+}
+
+#[tokio::test]
+async fn batch_given_up_for_a_frozen_peer_is_lost_when_it_answers() {
+    let circuit = circuit_with_frozen_peer(HIGHER_ID).await;
+    assert_eq!(circuit.ledger.evidence_after(LOST, 45).await, Evidence::Present);
+    circuit.peer.thaw();
+    assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Lost);
+    circuit.assert_committed_by_attempt(LOST, 2).await;
+}
+
+#[tokio::test]
+async fn short_outage_explains_no_loss() {
+    let circuit = circuit_with_frozen_peer(HIGHER_ID).await;
+    assert_eq!(circuit.ledger.evidence_after(LOST, 20).await, Evidence::Present);
+    circuit.peer.thaw();
+    circuit.advance_until_committed(LOST).await;
+    assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Committed);
+
+    let next = LOST + 1;
+    circuit.ledger.send_with_fault(Fault::DroppedValid, next).await;
+    circuit.ledger.advance(2);
+    assert_eq!(circuit.ledger.status(next).await, LedgerStatus::Valid);
+    assert_eq!(circuit.ledger.evidence_after(next, 329).await, Evidence::Present);
+    circuit.ledger.advance(1);
+    assert_eq!(circuit.ledger.evidence(next).await, Evidence::Lost);
+}
+
+#[tokio::test]
+async fn coordinator_that_was_frozen_gets_its_whole_timeout() {
+    let circuit = circuit_with_frozen_peer(LOWER_ID).await;
+    assert_eq!(circuit.ledger.evidence_after(LOST, 45).await, Evidence::Present);
+    circuit.peer.thaw();
+    assert_eq!(circuit.ledger.evidence_after(LOST, 32).await, Evidence::Present);
+    circuit.ledger.advance(1);
+    assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Lost);
 }

@@ -9,13 +9,15 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::{
-    batches::{id, transaction_id},
+    batches::{SERVICE, id, transaction_id},
     node::{Node, Reaction, response},
     nodes::unused_address,
     test_ledger::{TestLedger, catch_up, next, wait_until_broken},
 };
 
 const HOUR: u64 = 3_600;
+/// How long a request without an answer may still arrive.
+const LIMIT: u64 = 330;
 
 #[tokio::test]
 async fn committed_status_is_evidence_and_is_remembered() {
@@ -66,7 +68,7 @@ async fn batch_is_absent_if_nothing_was_missed_for_long_enough() {
     assert_eq!(ledger.send_with_fault(Fault::ResetBefore, 1).await, Outcome::Ambiguous);
     catch_up(&mut events);
     assert_eq!(ledger.evidence(1).await, Evidence::Inconclusive);
-    ledger.advance(59);
+    ledger.advance(LIMIT - 1);
     assert_eq!(ledger.evidence(1).await, Evidence::Inconclusive);
     ledger.advance(1);
     assert_eq!(ledger.evidence(1).await, Evidence::Absent);
@@ -144,7 +146,7 @@ async fn later_attempt_is_observed_if_earlier_ones_failed() {
     for number in [1, 2, 3] {
         ledger.evidence(number).await;
     }
-    ledger.advance(60);
+    ledger.advance(LIMIT);
     assert_eq!(ledger.evidence(1).await, Evidence::Inconclusive);
     assert_eq!(ledger.evidence(2).await, Evidence::Absent);
     assert_eq!(ledger.evidence(3).await, Evidence::Absent);
@@ -165,7 +167,7 @@ async fn dropped_batch_is_lost_and_committed_when_sent_again() {
     assert_eq!(ledger.send_with_fault(Fault::DroppedValid, 1).await, Outcome::Accepted);
     catch_up(&mut events);
     assert_eq!(ledger.status(1).await, LedgerStatus::Valid);
-    ledger.advance(89);
+    ledger.advance(LIMIT - 1);
     assert_eq!(ledger.evidence(1).await, Evidence::Present);
     ledger.advance(1);
     assert_eq!(ledger.evidence(1).await, Evidence::Lost);
@@ -182,10 +184,10 @@ async fn sending_again_restarts_the_time() {
     ledger.sim.inject(Fault::DroppedValid, When::Always);
     ledger.send(1).await;
     catch_up(&mut events);
-    assert_eq!(ledger.evidence_after(1, 90).await, Evidence::Lost);
+    assert_eq!(ledger.evidence_after(1, LIMIT).await, Evidence::Lost);
     ledger.send_again(1, 2).await;
     assert_eq!(ledger.status(1).await, LedgerStatus::Valid);
-    assert_eq!(ledger.evidence_after(1, 89).await, Evidence::Present);
+    assert_eq!(ledger.evidence_after(1, LIMIT - 1).await, Evidence::Present);
     ledger.advance(1);
     assert_eq!(ledger.evidence(1).await, Evidence::Lost);
 }
@@ -194,7 +196,7 @@ async fn sending_again_restarts_the_time() {
 async fn valid_batch_is_lost_even_if_events_were_missed() {
     let ledger = TestLedger::new();
     ledger.send_with_fault(Fault::DroppedValid, 1).await;
-    assert_eq!(ledger.evidence_after(1, 89).await, Evidence::Present);
+    assert_eq!(ledger.evidence_after(1, LIMIT - 1).await, Evidence::Present);
     ledger.advance(1);
     assert_eq!(ledger.evidence(1).await, Evidence::Lost);
     ledger.send_again(1, 2).await;
@@ -258,10 +260,11 @@ async fn absence_requires_unknown_at_all_nodes_all_the_time() {
         Evidence::Inconclusive,
         Evidence::Present,
         Evidence::Inconclusive,
-        Evidence::Absent,
+        // The request has arrived: a node reported the batch.
+        Evidence::Lost,
     ] {
         assert_eq!(ledger.evidence(1).await, expected);
-        ledger.advance(60);
+        ledger.advance(LIMIT);
     }
 }
 
@@ -327,7 +330,7 @@ async fn invalid_statuses_are_no_evidence() {
     let mut events = ledger.subscribe().await;
     ledger.send_with_fault(Fault::ResetBefore, 1).await;
     catch_up(&mut events);
-    ledger.evidence_after(1, 59).await;
+    ledger.evidence_after(1, LIMIT - 1).await;
     for (fault, is_outage) in [
         (Fault::StatusesFail, true),
         (Fault::StatusesTruncated, false),
@@ -446,15 +449,39 @@ async fn jump_of_the_time_of_day_proves_no_absence() {
         catch_up(&mut events);
         let jump = || ledger.jump(if back { -3_600 } else { 3_600 });
         let evidence = async || [ledger.evidence(1).await, ledger.evidence(2).await];
-        for seconds in [0, 30, 29] {
+        for seconds in [0, 300, 29] {
             ledger.advance(seconds);
             assert_eq!(evidence().await, [Evidence::Inconclusive, Evidence::Present]);
             jump();
         }
         ledger.advance(1);
-        assert_eq!(evidence().await, [Evidence::Absent, Evidence::Present], "back: {back}");
-        jump();
-        ledger.advance(30);
         assert_eq!(evidence().await, [Evidence::Absent, Evidence::Lost], "back: {back}");
     }
+}
+
+#[tokio::test]
+async fn absence_is_foreseen_while_a_request_may_arrive() {
+    let ledger = TestLedger::new();
+    let mut events = ledger.subscribe().await;
+    ledger.send_with_fault(Fault::ResetBefore, 1).await;
+    catch_up(&mut events);
+    ledger.evidence(1).await;
+    ledger.advance(100);
+    let report = ledger.report(1).await;
+    assert_eq!(report.provable_in.map(|wait| wait.as_secs()), Some(LIMIT - 100));
+    assert!(report.detail.unwrap().contains("may still arrive for 231 s"));
+    drop(events);
+    assert_eq!(ledger.report(1).await.provable_in, None, "nothing proves it");
+}
+
+#[tokio::test]
+async fn evidence_is_needed_for_a_batch_that_stays_valid() {
+    let ledger = TestLedger::new();
+    ledger.send_with_fault(Fault::DroppedValid, 1).await;
+    let is_needed = || ledger.scabbard.evidence_reader().is_needed(SERVICE, &id(1));
+    assert!(!is_needed());
+    assert_eq!(ledger.status(1).await, LedgerStatus::Valid);
+    assert!(!is_needed(), "most batches are committed soon");
+    ledger.advance(1);
+    assert!(is_needed());
 }

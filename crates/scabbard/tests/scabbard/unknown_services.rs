@@ -1,5 +1,7 @@
 //! Services that the nodes do not have.
 
+use std::time::Instant;
+
 use grid_batch_core::{Outcome, ServiceCheck, SubmissionSender};
 use grid_batch_ledger_sim::LedgerSim;
 
@@ -14,21 +16,33 @@ async fn service_is_unknown_until_a_node_has_it() {
     let ledger = TestLedger::with(|_| LedgerSim::scabbard([]), []);
     let check = ledger.scabbard.service_check();
     let service = SERVICE.parse().unwrap();
-    assert_eq!(check.check(&service).await, Ok(()), "no node was asked");
+    let reason = check.check(&service).await.unwrap_err();
+    assert!(reason.contains(&ledger.sim.url()), "{reason}");
 
     let sender = ledger.scabbard.sender();
     let answer = sender.send(&ledger.sim.url(), &submission(1, 1)).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::Refused, Some(404)));
     let message = answer.message.unwrap();
     assert!(message.contains(&format!("does not have the service {SERVICE}")), "{message}");
-    let reason = check.check(&service).await.unwrap_err();
-    assert!(reason.contains(&ledger.sim.url()), "{reason}");
 
     ledger.sim.add_service(scope());
     assert!(check.check(&service).await.is_err(), "the node was asked a moment ago");
     ledger.advance(10);
     assert_eq!(check.check(&service).await, Ok(()));
     assert_eq!(ledger.send(1).await, Outcome::Accepted);
+}
+
+#[tokio::test]
+async fn node_that_does_not_answer_is_asked_about_one_new_service() {
+    let ledger = TestLedger::with(|ledger| ledger, []);
+    let check = ledger.scabbard.service_check();
+    ledger.sim.freeze();
+    let started = Instant::now();
+    assert_eq!(check.check(&SERVICE.parse().unwrap()).await, Ok(()));
+    let first = started.elapsed();
+    assert_eq!(check.check(&"abcDE-F0123::gsYY".parse().unwrap()).await, Ok(()));
+    let second = started.elapsed() - first;
+    assert!(second < first / 2, "clients wait for it again: {first:?}, {second:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-use grid_batch_api::{AccessOptions, HealthAccess, KeyGrant, Rate, RateLimits};
+use grid_batch_api::{AccessMode, AccessOptions, HealthAccess, KeyGrant, Rate, RateLimits};
 
-use super::{ConfigError, ListenConfig, layers::Layers, value::SettingValue};
+use super::{ConfigError, LedgerKind, ListenConfig, layers::Layers, value::SettingValue};
 
 /// Who may use the HTTP interface, and how much.
 #[derive(Debug, Clone)]
@@ -13,17 +13,15 @@ pub struct AccessConfig {
     pub rates: RateLimits,
 }
 
-/// What requests must authenticate with.
-struct Mode {
-    tokens: bool,
-}
-
-impl SettingValue for Mode {
+/// Empty for what is usual for the kind of ledger.
+impl SettingValue for Option<AccessMode> {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
-            "none" => Ok(Self { tokens: false }),
-            "tokens" => Ok(Self { tokens: true }),
-            _ => Err("it must be \"none\" or \"tokens\"".to_owned()),
+            "" => Ok(None),
+            "none" => Ok(Some(AccessMode::Open)),
+            "ledger_keys" => Ok(Some(AccessMode::LedgerKeys)),
+            "tokens" => Ok(Some(AccessMode::Tokens)),
+            _ => Err("it must be \"none\", \"ledger_keys\" or \"tokens\"".to_owned()),
         }
     }
 }
@@ -52,9 +50,17 @@ impl SettingValue for Option<Rate> {
 impl AccessConfig {
     pub(super) fn from_layers(layers: &Layers, listen: &ListenConfig) -> Result<Self, ConfigError> {
         let keys = layers.get::<Vec<Key>>("access.keys")?.into_iter().map(|key| key.0).collect();
+        let kind: Option<LedgerKind> = layers.get("ledger.kind")?;
+        let is_scabbard = kind == Some(LedgerKind::Scabbard);
+        let usual = if is_scabbard { AccessMode::LedgerKeys } else { AccessMode::Open };
+        let mode = layers.get::<Option<AccessMode>>("access.mode")?.unwrap_or(usual);
+        if mode == AccessMode::LedgerKeys && !is_scabbard {
+            let rule = "only the nodes of scabbard have keys of clients; set it to \"tokens\"";
+            return Err(layers.conflict("access.mode", rule.to_owned()));
+        }
         let config = Self {
             options: AccessOptions {
-                is_required: layers.get::<Mode>("access.mode")?.tokens,
+                mode,
                 health: layers.get::<HealthAccess>("access.health")?,
                 keys,
             },
@@ -69,10 +75,11 @@ impl AccessConfig {
     }
 
     fn check(&self, layers: &Layers, listen: &ListenConfig) -> Result<(), ConfigError> {
-        if self.options.is_required {
+        let mode = self.options.mode;
+        if mode == AccessMode::Tokens {
             return Ok(());
         }
-        if !self.options.keys.is_empty() {
+        if mode == AccessMode::Open && !self.options.keys.is_empty() {
             let rule =
                 "access.keys has no effect, because access.mode is none; set it to \"tokens\"";
             return Err(layers.conflict("access.keys", rule.to_owned()));

@@ -8,13 +8,12 @@ use grid_batch_support::redact_password;
 use super::{Config, ConfigError, LedgerKind, Origin};
 
 /// Pairs of settings of which the first must be less than the second.
-const ASCENDING: [(&str, &str); 7] = [
+const ASCENDING: [(&str, &str); 6] = [
     ("ledger.connect_timeout", "ledger.request_timeout"),
     ("ledger.request_timeout", "submit.sending_limit"),
     ("submit.sending_limit", "submit.total_limit"),
     ("submit.sending_limit", "poll.accept_absence_after"),
-    ("ledger.silence_timeout", "ledger.absent_after"),
-    ("ledger.silence_timeout", "ledger.dropped_after"),
+    ("ledger.coordinator_timeout", "ledger.late_arrival_limit"),
     ("poll.interval", "poll.longest_interval"),
 ];
 

@@ -58,7 +58,8 @@ static GUIDANCE: &[Guidance] = &[
     equal("ledger.kind", "Set it before the first start: a database is bound to one ledger."),
     equal(
         "ledger.name",
-        "Set it before the first start with scabbard, whose nodes tell nothing that identifies the ledger.",
+        "Set it for scabbard, whose nodes tell nothing that identifies the ledger, and keep it: another name is \
+         another ledger.",
     ),
     equal(
         "ledger.urls",
@@ -102,19 +103,14 @@ static GUIDANCE: &[Guidance] = &[
     own("ledger.reconnect_first", "Raise it if a node that restarts is overloaded by new sockets."),
     own("ledger.reconnect_longest", "Lower it if nodes are often down for a short time."),
     equal(
-        "ledger.absent_after",
-        "Raise it if nodes learn of a batch late, such as over slow links. A value that is too low may \
-         submit a batch again that is still on its way.",
-    ),
-    equal(
-        "ledger.dropped_after",
-        "Raise it if the circuit takes longer to agree on a batch. A value that is too low may submit a \
-         batch again that is still applied.",
+        "ledger.coordinator_timeout",
+        "Set it to the coordinator timeout of the circuits, if they were created with one. A value that is too \
+         low may submit a batch again that is still applied.",
     ),
     equal(
         "ledger.late_arrival_limit",
         "Set it above what every proxy between the server and the ledger keeps a request for. A value that \
-         is too low may end a batch as invalid that is applied later.",
+         is too low may end a batch as invalid that is applied later, or have Scabbard apply it twice.",
     ),
     equal(
         "ledger.strategy",
@@ -397,7 +393,11 @@ static GUIDANCE: &[Guidance] = &[
         "http.forwarded_headers",
         "Choose those that the proxy sets itself: clients can send the others through it.",
     ),
-    equal("access.mode", "Use tokens wherever other programs or other machines reach the server."),
+    equal(
+        "access.mode",
+        "Use tokens wherever other programs or other machines reach the server. Use none in front of scabbard only if \
+         everyone who reaches the server may write with its key.",
+    ),
     equal(
         "access.keys",
         "List the keys of Splinter's clients. Their tokens never expire: remove a key here to refuse it.",

@@ -33,10 +33,15 @@ impl IntakeConfig {
     }
 }
 
+/// Batches that miss transactions wait without end. One signer may fill this part of a queue with them.
+const SIGNERS_TO_FILL_A_QUEUE: u64 = 10;
+
 pub(super) fn intake_limits(layers: &Layers) -> Result<IntakeLimits, ConfigError> {
     let limit = |name| layers.get::<NonZero<u64>>(name).map(NonZero::get);
+    let open_batches = limit("intake.open_batches")?;
     Ok(IntakeLimits {
-        open_batches: limit("intake.open_batches")?,
+        open_batches,
+        missing_transactions_of_signer: (open_batches / SIGNERS_TO_FILL_A_QUEUE).max(1),
         open_batches_of_client: layers
             .get::<Option<NonZero<u64>>>("intake.open_batches_of_client")?
             .map_or(u64::MAX, NonZero::get),

@@ -1,6 +1,6 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
-use grid_batch_core::{LedgerIdentity, ServiceScopeId};
+use grid_batch_core::{LedgerIdentity, ScopeId, ServiceScopeId};
 use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_poller::Backoff;
 use grid_batch_scabbard::PeerService;
@@ -57,10 +57,8 @@ pub struct LedgerConfig {
     pub socket: WebSocketOptions,
     /// The pauses before a broken event socket is opened again.
     pub reconnect_backoff: Backoff,
-    /// How long every node has reported a batch as unknown before it is absent.
-    pub absent_after: Duration,
-    /// How long a batch may stay Valid before it counts as dropped.
-    pub dropped_after: Duration,
+    /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
+    pub coordinator_timeout: Duration,
     /// How long a request may still arrive after the server gave it up.
     pub late_arrival_limit: Duration,
     /// How long a batch waits for a transaction that it depends on and that no batch has.
@@ -72,6 +70,16 @@ impl LedgerConfig {
     pub fn identity(&self) -> Option<LedgerIdentity> {
         let kind = self.kind?.as_str();
         Some(LedgerIdentity { name: self.name.clone(), ..LedgerIdentity::new(kind) })
+    }
+
+    /// What a ledger without a name lacks whose nodes tell nothing that identifies it.
+    pub const NAME_RULE: &str = "it is required for scabbard, whose nodes tell nothing that identifies their ledger: \
+         set a name of your own, such as name = \"production\" in the section [ledger], and keep it. A database \
+         that was used without a name gets it by `grid-batch ledger adopt --yes`";
+
+    /// Whether the ledger must have a name and has none.
+    pub fn lacks_name(&self) -> bool {
+        self.kind == Some(LedgerKind::Scabbard) && self.name.is_empty()
     }
 
     /// All nodes.
@@ -87,10 +95,42 @@ impl LedgerConfig {
         nodes
     }
 
+    /// The URLs of the circuits' other nodes, each with the service that batches are for.
+    pub(crate) fn peers_by_service(&self) -> Vec<(String, String)> {
+        let peers = self.peers.iter();
+        peers.map(|peer| (peer.service.service_id().to_string(), peer.url.clone())).collect()
+    }
+
     /// The node that batches of a Scabbard service are sent to.
     pub(super) fn node_of(&self, service: &ServiceScopeId) -> Option<&String> {
         let own = self.services.iter().find(|(other, _)| other == service).map(|(_, url)| url);
         own.or_else(|| self.urls.first())
+    }
+
+    /// Why a kill of a node may need a person: services of Scabbard whose other nodes are not known.
+    pub fn missing_peers(&self) -> Option<String> {
+        if self.kind != Some(LedgerKind::Scabbard) {
+            return None;
+        }
+        let has_peers =
+            |service: &ServiceScopeId| self.peers.iter().any(|peer| peer.service == *service);
+        let without: Vec<String> = self
+            .services
+            .iter()
+            .filter(|(service, _)| !has_peers(service))
+            .map(|(service, _)| service.to_string())
+            .collect();
+        let missing = if self.peers.is_empty() {
+            "ledger.peers is not set".to_owned()
+        } else if !without.is_empty() {
+            format!("ledger.peers has no node of {}", without.join(", "))
+        } else {
+            return None;
+        };
+        Some(format!(
+            "{missing}: after a kill of its node, the batch under way of a service with more than 63 \
+             transactions is held until an operator decides"
+        ))
     }
 
     pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
@@ -122,8 +162,7 @@ impl LedgerConfig {
                 first: layers.get("ledger.reconnect_first")?,
                 longest: layers.get("ledger.reconnect_longest")?,
             },
-            absent_after: layers.get("ledger.absent_after")?,
-            dropped_after: layers.get("ledger.dropped_after")?,
+            coordinator_timeout: layers.get("ledger.coordinator_timeout")?,
             late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
             dependency_limit: layers.get("ledger.dependency_limit")?,
         })

@@ -32,7 +32,8 @@ mod webhooks;
 
 use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, SchedulingRules};
+use grid_batch_core::{Clock, NodeOutages, SchedulingRules};
+use grid_batch_http::origin;
 use grid_batch_queuer::QueueOptions;
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
@@ -201,6 +202,16 @@ impl Config {
         config.store.clock = DatabaseClock::new(Arc::clone(clock));
         // The machine's time of day shows at once that it was suspended; the database's is measured rarely.
         config.queue.clock = Arc::clone(clock);
+        config
+    }
+
+    /// The same configuration, in which all requests to the ledger's nodes report to one record.
+    pub(crate) fn with_outages(&self, clock: &Arc<dyn Clock>) -> Self {
+        let mut config = self.clone();
+        let nodes = config.ledger.nodes().into_iter().map(|url| origin(&url));
+        let outages = NodeOutages::new(nodes, Arc::clone(clock));
+        config.ledger.http.outages = outages.clone();
+        config.ledger.socket.outages = outages;
         config
     }
 

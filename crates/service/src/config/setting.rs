@@ -142,7 +142,7 @@ pub static SETTINGS: &[Setting] = &[
         "ledger.name",
         "",
         "Name of the ledger; a database keeps that of its first server and refuses servers with \
-         another, so that two scabbard ledgers are not confused",
+         another, so that two ledgers are not confused. scabbard requires it",
     ),
     list(
         "ledger.urls",
@@ -198,22 +198,17 @@ pub static SETTINGS: &[Setting] = &[
         "Longest pause before a broken event socket is opened again",
     ),
     text(
-        "ledger.absent_after",
-        "60s",
-        "A batch is absent after every node has reported it as unknown for this long, if it is proved \
-         that it was not applied (scabbard)",
-    ),
-    text(
-        "ledger.dropped_after",
-        "90s",
-        "A batch that stays Valid for this long was dropped by the ledger, if it is proved that it was \
-         not applied (scabbard)",
+        "ledger.coordinator_timeout",
+        "30s",
+        "After this time the coordinator of a circuit gives a batch up that not all nodes have voted on; a \
+         batch is not believed to be lost before that (scabbard)",
     ),
     text(
         "ledger.late_arrival_limit",
         "330s",
-        "How long a request that the server gave up may still arrive at the ledger; a batch that was \
-         sent again is not invalid before that",
+        "How long a request that was not answered may still arrive at the ledger. A Scabbard batch is not sent \
+         again before that, nor when it was accepted and nothing explains why it is not applied; a batch that \
+         was sent again is not invalid before that",
     ),
     text(
         "ledger.strategy",
@@ -427,9 +422,11 @@ pub static SETTINGS: &[Setting] = &[
     ),
     text(
         "access.mode",
-        "none",
-        "What requests must have. none: nothing; everyone who reaches the server may do everything. tokens: a \
-         token of `grid-batch token create`, or a Cylinder token of a key in access.keys",
+        "",
+        "What requests must have. none: nothing; everyone who reaches the server may do everything. ledger_keys: \
+         those that submit batches or read from a Splinter node a Cylinder token of a key that the node \
+         accepts, or of one in access.keys; others nothing. tokens: a token of `grid-batch token create`, or a \
+         Cylinder token of a key in access.keys. Empty: ledger_keys on scabbard, none on other ledgers",
     ),
     list(
         "access.keys",

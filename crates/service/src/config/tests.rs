@@ -1,3 +1,4 @@
+use grid_batch_api::AccessMode;
 use grid_batch_scabbard::PeerService;
 
 use super::*;
@@ -137,7 +138,7 @@ fn errors_name_the_line_and_the_rule() {
         ),
         (
             "[access]\nmode = \"off\"",
-            "line 2 of c.toml: access.mode is \"off\"; it must be \"none\" or \"tokens\"",
+            "line 2 of c.toml: access.mode is \"off\"; it must be \"none\", \"ledger_keys\" or \"tokens\"",
         ),
         (
             "[access]\nmode = \"tokens\"\nkeys = [\"02ab=read\"]",
@@ -292,6 +293,20 @@ fn peers_have_ids_and_nodes_of_their_own() {
 }
 
 #[test]
+fn scabbard_services_without_peers_are_told() {
+    let missing =
+        |text: &str| load_file(&format!("[ledger]\n{text}")).unwrap().ledger.missing_peers();
+    let scabbard = "kind = \"scabbard\"\nname = \"a\"\nurls = [\"http://a\"]\n";
+    let text = missing(scabbard).unwrap();
+    assert!(text.starts_with("ledger.peers is not set: after a kill of its node"), "{text}");
+    let peers = format!("{scabbard}peers = [\"a::b=d@http://c\"]\n");
+    assert_eq!(missing(&peers), None);
+    let text = missing(&format!("{peers}services = [\"e::f=http://g\"]\n")).unwrap();
+    assert!(text.starts_with("ledger.peers has no node of e::f: "), "{text}");
+    assert_eq!(missing("kind = \"sawtooth\"\nurls = [\"http://a\"]\n"), None);
+}
+
+#[test]
 fn several_nodes_of_a_circuit_belong_in_the_peers() {
     let text = "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]";
     assert!(load_file(text).unwrap_err().contains("belong in ledger.peers"));
@@ -418,7 +433,7 @@ fn examples_of_how_to_expose_the_server_are_valid() {
     assert_eq!(examples.len(), 2);
     for example in examples {
         let config = load_file(example).unwrap_or_else(|error| panic!("{example}: {error}"));
-        assert!(config.access.options.is_required, "{example}");
+        assert_eq!(config.access.options.mode, AccessMode::Tokens, "{example}");
     }
 }
 

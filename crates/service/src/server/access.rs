@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_api::AccessControl;
+use grid_batch_api::{AccessControl, AccessMode};
 use grid_batch_core::{InternalError, TokenStore};
 use grid_batch_support::PeriodicThread;
-use log::warn;
+use log::{info, warn};
 
-use crate::Config;
+use crate::{Config, LedgerKind};
 
 /// Reads the tokens again and again. Dropping it ends that.
 #[derive(Debug)]
@@ -26,7 +26,8 @@ impl RunningAccess {
         store: Arc<dyn TokenStore>,
     ) -> Result<Self, InternalError> {
         let control = AccessControl::new(config.access.options.clone(), config.clock());
-        if !config.access.options.is_required {
+        info!(access_mode = AccessInForce::of(config).text; "access to the HTTP interface");
+        if config.access.options.mode != AccessMode::Tokens {
             return Ok(Self { control, _thread: None });
         }
         let mut tokens = Tokens { control: control.clone(), store, passes: 0, is_failing: false };
@@ -41,6 +42,42 @@ impl RunningAccess {
 
     pub(super) fn control(&self) -> AccessControl {
         self.control.clone()
+    }
+}
+
+/// Which clients may submit batches and read, by `access.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessInForce {
+    /// For logs and reports.
+    pub text: &'static str,
+    /// What to do, if clients can use a ledger that would refuse them.
+    pub advice: Option<&'static str>,
+}
+
+impl AccessInForce {
+    /// What these settings mean.
+    pub fn of(config: &Config) -> Self {
+        let is_scabbard = config.ledger.kind == Some(LedgerKind::Scabbard);
+        let options = &config.access.options;
+        let text = match options.mode {
+            AccessMode::Open if is_scabbard => {
+                "none; the server submits the batches of everyone who reaches it with its own key"
+            }
+            AccessMode::Open => "none; everyone who reaches the server may do everything",
+            AccessMode::LedgerKeys if options.keys.is_empty() => {
+                "ledger_keys; batches are taken from clients whose key the node of the service accepts"
+            }
+            AccessMode::LedgerKeys => {
+                "ledger_keys; batches are taken from clients whose key the node of the service accepts, or \
+                 access.keys lists"
+            }
+            AccessMode::Tokens => "tokens; each request needs a token",
+        };
+        let is_open = options.mode == AccessMode::Open && is_scabbard;
+        let advice = is_open.then_some(
+            "leave access.mode empty: then only clients whose key the node accepts can write to it",
+        );
+        Self { text, advice }
     }
 }
 

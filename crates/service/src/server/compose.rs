@@ -2,12 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_api::{ApiBuilder, ApiOptions, CommitProgress};
+use grid_batch_api::{ApiBuilder, ApiOptions, AwaitedBatches, CommitProgress};
 use grid_batch_claims::{
-    ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests,
+    AwaitedEnds, ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests,
     NotificationListener, OrphanRecovery, Retention, RetentionOptions,
 };
-use grid_batch_core::{Admission, BatchState, RunnableSubmitter, ScopeId, ServiceId, StatusReport};
+use grid_batch_core::{
+    Admission, BatchState, RunnableSubmitter, ScopeId, SearchLimits, ServiceId, StatusReport,
+};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
     NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
@@ -17,7 +19,9 @@ use grid_batch_queuer::{BatchQueue, InFlightWindow, WakeUp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver, StoreOptions,
 };
-use grid_batch_submitter::{DelayedServices, SubmitterBuilder, SubmitterCounters, SubmitterWaker};
+use grid_batch_submitter::{
+    DelayedServices, Recalls, SubmitterBuilder, SubmitterCounters, SubmitterWaker,
+};
 use log::{info, warn};
 
 use super::{
@@ -34,7 +38,9 @@ use super::{
     listeners,
     metrics::{History, HistoryRecorder, MetricsSources, QueueMetrics, StageTimes},
     reads::with_reads,
+    recall::Recall,
     registration::register,
+    state_roots::RunningStateRootWatch,
     statuses::Statuses,
     webhooks,
 };
@@ -51,14 +57,12 @@ pub(super) fn compose<S: ScopeId>(
     let claim_store = open_store::<S>(config)?;
     let store = claim_store.store().clone();
     let ledger = ledger(&store)?.checked(&check);
-    if config.ledger.kind == Some(LedgerKind::Scabbard) && config.ledger.name.is_empty() {
-        warn!(
-            "ledger.name is not set: the database could not be told from that of another scabbard \
-             ledger; set it before the first start"
-        );
+    if let Some(missing) = config.ledger.missing_peers() {
+        warn!("{missing}; list the other nodes of its circuit");
     }
     let ledger_check = start_ledger_check(check.clone(), &claim_store)?;
-    let claims = CheckedClaims::<_, S>::new(claim_store.clone(), check.clone());
+    let recalls = Recalls::new();
+    let claims = CheckedClaims::<_, S>::new(claim_store.clone(), check.clone(), recalls.clone());
 
     let waker = SubmitterWaker::new();
     let wake_submitter = waker.clone();
@@ -71,9 +75,21 @@ pub(super) fn compose<S: ScopeId>(
     let mut follow_up =
         ChangeFollowUp::new(wake_up.clone(), trigger.clone()).with_clock(config.clock());
     let stages = StageTimes::new();
-    let ended = stages.clone();
-    follow_up =
-        follow_up.with_ended(move |id, state| ended.ended(id, state == BatchState::Committed));
+    let notifications = claim_store.work_notifications();
+    let awaited_ends = AwaitedEnds::default();
+    let awaited = match &notifications {
+        Some(_) => {
+            let ends = awaited_ends.clone();
+            AwaitedBatches::new(move |ids| ends.awaited(ids))
+        }
+        None => AwaitedBatches::default(),
+    };
+    let (ended, woken, told) = (stages.clone(), awaited.clone(), awaited_ends.clone());
+    follow_up = follow_up.with_ended(move |id, state| {
+        ended.ended(id, state == BatchState::Committed);
+        woken.ended(id);
+        told.ended(id);
+    });
     if let Some(follower) = &follower {
         follow_up = follow_up.with_events(follower.clone());
     }
@@ -90,8 +106,10 @@ pub(super) fn compose<S: ScopeId>(
     });
     follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
 
+    let state_roots = start_state_root_watch(&ledger, &claim_store, &wake_up, &trigger)?;
     let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger)?;
     let dependencies = dependencies::start(config, &ledger, &claim_store, &follow_up)?;
+    let (dependencies, lookups) = dependencies.unzip();
     let admission = match &in_flight {
         Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
         None => ledger.nodes.limits(config.submit.concurrency, config.node_concurrency, &wake_up),
@@ -115,10 +133,12 @@ pub(super) fn compose<S: ScopeId>(
         queue,
         &store,
         &follow_up,
-        (waker, admission, delayed.clone()),
+        (waker, admission, delayed.clone(), recalls.clone()),
         stages.clone(),
     )?;
     let window = in_flight.as_ref().map(|in_flight| in_flight.window().clone());
+    let recall = Recall::new(recalls, claim_store.clone(), window.clone());
+    let running_recall = recall.start()?;
     let counts_log = CountsLog::start(
         config.log_counts,
         submitter_counters.clone(),
@@ -135,9 +155,12 @@ pub(super) fn compose<S: ScopeId>(
     let webhooks = webhooks::start(config, &store)?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
     let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
-    let notifications = claim_store
-        .work_notifications()
-        .map(|notifications| NotificationListener::start(notifications, follow_up.clone()))
+    let woken = awaited.clone();
+    let notifications = notifications
+        .map(|notifications| {
+            let ended = move |id: &_| woken.ended(id);
+            NotificationListener::start(notifications, follow_up.clone(), awaited_ends, ended)
+        })
         .transpose()?;
     let commits = CommitProgress::default();
     let sources = HealthSources {
@@ -151,6 +174,7 @@ pub(super) fn compose<S: ScopeId>(
         events: follower.clone(),
         gas: ledger.gas.clone(),
         in_flight: window.clone(),
+        lookups,
     };
     let gas = ledger.gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
@@ -179,8 +203,10 @@ pub(super) fn compose<S: ScopeId>(
     let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory)
         .with_stored_callback(stored_callback(&follow_up, &claims))
         .with_operators(Arc::new(store.clone()), move || Some(claim_store.instance()))
+        .with_recall(move || recall.run())
         .with_access(access.control())
         .with_commit_progress(commits)
+        .with_awaited_batches(awaited)
         .with_received_callback(move |ids| stages.received(ids))
         .with_metrics(move |text| metrics.write(text))
         .with_history(move || history.read())
@@ -205,9 +231,11 @@ pub(super) fn compose<S: ScopeId>(
         webhooks,
         dependents,
         in_flight: running_in_flight,
+        recall: running_recall,
         notifications,
         claims,
         ledger_check,
+        state_roots,
         gas,
         health: running_health,
         queue_metrics,
@@ -324,6 +352,22 @@ fn follow_open_services<S: ScopeId>(
     Ok(())
 }
 
+/// Pauses services whose nodes have different states, and has them go on when these agree.
+fn start_state_root_watch<S: ScopeId>(
+    ledger: &Ledger<S>,
+    claims: &ClaimStore,
+    wake_up: &WakeUp,
+    trigger: &PollTrigger,
+) -> Result<Option<RunningStateRootWatch>, StartError> {
+    let Some(state_roots) = ledger.state_roots.clone() else { return Ok(None) };
+    let (wake_up, trigger) = (wake_up.clone(), trigger.clone());
+    let resumed = move |service: &ServiceId| {
+        wake_up.wake(service.clone());
+        trigger.trigger(service.as_str());
+    };
+    Ok(Some(RunningStateRootWatch::start(state_roots, claims.clone(), resumed)?))
+}
+
 fn start_poller<S: ScopeId>(
     config: &Config,
     ledger: &Ledger<S>,
@@ -393,7 +437,12 @@ fn start_submitter<S: ScopeId>(
     queue: BatchQueue<S, CheckedClaims<ClaimStore, S>>,
     store: &Store,
     follow_up: &ChangeFollowUp,
-    (waker, admission, delayed): (SubmitterWaker, Option<Arc<dyn Admission>>, DelayedServices),
+    (waker, admission, delayed, recalls): (
+        SubmitterWaker,
+        Option<Arc<dyn Admission>>,
+        DelayedServices,
+        Recalls,
+    ),
     stages: StageTimes,
 ) -> Result<(Box<dyn StoppableSubmitter>, SubmitterCounters), StartError> {
     let (recorded, held) = (follow_up.clone(), delayed.clone());
@@ -412,7 +461,8 @@ fn start_submitter<S: ScopeId>(
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone())
         .with_clock(Arc::clone(&config.queue.clock))
-        .with_delayed_services(delayed);
+        .with_delayed_services(delayed)
+        .with_recalls(recalls);
     if let Some(admission) = admission {
         submitter = submitter.with_admission(admission);
     }
@@ -498,7 +548,8 @@ fn configure_api<S: ScopeId>(
                 ("silent_event_streams", f64::from(silent_streams)),
             ])
         });
-    api = with_reads(api, &store, check);
+    let MonitorOptions { quiet_after, hold_after, give_up_after, .. } = monitor_options(config);
+    api = with_reads(api, &store, check, SearchLimits { quiet_after, hold_after, give_up_after });
     if let Some(check) = &ledger.service_check {
         api = api.with_service_check(Arc::clone(check));
     }

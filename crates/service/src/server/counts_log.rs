@@ -75,8 +75,8 @@ impl CountsState {
             "batches since the last count"
         );
         if let Some(in_flight) = &self.in_flight {
-            let InFlightCounts { under_way, window, largest } = in_flight.counts();
-            info!(under_way, window, largest; "batches under way");
+            let InFlightCounts { under_way, overdue, window, largest } = in_flight.counts();
+            info!(under_way, overdue, window, largest; "batches under way");
         }
     }
 

@@ -3,20 +3,22 @@ use std::sync::Arc;
 use grid_batch_claims::ChangeFollowUp;
 use grid_batch_core::ScopeId;
 use grid_batch_poller::{
-    MissingTransactionMonitor, MissingTransactionOptions, RunningMissingTransactionMonitor,
+    LookupProgress, MissingTransactionMonitor, MissingTransactionOptions,
+    RunningMissingTransactionMonitor,
 };
 use grid_batch_store::ClaimStore;
 
 use super::ledger::Ledger;
 use crate::{Config, StartError};
 
-/// Asks the ledger for transactions that batches depend on, if it has such batches.
+/// Asks the ledger for transactions that batches depend on, if it has such batches. Returns how that goes on,
+/// too.
 pub(super) fn start<S: ScopeId>(
     config: &Config,
     ledger: &Ledger<S>,
     claims: &ClaimStore,
     follow_up: &ChangeFollowUp,
-) -> Result<Option<RunningMissingTransactionMonitor>, StartError> {
+) -> Result<Option<(RunningMissingTransactionMonitor, LookupProgress)>, StartError> {
     let Some(transactions) = &ledger.transactions else { return Ok(None) };
     let follow_up = follow_up.clone();
     let monitor = MissingTransactionMonitor::new(
@@ -25,5 +27,6 @@ pub(super) fn start<S: ScopeId>(
         move |services| follow_up.stored(services),
         MissingTransactionOptions::hold_after(config.ledger.dependency_limit),
     );
-    Ok(Some(monitor.run()?))
+    let progress = monitor.progress();
+    Ok(Some((monitor.run()?, progress)))
 }

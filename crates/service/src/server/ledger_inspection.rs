@@ -1,10 +1,13 @@
 use futures_util::future::join_all;
-use grid_batch_core::{InternalError, LedgerIdentity, LedgerIdentityReader, RecordedLedger};
+use grid_batch_core::{
+    InternalError, LedgerIdentity, LedgerIdentityReader, RecordedLedger, ServiceScopeId,
+};
 use grid_batch_store::Store;
 use grid_batch_support::redact_url;
+use tokio::runtime::{Builder, Runtime};
 
 use super::{StartError, ledger};
-use crate::Config;
+use crate::{Config, LedgerKind};
 
 /// The ledger of a database, and the ledgers of the configured nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,19 @@ pub struct NodeIdentity {
     pub identity: Result<LedgerIdentity, String>,
 }
 
+/// Whether a node has a service that the settings say is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceAtNode {
+    /// The setting that says so.
+    pub setting: &'static str,
+    /// The service, by its id at the node.
+    pub service: ServiceScopeId,
+    /// The URL of the node, without secrets.
+    pub url: String,
+    /// Whether it has the service, or why it does not tell.
+    pub answer: Result<bool, String>,
+}
+
 impl LedgerInspection {
     /// Reads the ledger from the store, and asks all configured nodes once.
     pub fn new(config: &Config, store: &Store) -> Result<Self, StartError> {
@@ -35,11 +51,25 @@ impl LedgerInspection {
     pub fn ask_nodes(config: &Config) -> Result<Vec<NodeIdentity>, StartError> {
         let reader = ledger::identity_reader(config)?;
         let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
-        let failed = |error| InternalError::from_source("cannot start a runtime", error);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let nodes = config.ledger.nodes();
         let asked = nodes.iter().map(|url| ask(&*reader, &configured, url));
-        Ok(runtime.map_err(failed)?.block_on(join_all(asked)))
+        Ok(runtime()?.block_on(join_all(asked)))
+    }
+
+    /// Asks nodes once whether they have the services that the settings name: none on a ledger without services.
+    pub fn ask_for_services(config: &Config) -> Result<Vec<ServiceAtNode>, StartError> {
+        let ledger = &config.ledger;
+        if ledger.kind != Some(LedgerKind::Scabbard) {
+            return Ok(Vec::new());
+        }
+        let services = ledger.services.iter().map(|(id, url)| ("ledger.services", id, url));
+        let peers = ledger.peers.iter().map(|peer| ("ledger.peers", &peer.peer, &peer.url));
+        let client = &ledger::scabbard_client(config)?;
+        let asked = services.chain(peers).map(|(setting, service, url)| async move {
+            let answer = client.has_service(url, service).await.map_err(|error| error.to_string());
+            ServiceAtNode { setting, service: service.clone(), url: redact_url(url), answer }
+        });
+        Ok(runtime()?.block_on(join_all(asked)))
     }
 
     /// The ledger of all nodes, if all have told and agree: what the node says that tells most.
@@ -50,6 +80,11 @@ impl LedgerInspection {
         let most = told.iter().copied().max_by_key(|identity| identity.id.len())?;
         told.iter().all(|identity| identity.agrees_with(most)).then_some(most)
     }
+}
+
+fn runtime() -> Result<Runtime, StartError> {
+    let failed = |error| InternalError::from_source("cannot start a runtime", error);
+    Ok(Builder::new_current_thread().enable_all().build().map_err(failed)?)
 }
 
 async fn ask(

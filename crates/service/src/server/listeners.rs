@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use grid_batch_api::{ApiListener, TlsCertificate, UnixSocket};
+use grid_batch_api::{AccessMode, ApiListener, TlsCertificate, UnixSocket};
 use log::warn;
 
 use super::StartError;
@@ -45,7 +45,7 @@ fn certificate(config: &Config) -> Result<Option<TlsCertificate>, StartError> {
 fn warn_of_exposed(config: &Config) {
     let exposed = |address: &&ListenAddress| address.is_reached_from_elsewhere();
     for address in config.listen.addresses.iter().filter(exposed) {
-        if !config.access.options.is_required {
+        if config.access.options.mode != AccessMode::Tokens {
             warn!(address:%; "everyone who reaches the address may do everything (access.allow_anonymous)");
         } else if matches!(address, ListenAddress::Tcp(_))
             && config.listen.proxies.networks.is_empty()

@@ -18,7 +18,9 @@ mod ledger_inspection;
 mod listeners;
 mod metrics;
 mod reads;
+mod recall;
 mod registration;
+mod state_roots;
 mod statuses;
 mod stopping;
 mod webhooks;
@@ -41,12 +43,13 @@ use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
 use grid_batch_support::PeriodicThread;
 use grid_batch_webhooks::RunningDeliverer;
 
+pub use access::AccessInForce;
 pub use counts::ServerCounts;
 pub use error::StartError;
 pub use file_descriptors::fitting_http_connections;
 pub use ledger::gas_admin_addresses;
 pub use ledger_check::LedgerMismatchError;
-pub use ledger_inspection::{LedgerInspection, NodeIdentity};
+pub use ledger_inspection::{LedgerInspection, NodeIdentity, ServiceAtNode};
 #[cfg(feature = "evm")]
 pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
@@ -57,6 +60,7 @@ use counts_log::CountsLog;
 use gas::RunningGasWatch;
 use health::{RunningHealth, Watcher};
 use ledger_check::RunningLedgerCheck;
+use state_roots::RunningStateRootWatch;
 use stopping::{Stop, stop_within};
 
 /// The server: HTTP interface, queue, submitter and pollers over one store and one ledger.
@@ -74,7 +78,7 @@ impl Server {
         config: &Config,
         clock: Arc<dyn Clock>,
     ) -> Result<RunningServer, StartError> {
-        let config = &config.with_clock(&clock);
+        let config = &config.with_clock(&clock).with_outages(&clock);
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
                 let (check, ledger) = ledger::sawtooth(config)?;
@@ -84,7 +88,7 @@ impl Server {
                 let check = ledger::check(config)?;
                 let (ledger, poll) = (&config.ledger, &config.poll);
                 let ledger = ledger::scabbard(ledger, poll, &check, config.clock())?;
-                compose(config, check, |_| Ok(ledger))
+                compose(config, check, |store| Ok(ledger.with_store(store)))
             }
             #[cfg(feature = "evm")]
             Some(LedgerKind::Evm) => {
@@ -118,9 +122,11 @@ pub struct RunningServer {
     webhooks: Option<RunningDeliverer>,
     dependents: DependentsJob,
     in_flight: Option<PeriodicThread>,
+    recall: PeriodicThread,
     notifications: Option<NotificationListener>,
     claims: ClaimMaintainer,
     ledger_check: RunningLedgerCheck,
+    state_roots: Option<RunningStateRootWatch>,
     gas: Option<RunningGasWatch>,
     health: RunningHealth,
     queue_metrics: Watcher,
@@ -169,7 +175,17 @@ impl RunningServer {
         let Self { poller, stop_limit, .. } = self;
         let Self { recovery, retention, claims, ledger_check, gas, health, queue_metrics, .. } =
             self;
-        let Self { counts_log, dependents, in_flight, notifications, access, webhooks, .. } = self;
+        let Self {
+            state_roots,
+            counts_log,
+            dependents,
+            in_flight,
+            recall,
+            notifications,
+            access,
+            webhooks,
+            ..
+        } = self;
         claims.stop_taking();
         // All drain at the same time.
         let requested = [api.signal_shutdown(), submitter.request_stop()];
@@ -190,8 +206,10 @@ impl RunningServer {
             Stop::new("retention", || dropped(retention)),
             Stop::new("dependents", || dropped(dependents)),
             Stop::new("in-flight window", || dropped(in_flight)),
+            Stop::new("recall", || dropped(recall)),
             Stop::new("access", || dropped(access)),
             Stop::new("notifications", || dropped(notifications)),
+            Stop::new("state roots", || dropped(state_roots)),
             Stop::new("claims", || dropped(claims)),
             Stop::new("ledger check", || dropped(ledger_check)),
             Stop::new("gas", || dropped(gas)),

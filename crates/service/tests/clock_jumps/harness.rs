@@ -62,8 +62,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("ledger.silence_timeout", "1500ms"),
     ("ledger.reconnect_first", "10ms"),
     ("ledger.reconnect_longest", "200ms"),
-    ("ledger.absent_after", "2s"),
-    ("ledger.dropped_after", "2s"),
+    ("ledger.coordinator_timeout", "1s"),
+    ("ledger.late_arrival_limit", "2s"),
     ("queue.poll_interval", "200ms"),
     ("queue.delay", "1s"),
     ("queue.longest_delay", "1s"),
@@ -108,7 +108,9 @@ impl Machine {
         let (url, key) = (sim.url(), key.display().to_string());
         let own = [
             ("database", database.as_str()),
+            ("access.mode", "none"),
             ("ledger.kind", kind),
+            ("ledger.name", "test"),
             ("ledger.urls", &url),
             ("ledger.key_file", &key),
         ];

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The most dependents that one commit evaluates. The job evaluates the others.
-const MOST_DEPENDENTS: usize = 512;
+const MOST_DEPENDENTS: usize = 256;
 
 /// A batch that has ended, with its position.
 #[derive(Debug, Clone)]
@@ -189,7 +189,7 @@ fn write_missing(
     });
     let asking: Vec<(IncompleteBatch, &[Missing])> = asking.collect();
     let rows: Vec<_> = asking.iter().map(|(batch, missing)| (batch, *missing)).collect();
-    insert_missing(connection, &rows, now)
+    insert_missing(connection, &rows, &HashMap::new(), now)
 }
 
 /// Installs the next batches of locked services in their lanes. Returns the services that got one.
@@ -207,6 +207,10 @@ pub(crate) fn fill(
     )?;
     let restored = installed.iter().filter(|row| row.restored);
     let restored = restored.map(InstalledRow::key).collect::<Result<_, _>>()?;
+    if services.iter().any(|service_id| scheduler.turn_of(service_id).is_some()) {
+        // The job frees more of its dependents when there is room for them.
+        scheduler.leave_dependents();
+    }
     put_in_doubt(connection, scheduler, restored, now)?;
     installed.iter().map(|row| service_id(&row.service_id)).collect()
 }

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 
 use grid_batch_core::{
-    AttemptId, BatchState, Change, Event, HeaderId, Hold, Outcome, Progress, ServiceId, Stale,
-    Timestamp, transition,
+    AttemptId, BatchState, Change, Decision, Event, HeaderId, Hold, Outcome, Progress, ServiceId,
+    Stale, Timestamp, transition,
 };
 
 use super::{BatchKey, REFUSED, RESTORED};
@@ -114,7 +114,7 @@ impl Lane {
         }
         if self.progress.invalid_reported && !before.invalid_reported {
             self.last_error = Some(storable(&waits_for_earlier(change)).into_owned());
-        } else if let Some(error) = &change.error {
+        } else if let Some(error) = change.error.as_ref().filter(|_| !is_reason(change.event)) {
             self.last_error = Some(storable(error).into_owned());
         }
         Ok(Applied {
@@ -238,6 +238,15 @@ impl Lane {
     pub(super) fn held_reason(&self) -> Option<&str> {
         self.held.as_ref().map(|hold| hold.reason.as_str())
     }
+}
+
+/// Whether the text of such a change is an operator's reason. It is in the log, and no error of the batch.
+fn is_reason(event: Event) -> bool {
+    let decision = match event {
+        Event::Decided { decision, .. } => decision,
+        _ => return false,
+    };
+    matches!(decision, Decision::Absent | Decision::Committed)
 }
 
 /// Why a batch that the ledger reports as invalid stays open, with the ledger's reason.

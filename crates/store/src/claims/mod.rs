@@ -20,7 +20,6 @@
 //! takeover reads the lanes after it has that lock: only then does it see every batch that was taken.
 
 mod balance;
-mod file_lock;
 mod instances;
 mod ledger;
 mod notifications;
@@ -32,7 +31,6 @@ mod take;
 mod takeable;
 mod takeover;
 
-pub(crate) use file_lock::FileLock;
 pub(crate) use instances::{FormerInstance, Renewed, micros, register, renew};
 pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
 pub(crate) use notifications::{

@@ -1,17 +1,24 @@
-//! Notifications to other instances of batches for them, so that they need not wait for their next scan.
+//! Notifications between instances: of batches for another instance, which need not wait for its next scan, and of
+//! the end of batches that clients of another instance wait for.
 //!
-//! They are notifications of PostgreSQL (`listen` and `pg_notify`). One is sent after the commit that stored the
-//! batches, for many services at once: commits that send a notification wait for each other.
+//! They are notifications of PostgreSQL (`listen` and `pg_notify`). One is sent after the commit that it tells of, for
+//! many services or batches at once: commits that send a notification wait for each other.
 
 use std::collections::BTreeMap;
 
-use grid_batch_core::ServiceId;
+use grid_batch_core::{HeaderId, Notifications, ServiceId};
 use log::debug;
 
-use crate::sql::{Connection, Dialect, Store, StoreError};
+use crate::sql::{Connection, Dialect, Statement, Store, StoreError};
 
-/// The channel of all instances. A notification names its instance, and then services, each on a line.
+/// The channel of all instances. A notification names the instance that it is for, and then services, each on a line;
+/// or it is for all instances, and says what it tells of and who sent it, and then names batches.
 const CHANNEL: &str = "grid_batch_work";
+
+/// Clients of the sender wait for the end of these batches.
+const AWAITED: &str = "awaited by ";
+/// These batches have ended.
+const ENDED: &str = "ended at ";
 
 /// PostgreSQL refuses notifications of 8,000 bytes.
 const LONGEST_NOTIFICATION: usize = 7_500;
@@ -36,26 +43,35 @@ fn notify(store: &Store, text: &str) -> Result<(), StoreError> {
     store.pools.read()?.execute(&statement).map(drop)
 }
 
-fn notifications(instance: &str, services: &[ServiceId]) -> Vec<String> {
+/// Notifications with this first line, and then as many of these lines as fit into each.
+fn notifications(first: &str, lines: &[impl ToString]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
-    for service in services {
+    for line in lines.iter().map(ToString::to_string) {
         match texts.last_mut() {
-            Some(text) if text.len() + 1 + service.as_str().len() <= LONGEST_NOTIFICATION => {
+            Some(text) if text.len() + 1 + line.len() <= LONGEST_NOTIFICATION => {
                 text.push('\n');
-                text.push_str(service.as_str());
+                text.push_str(&line);
             }
-            _ => texts.push(format!("{instance}\n{service}")),
+            _ => texts.push(format!("{first}\n{line}")),
         }
     }
     texts
 }
 
-/// The services that a notification names, if it is for this instance.
-fn services_of(text: &str, instance: &str) -> Vec<ServiceId> {
+/// Adds what a notification tells this instance.
+fn add(received: &mut Notifications, text: &str, instance: &str) {
     let mut lines = text.lines();
-    match lines.next() == Some(instance) {
-        true => lines.filter_map(|line| line.parse().ok()).collect(),
-        false => Vec::new(),
+    let first = lines.next().unwrap_or_default();
+    let batches = |sender: &str, lines: std::str::Lines<'_>| -> Vec<HeaderId> {
+        let is_own = sender == instance;
+        lines.filter(|_| !is_own).filter_map(|line| line.parse().ok()).collect()
+    };
+    if first == instance {
+        received.stored.extend(lines.filter_map(|line| line.parse::<ServiceId>().ok()));
+    } else if let Some(sender) = first.strip_prefix(AWAITED) {
+        received.awaited.extend(batches(sender, lines));
+    } else if let Some(sender) = first.strip_prefix(ENDED) {
+        received.ended.extend(batches(sender, lines));
     }
 }
 
@@ -71,15 +87,47 @@ impl NotificationConnection {
         &mut self,
         store: &Store,
         instance: &str,
-    ) -> Result<Vec<ServiceId>, StoreError> {
-        let mut connection = match self.0.take() {
-            Some(connection) => connection,
-            None => connect(store)?,
-        };
+    ) -> Result<Notifications, StoreError> {
+        let mut connection = self.take(store)?;
         let texts = connection.notifications()?;
         self.0 = Some(connection);
-        Ok(texts.iter().flat_map(|text| services_of(text, instance)).collect())
+        let mut received = Notifications::default();
+        texts.iter().for_each(|text| add(&mut received, text, instance));
+        Ok(received)
     }
+
+    /// Notifies other instances of batches that clients of this one wait for, and of batches that have ended.
+    pub(crate) fn notify(
+        &mut self,
+        store: &Store,
+        instance: &str,
+        awaited: &[HeaderId],
+        ended: &[HeaderId],
+    ) -> Result<(), StoreError> {
+        let of_awaited = notifications(&format!("{AWAITED}{instance}"), awaited);
+        let of_ended = notifications(&format!("{ENDED}{instance}"), ended);
+        for text in of_awaited.iter().chain(&of_ended) {
+            let mut connection = self.take(store)?;
+            connection.execute(&notify_others(store, instance, text))?;
+            self.0 = Some(connection);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, store: &Store) -> Result<Connection, StoreError> {
+        self.0.take().map_or_else(|| connect(store), Ok)
+    }
+}
+
+/// A notification for all other instances, if there are any. Nothing is lost with it, so its commit waits for no disk.
+fn notify_others<'a>(store: &Store, instance: &'a str, text: &'a str) -> Statement<'a> {
+    let clock = store.dialect().clock();
+    let sql = format!(
+        "-- notify_others
+         select set_config('synchronous_commit', 'off', true), pg_notify(?, ?)
+         where exists (select 1 from instances i where i.instance_id <> ? and i.expiry_1 > {clock})"
+    );
+    store.statement(sql).text(CHANNEL).text(text).text(instance)
 }
 
 fn connect(store: &Store) -> Result<Connection, StoreError> {
@@ -101,14 +149,37 @@ mod tests {
         format!("circuit-{number}::service").parse().unwrap()
     }
 
+    fn read(text: &str, instance: &str) -> Notifications {
+        let mut received = Notifications::default();
+        add(&mut received, text, instance);
+        received
+    }
+
     #[test]
     fn notification_is_read_by_its_instance_only() {
         let services = [service(1), service(2)];
         let texts = notifications("i1", &services);
         assert_eq!(texts, ["i1\ncircuit-1::service\ncircuit-2::service"]);
-        assert_eq!(services_of(&texts[0], "i1"), services);
-        assert_eq!(services_of(&texts[0], "i2"), []);
-        assert_eq!(services_of("i1\nno service", "i1"), [], "of a later version");
+        assert_eq!(read(&texts[0], "i1").stored, services);
+        assert_eq!(read(&texts[0], "i2"), Notifications::default());
+        assert_eq!(read("i1\nno service", "i1").stored, [], "of a later version");
+    }
+
+    #[test]
+    fn notification_of_batches_is_read_by_all_others() {
+        let ids: Vec<HeaderId> = (0..100).map(|n| HeaderId::from_bytes([n; 64])).collect();
+        for (first, is_ended) in [("awaited by i1", false), ("ended at i1", true)] {
+            let texts = notifications(first, &ids);
+            assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= LONGEST_NOTIFICATION));
+            let mut received = Notifications::default();
+            texts.iter().for_each(|text| add(&mut received, text, "i2"));
+            let (named, other) = match is_ended {
+                true => (received.ended, received.awaited),
+                false => (received.awaited, received.ended),
+            };
+            assert_eq!((named, other), (ids.clone(), Vec::new()));
+            assert_eq!(read(&texts[0], "i1"), Notifications::default(), "its sender");
+        }
     }
 
     #[test]
@@ -116,7 +187,7 @@ mod tests {
         let services: Vec<ServiceId> = (0..1_000).map(service).collect();
         let texts = notifications("i1", &services);
         assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= LONGEST_NOTIFICATION));
-        let read: Vec<ServiceId> = texts.iter().flat_map(|text| services_of(text, "i1")).collect();
+        let read: Vec<ServiceId> = texts.iter().flat_map(|text| read(text, "i1").stored).collect();
         assert_eq!(read, services);
     }
 }

@@ -13,7 +13,9 @@ use super::{
     capacity::Capacity,
     client_capacity::ClientCapacity,
     insert::{insert_scheduled, new_batch_rows},
+    missing_capacity::MissingCapacity,
     new_services,
+    waited_for::WaitedFor,
 };
 use crate::sql::{
     Connection, Rows, Statement, Store, StoreError,
@@ -59,10 +61,9 @@ fn add_lists(
     let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
     let stored = find_stored(connection, &all)?;
     let holders = find_transaction_holders(connection, &all)?;
-    let mut capacity = Capacity::read(connection, &all, &created_at, store.intake_limits)?;
-    let mut clients = ClientCapacity::read(store, connection, &all)?;
-    let (outcomes, new) = decide(lists, &stored, holders, (&mut capacity, &mut clients));
-    clients.keep();
+    let mut limits = Limits::read(store, connection, &all, &created_at)?;
+    let (outcomes, new) = decide(lists, &stored, holders, &mut limits);
+    limits.keep();
     insert_scheduled(store, connection, &new, &mut created_at)?;
     record_openers(connection, &new, &created_at)?;
     created_at.release_unused(connection)?;
@@ -154,12 +155,65 @@ fn transactions(batch: &NewBatch) -> impl Iterator<Item = Key<'_>> {
     batch.transaction_ids.iter().map(|id| (batch.service_id.as_str(), *id))
 }
 
+/// How much may still be added.
+struct Limits<'a> {
+    services: Capacity<'a>,
+    clients: ClientCapacity<'a>,
+    missing: MissingCapacity<'a>,
+    waited_for: WaitedFor,
+}
+
+impl<'a> Limits<'a> {
+    fn read(
+        store: &'a Store,
+        connection: &mut Connection,
+        batches: &[&'a NewBatch],
+        created_at: &CreatedAtAllocator<'a>,
+    ) -> Result<Self, StoreError> {
+        let services = Capacity::read(connection, batches, created_at, store.intake_limits)?;
+        let clients = ClientCapacity::read(store, connection, batches)?;
+        let missing = MissingCapacity::read(store, connection, batches)?;
+        let count = batches.len();
+        let may_be_full =
+            services.may_be_full(count) || clients.may_be_full(count) || missing.may_be_full();
+        let waited_for = match may_be_full {
+            true => WaitedFor::read(store, connection, batches)?,
+            false => WaitedFor::default(),
+        };
+        Ok(Self { services, clients, missing, waited_for })
+    }
+
+    /// Counts a batch that will be stored, if it may be.
+    fn take(&mut self, batch: &'a NewBatch) -> Result<(), BatchConflict> {
+        let is_waited_for = self.waited_for.contains(batch);
+        self.missing.take(batch, is_waited_for)?;
+        let taken = self.clients.take(batch, is_waited_for).and_then(|()| {
+            let of_service = self.services.take(batch, is_waited_for);
+            of_service.inspect_err(|_| self.clients.give_back(batch))
+        });
+        taken.inspect_err(|_| self.missing.give_back(batch))
+    }
+
+    /// Takes back what [`take`](Self::take) counted for the latest batch.
+    fn give_back(&mut self, batch: &'a NewBatch) {
+        self.services.give_back(batch);
+        self.clients.give_back(batch);
+        self.missing.give_back(batch);
+    }
+
+    /// Remembers what was added.
+    fn keep(self) {
+        self.clients.keep();
+        self.missing.keep();
+    }
+}
+
 /// The outcome of each list, and the batches to store.
 fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
     holders: HashMap<Key<'a>, HeaderId>,
-    (capacity, clients): (&mut Capacity<'a>, &mut ClientCapacity<'_>),
+    limits: &mut Limits<'a>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
     let bytes = stored
         .iter()
@@ -176,8 +230,7 @@ fn decide<'a>(
                 .map(|batch| {
                     let outcome = known.check(batch)?;
                     if outcome == AddOutcome::Stored {
-                        clients.take(batch)?;
-                        capacity.take(batch).inspect_err(|_| clients.give_back(batch))?;
+                        limits.take(batch)?;
                         known.insert(batch);
                         new.push(batch);
                     }
@@ -187,8 +240,7 @@ fn decide<'a>(
             if outcome.is_err() {
                 for batch in new.drain(before..).rev() {
                     known.remove(batch);
-                    capacity.give_back(batch);
-                    clients.give_back(batch);
+                    limits.give_back(batch);
                 }
             }
             outcome

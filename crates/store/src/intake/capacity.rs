@@ -9,6 +9,7 @@ use grid_batch_core::{BatchConflict, NewBatch, SignerId};
 use super::{
     CreatedAtAllocator,
     new_services::{self, NewServiceCounts},
+    waited_for::limit_of,
 };
 use crate::sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits};
 
@@ -61,11 +62,21 @@ impl<'a> Capacity<'a> {
         self.services.get(service_id).map_or(0, |service| service.open)
     }
 
+    /// Whether a service may reach its limit of open batches.
+    pub(super) fn may_be_full(&self, batches: usize) -> bool {
+        let limit = self.limits.open_batches;
+        self.services.values().any(|it| it.open.saturating_add(batches as u64) > limit)
+    }
+
     /// Counts a batch that will be stored, if it may be.
-    pub(crate) fn take(&mut self, batch: &NewBatch) -> Result<(), BatchConflict> {
+    pub(crate) fn take(
+        &mut self,
+        batch: &NewBatch,
+        is_waited_for: bool,
+    ) -> Result<(), BatchConflict> {
         let Some(service) = self.services.get_mut(batch.service_id.as_str()) else { return Ok(()) };
         let (open, limit) = (service.open, self.limits.open_batches);
-        if open >= limit {
+        if open >= limit_of(limit, is_waited_for) {
             let service_id = batch.service_id.clone();
             return Err(BatchConflict::QueueFull { service_id, open, limit });
         }

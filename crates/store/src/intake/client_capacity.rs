@@ -3,15 +3,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{BatchConflict, ClientId, Clock, NewBatch};
 
+use super::waited_for::limit_of;
 use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError, client_queues::ClientQueues,
+    Connection, Dialect, Rows, Statement, Store, StoreError, open_counts::OpenCounts,
 };
 
 /// What the clients of some batches may still add. Batches that several transactions add at once are not
 /// known to each other, so a client may exceed its limit by these.
 pub(super) struct ClientCapacity<'a> {
     limit: u64,
-    queues: &'a ClientQueues,
+    queues: &'a OpenCounts<ClientId>,
     clients: BTreeMap<ClientId, OpenBatches>,
 }
 
@@ -47,11 +48,22 @@ impl<'a> ClientCapacity<'a> {
         Ok(Self { limit, queues, clients })
     }
 
+    /// Whether a client may reach its limit.
+    pub(super) fn may_be_full(&self, batches: usize) -> bool {
+        let of_client = |it: &OpenBatches| it.known.saturating_add(batches as u64) > self.limit;
+        self.clients.values().any(of_client)
+    }
+
     /// Counts a batch that will be stored, if it may be.
-    pub(super) fn take(&mut self, batch: &NewBatch) -> Result<(), BatchConflict> {
+    pub(super) fn take(
+        &mut self,
+        batch: &NewBatch,
+        is_waited_for: bool,
+    ) -> Result<(), BatchConflict> {
+        let limit = limit_of(self.limit, is_waited_for);
         let Some(client) = self.of(batch) else { return Ok(()) };
         let open = client.known.saturating_add(client.added);
-        if open >= self.limit {
+        if open >= limit {
             return Err(BatchConflict::QueueOfClientFull { open, limit: self.limit });
         }
         if let Some(client) = self.of(batch) {

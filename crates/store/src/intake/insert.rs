@@ -54,8 +54,12 @@ pub(super) fn insert_scheduled(
     }
     let inserted = insert_rows(store, connection, batches, created_at, true)?;
     let positioned: Vec<PositionedBatch> = inserted.iter().map(InsertedBatch::positioned).collect();
+    let signers = inserted
+        .iter()
+        .filter_map(|it| Some((it.seq, it.batch.signer?)))
+        .collect::<HashMap<_, _>>();
     let now = store.now();
-    add_waiting(connection, scheduler, &positioned, now)?;
+    add_waiting(connection, scheduler, &positioned, &signers, now)?;
     let services = positioned.into_iter().map(|batch| batch.service_id).collect();
     fill(connection, scheduler, &services, now).map(drop)
 }

@@ -3,7 +3,7 @@ use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Decision, Event, Stale, StoredBatch, TransitionError,
 };
 
-use super::batch_actions::LockedBatch;
+use super::{batch_actions::LockedBatch, different_states::states_differ};
 use crate::{
     batch::{AttemptLog, REFUSED, end_waiting, record_locked},
     sql::{
@@ -81,6 +81,8 @@ fn refusal(
         Some(Stale::Withdrawal)
     } else if decision == Decision::Absent && state.awaits_queuer() {
         Some(Stale::NotAtLedger { state })
+    } else if decision == Decision::Absent && states_differ(connection, &batch.service_id)? {
+        Some(Stale::StatesDiffer)
     } else {
         None
     })

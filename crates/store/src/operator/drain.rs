@@ -17,11 +17,12 @@ pub(super) fn change_drain(
     verb: OperatorVerb,
     instance: &InstanceId,
 ) -> Result<ActionOutcome, StoreError> {
-    // Two instances that are drained at once would each count the other.
+    // Two instances that are drained at once would each count the other. A round shares the row of its
+    // instance: it is taken before, or it sees the drain.
     lock_pause_of_all(connection)?;
     let dialect = connection.dialect();
     let clock = dialect.clock();
-    let lock = dialect.locking("for no key update of i");
+    let lock = dialect.locking("for update of i");
     let statement = Statement::new(
         dialect,
         format!(

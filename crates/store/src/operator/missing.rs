@@ -1,25 +1,24 @@
 //! Transactions that waiting batches miss: which the ledger is asked about, and what follows.
 
-use std::{collections::BTreeSet, iter, time::Duration};
+use std::{collections::BTreeSet, iter, sync::PoisonError, time::Duration};
 
-use diesel::{QueryableByName, sql_types::Binary};
-use grid_batch_core::{EndedDependents, HeaderId, ServiceId};
+use grid_batch_core::{EndedDependents, HeaderId, LookupLag, ServiceId, Timestamp};
 
 use crate::{
     batch::{evaluate_incomplete, give_positions_if_complete, hold_overdue, lock_services},
     scheduling::{
-        IncompleteBatch, find_arrived, find_overdue, find_that_ask, find_that_miss, insert_changed,
-        mark_found,
+        self, DEPENDENTS_AT_ONCE, IncompleteBatch, Lookup, begin_turns, find_arrived, find_due,
+        find_due_services, find_overdue, find_signers, find_that_ask, find_that_miss,
+        insert_changed, load_lag, mark_asked, mark_found, remove_unneeded, transaction_ids,
     },
     sql::{
-        Connection, Rows, Store, StoreError,
+        Connection, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
-        rows::{batch_id, claimed_by, limit},
     },
 };
 
 /// The number of batches that are evaluated in one commit.
-const STEP: usize = 256;
+const STEP: usize = DEPENDENTS_AT_ONCE;
 
 impl GroupItem for IncompleteBatch {
     fn services(&self) -> impl Iterator<Item = &ServiceId> {
@@ -27,8 +26,11 @@ impl GroupItem for IncompleteBatch {
     }
 }
 
-/// Up to `count` missing transactions of the services of an instance that the ledger was not asked about for
-/// at least `pause`, the longest ago first. They count as asked about from now on.
+/// How many signers take turns in one round of lookups.
+const MOST_SIGNERS: usize = 256;
+
+/// Up to `count` missing transactions of the services of an instance that are to be looked for at the ledger
+/// now. Signers take turns. They count as asked about from now on.
 pub(crate) fn missing_transactions(
     store: &Store,
     instance: &str,
@@ -36,55 +38,98 @@ pub(crate) fn missing_transactions(
     count: usize,
 ) -> Result<Vec<HeaderId>, StoreError> {
     let now = store.now();
-    let claimed = claimed_by("m");
-    let statement = store
-        .statement(format!(
-            "-- find_missing_to_ask
-             select m.transaction_id from missing_transactions m
-             where m.found_at is null and m.asked_at <= ? and {claimed}
-             order by m.asked_at limit ?"
-        ))
-        .long(now.minus(pause).as_micros())
-        .text(/* claimant */ instance)
-        .long(limit(count));
-    let rows: Vec<MissingRow> = store.pools.read()?.load(&statement)?;
-    let ids: BTreeSet<HeaderId> =
-        rows.iter().map(|row| batch_id(&row.transaction_id)).collect::<Result<_, _>>()?;
-    if ids.is_empty() {
+    let due = due_lookups(store, instance, now, count)?;
+    if due.is_empty() {
         return Ok(Vec::new());
     }
-    let statement = store
-        .statement(
-            "-- mark_asked
-             update missing_transactions set asked_at = x.asked_at
-             from {x} where missing_transactions.transaction_id = x.transaction_id
-                 and missing_transactions.found_at is null",
-        )
-        .rows(
-            Rows::default()
-                .bytes("transaction_id", ids.iter().map(|id| &id.as_bytes()[..]))
-                .long("asked_at", ids.iter().map(|_| now.as_micros())),
-        );
     store.pools.write()?.write_transaction(|connection| {
-        connection.execute(&statement)?;
+        let needed = remove_unneeded(connection, due.clone())?;
+        mark_asked(connection, &needed, pause, now)?;
+        let ids = transaction_ids(&needed)?;
         // A batch that was stored in the same moment by another commit did not see those that miss it.
         let arrived = find_arrived(connection, &ids)?;
-        insert_changed(connection, &store.scheduler, arrived, now)
-    })?;
-    Ok(ids.into_iter().collect())
+        insert_changed(connection, &store.scheduler, arrived, now)?;
+        Ok(ids.into_iter().collect())
+    })
+}
+
+/// Up to `count` lookups that are due, one of each signer in turn. The next call begins with another signer.
+fn due_lookups(
+    store: &Store,
+    instance: &str,
+    now: Timestamp,
+    count: usize,
+) -> Result<Vec<Lookup>, StoreError> {
+    let mut connection = store.pools.read()?;
+    let connection = &mut *connection;
+    let mut last = store.last_signer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut signers = find_signers(connection, last.as_deref(), MOST_SIGNERS)?;
+    if signers.len() < MOST_SIGNERS && last.is_some() {
+        let first = find_signers(connection, None, MOST_SIGNERS - signers.len())?;
+        signers.extend(first.into_iter().take_while(|it| Some(it) <= last.as_ref()));
+    }
+    let mut due = Vec::new();
+    for signer in &signers {
+        due.push(find_due(connection, signer, instance, now, count)?.into_iter());
+    }
+    let mut taken = Vec::new();
+    loop {
+        let before = taken.len();
+        for (signer, due) in signers.iter().zip(&mut due) {
+            if taken.len() == count {
+                return Ok(taken);
+            }
+            if let Some(lookup) = due.next() {
+                *last = Some(signer.clone());
+                taken.push(lookup);
+            }
+        }
+        if taken.len() == before {
+            // All of these had their turns.
+            *last = signers.pop();
+            return Ok(taken);
+        }
+    }
+}
+
+/// The ledger did not answer about these transactions: they are looked for again after `pause`.
+pub(crate) fn look_up_again(
+    store: &Store,
+    ids: &[HeaderId],
+    pause: Duration,
+) -> Result<(), StoreError> {
+    let at = store.now().plus(pause);
+    store
+        .pools
+        .write()?
+        .write_transaction(|connection| scheduling::look_up_again(connection, ids, at))
+}
+
+/// For how many missing transactions the ledger was not asked yet.
+pub(crate) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
+    load_lag(&mut *store.pools.read()?, store.now())
 }
 
 /// The ledger has these transactions. Returns the services that got a next batch.
 ///
-/// Batches of services that another transaction keeps locked are left for the next time.
+/// Batches of services that another transaction keeps locked are left for the next time. So are most of many
+/// batches of one service, until those that were freed are in lanes: the ledger is asked again then.
 pub(crate) fn found_at_ledger(
     store: &Store,
     transaction_ids: &[HeaderId],
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
     let mut ready = BTreeSet::new();
+    let mut left = Vec::new();
     for id in transaction_ids {
         loop {
-            let batches = find_that_miss(&mut *store.pools.read()?, id, STEP)?;
+            let all = find_that_miss(&mut *store.pools.read()?, id, STEP)?;
+            let services: BTreeSet<&ServiceId> = all.iter().map(|(_, service)| service).collect();
+            let due = find_due_services(&mut *store.pools.read()?, &store.scheduler, services)?;
+            let batches: Vec<IncompleteBatch> =
+                all.iter().filter(|(_, service)| due.contains(service)).cloned().collect();
+            if batches.len() < all.len() {
+                left.push(*id);
+            }
             let GroupResult { outcomes, error } =
                 commit_group(store, &batches, |connection, batches| {
                     found_by(store, connection, batches, id)
@@ -99,6 +144,9 @@ pub(crate) fn found_at_ledger(
                 break;
             }
         }
+    }
+    if !left.is_empty() {
+        look_up_again(store, &left, Duration::ZERO)?;
     }
     Ok(ready)
 }
@@ -115,6 +163,9 @@ fn found_by(
     mark_found(connection, &batches.iter().map(|(seq, _)| (*seq, *id)).collect::<Vec<_>>(), now)?;
     let (ready, _) =
         give_positions_if_complete(connection, &store.scheduler, batches, &locked, now)?;
+    if batches.len() == STEP {
+        begin_turns(connection, &store.scheduler, &locked)?;
+    }
     let is_ready =
         |(_, service): &IncompleteBatch| ready.contains(service).then(|| service.clone());
     Ok(batches.iter().map(is_ready).collect())
@@ -189,12 +240,14 @@ pub(crate) fn hold_missing(store: &Store, longest: Duration) -> Result<usize, St
                 Ok((0..batches.len()).map(|number| number < held).collect())
             });
         let done = outcomes.iter().flatten().count();
+        // Batches that were not held got their positions. There may be many of them.
+        let any_freed = outcomes.iter().flatten().any(|held| !held);
         held += outcomes.into_iter().flatten().filter(|held| *held).count();
         match error {
             None | Some(StoreError::ServicesLocked { .. }) => {}
             Some(error) => return Err(error),
         }
-        if batches.len() < STEP || done == 0 {
+        if batches.len() < STEP || done == 0 || any_freed {
             return Ok(held);
         }
     }
@@ -217,10 +270,4 @@ fn humantime(duration: Duration) -> String {
         (seconds, 0) => format!("{} min", seconds / 60),
         (seconds, _) => format!("{seconds} s"),
     }
-}
-
-#[derive(QueryableByName)]
-struct MissingRow {
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
 }

@@ -6,6 +6,7 @@ mod ahead;
 mod batch_actions;
 mod decide;
 mod details;
+mod different_states;
 mod drain;
 mod halts;
 mod held;
@@ -18,6 +19,7 @@ mod obstacles;
 mod open_states;
 mod page;
 mod pauses;
+mod queue_counts;
 mod released_claim;
 mod retention;
 mod retry;
@@ -31,15 +33,21 @@ pub(crate) use ahead::{ahead, count_ahead_to_limit};
 pub(crate) use details::{
     details, find, find_by_prefix, find_by_transaction, open_batches, serialized_batch,
 };
+pub(crate) use different_states::{services_with_different_states, set_states_differ};
 pub(crate) use drain::set_draining;
 pub(crate) use halts::halts;
 pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waiting_hold};
 pub(crate) use list::{count, depth, depths, list};
-pub(crate) use missing::{absent_at_ledger, found_at_ledger, hold_missing, missing_transactions};
+pub(crate) use missing::{
+    absent_at_ledger, found_at_ledger, hold_missing, look_up_again, lookup_lag,
+    missing_transactions,
+};
 pub(crate) use open_states::open_states;
 pub use open_states::{OpenState, OpenStates};
 pub(crate) use page::batch_page;
 pub(crate) use pauses::pauses;
+pub(crate) use queue_counts::queue_counts;
+pub use queue_counts::{FullQueue, QueueCounts};
 pub(crate) use retention::{count_removable, remove_ended, start_retention};
 pub use retry::EndedDelays;
 pub(crate) use retry::end_delays;

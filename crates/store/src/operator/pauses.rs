@@ -38,32 +38,47 @@ pub(super) fn change_pause(
         dialect,
         format!(
             "-- lock_pause
-             select c.paused_at from service_id_claims c where c.service_id = ? {lock}"
+             select c.paused_at, c.states_differ_at from service_id_claims c
+             where c.service_id = ? {lock}"
         ),
     )
     .text(service_id.as_str());
-    let rows: Vec<PauseRow> = connection.load(&statement)?;
-    let Some(PauseRow { paused_at }) = rows.into_iter().next() else {
-        return Ok(ActionOutcome::NotFound);
-    };
-    if let Err(refusal) = check(verb, paused_at) {
-        return Ok(ActionOutcome::Refused(refusal));
+    let rows: Vec<ServicePauseRow> = connection.load(&statement)?;
+    let Some(pause) = rows.into_iter().next() else { return Ok(ActionOutcome::NotFound) };
+    if let Err(refusal) = check(verb, pause.by_operator()) {
+        return Ok(ActionOutcome::Refused(match pause.states_differ_at {
+            Some(_) if verb == OperatorVerb::Resume => ActionRefusal::StatesDiffer,
+            _ => refusal,
+        }));
     }
+    let differ_at = pause.states_differ_at;
     let statement = match verb {
         OperatorVerb::Pause => Statement::new(
             dialect,
             "-- pause
              update service_id_claims set paused_at = ? where service_id = ?",
         )
-        .long(now.as_micros()),
+        // The two times tell whether an operator has paused the service.
+        .long(now.as_micros().max(differ_at.map_or(i64::MIN, |at| at.saturating_add(1)))),
         _ => Statement::new(
             dialect,
             "-- resume
-             update service_id_claims set paused_at = null where service_id = ?",
+             update service_id_claims set paused_at = states_differ_at where service_id = ?",
         ),
     };
     connection.execute(&statement.text(service_id.as_str()))?;
-    Ok(done(verb))
+    let mut outcome = done(verb);
+    if differ_at.is_some()
+        && let ActionOutcome::Done(effect) = &mut outcome
+    {
+        effect.next_waits = false;
+        let what = match verb {
+            OperatorVerb::Pause => &mut effect.before,
+            _ => &mut effect.after,
+        };
+        *what = format!("paused: {}", ServicePause::DIFFERENT_STATES);
+    }
+    Ok(outcome)
 }
 
 /// Begins or ends the pause of all services. Each instance has a copy, which it reads anyway.
@@ -76,6 +91,7 @@ pub(super) fn change_pause_of_all(
     if let Err(refusal) = check(verb, lock_pause_of_all(connection)?) {
         return Ok(ActionOutcome::Refused(refusal));
     }
+    lock_instances(connection)?;
     let (state, instances) = match verb {
         OperatorVerb::Pause => (
             Statement::new(
@@ -98,6 +114,20 @@ pub(super) fn change_pause_of_all(
     connection.execute(&state)?;
     connection.execute(&instances)?;
     Ok(done(verb))
+}
+
+/// Waits for the rounds that are being taken, each of which shares the row of its instance.
+fn lock_instances(connection: &mut Connection) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let lock = dialect.locking("for update of i");
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- lock_instances
+             select i.paused from instances i order by i.instance_id {lock}"
+        ),
+    );
+    connection.execute(&statement).map(drop)
 }
 
 /// Since when all services are paused. Until the end of the transaction, no instance registers, and no other
@@ -159,7 +189,8 @@ pub(crate) fn pauses(
     let mut connection = store.pools.read()?;
     let pause = |connection: &mut Connection, target, since| -> Result<_, StoreError> {
         let reason = last_reason(connection, OperatorVerb::Pause, &target)?.unwrap_or_default();
-        Ok(ServicePause { since: Timestamp::from_micros(since), reason })
+        let since = Timestamp::from_micros(since);
+        Ok(ServicePause { since, reason, by_operator: true, states_differ: false })
     };
     let mut pauses = HashMap::new();
     if let Some(since) = all_paused(&mut connection)? {
@@ -170,16 +201,40 @@ pub(crate) fn pauses(
     let query = service_id_claims::table
         .filter(service_id_claims::service_id.eq_any(names))
         .filter(service_id_claims::paused_at.is_not_null())
-        .select((service_id_claims::service_id, service_id_claims::paused_at));
-    let own: Vec<(String, Option<i64>)> = connection.load_query("pauses", query)?;
-    for (name, since) in own {
-        let Some(since) = since else { continue };
+        .select((
+            service_id_claims::service_id,
+            service_id_claims::paused_at,
+            service_id_claims::states_differ_at,
+        ));
+    let own: Vec<(String, Option<i64>, Option<i64>)> = connection.load_query("pauses", query)?;
+    for (name, paused_at, states_differ_at) in own {
         let service_id = service_id(&name)?;
-        let target = OperatorTarget::Service(service_id.clone());
-        let own = pause(&mut connection, target, since)?;
-        pauses.insert(service_id, own);
+        let row = ServicePauseRow { paused_at, states_differ_at };
+        let by_operator = match row.by_operator() {
+            Some(since) => {
+                let target = OperatorTarget::Service(service_id.clone());
+                Some(pause(&mut connection, target, since)?)
+            }
+            None => pauses.get(&service_id).cloned(),
+        };
+        let both = match states_differ_at {
+            Some(since) => Some(with_different_states(by_operator, since)),
+            None => by_operator,
+        };
+        pauses.extend(both.map(|pause| (service_id, pause)));
     }
     Ok(pauses)
+}
+
+/// The pause of a service whose nodes have had different states since then.
+fn with_different_states(by_operator: Option<ServicePause>, since: i64) -> ServicePause {
+    let differ = ServicePause::DIFFERENT_STATES;
+    let reason = match &by_operator {
+        Some(pause) => format!("{differ}; and by an operator: {}", pause.reason),
+        None => differ.to_owned(),
+    };
+    let by_operator = by_operator.is_some();
+    ServicePause { since: Timestamp::from_micros(since), reason, by_operator, states_differ: true }
 }
 
 fn all_paused(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
@@ -188,13 +243,33 @@ fn all_paused(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
     Ok(found.into_iter().flatten().next())
 }
 
-/// How many services are paused, and whether all are.
+/// How many services operators have paused one by one, and whether all are paused.
 pub(super) fn count_paused(connection: &mut Connection) -> Result<(u64, bool), StoreError> {
     let services = service_id_claims::table
         .filter(service_id_claims::paused_at.is_not_null())
+        .filter(
+            service_id_claims::states_differ_at
+                .is_null()
+                .or(service_id_claims::paused_at.ne(service_id_claims::states_differ_at)),
+        )
         .select(count(service_id_claims::service_id));
     let services: Vec<i64> = connection.load_query("paused_services", services)?;
     Ok((single_count(&services)?, all_paused(connection)?.is_some()))
+}
+
+#[derive(QueryableByName)]
+struct ServicePauseRow {
+    #[diesel(sql_type = Nullable<BigInt>)]
+    paused_at: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    states_differ_at: Option<i64>,
+}
+
+impl ServicePauseRow {
+    /// Since when an operator has paused the service.
+    fn by_operator(&self) -> Option<i64> {
+        self.paused_at.filter(|at| self.states_differ_at != Some(*at))
+    }
 }
 
 #[derive(QueryableByName)]

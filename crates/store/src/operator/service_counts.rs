@@ -8,7 +8,7 @@ use diesel::{
 };
 use grid_batch_core::DltStatus;
 
-use super::{halts::count_halted, pauses::count_paused};
+use super::{different_states::count_different_states, halts::count_halted, pauses::count_paused};
 use crate::sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes};
 
 /// How many services have open batches, and how many of them are in trouble.
@@ -20,12 +20,16 @@ pub struct ServiceCounts {
     pub held: u64,
     /// Services with a batch that is not held and has an error: its last attempt, or what followed, failed.
     pub failing: u64,
+    /// Services with a batch in a lane that was open when the database went back to an earlier state.
+    pub restored: u64,
     /// Services in which an invalid batch stops others.
     pub halted: u64,
     /// For how long, in the first of them.
     pub halted_for: Duration,
     /// Services that an operator has paused, one by one.
     pub paused: u64,
+    /// Services that are paused because their nodes have different states.
+    pub states_differ: u64,
     /// Whether an operator has paused all services.
     pub all_paused: bool,
 }
@@ -58,6 +62,11 @@ const HELD: &str = "-- held_services
          from waiting_holds h where h.batch_seq > 0
      ) as x";
 
+const RESTORED: &str = "-- restored_services
+     select count(distinct s.service_id) as count from lanes s
+     where s.busy
+         and s.batch_seq <= (select d.restored_seq from database_state d where d.id = 1)";
+
 fn count_services(connection: &mut Connection, sql: &'static str) -> Result<u64, StoreError> {
     let statement = Statement::new(connection.dialect(), sql);
     let rows: Vec<CountRow> = connection.load(&statement)?;
@@ -74,6 +83,7 @@ pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError>
     let mut connection = store.pools.read()?;
     let open = count_services(&mut connection, OPEN)?;
     let held = count_services(&mut connection, HELD)?;
+    let restored = count_services(&mut connection, RESTORED)?;
     // The error of a batch that the ledger has by now is past.
     let not_at_ledger = lanes::dlt_status.is_null().or(lanes::dlt_status
         .ne(DltStatus::Pending.as_str())
@@ -94,9 +104,11 @@ pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError>
     Ok(ServiceCounts {
         open,
         held,
+        restored,
         failing: single_count(&failing)?,
         paused,
         all_paused,
+        states_differ: count_different_states(&mut connection)?,
         halted,
         halted_for: since.map_or(Duration::ZERO, |since| store.now().since(since)),
     })

@@ -12,8 +12,10 @@ use grid_batch_core::{
 };
 use grid_batch_test_postgres::TestDatabase;
 
-use super::{Recording, add, execute, new_batch, recording, register_worker, texts};
-use crate::{ClaimStore, DatabaseUrl, MonitorStore, Store, StoreOptions};
+use super::{
+    Recording, add, execute, new_batch, options_with_limits, recording, register_worker, texts,
+};
+use crate::{ClaimStore, DatabaseUrl, IntakeLimits, MonitorStore, Store, StoreOptions};
 
 fn parallel() -> ServiceId {
     "plan::parallel".parse().unwrap()
@@ -163,9 +165,16 @@ fn load_idle_services(store: &Store) {
             "insert into services {ids}, 0, 0 from n;
              insert into lanes (service_id, lane) {ids}, 0 from n;
              insert into address_lengths {ids}, 6, 1 from n;
-             insert into service_id_claims {ids}, null, 1, null from n"
+             insert into service_id_claims {ids}, null, 1, null, null from n"
         ),
     );
+}
+
+/// A store for which the queues are full.
+fn with_limits(url: &DatabaseUrl) -> Store {
+    let intake_limits =
+        IntakeLimits { open_batches_of_client: u64::MAX, ..options_with_limits().intake_limits };
+    Store::open(url, StoreOptions { intake_limits, ..options() }).unwrap()
 }
 
 fn fill(url: &DatabaseUrl) -> ClaimStore {
@@ -180,8 +189,10 @@ fn fill(url: &DatabaseUrl) -> ClaimStore {
 fn record(worker: ClaimStore, url: &DatabaseUrl) -> Recording {
     let store = worker.store().clone();
     let stores = one_lane::Stores::open(url);
+    let limited = with_limits(url);
     recording(|| {
         process_scheduled(&worker);
+        dependencies::process_full_queue(&limited);
         one_lane::process(&worker, &stores);
         // Dropping it releases the lock of an SQLite file.
         drop(worker);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::Clock;
-use log::{info, warn};
+use log::{error, info, warn};
 
 use super::{
     mark::{OpenBatchesInDoubt, mark},
@@ -59,7 +59,7 @@ pub(crate) fn check(
         let finding = examine(&state, server.as_ref(), &seen);
         if let Finding::Restored(reason) = &finding {
             let in_doubt = mark(connection, sink, &state, reason, clock.now())?;
-            warn_of_loss(reason, in_doubt);
+            log_loss(reason, in_doubt);
         }
         if let (Finding::Moved | Finding::Restored(_), Some(server)) = (&finding, &server) {
             record_server(connection, server)?;
@@ -72,8 +72,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-fn warn_of_loss(reason: &str, in_doubt: OpenBatchesInDoubt) {
-    warn!(reason = reason, batches = in_doubt.batches, services = in_doubt.services;
+fn log_loss(reason: &str, in_doubt: OpenBatchesInDoubt) {
+    error!(reason = reason, batches = in_doubt.batches, services = in_doubt.services;
         "the database may have lost its latest commits. Every open batch is in doubt until evidence or \
          an operator decides: see \"A database that goes back\" in docs/operations.md");
 }
@@ -115,18 +115,18 @@ fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) 
     }
 }
 
-/// Why the database is older than what this process has seen of it. `None`: it is not, or open batches
-/// were put in doubt since.
+/// Why the database is older than what this process has seen of it, or the one before on the same file.
+/// `None`: it is not, or open batches were put in doubt since.
 fn missing(state: &DatabaseState, seen: &Seen) -> Option<String> {
     if state.is_restored_since(seen) {
         return None;
     }
     if state.registrations < seen.registrations {
-        return Some("the database does not have a registration of this instance".to_owned());
+        return Some("the database does not have the last registration of an instance".to_owned());
     }
     match (&seen.instance, state.renewals) {
         (Some((_, known)), Some(renewals)) if renewals < *known => {
-            Some("the database does not have the last renewals of this instance".to_owned())
+            Some("the database does not have the last renewals of an instance".to_owned())
         }
         _ => None,
     }

@@ -7,6 +7,7 @@ mod durability;
 mod mark;
 mod operator;
 mod running;
+mod sends;
 mod server;
 mod state;
 
@@ -14,5 +15,6 @@ pub(crate) use check::{check, open};
 pub(crate) use durability::durability_warnings;
 pub(crate) use operator::{mark_moved, mark_restored};
 pub(crate) use running::expect_no_running_instances;
+pub(crate) use sends::CountedSend;
 
 pub use mark::OpenBatchesInDoubt;

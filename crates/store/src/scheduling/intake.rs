@@ -1,6 +1,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use grid_batch_core::Timestamp;
+use grid_batch_core::{HeaderId, NewBatch, SignerId, Timestamp};
 
 use super::{
     IncompleteBatch, PositionedBatch,
@@ -19,6 +19,7 @@ pub(crate) fn add_waiting(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[PositionedBatch],
+    signers: &HashMap<i64, SignerId>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     if batches.is_empty() {
@@ -40,10 +41,40 @@ pub(crate) fn add_waiting(
         .map(|(batch, ids)| ((batch.seq, batch.service_id.clone()), ids.as_slice()))
         .collect();
     let missing: Vec<_> = missing.iter().map(|(batch, ids)| (batch, *ids)).collect();
-    missing::insert(connection, &missing, now)?;
+    missing::insert(connection, &missing, signers, now)?;
     let missed = missing::find_missed(connection, positioned.iter().map(|batch| batch.seq))?;
     let left: BTreeSet<i64> = evaluation.left_with_ending().chain(missed).collect();
     insert_changed(connection, scheduler, left, now)
+}
+
+/// What new batches miss that are not stored yet, by the number of each: transactions that no stored batch
+/// can bring before it.
+pub(crate) fn find_missing_of_new(
+    connection: &mut Connection,
+    batches: &[&NewBatch],
+) -> Result<HashMap<usize, Vec<HeaderId>>, StoreError> {
+    // A number that no stored batch has.
+    let dependent = |(seq, batch): (i64, &&NewBatch)| {
+        let access = batch.declared_access.clone()?;
+        let has_dependencies = !access.dependencies().is_empty();
+        let service_id = batch.service_id.clone();
+        has_dependencies.then_some(PositionedBatch {
+            seq: -1 - seq,
+            service_id,
+            position: 0,
+            access,
+        })
+    };
+    let dependents: Vec<PositionedBatch> = (0_i64..).zip(batches).filter_map(dependent).collect();
+    let findings = dependencies::find_of_new(connection, &dependents)?;
+    let missing = |(seq, finding): (i64, Finding)| match finding {
+        Finding::Missing(missing) => {
+            let number = usize::try_from(-1 - seq).ok()?;
+            Some((number, missing.into_iter().map(|it| it.transaction_id).collect()))
+        }
+        _ => None,
+    };
+    Ok(findings.into_iter().filter_map(missing).collect())
 }
 
 /// The batches that miss transactions, with these. Removes them from the findings.

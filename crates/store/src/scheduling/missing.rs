@@ -1,37 +1,48 @@
 //! The transactions that batches depend on and that have not arrived.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Text},
+    sql_types::{BigInt, Binary, Text},
 };
-use grid_batch_core::{HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{HeaderId, ServiceId, SignerId, Timestamp};
 
-use super::dependencies::Missing;
+use super::{dependencies::Missing, lookups};
 use crate::sql::{
     Connection, Rows, Statement, StoreError,
-    rows::{limit, same_transaction, service_id},
+    rows::{batch_id, limit, same_transaction, service_id},
 };
 
 /// A batch that misses transactions, and its service. Usually it has no position.
 pub(crate) type IncompleteBatch = (i64, ServiceId);
 
-/// Records what batches miss.
+/// Records what batches miss, and that the ledger is to be asked for it. The signers of batches that were
+/// recorded before are known.
 pub(crate) fn insert(
     connection: &mut Connection,
     batches: &[(&IncompleteBatch, &[Missing])],
+    signers: &HashMap<i64, SignerId>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    if batches.is_empty() {
+        return Ok(());
+    }
     let rows =
         || batches.iter().flat_map(|(batch, missing)| missing.iter().map(move |it| (*batch, it)));
+    let signer = |seq: i64| signers.get(&seq).map_or(&[][..], |signer| &signer.as_bytes()[..]);
     // An answer from before the batch with the transaction ended does not count: that batch may have been
     // applied since.
     let statement = Statement::new(
         connection.dialect(),
         "-- insert_missing_transactions
-         insert into missing_transactions (transaction_id, batch_seq, service_id, since, invalid_seq)
-         select transaction_id, batch_seq, service_id, since, invalid_seq from {x} where true
+         insert into missing_transactions
+             (transaction_id, batch_seq, service_id, since, invalid_seq, signer)
+         select x.transaction_id, x.batch_seq, x.service_id, x.since, x.invalid_seq,
+             case when length(x.signer) > 0 then x.signer else coalesce(
+                 (select m.signer from missing_transactions m
+                  where m.batch_seq = x.batch_seq limit 1), x.signer) end
+         from {x} where true
          on conflict (transaction_id, batch_seq) do update
          set invalid_seq = excluded.invalid_seq, asked_at = 0
          where missing_transactions.found_at is null
@@ -43,9 +54,68 @@ pub(crate) fn insert(
             .long("batch_seq", rows().map(|(batch, _)| batch.0))
             .text("service_id", rows().map(|(batch, _)| batch.1.as_str()))
             .long("since", rows().map(|_| now.as_micros()))
-            .optional_long("invalid_seq", rows().map(|(_, it)| it.invalid_seq)),
+            .optional_long("invalid_seq", rows().map(|(_, it)| it.invalid_seq))
+            .bytes("signer", rows().map(|(batch, _)| signer(batch.0))),
     );
-    connection.execute(&statement).map(drop)
+    connection.execute(&statement)?;
+    let missed: Vec<(HeaderId, i64)> =
+        rows().map(|(batch, it)| (it.transaction_id, batch.0)).collect();
+    lookups::insert(connection, &missed, now)?;
+    if rows().any(|(_, it)| it.invalid_seq.is_some()) {
+        lookups::begin_again(connection, &missed)?;
+    }
+    Ok(())
+}
+
+/// How many missing transactions batches of signers depend on, each counted with every batch.
+pub(crate) fn count_of_signers(
+    connection: &mut Connection,
+    signers: &BTreeSet<SignerId>,
+) -> Result<BTreeMap<SignerId, u64>, StoreError> {
+    if signers.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let signers: Vec<SignerId> = signers.iter().copied().collect();
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_missing_of_signers
+         select x.number, (
+             select count(*) from missing_transactions m
+             where m.signer = x.signer and m.found_at is null) as count
+         from {x}",
+    )
+    .rows(
+        Rows::default()
+            .long("number", (0..).take(signers.len()))
+            .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
+    );
+    let rows: Vec<CountRow> = connection.load(&statement)?;
+    let count = |row: CountRow| {
+        let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
+        Some((*signer?, row.count.unsigned_abs()))
+    };
+    Ok(rows.into_iter().filter_map(count).collect())
+}
+
+/// Those of these transactions that open batches miss.
+pub(crate) fn find_waited_for(
+    connection: &mut Connection,
+    transaction_ids: &BTreeSet<HeaderId>,
+) -> Result<BTreeSet<HeaderId>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_waited_for
+         select x.transaction_id from {x}
+         where (select count(*) from (
+             select 1 from missing_transactions m
+             where m.transaction_id = x.transaction_id and m.found_at is null limit 1) as r) > 0",
+    )
+    .rows(
+        Rows::default()
+            .bytes("transaction_id", transaction_ids.iter().map(|id| &id.as_bytes()[..])),
+    );
+    let rows: Vec<TransactionRow> = connection.load(&statement)?;
+    rows.iter().map(|row| batch_id(&row.transaction_id)).collect()
 }
 
 /// These batches do not miss any other transaction than those that they may have in `still`.
@@ -335,6 +405,14 @@ struct IncompleteRow {
 
 #[derive(QueryableByName)]
 struct TransactionRow {
-    #[diesel(sql_type = diesel::sql_types::Binary)]
+    #[diesel(sql_type = Binary)]
     transaction_id: Vec<u8>,
+}
+
+#[derive(QueryableByName)]
+struct CountRow {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+    #[diesel(sql_type = BigInt)]
+    count: i64,
 }

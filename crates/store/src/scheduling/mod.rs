@@ -28,10 +28,12 @@ mod index;
 mod intake;
 mod lanes;
 mod lengths;
+mod lookups;
 mod missing;
 mod new_positions;
 mod newest;
 mod positioned;
+mod turns;
 mod waiting;
 
 pub(crate) use changed::{ChangedBlocker, find_changed, insert_changed, remove_changed};
@@ -49,12 +51,17 @@ pub(crate) use halts_to_finish::{
     set_policy_applied, set_position,
 };
 pub(crate) use index::{find_declared, remove_addresses};
-pub(crate) use intake::add_waiting;
+pub(crate) use intake::{add_waiting, find_missing_of_new};
+pub(crate) use lookups::{
+    Lookup, find_due, find_signers, load_lag, look_up_again, mark_asked, remove_unneeded,
+    transaction_ids,
+};
 pub(crate) use missing::{
-    IncompleteBatch, end_holds, find_arrived, find_missing_dependents, find_overdue, find_that_ask,
-    find_that_miss, insert as insert_missing, mark_found, mark_overdue, release_overdue,
-    remove as remove_missing,
+    IncompleteBatch, count_of_signers as count_missing_of_signers, end_holds, find_arrived,
+    find_missing_dependents, find_overdue, find_that_ask, find_that_miss, find_waited_for,
+    insert as insert_missing, mark_found, mark_overdue, release_overdue, remove as remove_missing,
 };
 pub(crate) use new_positions::{GivenPositions, give_positions};
 pub(crate) use positioned::PositionedBatch;
+pub(crate) use turns::{DEPENDENTS_AT_ONCE, begin_turns, find_due_services};
 pub(crate) use waiting::{find_waiting_in_order, load_positions, remove_waiting, write_blockers};

@@ -77,7 +77,7 @@ fn write_missing(
     missing::remove_others(connection, &rows.chain(nothing).collect::<Vec<_>>())?;
     let rows: Vec<(&IncompleteBatch, &[Missing])> =
         still.iter().map(|(batch, ids)| (batch, ids.as_slice())).collect();
-    missing::insert(connection, &rows, now)
+    missing::insert(connection, &rows, &HashMap::new(), now)
 }
 
 /// Inserts batches at the end of the order of their services.

@@ -153,6 +153,91 @@ impl Dialect {
         }
     }
 
+    /// A query for what the schema consists of: the table, the column, index or foreign key, and whether it
+    /// restricts what can be stored. Expressions and conditions are left out, because servers print them
+    /// differently.
+    pub(crate) fn schema_objects_query(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                "-- schema_objects
+                 with t as (
+                     select c.oid, c.relname::text as name from pg_class c
+                     where c.relkind = 'r' and c.relname <> '__diesel_schema_migrations'
+                         and c.relnamespace = (select m.relnamespace from pg_class m
+                             where m.oid = to_regclass('__diesel_schema_migrations')))
+                 select t.name as table_name,
+                     concat('column ', a.attname, ' ', format_type(a.atttypid, a.atttypmod),
+                         case when a.attnotnull then ' not null' end,
+                         case when a.atthasdef then ' default' end) as object,
+                     a.attnotnull and not a.atthasdef and a.attidentity = '' as restricts
+                 from t join pg_attribute a on a.attrelid = t.oid
+                 where a.attnum > 0 and not a.attisdropped
+                 union all
+                 select t.name,
+                     concat(case when x.indisunique then 'unique ' end, 'index ', i.relname, ' (', (
+                         select string_agg(coalesce(a.attname, 'expression'), ', ' order by k.place)
+                         from unnest(x.indkey::int2[]) with ordinality as k (number, place)
+                         left join pg_attribute a on a.attrelid = t.oid and a.attnum = k.number
+                             and k.number > 0
+                     ), ')', case when x.indpred is not null then ' where' end),
+                     x.indisunique
+                 from t join pg_index x on x.indrelid = t.oid join pg_class i on i.oid = x.indexrelid
+                 union all
+                 select t.name,
+                     concat('foreign key (', (
+                         select string_agg(a.attname, ', ' order by k.place)
+                         from unnest(f.conkey) with ordinality as k (number, place)
+                         join pg_attribute a on a.attrelid = t.oid and a.attnum = k.number
+                     ), ') references ', r.relname),
+                     true
+                 from t join pg_constraint f on f.conrelid = t.oid and f.contype = 'f'
+                 join pg_class r on r.oid = f.confrelid"
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                "-- schema_objects
+                 with t as (
+                     select l.name from pragma_table_list l
+                     where l.schema = 'main' and l.type = 'table'
+                         and l.name not like 'sqlite\\_%' escape '\\'
+                         and l.name <> '__diesel_schema_migrations')
+                 select t.name as table_name,
+                     'column ' || c.name || ' ' || lower(c.type)
+                         || case when c.\"notnull\" then ' not null' else '' end
+                         || case when c.dflt_value is not null then ' default' else '' end as object,
+                     c.\"notnull\" and c.dflt_value is null as restricts
+                 from t join pragma_table_xinfo(t.name) c
+                 union all
+                 select t.name,
+                     case when i.\"unique\" then 'unique ' else '' end || 'index '
+                         || case when i.origin = 'c' then i.name || ' ' else '' end || '(' || (
+                         select group_concat(coalesce(k.name, 'expression'), ', ' order by k.seqno)
+                         from pragma_index_info(i.name) k)
+                         || ')' || case when i.partial then ' where' else '' end,
+                     i.\"unique\"
+                 from t join pragma_index_list(t.name) i
+                 union all
+                 select t.name,
+                     'foreign key (' || group_concat(f.\"from\", ', ' order by f.seq) || ') references '
+                         || f.\"table\",
+                     true
+                 from t join pragma_foreign_key_list(t.name) f
+                 group by t.name, f.id"
+            }
+        }
+    }
+
+    /// The objects of [`schema_objects_query`](Self::schema_objects_query) of a database of this release.
+    pub(crate) fn schema_objects(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => include_str!("../../migrations/postgres.objects"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => include_str!("../../migrations/sqlite.objects"),
+        }
+    }
+
     /// A query for the journal mode, and the expected mode.
     pub(crate) fn journal_mode_query(self) -> Option<(&'static str, &'static str)> {
         match self {
@@ -235,6 +320,16 @@ impl Dialect {
             }
             #[cfg(feature = "sqlite")]
             Self::Sqlite => self.begin().into(),
+        }
+    }
+
+    /// Whether the database is a file, of which an earlier copy may be put in its place.
+    pub(crate) fn is_file(self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => false,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => true,
         }
     }
 

@@ -1,19 +1,24 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use diesel::{QueryableByName, sql_types::BigInt};
-use grid_batch_core::{Clock, SchedulingRules, SystemClock, Timestamp};
+use grid_batch_core::{ClientId, Clock, SchedulingRules, SignerId, SystemClock, Timestamp};
 use grid_batch_withdrawals::PaymentLimits;
 
 use super::{
     Dialect, Statement, StoreError,
-    client_queues::ClientQueues,
     database_clock::{DatabaseClock, Reading},
     dialect::SessionLimits,
     event_sink::EventSink,
+    file_lock::FileLock,
     intake_limits::IntakeLimits,
     last_seen::LastSeen,
     locked_services::LockedServices,
     migrations::{check_schema, migrate},
+    open_counts::OpenCounts,
     pools::Pools,
     scheduler::Scheduler,
     url::{Access, DatabaseUrl},
@@ -28,7 +33,11 @@ pub struct Store {
     pub(crate) last_seen: Arc<LastSeen>,
     pub(crate) locked: Arc<LockedServices>,
     pub(crate) intake_limits: IntakeLimits,
-    pub(crate) client_queues: Arc<ClientQueues>,
+    pub(crate) client_queues: Arc<OpenCounts<ClientId>>,
+    /// The missing transactions that batches of signers depend on.
+    pub(crate) missing_of_signers: Arc<OpenCounts<SignerId>>,
+    /// The signer whose missing transaction was looked for last at the ledger.
+    pub(crate) last_signer: Arc<Mutex<Option<Vec<u8>>>>,
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
     clock: DatabaseClock,
@@ -95,7 +104,9 @@ impl Store {
         let limits = options.session_limits();
         url.check_exists()?;
         let pools = Pools::open(url, options.connections.max(1), limits)?;
-        let (last_seen, locked) = (Arc::default(), Arc::default());
+        // Read before the database is, which therefore has at least this.
+        let last_seen = Arc::new(LastSeen::starting_with(FileLock::kept(url)));
+        let locked = Arc::default();
         let StoreOptions { clock, intake_limits, payment_limits, .. } = options;
         let scheduler = Arc::new(Scheduler::new(
             options.scheduling,
@@ -108,6 +119,8 @@ impl Store {
             locked,
             intake_limits,
             client_queues: Arc::default(),
+            missing_of_signers: Arc::default(),
+            last_signer: Arc::default(),
             payment_limits,
             scheduler,
             clock,

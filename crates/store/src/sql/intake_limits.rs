@@ -7,6 +7,10 @@ pub struct IntakeLimits {
     ///
     /// Requests of a client at the same moment may exceed this by a few.
     pub open_batches_of_client: u64,
+    /// The most missing transactions that batches of one signer may depend on, each counted with every batch.
+    ///
+    /// Requests at the same moment may exceed this by a few.
+    pub missing_transactions_of_signer: u64,
     /// The most services that one signer has opened and in which no batch has ended yet.
     ///
     /// Instances that open services at the same moment may exceed this, and the next, by a few.
@@ -20,6 +24,7 @@ impl Default for IntakeLimits {
         Self {
             open_batches: u64::MAX,
             open_batches_of_client: u64::MAX,
+            missing_transactions_of_signer: u64::MAX,
             new_services_per_signer: u64::MAX,
             new_services: u64::MAX,
         }

@@ -1,9 +1,18 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use super::file_lock::FileLock;
 
 /// What this process knows that its database has. A database that has less went back to an earlier
 /// state.
 #[derive(Debug, Default)]
-pub(crate) struct LastSeen(Mutex<Seen>);
+pub(crate) struct LastSeen(Mutex<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    seen: Seen,
+    /// The lock file beside the database of an instance, where it is kept for the next process, too.
+    file: Weak<FileLock>,
+}
 
 /// Numbers that the database had after a commit of this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,37 +26,60 @@ pub(crate) struct Seen {
 }
 
 impl LastSeen {
+    /// What a process that knows this starts with.
+    pub(crate) fn starting_with(seen: Seen) -> Self {
+        Self(Mutex::new(Memory { seen, file: Weak::new() }))
+    }
+
     pub(crate) fn get(&self) -> Seen {
-        self.lock().clone()
+        self.lock().seen.clone()
+    }
+
+    /// From now on, this is also kept in the file, as long as it is locked.
+    pub(crate) fn keep_in(&self, file: Weak<FileLock>) {
+        self.lock().file = file;
     }
 
     /// The database was found in this state, and what was lost is dealt with.
     pub(crate) fn found(&self, found: Seen) {
-        let mut seen = self.lock();
-        seen.registrations = found.registrations;
-        seen.restored_at = found.restored_at;
-        match (&mut seen.instance, found.instance) {
-            (Some((id, known)), Some((other, renewals))) if *id == other => *known = renewals,
-            _ => {}
-        }
+        self.change(|seen| {
+            seen.registrations = found.registrations;
+            seen.restored_at = found.restored_at;
+            match (&mut seen.instance, found.instance) {
+                (Some((id, known)), Some((other, renewals))) if *id == other => *known = renewals,
+                _ => {}
+            }
+        });
     }
 
     /// This process has registered as an instance.
     pub(crate) fn registered(&self, instance: &str, registrations: i64) {
-        let mut seen = self.lock();
-        seen.instance = Some((instance.to_owned(), 0));
-        seen.registrations = registrations;
+        self.change(|seen| {
+            seen.instance = Some((instance.to_owned(), 0));
+            seen.registrations = registrations;
+        });
     }
 
-    /// The instance has renewed so many times.
+    /// The instance has renewed so many times, or more often: commits are reported in any order.
     pub(crate) fn renewed(&self, instance: &str, renewals: i64) {
-        match &mut self.lock().instance {
-            Some((id, known)) if id == instance => *known = renewals,
+        self.change(|seen| match &mut seen.instance {
+            Some((id, known)) if id == instance => *known = renewals.max(*known),
+            _ => {}
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Seen)) {
+        let mut memory = self.lock();
+        let before = memory.seen.clone();
+        change(&mut memory.seen);
+        // Under the lock, so that the file never has an earlier state than the one that was written last.
+        match memory.file.upgrade() {
+            Some(file) if memory.seen != before => file.keep(&memory.seen),
             _ => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,10 @@ use diesel::{
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use log::info;
 
-use super::{Connection, Dialect, Statement, StoreError, connection::on_either, url::DatabaseUrl};
+use super::{
+    Connection, Dialect, Statement, StoreError, connection::on_either,
+    schema_objects::schema_differences, url::DatabaseUrl,
+};
 
 #[cfg(feature = "postgres")]
 const POSTGRES: EmbeddedMigrations = embed_migrations!("migrations/postgres");
@@ -22,7 +25,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     // A transaction of SQLite waits for every other writer, which may be for long. A command that
     // only reads must not.
     if connection.dialect().lock_schema().is_none() && applied_versions(connection)? == known {
-        return Ok(());
+        return expect_objects(connection);
     }
     connection.write_transaction(|connection| {
         if let Some(lock) = connection.dialect().lock_schema() {
@@ -37,7 +40,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
             run_pending(connection)?;
             info!(from = applied.len(), to = known.len(); "migrated the schema of the database");
         }
-        Ok(())
+        // In the transaction, so that a database of another build stays as it was.
+        expect_objects(connection)
     })
 }
 
@@ -48,24 +52,30 @@ pub struct SchemaVersion {
     pub found: Option<String>,
     /// The latest migration of this release.
     pub known: String,
+    /// What is not as this release has made it, although the version is that of this release: an earlier
+    /// build has made the tables.
+    pub differences: Vec<String>,
 }
 
 impl SchemaVersion {
     /// Whether the database has the schema of this release.
     pub fn is_current(&self) -> bool {
-        self.found.as_ref() == Some(&self.known)
+        self.found.as_ref() == Some(&self.known) && self.differences.is_empty()
     }
 }
 
 /// Reads the version of the schema, without a write.
 pub(crate) fn schema_version(connection: &mut Connection) -> Result<SchemaVersion, StoreError> {
-    let found = recorded_versions(connection)?.last().cloned();
-    Ok(SchemaVersion { found, known: latest(&known_versions(connection.dialect())?) })
+    let found = recorded_versions(connection)?;
+    let known = known_versions(connection.dialect())?;
+    let differences = if found == known { schema_differences(connection)? } else { Vec::new() };
+    Ok(SchemaVersion { found: found.last().cloned(), known: latest(&known), differences })
 }
 
 /// The version of a database that does not exist yet.
 pub(crate) fn no_schema(dialect: Dialect) -> Result<SchemaVersion, StoreError> {
-    Ok(SchemaVersion { found: None, known: latest(&known_versions(dialect)?) })
+    let known = latest(&known_versions(dialect)?);
+    Ok(SchemaVersion { found: None, known, differences: Vec::new() })
 }
 
 fn latest(versions: &BTreeSet<String>) -> String {
@@ -86,7 +96,16 @@ pub(crate) fn check_schema(
     } else if found != known {
         Err(StoreError::SchemaOlder { found: latest(&found), known: latest(&known) })
     } else {
-        Ok(())
+        expect_objects(connection)
+    }
+}
+
+/// Fails if the tables are not those of this release.
+fn expect_objects(connection: &mut Connection) -> Result<(), StoreError> {
+    let differences = schema_differences(connection)?;
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(StoreError::SchemaDiffers { differences }),
     }
 }
 

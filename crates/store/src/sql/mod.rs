@@ -2,12 +2,12 @@
 //! this one.
 
 pub(crate) mod any_connection;
-pub(crate) mod client_queues;
 pub(crate) mod connection;
 pub(crate) mod database_clock;
 pub(crate) mod dialect;
 pub(crate) mod error;
 pub(crate) mod event_sink;
+pub(crate) mod file_lock;
 pub(crate) mod find_locked;
 pub(crate) mod groups;
 pub(crate) mod handle;
@@ -17,6 +17,7 @@ pub(crate) mod locked_services;
 pub(crate) mod migrations;
 #[cfg(feature = "postgres")]
 mod network;
+pub(crate) mod open_counts;
 pub(crate) mod pools;
 pub(crate) mod private_file;
 pub(crate) mod probe;
@@ -24,12 +25,14 @@ pub(crate) mod query;
 pub(crate) mod rows;
 pub(crate) mod scheduler;
 pub(crate) mod schema;
+mod schema_objects;
 #[cfg(feature = "postgres")]
 mod shared_sessions;
 #[cfg(feature = "sqlite")]
 mod sqlite_file;
 pub(crate) mod statement;
 pub(crate) mod url;
+mod witness;
 
 pub(crate) use connection::Connection;
 pub(crate) use dialect::Dialect;

@@ -13,7 +13,7 @@ use grid_batch_support::ErrorChain;
 
 use super::{
     Connection, Dialect, StoreError, connection::on_either, dialect::SessionLimits,
-    url::DatabaseUrl,
+    file_lock::OpenFile, url::DatabaseUrl,
 };
 
 /// One pool of connections for writing and one for reading. On PostgreSQL they are the same pool.
@@ -24,6 +24,7 @@ pub(crate) struct Pools {
     dialect: Dialect,
     url: DatabaseUrl,
     limits: SessionLimits,
+    file: Option<OpenFile>,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
 }
 
@@ -56,19 +57,25 @@ impl Pools {
         first.configure(url.access(), limits).map_err(failed)?;
         first.check_journal_mode(url)?;
         let dialect = first.dialect();
+        let file = OpenFile::of(url);
         let check: Arc<OnceLock<Box<ConnectionCheck>>> = Arc::default();
         let pool = |size: u32| {
             Pool::builder()
                 .max_size(size)
                 .min_idle(Some(0))
                 .connection_timeout(limits.lock.min(CONNECTION_WAIT))
-                .build(Manager { url: url.clone(), limits, check: Arc::clone(&check) })
+                .build(Manager {
+                    url: url.clone(),
+                    limits,
+                    file: file.clone(),
+                    check: Arc::clone(&check),
+                })
                 .map_err(|source| StoreError::Unavailable { source: Box::new(source) })
         };
         let writers = dialect.writers(connections);
         let write = pool(writers)?;
         let read = if writers == connections { write.clone() } else { pool(connections)? };
-        Ok(Self { write, read, dialect, url: url.clone(), limits, check })
+        Ok(Self { write, read, dialect, url: url.clone(), limits, file, check })
     }
 
     /// Checks each connection that is opened from now on.
@@ -107,7 +114,10 @@ impl Pools {
         }
     }
 
+    /// A connection to write with. Fails if another file is in the place of the database: what is written to
+    /// the one that is open would be lost.
     pub(crate) fn write(&self) -> Result<PooledConnection<Manager>, StoreError> {
+        self.file.as_ref().map_or(Ok(()), OpenFile::check)?;
         get(&self.write, self.limits.lock)
     }
 
@@ -144,6 +154,7 @@ const CONNECTION_WAIT: Duration = Duration::from_millis(500);
 pub(crate) struct Manager {
     url: DatabaseUrl,
     limits: SessionLimits,
+    file: Option<OpenFile>,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
 }
 
@@ -198,6 +209,7 @@ impl ManageConnection for Manager {
     fn connect(&self) -> Result<PooledSession, Self::Error> {
         let mut connection = Connection::open(&self.url, self.limits)
             .map_err(diesel::r2d2::Error::ConnectionError)?;
+        self.file.as_ref().map_or(Ok(()), OpenFile::check).map_err(failed_check)?;
         if let Some(check) = self.check.get() {
             check(&mut connection).map_err(failed_check)?;
         }

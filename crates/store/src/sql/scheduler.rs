@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
@@ -17,6 +20,9 @@ pub(crate) struct Scheduler {
     may_halt: bool,
     dependents_wait: AtomicBool,
     ended_unsent: AtomicU64,
+    /// The services of which only a part of many dependents was freed, and the last position of a batch that
+    /// was free then. The next part follows when these are in lanes.
+    turns: Mutex<HashMap<ServiceId, i64>>,
 }
 
 impl Scheduler {
@@ -68,6 +74,25 @@ impl Scheduler {
     /// Dependents of a batch are still to be evaluated.
     pub(crate) fn leave_dependents(&self) {
         self.dependents_wait.store(true, Ordering::Release);
+    }
+
+    /// A part of the dependents of a service was freed. Batches were free then up to this position.
+    pub(crate) fn begin_turn(&self, service_id: &ServiceId, until: i64) {
+        self.turns().insert(service_id.clone(), until);
+    }
+
+    /// The batches that were free with the last part of the dependents of a service are in lanes.
+    pub(crate) fn end_turn(&self, service_id: &ServiceId) {
+        self.turns().remove(service_id);
+    }
+
+    /// Up to which position batches were free when a part of the dependents of a service was freed.
+    pub(crate) fn turn_of(&self, service_id: &ServiceId) -> Option<i64> {
+        self.turns().get(service_id).copied()
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashMap<ServiceId, i64>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// This many batches ended without being sent, because of another one.

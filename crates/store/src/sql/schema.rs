@@ -57,6 +57,7 @@ table! {
         claimant -> Nullable<Text>,
         epoch -> BigInt,
         paused_at -> Nullable<BigInt>,
+        states_differ_at -> Nullable<BigInt>,
     }
 }
 
@@ -236,6 +237,18 @@ table! {
         found_at -> Nullable<BigInt>,
         overdue -> Bool,
         invalid_seq -> Nullable<BigInt>,
+        signer -> Binary,
+    }
+}
+
+table! {
+    transaction_lookups (service_id, signer, transaction_id) {
+        service_id -> Text,
+        signer -> Binary,
+        transaction_id -> Binary,
+        since -> BigInt,
+        lookups -> BigInt,
+        next_lookup_at -> BigInt,
     }
 }
 
@@ -450,6 +463,7 @@ allow_tables_to_appear_in_same_query!(
     declared_addresses,
     address_lengths,
     missing_transactions,
+    transaction_lookups,
     changed_blockers,
     halts,
     rewards,

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use diesel::{
@@ -58,6 +58,32 @@ impl DelayOptions {
     }
 }
 
+/// Tries to send batches to nodes that do not answer. Each is a write to the database, so only some are repeated
+/// soon.
+#[derive(Debug, Default)]
+struct AwayTries {
+    second: Option<Instant>,
+    /// How many tries of this second are repeated soon.
+    soon: u32,
+}
+
+impl AwayTries {
+    const SOON: Duration = Duration::from_secs(2);
+    const MOST_A_SECOND: u32 = 100;
+
+    /// Counts a try. Returns the longest delay after it.
+    fn longest_delay(&mut self, now: Instant, longest: Duration) -> Duration {
+        if self.second.is_none_or(|start| now.duration_since(start) >= Duration::from_secs(1)) {
+            *self = Self { second: Some(now), soon: 0 };
+        }
+        if self.soon >= Self::MOST_A_SECOND {
+            return longest;
+        }
+        self.soon += 1;
+        longest.min(Self::SOON)
+    }
+}
+
 /// What a delay that the ledger asks for may be longer: this part of it.
 const RANDOM_SHARE: u32 = 10;
 /// A single refusal never holds a batch, however short the time until a hold is.
@@ -69,12 +95,13 @@ const LEAST_REFUSALS: u32 = 2;
 pub(super) struct DelayPolicy {
     options: DelayOptions,
     rng: Mutex<fastrand::Rng>,
+    away: Mutex<AwayTries>,
 }
 
 impl DelayPolicy {
     pub(super) fn new(options: DelayOptions) -> Self {
         let rng = Mutex::new(grid_batch_support::rng(options.seed));
-        Self { options, rng }
+        Self { options, rng, away: Mutex::default() }
     }
 
     /// The delay after an attempt with this answer, of a batch that was delayed `earlier` times in a row
@@ -82,6 +109,11 @@ impl DelayPolicy {
     pub(super) fn delay(&self, answer: &SubmissionAnswer, earlier: u32) -> Duration {
         match (answer.outcome, answer.retry_after) {
             (Outcome::Parked, Some(retry_after)) => retry_after,
+            // No node has answered: when one does again, the batch goes on soon.
+            (Outcome::NotSent, None) => self.backoff_of(earlier, self.longest_while_away()),
+            (Outcome::Busy, Some(asked)) if answer.status.is_none() && asked <= AwayTries::SOON => {
+                self.backoff_of(earlier, self.longest_while_away()).max(asked)
+            }
             (_, None) => self.backoff(earlier),
             (_, Some(asked)) => {
                 let asked = asked.min(self.options.retry_after_limit);
@@ -90,9 +122,13 @@ impl DelayPolicy {
         }
     }
 
-    /// Between a half of the whole delay and all of it.
     fn backoff(&self, earlier: u32) -> Duration {
-        let whole = self.longest_backoff(earlier);
+        self.backoff_of(earlier, self.options.longest)
+    }
+
+    /// Between a half of the whole delay and all of it.
+    fn backoff_of(&self, earlier: u32, longest: Duration) -> Duration {
+        let whole = self.longest_backoff(earlier).min(longest.max(self.options.first));
         whole / 2 + self.random_part(whole - whole / 2)
     }
 
@@ -101,6 +137,12 @@ impl DelayPolicy {
         let doubled =
             2_u32.checked_pow(earlier).map_or(longest, |times| first.saturating_mul(times));
         doubled.min(longest.max(first))
+    }
+
+    /// The longest delay of a batch whose node does not answer.
+    fn longest_while_away(&self) -> Duration {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.longest_delay(Instant::now(), self.options.longest)
     }
 
     fn random_part(&self, whole: Duration) -> Duration {
@@ -251,6 +293,26 @@ mod tests {
         let expected =
             "no; the ledger asked to wait 31536000 s, which submit.retry_after_limit cuts to 300 s";
         assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn batch_whose_node_does_not_answer_is_tried_soon() {
+        let policy = policy();
+        let not_sent = answer(Outcome::NotSent, None);
+        assert!(policy.delay(&not_sent, 30) <= AwayTries::SOON);
+        assert!(policy.delay(&answer(Outcome::Busy, None), 30) > AwayTries::SOON);
+    }
+
+    #[test]
+    fn few_of_many_unanswered_tries_are_repeated_soon() {
+        let start = Instant::now();
+        let mut away = AwayTries::default();
+        for second in 0..3 {
+            let now = start + Duration::from_secs(second);
+            let delays = (0..300).map(|_| away.longest_delay(now, Duration::from_mins(1)));
+            let soon = delays.filter(|delay| *delay == AwayTries::SOON).count();
+            assert_eq!(soon, 100);
+        }
     }
 
     #[test]

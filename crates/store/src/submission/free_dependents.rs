@@ -11,14 +11,17 @@ use crate::{
         Unsendable, end_unsendable, evaluate_again, fill, give_positions_if_complete, with_locked,
     },
     scheduling::{
-        ChangedBlocker, IncompleteBatch, Positioned, find_changed, find_missing_dependents,
-        find_waiting_of, remove_changed,
+        ChangedBlocker, DEPENDENTS_AT_ONCE, IncompleteBatch, Positioned, begin_turns, find_changed,
+        find_due_services, find_missing_dependents, find_waiting_of, remove_changed,
     },
     sql::{Connection, Store, StoreError, rows::service_id},
 };
 
+/// The number of batches that have ended which are read at once.
+const CHANGED_AT_ONCE: usize = 256;
+
 /// The number of dependents that one commit evaluates.
-const STEP: usize = 256;
+const STEP: usize = DEPENDENTS_AT_ONCE;
 
 /// What one call did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub struct FreedDependents {
 }
 
 /// Evaluates up to `limit` dependents. Those of services that another transaction keeps locked are left for
-/// a later call.
+/// a later call. So are most of many dependents of one service, until those that were freed are in lanes.
 ///
 /// Several instances may do it at once: evaluating a batch twice changes nothing.
 pub(crate) fn free_dependents(store: &Store, limit: usize) -> Result<FreedDependents, StoreError> {
@@ -41,7 +44,7 @@ pub(crate) fn free_dependents(store: &Store, limit: usize) -> Result<FreedDepend
     }
     let (mut left, mut last) = (limit, i64::MIN);
     loop {
-        let changed = find_changed(&mut *store.pools.read()?, last, STEP)?;
+        let changed = find_changed(&mut *store.pools.read()?, last, CHANGED_AT_ONCE)?;
         for changed in &changed {
             last = changed.batch_seq;
             let evaluated = free_dependents_of(store, changed, left, &mut freed)?;
@@ -51,7 +54,7 @@ pub(crate) fn free_dependents(store: &Store, limit: usize) -> Result<FreedDepend
                 return Ok(freed);
             }
         }
-        if changed.len() < STEP {
+        if changed.len() < CHANGED_AT_ONCE {
             finish_halts(store, &mut freed)?;
             return Ok(freed);
         }
@@ -114,14 +117,30 @@ fn free_step(
         let Seen { waiting, missing } = Seen::read(connection, changed, after)?;
         let (all_waiting, all_missing) = (waiting.len(), missing.len());
         let last = waiting.last().map(|(seq, _, position)| (*position, *seq));
+        let scheduler = &store.scheduler;
+        let due = find_due_services(connection, scheduler, free)?;
+        // Where nothing overtakes, the first dependents may have to go before those that are free.
+        let may_be_freed = |service_id: &ServiceId| {
+            due.contains(service_id)
+                || free.contains(service_id) && !scheduler.is_parallel(service_id)
+        };
         let waiting: Vec<Positioned> =
-            waiting.into_iter().filter(|it| free.contains(&it.1)).collect();
+            waiting.into_iter().filter(|it| may_be_freed(&it.1)).collect();
         let missing: Vec<IncompleteBatch> =
-            missing.into_iter().filter(|it| free.contains(&it.1)).collect();
-        let mut ready = evaluate_and_end(store, connection, &waiting, &missing, free)?;
-        ready.extend(fill(connection, &store.scheduler, free, store.now())?);
+            missing.into_iter().filter(|it| due.contains(&it.1)).collect();
         let any_locked = free.len() < services.len()
             || (waiting.len(), missing.len()) != (all_waiting, all_missing);
+        if any_locked && waiting.is_empty() && missing.is_empty() {
+            let ready = BTreeSet::new();
+            let next = last.filter(|_| all_waiting == STEP && free.len() < services.len());
+            return Ok(Step { ready, evaluated: 0, any_locked, next });
+        }
+        let mut ready = evaluate_and_end(store, connection, &waiting, &missing, free)?;
+        ready.extend(fill(connection, scheduler, free, store.now())?);
+        if all_waiting == STEP || all_missing == STEP {
+            let evaluated = waiting.iter().map(|it| &it.1).chain(missing.iter().map(|it| &it.1));
+            begin_turns(connection, scheduler, &evaluated.cloned().collect())?;
+        }
         // Those that missed something are not found again.
         let more_missing = all_missing == STEP && !missing.is_empty();
         let next = (all_waiting == STEP || more_missing).then(|| last.unwrap_or(after));

@@ -41,5 +41,16 @@ pub(crate) fn committed_before(
     Ok(history)
 }
 
+/// Whether a batch of the service was ever committed.
+pub(crate) fn has_committed(store: &Store, service_id: &ServiceId) -> Result<bool, StoreError> {
+    let query = lanes::table
+        .filter(lanes::service_id.eq(service_id.as_str()))
+        .filter(lanes::last_committed_seq.is_not_null())
+        .select(lanes::lane)
+        .limit(1);
+    let rows: Vec<i32> = store.pools.read()?.load_query("has_committed", query)?;
+    Ok(!rows.is_empty())
+}
+
 /// The batch in a lane and when it was taken; the last one that was committed there and when it ended.
 type LaneRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);

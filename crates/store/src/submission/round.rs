@@ -13,6 +13,7 @@ use super::candidates::{Candidate, Candidates, find_candidates};
 use crate::{
     batch::{record, with_locked},
     events::{NewEvent, insert_events},
+    restored::CountedSend,
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         rows::{AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, takeable_by},
@@ -51,21 +52,29 @@ pub(crate) fn take_round(
     let find = |connection: &mut Connection, locked: &BTreeSet<ServiceId>| {
         find_candidates(store, connection, owner.instance, now, shares, locked)
     };
+    let mut take = |connection: &mut Connection, batches| {
+        let round = take_fitting(store, connection, owner, now, batches, fits)?;
+        let is_empty = round.batches.is_empty();
+        let counted = if is_empty { None } else { CountedSend::count(store, connection)? };
+        Ok::<_, StoreError>((round, counted))
+    };
     let taken = store.pools.write()?.write_transaction(|connection| {
         let Candidates { batches, to_lock } = find(connection, &BTreeSet::new())?;
         match to_lock.is_empty() {
-            true => take_fitting(store, connection, owner, now, batches, fits).map(Ok),
+            true => take(connection, batches).map(Ok),
             false => Ok::<_, StoreError>(Err(to_lock)),
         }
     })?;
     let taken = taken.or_else(|to_lock| {
         with_locked(store, &to_lock, |connection, locked| {
             let candidates = find(connection, locked)?;
-            take_fitting(store, connection, owner, now, candidates.batches, fits)
+            take(connection, candidates.batches)
         })
     });
     store.scheduler.events().committed();
-    taken
+    let (round, counted) = taken?;
+    CountedSend::committed(counted, store);
+    Ok(round)
 }
 
 fn take_fitting(
@@ -164,7 +173,8 @@ fn ready_services_statement<'a>(
 /// another transaction has installed the next head, its bytes would not be visible yet.
 ///
 /// Claims are locked before lanes, so that a lane of another instance is never locked in vain.
-/// A pause locks the row of the claim, too, so nothing is taken after it.
+/// A pause locks the row of the claim, too, so nothing is taken after it. A pause of all services and a drain lock
+/// the row of the instance.
 ///
 /// `coalesce` makes the planner look claims up by their services rather than by their claimant,
 /// which has many.
@@ -176,6 +186,7 @@ fn take_round_statement<'a>(
 ) -> Statement<'a> {
     let (ready, clock, confirmed) = (is_ready("h"), dialect.clock(), confirmed_ledger("i"));
     let lock = dialect.locking("for key share of c skip locked for update of h skip locked");
+    let lock_instance = dialect.locking("for key share of i");
     Statement::new(
         dialect,
         format!(
@@ -193,7 +204,7 @@ fn take_round_statement<'a>(
                      and exists (
                      select 1 from instances i
                      where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?
-                         and {confirmed} and not i.paused and not i.draining)
+                         and {confirmed} and not i.paused and not i.draining {lock_instance})
                  {lock}
              ) as r
              where lanes.service_id = r.service_id and lanes.lane = r.lane

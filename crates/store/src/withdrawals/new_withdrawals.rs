@@ -58,7 +58,7 @@ fn decide_one(
         return Ok(Decision::Refuse(error.into()));
     }
     let ahead = limits.capacity.open(batch.service_id.as_str());
-    match limits.capacity.take(batch) {
+    match limits.capacity.take(batch, false) {
         Ok(()) => {
             limits.count_payment(withdrawal)?;
             Ok(Decision::Store { ahead })

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     batch::lock_services,
+    restored::CountedSend,
     sql::{Connection, Store, StoreError, groups::LOCK_LIMIT},
 };
 
@@ -25,7 +26,8 @@ pub(crate) fn sign_following(
 ) -> Result<bool, StoreError> {
     let service_id = &following.head.service_id;
     let now = store.now();
-    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+    let mut counted = None;
+    let is_stored = store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         lock_services(connection, [service_id])?;
         let Some(created_at) = lock_head(connection, &following.head)? else { return Ok(false) };
         let next = highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1);
@@ -45,8 +47,11 @@ pub(crate) fn sign_following(
         let signed: Vec<(SignedTransaction, usize)> =
             signed.into_iter().map(|signed| (SignedTransaction::new(signed, now), 0)).collect();
         insert_all_stored(connection, service_id, &signed)?;
-        Ok(true)
-    })
+        counted = CountedSend::count(store, connection)?;
+        Ok::<_, StoreError>(true)
+    })?;
+    CountedSend::committed(counted, store);
+    Ok(is_stored)
 }
 
 /// The nonce of each transaction, with the withdrawal that gets it.

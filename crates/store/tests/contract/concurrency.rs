@@ -9,8 +9,8 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    AddOutcome, BatchState, ChangeOutcome, Decision, Event, HeaderId, LedgerStatus, Outcome,
-    ServiceId, Stale,
+    AddOutcome, BatchState, ChangeOutcome, Decision, Event, HeaderId, LedgerStatus, Operator,
+    OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId, Stale, TakenBatch,
 };
 
 use crate::fixture::{
@@ -21,6 +21,7 @@ on_both! {
     readers_see_batches_of_writers_only_appended,
     concurrent_adds_of_one_batch_store_it_once,
     concurrent_rounds_take_each_batch_once,
+    pause_of_all_names_what_a_round_takes_meanwhile,
     order_is_kept_under_concurrent_adds_and_rounds,
 }
 
@@ -88,6 +89,33 @@ fn concurrent_adds_of_one_batch_store_it_once(db: &Database) {
     let stored = answers.iter().filter(|answer| **answer == AddOutcome::Stored).count();
     assert_eq!(stored, 1);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
+}
+
+fn pause_of_all_names_what_a_round_takes_meanwhile(db: &Database) {
+    let store = db.open();
+    let names: Vec<String> = (0..40).map(|number| format!("a::s{number}")).collect();
+    let services: Vec<ServiceId> = names.iter().map(|name| name.parse().unwrap()).collect();
+    store.add_all(&names.iter().zip(1..).map(|(name, n)| batch(name, n)).collect::<Vec<_>>());
+    store.worker_of_all();
+    let act = |verb| {
+        let (target, operator) = (OperatorTarget::AllServices, Operator::program());
+        store.act(&OperatorAction { verb, target, reason: None, operator, dry_run: false }).unwrap()
+    };
+    for _ in 0..10 {
+        let (named, taken) = thread::scope(|scope| {
+            let taking = scope.spawn(|| {
+                let of_one = services.chunks(1);
+                of_one.flat_map(|one| store.worker().take_round(one).unwrap()).collect()
+            });
+            act(OperatorVerb::Pause);
+            let named = store.being_sent(&OperatorTarget::AllServices).unwrap();
+            let taken: Vec<TakenBatch> = taking.join().unwrap();
+            (named, taken)
+        });
+        assert_eq!(named.len(), taken.len(), "nothing is taken later");
+        store.worker().give_back(&taken).unwrap();
+        act(OperatorVerb::Resume);
+    }
 }
 
 fn concurrent_rounds_take_each_batch_once(db: &Database) {

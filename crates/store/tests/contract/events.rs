@@ -16,7 +16,7 @@ use grid_batch_core::{
     BatchEvent, BatchState, Change, Decision, Event, EventCursor, EventFilter, EventKind,
     EventPosition, EventReadError, EventStore, Evidence, HeaderId, LedgerStatus, Outcome,
 };
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
@@ -553,4 +553,111 @@ fn feed_is_complete_while_one_of_two_writers_is_killed() {
     assert!(stored.len() as u64 >= EACH);
     let told: Vec<HeaderId> = read.iter().map(|event| event.batch_id).collect();
     assert_eq!(told, stored, "an event for each batch, in the order of the service");
+}
+
+const MOVED: [&str; 4] = ["moved::a", "moved::b", "moved::c", "moved::d"];
+const BATCHES_OF_EACH: u64 = 8;
+
+/// Takes services, and batches of them to their ends, until all have ended. Now and then the instance gives its
+/// services up, or expires with a batch that is on its way, which another one then finds committed.
+fn work_until_all_ended(db: &Database, instance: &ClaimStore, mut numbers: fastrand::Rng) {
+    let ended = "select count(*) as number from batches where ended_at is not null";
+    let all = i64::try_from(MOVED.len() as u64 * BATCHES_OF_EACH).unwrap();
+    while db.number(ended) < all {
+        if !instance.renew().unwrap() {
+            instance.register_again().unwrap();
+        }
+        let mut in_doubt = instance.take(2).unwrap().in_doubt;
+        // If no other instance was faster, it finds them itself.
+        let orphans = instance.recover(&instance.with_submitter().unwrap()).unwrap();
+        in_doubt.extend(orphans.into_iter().map(|orphan| (orphan.service_id, orphan.batch_id)));
+        for (service_id, batch_id) in in_doubt {
+            let found = instance.store().find(&batch_id).unwrap().remove(0);
+            let attempt = found.progress.attempts;
+            let event = Event::Evidence { attempt, evidence: Evidence::Committed };
+            instance.store().record(&[Change::new(service_id, batch_id, event)]).unwrap();
+        }
+        let ready = instance.ready_services(None, 9).unwrap();
+        for taken in instance.take_round(&ready).unwrap() {
+            if numbers.u8(..4) == 0 {
+                db.pass_full_expiry(instance);
+                break;
+            }
+            instance.store().outcome(&taken, Outcome::Accepted);
+            instance.store().status(&taken, LedgerStatus::Committed);
+        }
+        if numbers.bool() {
+            instance.release_services(&MOVED.map(service)).unwrap();
+        }
+    }
+}
+
+/// Reads through several instances in turn, until `done`.
+fn read_in_turn(stores: &[Store], done: &AtomicBool) -> Vec<BatchEvent> {
+    let (mut read, mut position) = (Vec::new(), EventPosition::Oldest);
+    for store in stores.iter().cycle() {
+        let was_done = done.load(Ordering::Acquire);
+        let (events, next) = read_from(store, position, &EventFilter::default(), 3);
+        read.extend(events);
+        if was_done {
+            return read;
+        }
+        position = EventPosition::After(next);
+    }
+    read
+}
+
+/// What is promised: no event is left out or repeated, and those of a service are in the order of its changes.
+/// Nothing is promised about the numbers of events of different services.
+#[test]
+fn feed_keeps_its_order_while_services_are_taken_over() {
+    let db = Database::postgres();
+    let store = db.open();
+    for number in 0..BATCHES_OF_EACH {
+        for (name, first) in MOVED.iter().zip([0, 100, 200, 300]) {
+            store.add_all(&[batch(name, first + number)]);
+        }
+    }
+    let seed = fastrand::u64(..);
+    println!("seed = {seed}");
+    let instances: Vec<ClaimStore> = (0..3).map(|_| db.instance()).collect();
+    let stores: Vec<Store> = instances.iter().map(|instance| instance.store().clone()).collect();
+    let done = AtomicBool::new(false);
+    let read = thread::scope(|scope| {
+        let reader = scope.spawn(|| read_in_turn(&stores, &done));
+        let workers: Vec<_> = (seed..)
+            .zip(&instances)
+            .map(|(seed, instance)| {
+                let (db, numbers) = (&db, fastrand::Rng::with_seed(seed));
+                scope.spawn(move || work_until_all_ended(db, instance, numbers))
+            })
+            .collect();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        done.store(true, Ordering::Release);
+        reader.join().unwrap()
+    });
+    let ids: BTreeSet<_> = read.iter().map(|event| event.id).collect();
+    assert_eq!(ids.len(), read.len(), "an event was read twice");
+    assert!(read.iter().any(|event| event.kind == EventKind::OwnerLost), "nothing was taken over");
+    for name in MOVED {
+        let events: Vec<&BatchEvent> =
+            read.iter().filter(|event| event.service_id == service(name)).collect();
+        assert!(events.is_sorted_by_key(|event| event.id), "{name}: {events:#?}");
+        let under_way: Vec<HeaderId> = events
+            .iter()
+            .filter(|event| event.kind != EventKind::Accepted)
+            .map(|event| event.batch_id)
+            .collect();
+        assert!(
+            under_way.is_sorted(),
+            "a batch began before the one before had ended: {events:#?}"
+        );
+        let batches: BTreeSet<HeaderId> = under_way.into_iter().collect();
+        assert_eq!(batches.len() as u64, BATCHES_OF_EACH);
+        for batch_id in batches {
+            let told = events.iter().copied().filter(|event| event.batch_id == batch_id);
+            let stored = store.history(&service(name), &batch_id).unwrap().unwrap();
+            assert_eq!(told.cloned().collect::<Vec<_>>(), stored);
+        }
+    }
 }

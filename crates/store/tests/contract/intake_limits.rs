@@ -1,7 +1,13 @@
 //! Limits of intake: open batches of a service, and services that are new.
 
-use grid_batch_core::{AddOutcome, BatchConflict, ClientId, Decision, NewBatch, Outcome, SignerId};
-use grid_batch_store::{IntakeLimits, Store, StoreOptions};
+use grid_batch_core::{
+    AddOutcome, BatchConflict, ClientId, Decision, NewBatch, OperatorTarget, Outcome, SignerId,
+    Strategy,
+};
+use grid_batch_store::{FullQueue, IntakeLimits, QueueCounts, Store, StoreOptions};
+
+use crate::pauses::pause;
+use crate::scheduling::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 
@@ -22,6 +28,13 @@ on_both! {
     ended_batches_of_a_client_free_their_places,
     refused_list_of_a_client_is_not_counted,
     removed_batches_of_a_client_are_forgotten,
+    batch_that_others_wait_for_enters_a_full_queue,
+    dependents_enter_a_full_queue_only_if_waited_for,
+    missing_transactions_of_a_signer_are_limited,
+    batch_waited_for_enters_beyond_the_limit_of_its_signer,
+    batch_waited_for_enters_the_full_queue_of_a_client,
+    arrived_transactions_are_not_counted,
+    full_queue_is_counted_by_what_fills_it,
 }
 
 fn open_with(db: &Database, limits: IntakeLimits) -> TestStore {
@@ -42,6 +55,22 @@ fn client_limit(open_batches_of_client: u64) -> IntakeLimits {
 
 fn of_client(client: u8, batch: NewBatch) -> NewBatch {
     NewBatch { client: Some(ClientId::Key(signer(client))), ..batch }
+}
+
+fn open_parallel_with(db: &Database, limits: IntakeLimits) -> TestStore {
+    let options = db.scheduled(Strategy::Parallel, 10);
+    db.open_with(StoreOptions { intake_limits: limits, ..options })
+}
+
+/// A batch of a signer that depends on the transactions of others.
+fn dependent(number: u64, by: u8, on: &[u64]) -> NewBatch {
+    let on: Vec<_> = on.iter().map(|number| transaction_of(*number)).collect();
+    let batch = depending(SERVICE, number, &format!("{number:08x}"), &on);
+    NewBatch { signer: Some(signer(by)), ..batch }
+}
+
+fn plain(number: u64) -> NewBatch {
+    writing(number, &format!("{number:08x}"))
 }
 
 fn signer(number: u8) -> SignerId {
@@ -229,4 +258,111 @@ fn removed_batches_of_a_client_are_forgotten(db: &Database) {
     store.commit_next("a::b");
     assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
     assert_eq!(db.number("select count(*) as number from client_batches"), 1);
+}
+
+fn batch_that_others_wait_for_enters_a_full_queue(db: &Database) {
+    let store = open_parallel_with(db, queue_limit(3));
+    store.add_all(&[1_001, 1_002, 1_003].map(|number| dependent(number, 7, &[1])));
+    assert!(matches!(refusal(&store, &[plain(2)]), BatchConflict::QueueFull { open: 3, .. }));
+    store.add_all(&[plain(1)]);
+    assert!(matches!(refusal(&store, &[plain(2)]), BatchConflict::QueueFull { open: 4, .. }));
+    store.free_all();
+    assert_eq!(store.commit_all_of(SERVICE), [1]);
+    store.free_all();
+    assert_eq!(store.commit_all_of(SERVICE), [1_001, 1_002, 1_003]);
+    store.add_all(&[plain(2)]);
+}
+
+/// Batches that wait for each other could be made up without end.
+fn dependents_enter_a_full_queue_only_if_waited_for(db: &Database) {
+    let store = open_parallel_with(db, queue_limit(3));
+    store.add_all(&[dependent(1_000, 7, &[1_001]), dependent(5, 7, &[6]), dependent(7, 7, &[8])]);
+    let chain = (1_001..1_010).map(|number| dependent(number, 7, &[number + 1]));
+    let stored = add_each(&store, &chain.collect::<Vec<_>>());
+    assert_eq!(stored.iter().filter(|stored| **stored).count(), 1, "one is waited for: {stored:?}");
+    for number in 1_002..1_010 {
+        let stored = add_each(&store, &[dependent(number, 7, &[number + 1])]);
+        assert_eq!(stored, [number < 1_004], "{number}");
+    }
+}
+
+fn missing_limit(missing_transactions_of_signer: u64) -> IntakeLimits {
+    IntakeLimits { missing_transactions_of_signer, ..IntakeLimits::default() }
+}
+
+fn missing_transactions_of_a_signer_are_limited(db: &Database) {
+    let store = open_parallel_with(db, missing_limit(3));
+    store.add_all(&[dependent(1_001, 7, &[1, 2]), dependent(1_002, 7, &[1])]);
+    let expected =
+        BatchConflict::TooManyMissing { signer: Box::new(signer(7)), missing: 3, limit: 3 };
+    assert_eq!(refusal(&store, &[dependent(1_003, 7, &[3])]), expected);
+    // What misses nothing, and other signers, are not affected.
+    let complete = NewBatch { signer: Some(signer(7)), ..plain(9) };
+    store.add_all(&[dependent(1_004, 8, &[3, 4, 5, 6]), complete]);
+    // Another instance counts them, too.
+    let other = open_parallel_with(db, missing_limit(3));
+    assert_eq!(refusal(&other, &[dependent(1_003, 7, &[3])]), expected);
+    store.add_all(&[plain(1)]);
+    store.free_all();
+    db.later(1);
+    store.add_all(&[dependent(1_003, 7, &[3])]);
+}
+
+fn batch_waited_for_enters_beyond_the_limit_of_its_signer(db: &Database) {
+    let store = open_parallel_with(db, missing_limit(2));
+    store.add_all(&[dependent(1_001, 7, &[1]), dependent(1_002, 7, &[1])]);
+    store.add_all(&[dependent(1, 7, &[2])]);
+    refusal(&store, &[dependent(1_003, 7, &[1])]);
+    store.add_all(&[plain(2)]);
+    store.free_all();
+    assert_eq!(store.commit_all_of(SERVICE), [2]);
+}
+
+fn batch_waited_for_enters_the_full_queue_of_a_client(db: &Database) {
+    let store = open_parallel_with(db, client_limit(1));
+    store.add_all(&[of_client(1, dependent(1_001, 7, &[1]))]);
+    refusal(&store, &[of_client(1, plain(2))]);
+    store.add_all(&[of_client(1, plain(1))]);
+}
+
+fn arrived_transactions_are_not_counted(db: &Database) {
+    let store = open_parallel_with(db, missing_limit(1));
+    store.add_all(&[plain(1)]);
+    let list = [dependent(1_001, 7, &[1]), plain(2), dependent(1_002, 7, &[2])];
+    store.add_all(&list);
+    store.add_all(&[dependent(1_003, 7, &[3])]);
+    refusal(&store, &[dependent(1_004, 7, &[4])]);
+    // A refused list is not counted.
+    refusal(&store, &[plain(5), dependent(1_005, 8, &[6]), dependent(1_006, 8, &[7])]);
+    store.add_all(&[dependent(1_005, 8, &[6])]);
+}
+
+fn full_queue_is_counted_by_what_fills_it(db: &Database) {
+    let store = open_parallel_with(db, queue_limit(5));
+    assert_eq!(store.queue_counts().unwrap(), QueueCounts::default());
+    store.add_all(&[
+        dependent(1_001, 7, &[1]),
+        dependent(1_002, 7, &[2]),
+        dependent(1_003, 8, &[1]),
+        plain(5),
+    ]);
+    let counts = store.queue_counts().unwrap();
+    assert_eq!((counts.open, counts.incomplete, counts.full, counts.fullest), (4, 3, 0, None));
+    store.add_all(&[plain(6)]);
+    let service = service(SERVICE);
+    pause(&store, OperatorTarget::Service(service.clone()));
+    store.hold_batch(&service, &id(6), "a reason").unwrap();
+    let full = FullQueue {
+        service_id: service,
+        open: 5,
+        limit: 5,
+        incomplete: 3,
+        signers: 2,
+        most_of_signer: 2,
+        held: 1,
+        delayed: 0,
+        paused: true,
+        halted: false,
+    };
+    assert_eq!(store.queue_counts().unwrap().fullest, Some(full));
 }

@@ -148,10 +148,13 @@ fn delays_in_a_row_double_and_end_with_an_acceptance(db: &Database) {
         observer.notify_group(&[outcome(&store.take_one("a::b"), result)]).unwrap();
     };
     for whole in [DELAY, 2 * DELAY, 4 * DELAY, 4 * DELAY] {
-        tried(Outcome::NotSent);
+        tried(Outcome::Busy);
         let delay = waits(db, &store, "a::b", 1);
         assert!(is_about(delay, whole), "{delay:?} of {whole:?}");
     }
+    // When a node answers again, what was not sent goes on soon.
+    tried(Outcome::NotSent);
+    assert!(is_about(waits(db, &store, "a::b", 1), DELAY));
     db.later(75);
     let taken = store.take_one("a::b");
     observer.notify_group(&[outcome(&taken, Outcome::Accepted)]).unwrap();

@@ -13,6 +13,7 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both
 
 on_both! {
     action_is_logged_with_operator_and_reason,
+    reason_of_an_operator_is_no_error_of_a_batch,
     refused_action_is_not_logged,
     dry_run_changes_and_logs_nothing,
     log_is_filtered_and_read_in_pages,
@@ -89,6 +90,18 @@ fn action_is_logged_with_operator_and_reason(db: &Database) {
     let logged = all(&store);
     assert_eq!((&*logged[0].before, &*logged[0].after), ("pending, held", "committed"));
     assert!(logged[0].id > logged[1].id);
+}
+
+fn reason_of_an_operator_is_no_error_of_a_batch(db: &Database) {
+    let store = db.open();
+    one_at_the_ledger(&store);
+    done(store.act(&action(OperatorVerb::Hold, "a::b", 1)).unwrap());
+    done(store.act(&about(1, action(OperatorVerb::Resubmit, "a::b", 1))).unwrap());
+    assert_eq!(store.one("a::b", 1).last_error, None);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Accepted);
+    done(store.act(&about(2, action(OperatorVerb::EndCommitted, "a::b", 1))).unwrap());
+    assert_eq!(store.one("a::b", 1).last_error, None);
 }
 
 fn refused_action_is_not_logged(db: &Database) {

@@ -1,8 +1,9 @@
 //! A pause of a service, or of all: nothing new is taken, and what is under way is followed.
 
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, InstanceId, LedgerStatus, Obstacle, Operator, OperatorAction,
-    OperatorTarget, OperatorVerb, Outcome, Timestamp,
+    ActionOutcome, ActionRefusal, BatchState, InstanceId, LedgerStatus, Obstacle, Operator,
+    OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServicePause, Stale, SubmittedBatch,
+    TakenBatch, Timestamp,
 };
 use grid_batch_store::Store;
 
@@ -10,12 +11,17 @@ use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
 on_both! {
     paused_service_gives_no_batch,
+    batch_with_a_submitter_is_named_and_goes_back,
+    pause_names_what_other_instances_send,
     pause_of_all_holds_for_new_services_and_instances,
     batch_under_way_is_followed_during_a_pause,
     pause_outlasts_a_takeover,
     pause_is_why_a_batch_waits,
     paused_services_are_counted,
     reasons_of_pauses_are_told,
+    service_with_different_states_gives_no_batch,
+    operators_pause_outlasts_different_states,
+    different_states_are_told_by_the_claimant,
     last_instance_does_not_drain,
     claim_is_released_unless_a_batch_is_with_a_submitter,
 }
@@ -26,7 +32,7 @@ fn act(store: &Store, verb: OperatorVerb, target: OperatorTarget) -> ActionOutco
     store.act(&OperatorAction { verb, target, reason, operator, dry_run: false }).unwrap()
 }
 
-fn pause(store: &Store, target: OperatorTarget) {
+pub fn pause(store: &Store, target: OperatorTarget) {
     let outcome = act(store, OperatorVerb::Pause, target.clone());
     assert!(matches!(outcome, ActionOutcome::Done(_)), "{outcome:?}");
     let again = act(store, OperatorVerb::Pause, target);
@@ -56,6 +62,60 @@ fn paused_service_gives_no_batch(db: &Database) {
     resume(&store, of("a::b"));
     assert_eq!(store.ready_services(None, 10).unwrap(), [service("a::b")]);
     assert_eq!(store.take_one("a::b").batch_id, id(1));
+}
+
+fn act_on_batch(store: &Store, verb: OperatorVerb, number: u8) {
+    let (service_id, batch_id) = (service("a::b"), id(number.into()));
+    let target = OperatorTarget::Batch { service_id, batch_id, attempt: None };
+    let outcome = act(store, verb, target);
+    assert!(matches!(outcome, ActionOutcome::Done(_)), "{outcome:?}");
+}
+
+fn batch_with_a_submitter_is_named_and_goes_back(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
+    let taken = [store.take_one("a::b"), store.take_one("c::d")];
+    let both = [service("a::b"), service("c::d")];
+    let stopped = || store.worker().stopped(&both).unwrap();
+    let sent = |target| store.being_sent(&target).unwrap();
+    assert_eq!(stopped(), []);
+    assert_eq!(sent(OperatorTarget::AllServices).len(), 2);
+
+    act_on_batch(&store, OperatorVerb::Hold, 1);
+    let held = SubmittedBatch {
+        service_id: service("a::b"),
+        batch_id: id(1),
+        attempt_id: taken[0].attempt_id(),
+    };
+    assert_eq!(stopped(), std::slice::from_ref(&held));
+    assert_eq!(sent(of("a::b")), std::slice::from_ref(&held));
+    store.worker().give_back(&[TakenBatch::without_bytes(held)]).unwrap();
+    assert_eq!((stopped(), sent(of("a::b"))), (vec![], vec![]));
+    let back = store.one("a::b", 1);
+    assert_eq!(back.progress.state, BatchState::Delayed);
+    assert!(back.held.is_some(), "it is still held");
+    assert!(store.take(&["a::b"]).is_empty());
+    // The outcome of its submission comes later.
+    store.outcome(&taken[0], Outcome::Parked);
+    act_on_batch(&store, OperatorVerb::Release, 1);
+    assert_eq!(store.take_one("a::b").attempt, 2);
+
+    pause(&store, of("c::d"));
+    assert_eq!(stopped().len(), 1);
+    pause(&store, OperatorTarget::AllServices);
+    assert_eq!(stopped().len(), 2);
+}
+
+fn pause_names_what_other_instances_send(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    store.take_one("a::b");
+    let owner = store.worker().instance();
+    let sent = |instance: &str| {
+        let target = OperatorTarget::Instance(InstanceId::new(instance));
+        store.being_sent(&target).unwrap().len()
+    };
+    assert_eq!((sent(owner.as_str()), sent("other")), (1, 0));
 }
 
 fn pause_of_all_holds_for_new_services_and_instances(db: &Database) {
@@ -155,6 +215,88 @@ fn reasons_of_pauses_are_told(db: &Database) {
     assert_eq!(store.pauses(&services).unwrap().len(), 2);
     resume(&store, of("a::b"));
     assert_eq!(store.pauses(&services).unwrap().len(), 2, "all are paused");
+}
+
+fn service_with_different_states_gives_no_batch(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let sent = store.take_one("a::b");
+    store.outcome(&sent, Outcome::Accepted);
+    let (claims, paused) = (store.worker(), service("a::b"));
+    assert!(claims.set_states_differ(&paused, true).unwrap());
+    assert!(!claims.set_states_differ(&paused, true).unwrap());
+    assert_eq!(claims.services_with_different_states().unwrap(), std::slice::from_ref(&paused));
+    let pause = store.pauses(std::slice::from_ref(&paused)).unwrap().remove(&paused).unwrap();
+    assert!(pause.states_differ && !pause.by_operator, "{pause:?}");
+    assert_eq!(pause.reason, ServicePause::DIFFERENT_STATES);
+    let counts = store.service_counts().unwrap();
+    assert_eq!((counts.states_differ, counts.paused), (1, 0));
+
+    // Operators can neither end it nor have a batch sent again.
+    let resumed = act(&store, OperatorVerb::Resume, of("a::b"));
+    assert_eq!(resumed, ActionOutcome::Refused(ActionRefusal::StatesDiffer));
+    let (service_id, attempt) = (service("a::b"), Some(sent.attempt));
+    let target = OperatorTarget::Batch { service_id, batch_id: id(1), attempt };
+    let resubmitted = act(&store, OperatorVerb::Resubmit, target.clone());
+    assert_eq!(resubmitted, ActionOutcome::Refused(Stale::StatesDiffer.into()));
+    store.status(&sent, LedgerStatus::Committed);
+    assert!(store.take(&["a::b"]).is_empty());
+
+    assert!(claims.set_states_differ(&paused, false).unwrap());
+    assert!(!claims.set_states_differ(&paused, false).unwrap());
+    assert!(store.pauses(&[paused]).unwrap().is_empty());
+    assert_eq!(store.take_one("a::b").batch_id, id(2));
+}
+
+fn operators_pause_outlasts_different_states(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let (claims, paused) = (store.worker_of_all(), service("a::b"));
+    let reason = || {
+        let pause = store.pauses(std::slice::from_ref(&paused)).unwrap().remove(&paused)?;
+        assert!(pause.by_operator || pause.states_differ);
+        Some(pause.reason)
+    };
+    let both = || reason().is_some_and(|text| text.contains("differ") && text.contains("mainten"));
+    for begins_first in [true, false] {
+        let begin = || claims.set_states_differ(&paused, true).unwrap();
+        if begins_first {
+            begin();
+        }
+        pause(&store, of("a::b"));
+        if !begins_first {
+            begin();
+        }
+        assert!(both());
+        claims.set_states_differ(&paused, false).unwrap();
+        assert_eq!(reason().as_deref(), Some("maintenance"));
+        assert!(store.take(&["a::b"]).is_empty());
+        begin();
+        let resumed = act(&store, OperatorVerb::Resume, of("a::b"));
+        let ActionOutcome::Done(effect) = resumed else { panic!("{resumed:?}") };
+        assert!(effect.after.contains("differ") && !effect.next_waits, "{effect:?}");
+        assert!(store.take(&["a::b"]).is_empty());
+        claims.set_states_differ(&paused, false).unwrap();
+        assert_eq!(reason(), None);
+    }
+    assert_eq!(store.take_one("a::b").batch_id, id(1));
+}
+
+fn different_states_are_told_by_the_claimant(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let claims = store.worker();
+    let paused = service("a::b");
+    assert!(!claims.set_states_differ(&paused, true).unwrap(), "it is not claimed");
+    store.worker_of_all();
+    assert!(claims.set_states_differ(&paused, true).unwrap());
+    claims.release().unwrap();
+    claims.register_again().unwrap();
+    assert_eq!(claims.services_with_different_states().unwrap(), []);
+    store.worker_of_all();
+    assert_eq!(claims.services_with_different_states().unwrap(), std::slice::from_ref(&paused));
+    assert!(store.take(&["a::b"]).is_empty());
+    assert!(claims.set_states_differ(&paused, false).unwrap());
 }
 
 fn last_instance_does_not_drain(db: &Database) {

@@ -1,10 +1,14 @@
 //! Databases that went back to an earlier state.
 
+use std::{fs, path::Path};
+
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerStatus, Outcome, Stale,
-    UnresolvedBatchStore,
+    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerStatus, NewBatch, Outcome,
+    Stale, UnresolvedBatchStore,
 };
-use grid_batch_store::{ClaimError, MonitorStore, OpenBatchesInDoubt, Store, StoreError};
+use grid_batch_store::{
+    ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, Store, StoreError,
+};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 
@@ -267,4 +271,115 @@ fn database_that_was_moved_without_a_loss_continues() {
     Store::mark_moved(&db.url(), db.options()).unwrap();
     assert_eq!(db.open().take_one("a::b").batch_id, id(1));
     assert!(!is_marked(&db));
+}
+
+/// A database in whose place a copy was put that was made before the instance has gone on.
+fn copied_back(go_on: impl FnOnce(&ClaimStore)) -> Database {
+    let db = Database::sqlite();
+    let instance = db.instance();
+    instance.store().add_all(&[batch("a::b", 1)]);
+    instance.take(9).unwrap();
+    let copy = db.file().with_extension("copy");
+    db.execute(&format!("vacuum into '{}'", copy.display())).unwrap();
+    go_on(&instance);
+    drop(instance);
+    put_in_place(&db, &copy);
+    db
+}
+
+fn put_in_place(db: &Database, copy: &Path) {
+    for ending in ["db-wal", "db-shm"] {
+        let _ = fs::remove_file(db.file().with_extension(ending));
+    }
+    fs::rename(copy, db.file()).unwrap();
+}
+
+#[test]
+fn earlier_copy_of_a_file_puts_open_batches_in_doubt() {
+    let take = |instance: &ClaimStore| {
+        assert_eq!(instance.take_round(&[service("a::b")]).unwrap().len(), 1);
+    };
+    let renew = |instance: &ClaimStore| assert!(instance.renew().unwrap());
+    let end = |instance: &ClaimStore| drop(instance.renew().and_then(|_| instance.release()));
+    for (name, go_on) in [("take", &take as &dyn Fn(&ClaimStore)), ("renew", &renew), ("end", &end)]
+    {
+        let db = copied_back(|instance| go_on(instance));
+        drop(db.open());
+        assert!(is_marked(&db), "{name}");
+        assert_eq!(db.state("a::b", 1), BatchState::InDoubt, "{name}");
+    }
+}
+
+#[test]
+fn copy_from_before_a_restart_puts_open_batches_in_doubt() {
+    let db = Database::sqlite();
+    db.open().add_all(&[batch("a::b", 1)]);
+    let register =
+        || ClaimStore::register(db.open().into_store(), ClaimOptions::default()).unwrap();
+    let first = register();
+    first.release().unwrap();
+    drop(first);
+    let copy = db.file().with_extension("copy");
+    db.execute(&format!("vacuum into '{}'", copy.display())).unwrap();
+    drop(register());
+    put_in_place(&db, &copy);
+    let instance = register();
+    assert!(is_marked(&db));
+    instance.take(9).unwrap();
+    assert!(instance.take_round(&[service("a::b")]).unwrap().is_empty());
+}
+
+#[test]
+fn present_copy_of_a_file_puts_nothing_in_doubt() {
+    let db = copied_back(|_| {});
+    drop(db.open());
+    assert!(!is_marked(&db));
+    assert_eq!(db.state("a::b", 1), BatchState::New);
+}
+
+#[test]
+fn earlier_copy_that_lost_nothing_by_command_continues() {
+    let db = copied_back(|instance| assert!(instance.renew().unwrap()));
+    Store::mark_moved(&db.url(), db.options()).unwrap();
+    drop(db.open());
+    assert!(!is_marked(&db));
+}
+
+#[test]
+fn copy_without_the_lock_file_is_taken_as_it_is() {
+    let db = copied_back(|instance| assert!(instance.renew().unwrap()));
+    db.forget_lock();
+    drop(db.open());
+    assert!(!is_marked(&db));
+}
+
+#[test]
+fn lock_file_with_another_form_does_not_stop_the_start() {
+    let db = copied_back(|instance| assert!(instance.renew().unwrap()));
+    fs::write(db.file().with_extension("db.lock"), "another form").unwrap();
+    drop(db.open());
+    assert!(!is_marked(&db));
+}
+
+#[test]
+fn file_that_was_replaced_is_not_written_any_more() {
+    let db = Database::sqlite();
+    let instance = db.instance();
+    let store = instance.store();
+    store.add_all(&[batch("a::b", 1)]);
+    let copy = db.file().with_extension("copy");
+    db.execute(&format!("vacuum into '{}'", copy.display())).unwrap();
+    put_in_place(&db, &copy);
+    let lists: &[&[NewBatch]] = &[&[batch("a::b", 2)]];
+    let refused = [
+        store.add(lists).map(drop).unwrap_err(),
+        instance.renew().map(drop).unwrap_err(),
+        instance.take_round(&[service("a::b")]).map(drop).unwrap_err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, StoreError::FileReplaced { .. }), "{error}");
+        assert!(error.to_string().contains("batches.db was replaced"), "{error}");
+    }
+    fs::remove_file(db.file()).unwrap();
+    assert!(matches!(instance.renew(), Err(StoreError::FileReplaced { .. })));
 }

@@ -86,8 +86,12 @@ fn service_is_explained_by_its_oldest_batch() {
 #[test]
 fn pause_of_a_service_is_told() {
     let pauses = |services: &[ServiceId]| {
-        let pause =
-            ServicePause { since: Timestamp::from_micros(5), reason: "maintenance".to_owned() };
+        let pause = ServicePause {
+            since: Timestamp::from_micros(5),
+            reason: "maintenance".to_owned(),
+            by_operator: true,
+            states_differ: false,
+        };
         let paused = services.iter().filter(|service| service.as_str() == "a::b");
         Ok(paused.map(|service| (service.clone(), pause.clone())).collect::<HashMap<_, _>>())
     };

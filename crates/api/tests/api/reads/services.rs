@@ -92,6 +92,7 @@ fn ledgers_are_shown_with_their_nodes() {
         nodes: vec![NodeReport {
             url: "http://node:8008".to_owned(),
             confirmed: true,
+            unanswered_seconds: Some(12.0),
             answering: false,
             problem: Some("refused".to_owned()),
             asked_seconds_ago: Some(2.0),
@@ -103,7 +104,7 @@ fn ledgers_are_shown_with_their_nodes() {
         "data": [{
             "kind": "sawtooth", "id": "block 0", "name": "", "recorded": true, "problem": null,
             "nodes": [{
-                "url": "http://node:8008", "confirmed": true, "answering": false,
+                "url": "http://node:8008", "confirmed": true, "unanswered_seconds": 12.0, "answering": false,
                 "problem": "refused", "asked_seconds_ago": 2.0, "failed_connections": 3,
             }],
         }],

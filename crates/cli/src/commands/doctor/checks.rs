@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_service::{
-    Config, LedgerInspection, ListenAddress, NodeIdentity, fitting_http_connections,
+    AccessInForce, Config, LedgerInspection, ListenAddress, NodeIdentity, ServiceAtNode,
+    fitting_http_connections,
 };
 use grid_batch_store::Store;
 use grid_batch_support::{ErrorChain, one_line};
@@ -26,6 +27,7 @@ pub(super) fn all(matches: &ArgMatches) -> Vec<Finding> {
     };
     let mut findings = vec![configuration(&config)];
     findings.extend(permissions(&config));
+    findings.push(access(&config));
     findings.push(limits(&config));
     let (of_database, store) = database(&config);
     findings.extend(of_database);
@@ -59,6 +61,16 @@ fn permissions(config: &Config) -> Vec<Finding> {
         Finding::warning(check, format!("{}: {text}", secret.name()), advice)
     };
     readable.iter().map(finding).collect()
+}
+
+/// Who may submit batches.
+fn access(config: &Config) -> Finding {
+    let AccessInForce { text, advice } = AccessInForce::of(config);
+    let text = format!("access.mode is {text}");
+    match advice {
+        Some(advice) => Finding::warning("access", text, advice),
+        None => Finding::good("access", text),
+    }
 }
 
 fn limits(config: &Config) -> Finding {
@@ -161,6 +173,12 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
         }
     };
     let mut findings: Vec<_> = nodes.iter().map(node).collect();
+    findings.extend(services(config));
+    findings.extend(config.ledger.missing_peers().map(|missing| {
+        let advice =
+            "list the other nodes of its circuit in ledger.peers; see docs/guides/scabbard.md";
+        Finding::warning(LEDGER, missing, advice)
+    }));
     let recorded = store.and_then(|store| store.ledger().ok().flatten());
     let inspection = LedgerInspection { recorded, nodes };
     if let (Some(recorded), Some(actual)) = (&inspection.recorded, inspection.actual())
@@ -182,6 +200,37 @@ fn node(NodeIdentity { url, identity }: &NodeIdentity) -> Finding {
             LEDGER,
             format!("{url}: {error}"),
             "check that the node runs, and its address in ledger.urls",
+        ),
+    }
+}
+
+/// The services that the settings name, each at its node. A node that does not answer is a finding of its own.
+fn services(config: &Config) -> Vec<Finding> {
+    let services = match LedgerInspection::ask_for_services(config) {
+        Ok(services) => services,
+        Err(error) => {
+            let text = one_line(ErrorChain(&error).to_string());
+            return vec![Finding::problem(LEDGER, text, "correct the settings of the ledger")];
+        }
+    };
+    services.iter().map(service).collect()
+}
+
+fn service(ServiceAtNode { setting, service, url, answer }: &ServiceAtNode) -> Finding {
+    match answer {
+        Ok(true) => Finding::good(LEDGER, format!("{url} has the service {service} of {setting}")),
+        Ok(false) => Finding::problem(
+            LEDGER,
+            format!("{url} does not have the service {service} of {setting}"),
+            "correct the id: each node of a circuit has a service of its own there, with its own id, and answers for \
+             no other; `splinter circuit show` lists them",
+        ),
+        Err(error) => Finding::problem(
+            LEDGER,
+            format!(
+                "{url} does not tell whether it has the service {service} of {setting}: {error}"
+            ),
+            "check that the node runs, and that it accepts the key of ledger.key_file",
         ),
     }
 }

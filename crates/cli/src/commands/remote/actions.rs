@@ -21,10 +21,11 @@ pub(in crate::commands) fn act_on_each(
 ) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let service = service_of(named.service.as_ref())?;
+    let of_service: Vec<_> = service.map(|service| ("service_id", service)).into_iter().collect();
     let mut report = Report::new(matches, None, named.names.len());
     for name in &named.names {
         let path = format!("/v1/batches/{}/{}", name.prefix, path_of(verb));
-        match server.act(matches, &path, service, fields_of(verb, name)) {
+        match server.act(matches, &path, &of_service, fields_of(verb, name)) {
             Ok(done) => {
                 let (service, batch) = (field(&done, "service_id"), field(&done, "batch_id"));
                 report.add(Some(&service), &batch, Ok(changed(&done)));
@@ -35,14 +36,16 @@ pub(in crate::commands) fn act_on_each(
     report.end()
 }
 
-/// Acts on something else than a batch, such as a service. Returns what it was and what it is.
+/// Acts on something else than a batch, such as a service. Returns what was done.
 pub(in crate::commands) fn act_on(
     matches: &ArgMatches,
     server: &Server,
     path: &str,
-) -> Result<(String, String), Failure> {
-    let done = server.act(matches, path, None, json!({}))?;
-    Ok((field(&done["changed"], "from"), field(&done["changed"], "to")))
+    wait: Option<u64>,
+) -> Result<Value, Failure> {
+    let wait = wait.map(|seconds| ("wait", seconds.to_string()));
+    let parameters = wait.iter().map(|(name, value)| (*name, value.as_str()));
+    server.act(matches, path, &Vec::from_iter(parameters), json!({}))
 }
 
 /// The path of something with an id, such as `services`, and an action on it.
@@ -52,7 +55,10 @@ pub(in crate::commands) fn action_path(kind: &str, id: &str, action: &str) -> St
 
 fn changed(done: &Value) -> ChangedBatch {
     let changed = &done["changed"];
-    let text = format!("{} -> {}", field(changed, "from"), field(changed, "to"));
+    let mut text = format!("{} -> {}", field(changed, "from"), field(changed, "to"));
+    if done["being_sent"]["count"].as_u64().is_some_and(|count| count > 0) {
+        text.push_str("; it is being sent, which is not stopped");
+    }
     ChangedBatch { state: None, text }
 }
 

@@ -50,15 +50,27 @@ pub(in crate::commands) struct Server {
 
 impl Server {
     pub(in crate::commands) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
+        Self::with(matches, None)
+    }
+
+    /// The server, with another token than that of the flags, the environment or the profile.
+    pub(in crate::commands) fn with_token(
+        matches: &ArgMatches,
+        token: String,
+    ) -> Result<Self, Failure> {
+        Self::with(matches, Some(token))
+    }
+
+    fn with(matches: &ArgMatches, given: Option<String>) -> Result<Self, Failure> {
         let url = matches.get_one::<String>("url").cloned();
         let url = url.or_else(|| env::var(variables::URL).ok());
         let profile = Profile::of(matches, url.is_some())?;
         let url = url.or(profile.url).unwrap_or_else(|| ClientOptions::default().url);
-        let options = ClientOptions {
-            token: token(matches, profile.token_file.as_deref())?,
-            url: url.clone(),
-            timeout: Duration::from_secs(30),
+        let token = match given {
+            Some(token) => Some(token),
+            None => token(matches, profile.token_file.as_deref())?,
         };
+        let options = ClientOptions { token, url: url.clone(), timeout: Duration::from_secs(30) };
         Ok(Self { client: Client::new(options)?, url })
     }
 
@@ -72,7 +84,7 @@ impl Server {
         &self,
         matches: &ArgMatches,
         path: &str,
-        service_id: Option<&str>,
+        parameters: &[(&str, &str)],
         mut fields: Value,
     ) -> Result<Value, Failure> {
         let reason = reason(matches).ok_or_else(|| {
@@ -80,8 +92,7 @@ impl Server {
         })?;
         fields["reason"] = reason.into();
         fields["dry_run"] = is_dry_run(matches).into();
-        let service = service_id.map(|service_id| ("service_id", service_id));
-        Ok(self.client.post(path, &Vec::from_iter(service), &fields)?)
+        Ok(self.client.post(path, parameters, &fields)?)
     }
 
     /// Up to `most` entries of a list, and whether there are more. A page may be empty and not the last one.

@@ -36,7 +36,7 @@ fn genuine_clients_of_sawtooth_submit_batches() {
 #[ignore = "needs the clients that scripts/drop-in installs"]
 fn genuine_clients_of_scabbard_submit_batches_and_read_state() {
     let (harness, clients) = (BatchHarness::scabbard(1), installed());
-    let server = harness.serve();
+    let server = harness.serve_with(&[("--access-mode", "")]);
     let mut client = Command::new(clients.join("target/debug/grid-batch-drop-in"));
     assert_succeeds(client.args([&format!("http://{}", server.address), &harness.services[0]]));
     server.stop();

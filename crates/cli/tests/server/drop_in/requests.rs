@@ -129,4 +129,8 @@ pub const SCABBARD: &[Recorded] = &[
     splinter(ANY_CLIENT, "/scabbard/test-00000/none/state_root"),
     splinter(ANY_CLIENT, "/scabbard/{service}/nowhere"),
     post("any client: no token", "/scabbard/{service}/batches", &[], Body::Committed),
+    get("any client: no token", "/scabbard/{service}/state_root"),
+    get("any client: no token", "/admin/circuits"),
+    splinter("`splinter circuit list`", "/admin/circuits"),
+    splinter("`splinter permissions`", "/authorization/permissions"),
 ];

@@ -1,15 +1,20 @@
 //! A database that loses its latest commits: an asynchronous standby is promoted, or a backup is
 //! restored.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use diesel::connection::SimpleConnection;
 use grid_batch_core::BatchState;
 use grid_batch_test_postgres::{RestartablePostgres, Standby, StopMode};
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},
+    http::{request, send},
     wait::{wait_for, wait_until},
 };
+use serde_json::json;
 
 use super::group::InstanceGroup;
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
@@ -211,4 +216,81 @@ fn restored_sqlite_file_repeats_nothing() {
     let server = harness.serve();
     harness.wait_until_all_committed(&batches);
     server.stop();
+}
+
+/// More than the replay of a Scabbard node has as a whole.
+const BEFORE: usize = 70;
+
+/// Copies the file of a server that is stopped.
+fn copy_of(harness: &BatchHarness) -> PathBuf {
+    let copy = harness.path().join("copy");
+    fs::copy(harness.database_file(), &copy).unwrap();
+    copy
+}
+
+/// Puts a copy in the place of the database, as an operator does who does not read the manual.
+fn put_back(harness: &BatchHarness, copy: &Path) {
+    database_files(harness).iter().for_each(|file| drop(fs::remove_file(file)));
+    fs::copy(copy, harness.database_file()).unwrap();
+}
+
+#[test]
+fn earlier_sqlite_file_without_the_command_repeats_nothing() {
+    let harness = BatchHarness::scabbard(1);
+    let batches = signed_batches(&harness.services, BEFORE + 4);
+    let (before, open) = batches.split_at(BEFORE);
+    let reason = json!({"reason": "a copy is made"});
+    let server = harness.serve();
+    server.submit(before);
+    harness.wait_until_all_committed(before);
+    assert_eq!(server.post_json("/v1/pause", &reason).status, 200);
+    server.submit(open);
+    server.stop();
+    let copy = copy_of(&harness);
+    let server = harness.serve();
+    assert_eq!(server.post_json("/v1/resume", &reason).status, 200);
+    harness.wait_until_all_committed(&batches);
+    server.process.signal("KILL");
+    server.process.wait();
+
+    put_back(&harness, &copy);
+    // The node knows no statuses any more, and its replay does not show all of the last commits.
+    harness.ledger.restart();
+    let server = harness.serve();
+    server.process.wait_for_log("the database may have lost its latest commits");
+    assert_eq!(server.post_json("/v1/resume", &reason).status, 200);
+    let health = || {
+        let response = send(server.address, &request("GET", "/health", &[], b"")).unwrap();
+        response.json()["parts"]["services"].clone()
+    };
+    wait_until("health says it", || {
+        let part = health();
+        let reason = part["reason"].as_str().unwrap_or_default();
+        part["restored"] == 1 && reason.contains("when the database went back")
+    });
+    harness.wait_until_all_committed(&batches);
+    for batch in open {
+        let times = harness.ledger.times_received(&batch.batch_id);
+        assert!(times <= 1, "{} was received {times} times", batch.batch_id);
+    }
+    wait_until("health has nothing to say", || health()["restored"] == 0);
+    server.stop();
+}
+
+#[test]
+fn file_that_is_replaced_under_a_server_takes_nothing() {
+    let harness = BatchHarness::scabbard(1);
+    let batches = signed_batches(&harness.services, 2);
+    let server = harness.serve();
+    server.submit(&batches[..1]);
+    harness.wait_until_all_committed(&batches[..1]);
+    server.stop();
+    let copy = copy_of(&harness);
+    let server = harness.serve();
+    fs::rename(copy, harness.database_file()).unwrap();
+    server.process.wait_for_log("was replaced or removed while this process uses it");
+    let refused = server.post(&batches[1..]).unwrap();
+    assert!(refused.status >= 500, "{refused:?}");
+    assert_eq!(harness.ledger.times_received(&batches[1].batch_id), 0);
+    server.process.kill();
 }

@@ -5,6 +5,7 @@ use diesel::{
     sql_types::{BigInt, Nullable, Text},
 };
 use grid_batch_core::BatchState;
+use grid_batch_ledger_sim::LedgerSimBuilder;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batch},
@@ -39,9 +40,17 @@ pub struct InstanceGroup {
 
 impl InstanceGroup {
     pub fn new(services: usize) -> Self {
+        Self::with_ledger(services, |ledger| ledger)
+    }
+
+    pub fn with_ledger(
+        services: usize,
+        configure: impl FnOnce(LedgerSimBuilder) -> LedgerSimBuilder,
+    ) -> Self {
         let database = TestDatabase::create();
         let url = database.url().to_owned();
-        Self { _database: Some(database), ..Self::with_database(url, services) }
+        let harness = BatchHarness::scabbard_with(services, configure).with_database(&url);
+        Self { harness, url, _database: Some(database) }
     }
 
     /// A group with the database of this URL.

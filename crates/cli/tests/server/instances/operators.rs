@@ -1,3 +1,6 @@
+use std::time::Instant;
+
+use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_support::wait::wait_until;
 use serde_json::{Value, json};
 
@@ -34,6 +37,39 @@ fn drained_instance_hands_its_services_over() {
     };
     assert_eq!((draining("first"), draining("second")), (Some(true), Some(false)), "{claims}");
     post(&first, "/v1/instances/first/resume");
+    first.stop();
+    second.stop();
+}
+
+/// A batch that stays where it is: the instance that gave it up does not say that its service stands still.
+#[test]
+fn instance_that_gave_a_service_up_reports_it_no_more() {
+    let group = InstanceGroup::new(1);
+    group.harness.ledger.inject(Fault::DroppedValid, When::Always);
+    // What is under way is remembered for two minutes, and never held.
+    let slow = [
+        ("--poll-warn-after", "2s"),
+        ("--poll-longest-interval", "60s"),
+        ("--poll-hold-after", "10min"),
+        ("--poll-give-up-after", "1h"),
+        ("--ledger-late-arrival-limit", "10min"),
+    ];
+    let first = group.start_with("first", &slow);
+    first.submit(&group.batches(0));
+    group.wait_until_claimed_by("first", 1);
+    let standing_still =
+        |server: &BatchServer| server.get("/health")["parts"]["services"]["stalled"].clone();
+    wait_until("the service stands still", || standing_still(&first) == 1);
+    let second = group.start_with("second", &slow);
+    wait_until("the second instance has a lease", || !group.active_runs("second").is_empty());
+
+    post(&second, "/v1/instances/first/drain");
+    group.wait_until_claimed_by("second", 1);
+    let given_up = Instant::now();
+    wait_until("the first instance reports it no more", || standing_still(&first) == 0);
+    println!("reported no more after {:.2?}", given_up.elapsed());
+    wait_until("the second instance reports it", || standing_still(&second) == 1);
+    assert_eq!(standing_still(&first), 0);
     first.stop();
     second.stop();
 }

@@ -2,8 +2,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
 use grid_batch_claims::ClaimHealth;
-use grid_batch_poller::{EventFollower, MonitorCounters};
+use grid_batch_core::{LookupLag, ServicePause};
+use grid_batch_poller::{EventFollower, LookupProgress, LookupReport, MonitorCounters};
 use grid_batch_queuer::{InFlightCounts, InFlightWindow};
+use grid_batch_store::{FullQueue, QueueCounts};
 use grid_batch_submitter::DelayedServices;
 
 use super::{database::DatabaseState, gas::gas_part, services::ServiceState};
@@ -25,7 +27,15 @@ pub(in crate::server) struct HealthSources {
     pub(in crate::server) gas: Option<Arc<dyn GasMonitor>>,
     /// How many batches are under way, if that is limited.
     pub(in crate::server) in_flight: Option<InFlightWindow>,
+    /// The questions about missing transactions, if the ledger has batches that depend on others.
+    pub(in crate::server) lookups: Option<LookupProgress>,
 }
+
+/// A ledger that answered no question about missing transactions for longer is shown.
+const UNANSWERED: Duration = Duration::from_secs(4);
+
+/// A missing transaction that was not looked for at the ledger for longer is shown.
+const LATE_LOOKUP: Duration = Duration::from_secs(10);
 
 /// A commit of new batches that takes longer is shown.
 const SLOW_COMMIT: Duration = Duration::from_secs(3);
@@ -42,12 +52,15 @@ pub(super) fn parts(
         ("database", database_part(sources, database)),
         ("claims", claims_part(sources)),
         ("ledger", ledger_part(&sources.ledger)),
-        ("intake", intake_part(sources.commits.elapsed())),
+        ("intake", intake_part(sources.commits.elapsed(), &services.queues())),
         ("services", services_part(services, &WaitingServices::read(sources))),
         ("events", events_part(sources.events.as_ref())),
     ]);
     if let Some(gas) = &sources.gas {
         parts.insert("gas", gas_part(&gas.health()));
+    }
+    if let Some(lookups) = &sources.lookups {
+        parts.insert("dependencies", dependencies_part(lookups.read(), &services.queues()));
     }
     if let Some(in_flight) = &sources.in_flight {
         parts.insert("in_flight", in_flight_part(in_flight.counts()));
@@ -93,29 +106,103 @@ fn claims_part(sources: &HealthSources) -> HealthPart {
 }
 
 fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
-    let nodes = ledger.node_counts();
-    let part = match (nodes.answering, nodes.all) {
-        (answering, all) if answering == all => HealthPart::default(),
-        (0, _) => degraded("no node of the ledger answers; the log has the reasons"),
-        (answering, all) => {
-            degraded(format!("{} of {all} nodes of the ledger do not answer", all - answering))
+    /// How many nodes are named.
+    const NAMED: usize = 5;
+    let (nodes, outages) = (ledger.node_count(), ledger.outages());
+    let part = match outages.is_empty() {
+        true => HealthPart::default(),
+        false => {
+            let named: Vec<_> = outages.iter().take(NAMED).map(ToString::to_string).collect();
+            let more = match outages.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!("; {more} others do not answer, either"),
+            };
+            degraded(format!("{}{more}; the log has the reasons", named.join("; ")))
         }
     };
-    with_numbers(part, [("nodes", nodes.all), ("answering", nodes.answering)])
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let answering = nodes.saturating_sub(outages.len());
+    with_numbers(part, [("nodes", number(nodes)), ("answering", number(answering))])
 }
 
-fn intake_part(elapsed: Option<Duration>) -> HealthPart {
-    match elapsed.filter(|elapsed| *elapsed > SLOW_COMMIT) {
-        None => HealthPart::default(),
-        Some(elapsed) => degraded(format!(
+fn intake_part(elapsed: Option<Duration>, queues: &QueueCounts) -> HealthPart {
+    let mut reasons = Vec::new();
+    if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed > SLOW_COMMIT) {
+        reasons.push(format!(
             "new batches have waited for their commit for {} s; something may lock rows in the database",
             elapsed.as_secs()
-        )),
+        ));
+    }
+    if let Some(fullest) = &queues.fullest {
+        reasons.push(full_queue(fullest, queues.full));
+    }
+    let numbers = [("open_batches", queues.open), ("full_services", queues.full)];
+    with_numbers(with_reasons(&reasons), numbers)
+}
+
+/// What fills the queue of a service, and how many others are full, too.
+fn full_queue(queue: &FullQueue, full: u64) -> String {
+    let FullQueue { service_id, open, limit, incomplete, signers, most_of_signer, .. } = queue;
+    let mut text = format!(
+        "the service {service_id} has {open} open batches and may have {limit}: more are refused, but for \
+         those that others wait for"
+    );
+    if *incomplete > 0 {
+        text += &format!(
+            "; {incomplete} miss a transaction (of {signers} signers, of one {most_of_signer} transactions)"
+        );
+    }
+    for (number, what) in [(queue.held, "are held"), (queue.delayed, "are delayed")] {
+        if number > 0 {
+            text += &format!("; {number} {what}");
+        }
+    }
+    for (is_so, what) in [
+        (queue.paused, "an operator has paused the service"),
+        (queue.halted, "an invalid batch stops others"),
+    ] {
+        if is_so {
+            text += &format!("; {what}");
+        }
+    }
+    if full > 1 {
+        text += &format!("; {} other services are full, too", full - 1);
+    }
+    text
+}
+
+fn dependencies_part(lookups: LookupReport, queues: &QueueCounts) -> HealthPart {
+    let mut reasons = Vec::new();
+    let unanswered = lookups.unanswered_since.map(|since| since.elapsed());
+    if let Some(time) = unanswered.filter(|time| *time > UNANSWERED) {
+        reasons.push(format!(
+            "the ledger has not answered for {} s whether it has transactions that batches depend on",
+            time.as_secs()
+        ));
+    }
+    let LookupLag { waiting, longest } = lookups.lag;
+    if longest > LATE_LOOKUP {
+        reasons.push(format!(
+            "{waiting} transactions that batches depend on were not looked for at the ledger yet, the first \
+             for {} s; signers take turns",
+            longest.as_secs()
+        ));
+    }
+    let numbers = [("incomplete_batches", queues.incomplete), ("not_looked_up", waiting)];
+    with_numbers(with_reasons(&reasons), numbers)
+}
+
+fn with_reasons(reasons: &[String]) -> HealthPart {
+    match reasons.is_empty() {
+        true => HealthPart::default(),
+        false => degraded(reasons.join("; ")),
     }
 }
 
-fn in_flight_part(InFlightCounts { under_way, window, largest }: InFlightCounts) -> HealthPart {
-    let numbers = [("under_way", under_way), ("window", window), ("largest", largest)];
+fn in_flight_part(counts: InFlightCounts) -> HealthPart {
+    let InFlightCounts { under_way, overdue, window, largest } = counts;
+    let numbers =
+        [("under_way", under_way), ("overdue", overdue), ("window", window), ("largest", largest)];
     let numbers = numbers.map(|(name, count)| (name, u64::try_from(count).unwrap_or(u64::MAX)));
     with_numbers(HealthPart::default(), numbers)
 }
@@ -144,6 +231,11 @@ fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPa
     let mut reasons = Vec::new();
     for (number, what) in [
         (counts.held, "held for an operator"),
+        (
+            counts.restored,
+            "at a batch that was open when the database went back to an earlier state, which may have been \
+             sent; the log has the reason",
+        ),
         (counts.failing, "failing; `grid-batch show` has the last error"),
         (stalled, "standing still"),
         (delayed, "delayed for long; the log has the reasons"),
@@ -152,6 +244,10 @@ fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPa
         if number > 0 {
             reasons.push(format!("{number} of {} services are {what}", counts.open));
         }
+    }
+    if counts.states_differ > 0 {
+        let number = counts.states_differ;
+        reasons.push(format!("{number} services are paused: {}", ServicePause::DIFFERENT_STATES));
     }
     if counts.halted > 0 {
         let (halted, seconds) = (counts.halted, counts.halted_for.as_secs());
@@ -163,33 +259,43 @@ fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPa
     if let Some(age) = services.overdue() {
         reasons.push(format!("services were not counted for {} s", age.as_secs()));
     }
-    let part = match reasons.is_empty() {
-        true => HealthPart::default(),
-        false => degraded(reasons.join("; ")),
-    };
     with_numbers(
-        part,
+        with_reasons(&reasons),
         [
             ("open", counts.open),
             ("held", counts.held),
+            ("restored", counts.restored),
             ("failing", counts.failing),
             ("stalled", stalled),
             ("delayed", delayed),
             ("locked", locked),
             ("halted", counts.halted),
             ("paused", counts.paused),
+            ("states_differ", counts.states_differ),
             ("all_paused", u64::from(counts.all_paused)),
         ],
     )
 }
 
 fn events_part(events: Option<&EventFollower>) -> HealthPart {
-    match events.map_or(0, EventFollower::silent_streams) {
-        0 => HealthPart::default(),
-        silent => {
-            degraded(format!("{silent} event streams are silent; batches are polled instead"))
-        }
+    let repeated = events.map_or(0, EventFollower::repeated_events);
+    let mut reasons = Vec::new();
+    if repeated > 0 {
+        reasons.push(format!(
+            "the ledger has told of {repeated} transactions a second time since the server was started: they \
+             were applied twice; the log names them"
+        ));
     }
+    let silent = events.map_or(0, EventFollower::silent_streams);
+    if silent > 0 {
+        reasons.push(format!("{silent} event streams are silent; batches are polled instead"));
+    }
+    let part = match reasons.is_empty() {
+        true => HealthPart::default(),
+        false => degraded(reasons.join("; ")),
+    };
+    let silent = u64::try_from(silent).unwrap_or(u64::MAX);
+    with_numbers(part, [("repeated", repeated), ("silent", silent)])
 }
 
 pub(super) fn degraded(reason: impl Into<String>) -> HealthPart {
@@ -221,11 +327,52 @@ mod tests {
 
     #[test]
     fn slow_commit_is_shown() {
-        assert_eq!(intake_part(None).status, HealthStatus::Ok);
-        assert_eq!(intake_part(Some(Duration::from_secs(1))).status, HealthStatus::Ok);
-        let part = intake_part(Some(Duration::from_secs(12)));
+        let part = |elapsed| intake_part(elapsed, &QueueCounts::default());
+        assert_eq!(part(None).status, HealthStatus::Ok);
+        assert_eq!(part(Some(Duration::from_secs(1))).status, HealthStatus::Ok);
+        let part = part(Some(Duration::from_secs(12)));
         assert_eq!(part.status, HealthStatus::Degraded);
         assert!(part.reason.unwrap().contains("12 s"));
+    }
+
+    #[test]
+    fn full_queue_is_shown_with_what_fills_it() {
+        let fullest = FullQueue {
+            service_id: "global".parse().unwrap(),
+            open: 20,
+            limit: 20,
+            incomplete: 18,
+            signers: 2,
+            most_of_signer: 15,
+            held: 1,
+            delayed: 0,
+            paused: true,
+            halted: false,
+        };
+        let queues = QueueCounts { open: 25, incomplete: 18, full: 2, fullest: Some(fullest) };
+        let part = intake_part(None, &queues);
+        assert_eq!((part.status, part.numbers["open_batches"]), (HealthStatus::Degraded, 25));
+        assert_eq!(
+            part.reason.unwrap(),
+            "the service global has 20 open batches and may have 20: more are refused, but for those that \
+             others wait for; 18 miss a transaction (of 2 signers, of one 15 transactions); 1 are held; an \
+             operator has paused the service; 1 other services are full, too"
+        );
+    }
+
+    #[test]
+    fn late_lookups_and_missing_answers_are_shown() {
+        let queues = QueueCounts { incomplete: 7, ..QueueCounts::default() };
+        let report = |seconds, unanswered_since| {
+            let lag = LookupLag { waiting: 5, longest: Duration::from_secs(seconds) };
+            dependencies_part(LookupReport { lag, unanswered_since }, &queues)
+        };
+        let part = report(1, Some(std::time::Instant::now()));
+        assert_eq!((part.status, part.numbers["incomplete_batches"]), (HealthStatus::Ok, 7));
+        let part = report(60, None);
+        assert!(part.reason.unwrap().starts_with("5 transactions that batches depend on"));
+        let long_ago = std::time::Instant::now().checked_sub(Duration::from_secs(9));
+        assert!(report(0, long_ago).reason.unwrap().contains("not answered for 9 s"));
     }
 
     #[test]

@@ -4,18 +4,19 @@ use std::{
 };
 
 use grid_batch_core::InternalError;
-use grid_batch_store::{ServiceCounts, Store};
+use grid_batch_store::{QueueCounts, ServiceCounts, Store, StoreError};
 
 use super::watcher::Watcher;
 
-/// How many services are in trouble, as the store was read last. Clones share it.
+/// How many services are in trouble and how full queues are, as the store was read last. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct ServiceState(Arc<Mutex<Counted>>);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Counted {
     /// `None` before they were counted for the first time.
     counts: Option<ServiceCounts>,
+    queues: QueueCounts,
     at: Instant,
     interval: Duration,
 }
@@ -26,8 +27,9 @@ impl ServiceState {
     const SHARE: u32 = 50;
 
     pub(super) fn new() -> Self {
-        let (counts, at, interval) = (None, Instant::now(), Self::SHORTEST_INTERVAL);
-        Self(Arc::new(Mutex::new(Counted { counts, at, interval })))
+        let (counts, queues) = (None, QueueCounts::default());
+        let (at, interval) = (Instant::now(), Self::SHORTEST_INTERVAL);
+        Self(Arc::new(Mutex::new(Counted { counts, queues, at, interval })))
     }
 
     /// The last counts.
@@ -35,15 +37,23 @@ impl ServiceState {
         self.lock().counts
     }
 
+    /// How full the queues were.
+    pub(super) fn queues(&self) -> QueueCounts {
+        self.lock().queues.clone()
+    }
+
     /// How old the counts are, if they should have been read again long ago.
     pub(super) fn overdue(&self) -> Option<Duration> {
-        let Counted { at, interval, .. } = *self.lock();
+        let (at, interval) = {
+            let counted = self.lock();
+            (counted.at, counted.interval)
+        };
         let age = at.elapsed();
         (age > interval * 4).then_some(age)
     }
 
-    fn set(&self, counts: ServiceCounts, interval: Duration) {
-        *self.lock() = Counted { counts: Some(counts), at: Instant::now(), interval };
+    fn set(&self, counts: ServiceCounts, queues: QueueCounts, interval: Duration) {
+        *self.lock() = Counted { counts: Some(counts), queues, at: Instant::now(), interval };
     }
 
     fn lock(&self) -> MutexGuard<'_, Counted> {
@@ -56,14 +66,18 @@ pub(super) fn watch(state: ServiceState, store: &Store) -> Result<Watcher, Inter
     let store = store.clone();
     Watcher::start("health-services", move || {
         let started = Instant::now();
-        let counts = store.service_counts();
+        let counts = read(&store);
         let pause = (started.elapsed() * ServiceState::SHARE).max(ServiceState::SHORTEST_INTERVAL);
         // Other parts report that the database does not answer.
-        if let Ok(counts) = counts {
-            state.set(counts, pause);
+        if let Ok((counts, queues)) = counts {
+            state.set(counts, queues, pause);
         }
         pause
     })
+}
+
+fn read(store: &Store) -> Result<(ServiceCounts, QueueCounts), StoreError> {
+    Ok((store.service_counts()?, store.queue_counts()?))
 }
 
 #[cfg(test)]
@@ -75,7 +89,7 @@ mod tests {
         let state = ServiceState::new();
         assert_eq!((state.counts(), state.overdue()), (None, None));
         let counts = ServiceCounts { held: 2, ..ServiceCounts::default() };
-        state.set(counts, Duration::from_secs(2));
+        state.set(counts, QueueCounts::default(), Duration::from_secs(2));
         assert_eq!((state.counts(), state.overdue()), (Some(counts), None));
         state.lock().at -= Duration::from_secs(9);
         assert!(state.overdue() >= Some(Duration::from_secs(9)));

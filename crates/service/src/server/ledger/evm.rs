@@ -77,6 +77,7 @@ impl EvmChain {
             nodes,
             withdrawals: Some(Arc::new(rules)),
             gas: Some(Arc::new(gas)),
+            state_roots: None,
         })
     }
 }

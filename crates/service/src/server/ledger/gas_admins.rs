@@ -2,6 +2,7 @@
 
 use std::{env, net::IpAddr, path::Path, sync::Arc};
 
+use grid_batch_core::NodeOutages;
 use grid_batch_evm::{
     GasAdminKey, GasAdminKeyError, RemoteSigner, TransactionSigner, parse_address,
 };
@@ -80,7 +81,9 @@ fn remote(config: &Config, account: &str, url: &str) -> Result<RemoteSigner, Sta
     let request_timeout = config.evm.signer_timeout;
     let http = &config.ledger.http;
     let connect_timeout = http.connect_timeout.min(request_timeout);
-    let options = HttpOptions { request_timeout, connect_timeout, ..http.clone() };
+    // The signer is no node.
+    let outages = NodeOutages::default();
+    let options = HttpOptions { request_timeout, connect_timeout, outages, ..http.clone() };
     Ok(RemoteSigner::new(url, account, &options)?)
 }
 

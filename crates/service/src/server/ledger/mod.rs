@@ -22,7 +22,9 @@ use grid_batch_core::{
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough};
-use grid_batch_scabbard::{Scabbard, ScabbardIdentityReader, ScabbardOptions, ScabbardPassThrough};
+use grid_batch_scabbard::{
+    Scabbard, ScabbardIdentityReader, ScabbardOptions, ScabbardPassThrough, ScabbardStateRoots,
+};
 use grid_batch_store::Store;
 use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
@@ -61,6 +63,8 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
     /// Watches the gas price and the balances, if the ledger has gas.
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
+    /// Tells where the nodes have different states, if a service is at several.
+    pub(super) state_roots: Option<ScabbardStateRoots>,
 }
 
 impl<S: ScopeId> Ledger<S> {
@@ -68,6 +72,7 @@ impl<S: ScopeId> Ledger<S> {
     pub(super) fn checked(self, check: &LedgerCheck) -> Self {
         let Self { sender, reader, evidence, events, nodes, .. } = self;
         let all = || nodes.status_resolver();
+        check.set_resolver(all());
         let checked_events =
             |events| Arc::new(CheckedEvents::new(events, check.clone())) as Arc<dyn LedgerEvents>;
         Self {
@@ -83,6 +88,7 @@ impl<S: ScopeId> Ledger<S> {
             nodes,
             withdrawals: self.withdrawals,
             gas: self.gas,
+            state_roots: self.state_roots,
         }
     }
 }
@@ -91,10 +97,13 @@ impl<S: ScopeId> Ledger<S> {
 pub(super) fn identity_reader(
     config: &Config,
 ) -> Result<Arc<dyn LedgerIdentityReader>, StartError> {
+    if config.ledger.lacks_name() {
+        return Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE });
+    }
     let http = &config.ledger.http;
     match config.ledger.kind {
         Some(LedgerKind::Sawtooth) => Ok(Arc::new(SawtoothIdentityReader::new(http, None)?)),
-        Some(LedgerKind::Scabbard) => Ok(Arc::new(ScabbardIdentityReader)),
+        Some(LedgerKind::Scabbard) => Ok(Arc::new(ScabbardIdentityReader::new(http)?)),
         #[cfg(feature = "evm")]
         Some(LedgerKind::Evm) => Ok(Arc::new(grid_batch_evm::EvmIdentityReader::new(http)?)),
         #[cfg(not(feature = "evm"))]
@@ -130,6 +139,8 @@ fn check_with(
     let options = LedgerCheckOptions {
         configured,
         urls: config.ledger.nodes(),
+        peers: config.ledger.peers_by_service(),
+        outages: config.ledger.http.outages.clone(),
         answer_limit: config.submit.sending_limit / 2,
         clock: config.clock(),
     };
@@ -184,8 +195,16 @@ impl SawtoothLedger {
             nodes,
             withdrawals: None,
             gas: None,
+            state_roots: None,
         }
     }
+}
+
+/// The parts of a Scabbard ledger that need no store.
+pub(super) struct ScabbardLedger {
+    scabbard: Scabbard,
+    pass_through: ScabbardPassThrough,
+    nodes: LedgerNodes<ServiceScopeId>,
 }
 
 pub(super) fn scabbard(
@@ -193,37 +212,59 @@ pub(super) fn scabbard(
     poll: &PollConfig,
     check: &LedgerCheck,
     clock: Arc<dyn Clock>,
-) -> Result<Ledger<ServiceScopeId>, StartError> {
+) -> Result<ScabbardLedger, StartError> {
     let nodes = LedgerNodes::new(config, config.services.clone(), NodeChoice::Spread)?;
-    let options = ScabbardOptions {
-        http: config.http.clone(),
-        websocket: config.socket.clone(),
-        connections: poll.connections,
-        absent_after: config.absent_after,
-        dropped_after: config.dropped_after,
-        peers: config.peers.clone(),
-        clock,
-    };
+    let options = ScabbardOptions { clock, ..scabbard_options(config, poll) };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
     let (confirmed, all) = (nodes.confirmed_resolver(check), all_nodes(config, check));
     let pass_through = ScabbardPassThrough::new(&config.http, confirmed, all, &token)?;
     let scabbard = Scabbard::new(&token, nodes.confirmed_resolver(check), options);
     let scabbard = scabbard.map_err(StartError::part)?;
-    Ok(Ledger {
-        sender: Arc::new(scabbard.sender()),
-        reader: Arc::new(scabbard.status_reader()),
-        evidence: Arc::new(scabbard.evidence_reader()),
-        events: Some(Arc::new(scabbard.events())),
-        ask_ahead: Some(Arc::new(scabbard.sender())),
-        transactions: None,
-        // A service is at one node.
-        node_check: None,
-        service_check: Some(Arc::new(scabbard.service_check())),
-        pass_through: Some(Arc::new(pass_through)),
-        nodes,
-        withdrawals: None,
-        gas: None,
-    })
+    Ok(ScabbardLedger { scabbard, pass_through, nodes })
+}
+
+fn scabbard_options(config: &LedgerConfig, poll: &PollConfig) -> ScabbardOptions {
+    ScabbardOptions {
+        http: config.http.clone(),
+        websocket: config.socket.clone(),
+        connections: poll.connections,
+        late_arrival_limit: config.late_arrival_limit,
+        coordinator_timeout: config.coordinator_timeout,
+        peers: config.peers.clone(),
+        ..ScabbardOptions::default()
+    }
+}
+
+impl ScabbardLedger {
+    /// The ledger, whose committed batches are in this store.
+    pub(super) fn with_store(self, store: &Store) -> Ledger<ServiceScopeId> {
+        let Self { scabbard, pass_through, nodes } = self;
+        let scabbard = scabbard.with_commit_history(Arc::new(store.clone()));
+        Ledger {
+            sender: Arc::new(scabbard.sender()),
+            reader: Arc::new(scabbard.status_reader()),
+            evidence: Arc::new(scabbard.evidence_reader()),
+            events: Some(Arc::new(scabbard.events())),
+            ask_ahead: Some(Arc::new(scabbard.sender())),
+            transactions: None,
+            // A service is at one node.
+            node_check: None,
+            service_check: Some(Arc::new(scabbard.service_check())),
+            pass_through: Some(Arc::new(pass_through)),
+            nodes,
+            withdrawals: None,
+            gas: None,
+            state_roots: Some(scabbard.state_roots()),
+        }
+    }
+}
+
+/// A client of the nodes of a Scabbard ledger that only asks them, whether they have confirmed their ledger or not.
+pub(super) fn scabbard_client(config: &Config) -> Result<Scabbard, StartError> {
+    let token = CylinderToken::new(&signing_key(config.ledger.key_file.as_deref())?);
+    let options = scabbard_options(&config.ledger, &config.poll);
+    let nodes = Arc::new(AllNodes(config.ledger.nodes()));
+    Scabbard::new(&token, nodes, options).map_err(StartError::part)
 }
 
 /// All nodes that have confirmed their ledger, whatever the service.

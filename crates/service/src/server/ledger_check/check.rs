@@ -1,10 +1,14 @@
 use std::{
+    collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use grid_batch_core::{Clock, LedgerIdentity, LedgerIdentityReader};
+use grid_batch_core::{
+    Clock, LedgerIdentity, LedgerIdentityReader, NodeOutage, NodeOutages, StatusUrlResolver,
+};
+use grid_batch_http::origin;
 use grid_batch_support::redact_url;
 use log::error;
 use tokio::{
@@ -31,12 +35,18 @@ pub(super) struct CheckState {
     mismatch: OnceLock<LedgerMismatchError>,
     on_mismatch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     pub(super) waiting: WaitingServices,
+    /// The nodes of a service.
+    resolver: OnceLock<Arc<dyn StatusUrlResolver>>,
+    /// The names of the peers of a service.
+    peers: HashMap<String, Vec<String>>,
     /// Sent after each answer of a node.
     pub(super) answers: watch::Sender<()>,
 }
 
 pub(super) struct Node {
     pub(super) url: String,
+    /// Scheme, host and port of the URL.
+    pub(super) name: String,
     state: Mutex<NodeState>,
     /// Asks the node at once.
     pub(super) wanted: Notify,
@@ -47,16 +57,13 @@ pub(in crate::server) struct LedgerCheckOptions {
     pub(in crate::server) configured: LedgerIdentity,
     /// All nodes.
     pub(in crate::server) urls: Vec<String>,
+    /// The circuits' other nodes, each with a service. They are only asked whether they answer.
+    pub(in crate::server) peers: Vec<(String, String)>,
+    /// Which nodes and peers do not answer.
+    pub(in crate::server) outages: NodeOutages,
     /// How long a submission waits until its node has told its ledger.
     pub(in crate::server) answer_limit: Duration,
     pub(in crate::server) clock: Arc<dyn Clock>,
-}
-
-/// How many nodes there are, and how many of them answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) struct NodeCounts {
-    pub(in crate::server) all: u64,
-    pub(in crate::server) answering: u64,
 }
 
 impl LedgerCheck {
@@ -67,6 +74,10 @@ impl LedgerCheck {
         let mut urls = options.urls.clone();
         urls.sort_unstable();
         urls.dedup();
+        let mut peers = HashMap::<String, Vec<String>>::new();
+        for (service, url) in &options.peers {
+            peers.entry(service.clone()).or_default().push(origin(url));
+        }
         Self(Arc::new(CheckState {
             reader,
             options,
@@ -75,6 +86,8 @@ impl LedgerCheck {
             mismatch: OnceLock::new(),
             on_mismatch: Mutex::new(None),
             waiting: WaitingServices::default(),
+            resolver: OnceLock::new(),
+            peers,
             answers: watch::Sender::new(()),
         }))
     }
@@ -122,19 +135,55 @@ impl LedgerCheck {
         self.0.on_mismatch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many nodes there are, and how many of them answer as far as is known.
-    pub(in crate::server) fn node_counts(&self) -> NodeCounts {
-        let now = self.0.options.clock.monotonic();
-        let answering = self.0.nodes.iter().filter(|node| node.lock().is_answering(now)).count();
-        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        NodeCounts { all: number(self.0.nodes.len()), answering: number(answering) }
+    /// Sets the nodes of each service.
+    pub(in crate::server) fn set_resolver(&self, resolver: Arc<dyn StatusUrlResolver>) {
+        // It is set once, when the ledger is composed.
+        let _ = self.0.resolver.set(resolver);
     }
 
-    /// A request to this node was answered, or was not. It is only shown.
-    pub(super) fn note_request(&self, url: &str, is_answered: bool) {
-        if let Some(node) = self.node(url) {
-            node.lock().note_request(is_answered, self.0.options.clock.monotonic());
-        }
+    /// A batch of this service is at its nodes, or on its way.
+    pub(super) fn expect_of(&self, service: &str) {
+        self.names_of(service).iter().for_each(|name| self.0.options.outages.expect(name));
+    }
+
+    /// How many nodes there are, peers included.
+    pub(in crate::server) fn node_count(&self) -> usize {
+        self.0.options.outages.nodes().count()
+    }
+
+    /// The nodes that do not answer, or not as nodes of the ledger. Peers are among them.
+    pub(in crate::server) fn outages(&self) -> Vec<NodeOutage> {
+        let mut outages: Vec<_> =
+            self.0.nodes.iter().filter_map(|node| self.outage(node)).collect();
+        outages.dedup_by(|one, other| one.node == other.node);
+        outages
+    }
+
+    /// Those on which batches of this service depend.
+    pub(in crate::server) fn outages_of(&self, service: &str) -> Vec<NodeOutage> {
+        let names = self.names_of(service);
+        let nodes = names.iter().filter_map(|name| self.0.nodes.iter().find(|it| it.name == *name));
+        nodes.filter_map(|node| self.outage(node)).collect()
+    }
+
+    /// The outage of a node, if it does not answer or does not confirm its ledger.
+    pub(super) fn outage(&self, node: &Node) -> Option<NodeOutage> {
+        let outages = &self.0.options.outages;
+        outages.outage(&node.name).or_else(|| {
+            let state = node.lock();
+            let (since, reason) = state.unconfirmed()?;
+            outages.outage_since(&node.name, since, reason)
+        })
+    }
+
+    fn names_of(&self, service: &str) -> Vec<String> {
+        let resolver = self.0.resolver.get();
+        let nodes = resolver.map(|resolver| resolver.status_urls(service, "")).unwrap_or_default();
+        let peers = self.0.peers.get(service).into_iter().flatten().cloned();
+        let mut names: Vec<_> = nodes.iter().map(|url| origin(url)).chain(peers).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Why services are not claimed; `None` if they are.
@@ -224,7 +273,7 @@ impl LedgerCheck {
 
 impl Node {
     fn new(url: String) -> Self {
-        Self { url, state: Mutex::default(), wanted: Notify::new() }
+        Self { name: origin(&url), url, state: Mutex::default(), wanted: Notify::new() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, NodeState> {

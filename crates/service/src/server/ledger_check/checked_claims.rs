@@ -4,6 +4,7 @@ use grid_batch_core::{
     BatchFits, BatchResult, ClaimKeeper, Round, RoundStore, ScopeId, ServiceId, ServiceShare,
     SubmittedBatch, TakenBatch, Takeover,
 };
+use grid_batch_submitter::Recalls;
 
 use super::{LedgerCheck, refused_services::RefusedServices};
 
@@ -14,11 +15,13 @@ pub(in crate::server) struct CheckedClaims<C, S> {
     claims: C,
     check: LedgerCheck,
     refused: Arc<RefusedServices<S>>,
+    recalls: Recalls,
 }
 
 impl<C, S: ScopeId> CheckedClaims<C, S> {
-    pub(in crate::server) fn new(claims: C, check: LedgerCheck) -> Self {
-        Self { claims, check, refused: Arc::new(RefusedServices::new()) }
+    /// What is taken can be called back by `recalls`.
+    pub(in crate::server) fn new(claims: C, check: LedgerCheck, recalls: Recalls) -> Self {
+        Self { claims, check, refused: Arc::new(RefusedServices::new()), recalls }
     }
 
     /// The takeover without the services that the ledger cannot have. These stay claimed and nothing is
@@ -90,12 +93,17 @@ impl<C: RoundStore, S: ScopeId> RoundStore for CheckedClaims<C, S> {
 
     fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
         match self.check.may_claim() {
-            true => self.claims.take_round(shares, fits),
+            true => {
+                let round = self.claims.take_round(shares, fits)?;
+                self.recalls.taken(&round.batches);
+                Ok(round)
+            }
             false => Ok(Round::default()),
         }
     }
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
+        self.recalls.given_back(batches);
         self.claims.give_back(batches)
     }
 }

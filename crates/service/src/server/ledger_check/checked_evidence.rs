@@ -91,4 +91,8 @@ impl<S: ScopeId> EvidenceReader for CheckedEvidenceReader<S> {
     ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
         Box::pin(self.find_all(batches))
     }
+
+    fn is_needed(&self, service_id: &str, batch_id: &str) -> bool {
+        self.reader.is_needed(service_id, batch_id)
+    }
 }

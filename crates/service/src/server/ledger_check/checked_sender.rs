@@ -32,14 +32,12 @@ impl<S: ScopeId> SubmissionSender for CheckedSender<S> {
             if let Err(reason) = self.check.confirm_now(url).await {
                 return not_sent(reason);
             }
+            self.check.expect_of(submission.scope_id().service_id().as_str());
             let answer = self.sender.send(url, submission).await;
             let has_failed = answer.status.is_none()
                 && matches!(answer.outcome, Outcome::NotSent | Outcome::Ambiguous);
             if has_failed {
                 self.check.connection_failed(url);
-            }
-            if has_failed || answer.status.is_some() {
-                self.check.note_request(url, answer.status.is_some());
             }
             answer
         })

@@ -42,13 +42,12 @@ impl<S: ScopeId> BatchStatusReader for CheckedStatusReader<S> {
                 self.check.0.waiting.add(service_id);
                 return Err(error);
             }
+            self.check.expect_of(service_id);
             let result = self.reader.get_batch_statuses(service_id, batch_ids).await;
             if let Err(BatchError::Unavailable(_)) = &result {
                 self.check.0.waiting.add(service_id);
                 nodes.iter().for_each(|node| self.check.connection_failed(node));
             }
-            let is_answered = !matches!(result, Err(BatchError::Unavailable(_)));
-            nodes.iter().for_each(|node| self.check.note_request(node, is_answered));
             result
         })
     }

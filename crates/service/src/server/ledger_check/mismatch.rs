@@ -18,6 +18,16 @@ pub enum LedgerMismatchError {
         /// The ledger of the database.
         recorded: Box<RecordedLedger>,
     },
+    /// The database was bound to its ledger before that had a name.
+    #[error(
+        "the database is bound to a {} ledger without a name, and ledger.name is {:?}: if it is this ledger, run \
+         `grid-batch ledger adopt --yes` once with these settings; otherwise correct database",
+        configured.kind, configured.name
+    )]
+    Unnamed {
+        /// The ledger of the settings.
+        configured: Box<LedgerIdentity>,
+    },
     /// The settings name another kind of ledger, or another name.
     #[error(
         "the settings are for another ledger ({configured}) than the database ({}); correct \
@@ -43,6 +53,9 @@ impl LedgerMismatchError {
             return Ok(());
         }
         let (configured, recorded) = (Box::new(configured.clone()), Box::new(recorded.clone()));
+        if recorded.identity.kind == configured.kind && recorded.identity.name.is_empty() {
+            return Err(Self::Unnamed { configured });
+        }
         Err(Self::Settings { configured, recorded })
     }
 }

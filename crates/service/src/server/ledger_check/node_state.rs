@@ -14,8 +14,8 @@ pub(super) struct NodeState {
     answered_failures: u64,
     /// How often the node was asked.
     checks: u64,
-    /// When the last request of any kind got no answer, if none was answered since.
-    unanswered_at: Option<MonotonicTime>,
+    /// When the first check failed since it last confirmed its ledger.
+    unconfirmed_since: Option<MonotonicTime>,
 }
 
 /// How the last check of a node ended.
@@ -41,9 +41,6 @@ impl NodeState {
     /// open then is probably still the one that the batch is sent over.
     const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
-    /// A request without an answer says nothing about the node after this time.
-    const REMEMBERED_FOR: Duration = Duration::from_secs(120);
-
     /// Stores the answer to a request that was sent at this time, after so many failures.
     pub(super) fn answered(
         &mut self,
@@ -51,6 +48,10 @@ impl NodeState {
         asked_at: MonotonicTime,
         failures_before: u64,
     ) {
+        self.unconfirmed_since = match answer {
+            NodeAnswer::Confirmed => None,
+            _ => self.unconfirmed_since.or(Some(asked_at)),
+        };
         self.answer = answer;
         self.asked_at = Some(asked_at);
         self.answered_failures = failures_before;
@@ -67,15 +68,13 @@ impl NodeState {
         self.failures += 1;
     }
 
-    /// A request of any kind got an answer from the node, or none.
-    pub(super) fn note_request(&mut self, is_answered: bool, now: MonotonicTime) {
-        self.unanswered_at = (!is_answered).then_some(now);
-    }
-
-    /// Whether the node answers, as far as is known.
-    pub(super) fn is_answering(&self, now: MonotonicTime) -> bool {
-        let is_recent = |at: MonotonicTime| now.since(at) < Self::REMEMBERED_FOR;
-        self.is_confirmed() && !self.unanswered_at.is_some_and(is_recent)
+    /// Since when and why the node does not confirm its ledger.
+    pub(super) fn unconfirmed(&self) -> Option<(MonotonicTime, &str)> {
+        let reason = match &self.answer {
+            NodeAnswer::Failed(reason) | NodeAnswer::Unusable(reason) => reason,
+            NodeAnswer::None | NodeAnswer::Confirmed => return None,
+        };
+        Some((self.unconfirmed_since?, reason))
     }
 
     pub(super) fn answer(&self) -> &NodeAnswer {
@@ -132,17 +131,17 @@ mod tests {
     }
 
     #[test]
-    fn node_answers_until_a_request_gets_no_answer() {
+    fn node_is_unconfirmed_since_its_first_failure() {
+        let failed = |reason: &str| NodeAnswer::Failed(reason.to_owned());
         let mut node = NodeState::default();
-        assert!(!node.is_answering(at(0)));
+        assert_eq!(node.unconfirmed(), None);
         node.answered(NodeAnswer::Confirmed, at(10), 0);
-        assert!(node.is_answering(at(10)));
-        node.note_request(false, at(11));
-        assert!(!node.is_answering(at(12)));
-        node.note_request(true, at(13));
-        assert!(node.is_answering(at(13)));
-        node.note_request(false, at(14));
-        assert!(node.is_answering(at(14).plus(NodeState::REMEMBERED_FOR)), "that is long ago");
+        assert_eq!(node.unconfirmed(), None);
+        node.answered(failed("refused"), at(11), 0);
+        node.answered(failed("reset"), at(12), 0);
+        assert_eq!(node.unconfirmed(), Some((at(11), "reset")));
+        node.answered(NodeAnswer::Confirmed, at(13), 0);
+        assert_eq!(node.unconfirmed(), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What `/v1/ledgers` shows. It is read from memory.
 
 use grid_batch_api::{LedgerReport, NodeReport};
-use grid_batch_core::{MonotonicTime, RecordedLedger};
+use grid_batch_core::{MonotonicTime, NodeOutage, RecordedLedger};
 use grid_batch_support::redact_url;
 
 use super::{LedgerCheck, check::Node, node_state::NodeAnswer};
@@ -19,23 +19,31 @@ impl LedgerCheck {
             name: identity.name,
             recorded: is_recorded,
             problem: self.problem(),
-            nodes: self.0.nodes.iter().map(|node| node_report(node, now)).collect(),
+            nodes: self.0.nodes.iter().map(|node| self.node_report(node, now)).collect(),
+        }
+    }
+
+    fn node_report(&self, node: &Node, now: MonotonicTime) -> NodeReport {
+        let outage = self.outage(node);
+        let state = node.lock();
+        let identity_problem = match state.answer() {
+            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error) => Some(error.clone()),
+            NodeAnswer::None => Some("no answer yet".to_owned()),
+            NodeAnswer::Confirmed => None,
+        };
+        NodeReport {
+            url: redact_url(&node.url),
+            confirmed: state.is_confirmed(),
+            answering: state.is_confirmed() && outage.is_none(),
+            unanswered_seconds: outage.as_ref().map(|outage| outage.lasted.as_secs_f64()),
+            problem: outage.as_ref().map(problem).or(identity_problem),
+            asked_seconds_ago: state.asked_for(now).map(|ago| ago.as_secs_f64()),
+            failed_connections: state.failures(),
         }
     }
 }
 
-fn node_report(node: &Node, now: MonotonicTime) -> NodeReport {
-    let state = node.lock();
-    NodeReport {
-        url: redact_url(&node.url),
-        confirmed: state.is_confirmed(),
-        answering: state.is_answering(now),
-        problem: match state.answer() {
-            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error) => Some(error.clone()),
-            NodeAnswer::None => Some("no answer yet".to_owned()),
-            NodeAnswer::Confirmed => None,
-        },
-        asked_seconds_ago: state.asked_for(now).map(|ago| ago.as_secs_f64()),
-        failed_connections: state.failures(),
-    }
+/// For how long the node has not answered, and why.
+fn problem(outage: &NodeOutage) -> String {
+    format!("has not answered for {} s: {}", outage.lasted.as_secs(), outage.reason)
 }

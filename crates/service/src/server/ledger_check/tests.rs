@@ -13,9 +13,9 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AttemptId, BatchError, BatchResult, BatchState, BatchStatusReader, Clock, Evidence,
     EvidenceReader, EvidenceReport, GlobalScopeId, HeaderId, LedgerConfirmation, LedgerIdentity,
-    LedgerIdentityReader, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId,
-    ServiceScopeId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
-    SubmissionSender, Timestamp, UnresolvedBatch,
+    LedgerIdentityReader, LedgerRegistry, ManualClock, NodeOutage, NodeOutages, Outcome,
+    RecordedLedger, ScopeId, ServiceScopeId, StatusReport, StatusUrlResolver, Submission,
+    SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
 };
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
@@ -51,6 +51,10 @@ impl LedgerIdentityReader for TestLedgers {
         self.asked.fetch_add(1, Relaxed);
         let answer = self.nodes.lock().unwrap()[node].clone();
         Box::pin(async { answer })
+    }
+
+    fn probe<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
     }
 }
 
@@ -98,6 +102,8 @@ impl TestCheck {
         let options = LedgerCheckOptions {
             configured: LedgerIdentity::new("sawtooth"),
             urls: AllNodes.status_urls("", ""),
+            peers: Vec::new(),
+            outages: NodeOutages::default(),
             answer_limit: Duration::from_secs(1),
             clock: Arc::<ManualClock>::clone(&clock),
         };
@@ -340,4 +346,48 @@ async fn batch_is_sent_only_to_a_confirmed_node() {
     test.ledgers.set("a", Some("y"));
     assert_eq!(sender.send("a", &batch).await.outcome, Outcome::NotSent);
     assert_eq!(adapter.sent.load(Relaxed), 1);
+}
+
+/// The node `http://a:1` for every service.
+#[derive(Debug)]
+struct NodeA;
+
+impl StatusUrlResolver for NodeA {
+    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
+        vec!["http://a:1/path".to_owned()]
+    }
+}
+
+#[test]
+fn service_depends_on_its_nodes_and_peers() {
+    let clock = Arc::new(ManualClock::default());
+    let names = ["http://a:1", "http://b:1", "http://p:1"].map(str::to_owned);
+    let outages = NodeOutages::new(names, Arc::<ManualClock>::clone(&clock));
+    let urls = ["http://a:1/path", "http://b:1", "http://p:1"].map(str::to_owned);
+    let options = LedgerCheckOptions {
+        configured: LedgerIdentity::new("scabbard"),
+        urls: urls.to_vec(),
+        peers: vec![("c::d".to_owned(), "http://p:1".to_owned())],
+        outages: outages.clone(),
+        answer_limit: Duration::from_secs(1),
+        clock: Arc::<ManualClock>::clone(&clock),
+    };
+    let check = LedgerCheck::new(Arc::<TestLedgers>::default(), options);
+    check.set_resolver(Arc::new(NodeA));
+    let names = |outages: Vec<NodeOutage>| -> Vec<String> {
+        outages.into_iter().map(|outage| outage.node).collect()
+    };
+    assert_eq!((check.node_count(), names(check.outages())), (3, Vec::new()));
+    ["http://b:1", "http://p:1"].iter().for_each(|node| outages.failed(node, "refused"));
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(names(check.outages()), ["http://b:1", "http://p:1"]);
+    assert_eq!(names(check.outages_of("c::d")), ["http://p:1"]);
+    assert_eq!(names(check.outages_of("e::f")), [""; 0]);
+    outages.failed("http://a:1", "reset");
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(names(check.outages_of("e::f")), ["http://a:1"]);
+    assert_eq!(
+        check.report(None).nodes[0].problem.as_deref(),
+        Some("has not answered for 2 s: reset")
+    );
 }

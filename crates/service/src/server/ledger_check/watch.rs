@@ -4,8 +4,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::join;
 use grid_batch_core::{
     BatchError, BatchResult, InternalError, LedgerConfirmation, LedgerIdentity, LedgerRegistry,
+    NodeOutage,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
 use log::{info, warn};
@@ -13,7 +15,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     select, spawn,
     task::spawn_blocking,
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -83,7 +85,10 @@ impl Watcher {
     pub(super) async fn run(&self, shutdown: &Shutdown) {
         for index in 0..self.check.0.nodes.len() {
             let watcher = self.clone();
-            spawn(async move { watcher.watch_node(&watcher.check.0.nodes[index]).await });
+            spawn(async move {
+                let node = &watcher.check.0.nodes[index];
+                join(watcher.watch_node(node), watcher.watch_outages(node)).await
+            });
         }
         let watcher = self.clone();
         spawn(async move { watcher.watch_database().await });
@@ -99,6 +104,43 @@ impl Watcher {
                 () = node.wanted.notified() => {}
             }
         }
+    }
+
+    /// Asks a node whether it answers when that is of interest, and logs when it does not.
+    async fn watch_outages(&self, node: &Node) {
+        const INTERVAL: Duration = Duration::from_millis(250);
+        /// A node that is only busy answers within this time.
+        const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+        let (options, mut asked_at, mut is_out) = (&self.check.0.options, None, false);
+        while self.check.mismatch().is_none() {
+            sleep(INTERVAL).await;
+            if options.outages.should_ask(&node.name, asked_at) {
+                let now = options.clock.monotonic();
+                asked_at = Some(now);
+                if timeout(ANSWER_LIMIT, self.check.0.reader.probe(&node.url)).await.is_err() {
+                    let reason = format!("no answer within {ANSWER_LIMIT:?}");
+                    options.outages.unanswered(&node.name, now, &reason);
+                }
+            }
+            is_out = self.log_outage(node, is_out);
+        }
+    }
+
+    /// Logs when a node does not answer any more, and when it answers again.
+    fn log_outage(&self, node: &Node, was_out: bool) -> bool {
+        let (outage, name) = (self.check.outage(node), node.name.as_str());
+        match (&outage, was_out) {
+            (Some(NodeOutage { reason, .. }), false) => {
+                warn!(node = name, reason = reason.as_str();
+                    "the node does not answer; batches that depend on it wait");
+            }
+            (None, true) => {
+                info!(node = name; "the node answers again");
+                self.check.0.waiting.poll();
+            }
+            _ => {}
+        }
+        outage.is_some()
     }
 
     /// Compares the confirmed ledger with the database regularly: the database may have been bound to

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    ActionFilter, BatchFilter, BatchState, CommitHistory, InstanceId, OperatorVerb, PageCursor,
-    ServiceId, ServiceQueryStore, Timestamp, TokenStore,
+    ActionFilter, BatchFilter, BatchState, CommitHistory, InstanceId, OperatorTarget, OperatorVerb,
+    PageCursor, ServiceId, ServiceQueryStore, Timestamp, TokenStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
@@ -38,8 +38,9 @@ const BUSY_LANES_AND_HOLDS: &[&str] = &["lanes_busy", "waiting_holds_pkey", "wai
 /// There are few instances.
 const LANES_HOLDS_AND_INSTANCES: &[&str] =
     &["lanes_busy", "waiting_holds_pkey", "waiting_holds", "instances"];
-/// Invalid batches that stop others until an operator decides, and services that operators have paused.
-const BUSY_LANES_AND_HALTS: &[&str] = &["lanes_busy", "halts", "service_id_claims_paused"];
+/// Invalid batches that stop others until an operator decides, and services that are paused.
+const BUSY_LANES_AND_HALTS: &[&str] =
+    &["lanes_busy", "halts", "service_id_claims_paused", "service_id_claims_states_differ"];
 const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
 /// All tokens that are not revoked are read.
 const TOKENS: &[&str] = &["tokens_by_name", "tokens"];
@@ -79,6 +80,7 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     });
     run("batches before", NOTHING, &|| {
         store.committed_before(service_id, batch_id).unwrap();
+        store.has_committed(service_id).unwrap();
     });
     run("queue", NOTHING, &|| {
         store.depth(service_id).unwrap();
@@ -93,6 +95,14 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     });
     run("batches under way", BUSY_LANES, &|| {
         register_worker(store).under_way().unwrap();
+    });
+    run("batches that are being sent", LANES_HOLDS_AND_INSTANCES, &|| {
+        store.being_sent(&OperatorTarget::AllServices).unwrap();
+        store.being_sent(&OperatorTarget::Instance(InstanceId::new("crowd"))).unwrap();
+    });
+    run("batches of a service that are being sent", NOTHING, &|| {
+        store.being_sent(&OperatorTarget::Service(service_id.clone())).unwrap();
+        register_worker(store).stopped(services).unwrap();
     });
     run("services", BUSY_LANES_AND_HALTS, &|| {
         store.service_counts().unwrap();

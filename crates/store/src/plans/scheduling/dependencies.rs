@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddressPrefix, DeclaredAccess, HeaderId, NewBatch, Outcome, ServiceId, ServiceQueryStore,
-    Timestamp,
+    AddressPrefix, BatchConflict, DeclaredAccess, HeaderId, MissingTransactionStore, NewBatch,
+    Outcome, ServiceId, ServiceQueryStore, SignerId, Timestamp,
 };
 
 use super::{address, end, take, writing};
 use crate::{
-    ClaimStore,
+    ClaimStore, Store,
     plans::{add, new_batch},
 };
 
@@ -46,10 +46,13 @@ pub(super) fn load(claims: &ClaimStore) {
     let missing: Vec<NewBatch> = (0..2_000)
         .map(|n| {
             let id = transaction_of(dependent(), 30_000 + n);
-            depending(dependent(), 20_000 + n, &[id])
+            let signer =
+                Some(SignerId::from_bytes([u8::try_from(n % 50).unwrap(); SignerId::BYTES]));
+            NewBatch { signer, ..depending(dependent(), 20_000 + n, &[id]) }
         })
         .collect();
     add(store, &missing);
+    add(store, &[depending(super::parallel(), 22_700, &[transaction_of(dependent(), 44_002)])]);
     let stopping: Vec<NewBatch> =
         (0..300).map(|n| writing(halting(), 40_000 + n, &address(n))).collect();
     add(store, &stopping);
@@ -64,6 +67,9 @@ pub(super) fn process(claims: &ClaimStore) {
     let store = claims.store();
     let pause = Duration::from_secs(60);
     assert_eq!(claims.missing_transactions(pause, 10).unwrap().len(), 10);
+    claims.look_up_again(&[transaction_of(dependent(), 30_000)], pause).unwrap();
+    assert!(claims.lookup_lag().unwrap().waiting > 1_900);
+    assert_eq!(store.queue_counts().unwrap().incomplete, 2_001);
     store.found_at_ledger(&[transaction_of(dependent(), 30_000)]).unwrap();
     add(store, &[new_batch(dependent(), 30_001)]);
     let two = [30_002, 30_003].map(|n| transaction_of(dependent(), n));
@@ -77,6 +83,17 @@ pub(super) fn process(claims: &ClaimStore) {
     store.release_batch(&dependent(), &held, None).unwrap();
     process_invalid(claims);
     process_halts(claims);
+}
+
+/// Adds to a full queue a batch that misses a transaction, and counts what fills queues.
+pub(super) fn process_full_queue(limited: &Store) {
+    let missing = [transaction_of(dependent(), 44_001)];
+    let signer = Some(SignerId::from_bytes([4; SignerId::BYTES]));
+    let batch = NewBatch { signer, ..depending(dependent(), 44_000, &missing) };
+    let refused = limited.add(&[&[batch]]).unwrap().remove(0);
+    assert!(matches!(refused, Err(BatchConflict::QueueFull { .. })), "{refused:?}");
+    let counts = limited.queue_counts().unwrap();
+    assert!(counts.fullest.is_some_and(|queue| queue.incomplete > 0));
 }
 
 /// Asks the ledger about a transaction of an invalid batch.

@@ -78,6 +78,16 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    /// Another file is in the place of an SQLite database that this process has open, or none. What it
+    /// would write now would be lost.
+    #[error(
+        "the file {} was replaced or removed while this process uses it, and nothing more is written: stop the \
+         server, put the file in its place that is to be used, and start it again", file.display()
+    )]
+    FileReplaced {
+        /// The database.
+        file: PathBuf,
+    },
     /// Another transaction held a lock for too long: try again.
     #[error("the database is locked")]
     Locked {
@@ -135,6 +145,17 @@ pub enum StoreError {
         /// The newest version of this release.
         known: String,
     },
+    /// The database has the version of this release, and other tables: an earlier build has made them, with
+    /// migrations that were changed since.
+    #[error(
+        "the tables of the database were made by an earlier build, and this release cannot upgrade them: {}. Let \
+         that build finish what is open, and start this release with an empty database",
+        first_of(differences)
+    )]
+    SchemaDiffers {
+        /// What differs.
+        differences: Vec<String>,
+    },
     /// The database has no batches, not even tables for them: check which database is named.
     #[error("no server has used the database {url}; check its name")]
     NoTables {
@@ -165,6 +186,16 @@ pub enum StoreError {
     Refused(#[source] DieselError),
 }
 
+/// The first of several texts, and how many there are.
+fn first_of(texts: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = texts.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match texts.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
 impl StoreError {
     /// The database cannot be used now, and may be later although nothing else is changed: try again.
     pub fn is_unavailable(&self) -> bool {
@@ -189,7 +220,8 @@ impl StoreError {
             | Self::OtherScheduling { .. }
             | Self::LockFile { .. }
             | Self::ReadOnly { .. }
-            | Self::SchemaNewer { .. } => true,
+            | Self::SchemaNewer { .. }
+            | Self::SchemaDiffers { .. } => true,
             _ => false,
         }
     }

@@ -124,6 +124,7 @@ fn defined(is_postgres: bool) -> Schema {
         "declared_addresses": declared_addresses,
         "address_lengths": address_lengths,
         "missing_transactions": missing_transactions,
+        "transaction_lookups": transaction_lookups,
         "changed_blockers": changed_blockers,
         "halts": halts,
         "rewards": rewards,

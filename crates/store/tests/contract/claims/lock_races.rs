@@ -80,7 +80,7 @@ fn takeover_after_idle_expiry_checks_again_under_lock() {
     });
     assert!(taken_over.is_empty(), "{taken_over:?}");
     owner.store().outcome(&taken, Outcome::Accepted);
-    assert_eq!(db.state("a::b", 1), BatchState::Pending);
+    assert_eq!(owner.store().one("a::b", 1).progress.state, BatchState::Pending);
 }
 
 #[test]

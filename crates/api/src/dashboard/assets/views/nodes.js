@@ -1,6 +1,6 @@
 // The ledger and its nodes, the instances of the server, and which of them claims which service.
 
-import { element, number, replace, serviceLink, state, table } from "../dom.js";
+import { duration, element, number, replace, serviceLink, state, table } from "../dom.js";
 import { get } from "../server.js";
 import { instanceButton } from "../verbs.js";
 
@@ -33,6 +33,7 @@ function ledger(it) {
       { name: "Node", cell: (node) => element("span", { class: "id" }, node.url) },
       { name: "State", cell: (node) => state(node.answering && node.confirmed ? "ok" : "failing") },
       { name: "Belongs to the ledger", cell: (node) => node.confirmed ? "confirmed" : "not confirmed" },
+      { name: "No answer for", cell: (node) => node.unanswered_seconds === null ? "" : duration(node.unanswered_seconds) },
       { name: "Failed connections", number: true, cell: (node) => number(node.failed_connections) },
       { name: "Problem", text: true, cell: (node) => node.problem ?? "" },
     ], it.nodes, "The ledger has no nodes."),

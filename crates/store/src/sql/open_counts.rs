@@ -1,17 +1,18 @@
 use std::{
+    hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use grid_batch_core::{ClientId, MonotonicTime};
+use grid_batch_core::MonotonicTime;
 use grid_batch_support::BoundedMap;
 
-/// How many open batches clients have, as far as this process knows.
+/// How much of something is open for each client or signer, as far as this process knows.
 ///
-/// A count reads all batches of a client that may be open. So batches that are added are added to the last
-/// count, and another count is made only when that reaches the limit, and not too often.
+/// A count reads all rows that may be open. So what is added is added to the last count, and another count is
+/// made only when that reaches the limit, and not too often.
 #[derive(Debug)]
-pub(crate) struct ClientQueues(Mutex<BoundedMap<ClientId, Counted>>);
+pub(crate) struct OpenCounts<K>(Mutex<BoundedMap<K, Counted>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Counted {
@@ -19,65 +20,67 @@ struct Counted {
     at: MonotonicTime,
 }
 
-impl Default for ClientQueues {
+/// The oldest are forgotten when there are more, and counted again.
+const MOST_KEYS: usize = 10_000;
+
+/// The time between two counts, for each row that a count may read.
+const PAUSE_OF_EACH: Duration = Duration::from_micros(20);
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl<K: Clone + Eq + Hash> Default for OpenCounts<K> {
     fn default() -> Self {
-        Self(Mutex::new(BoundedMap::new(Self::CLIENTS)))
+        Self(Mutex::new(BoundedMap::new(MOST_KEYS)))
     }
 }
 
-impl ClientQueues {
-    /// The oldest are forgotten when there are more, and counted again.
-    const CLIENTS: usize = 10_000;
-    /// The time between two counts, for each batch that a count may read.
-    const PAUSE_OF_EACH: Duration = Duration::from_micros(20);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-    /// Whether the batches of a client must be counted before so many are added.
+impl<K: Clone + Eq + Hash> OpenCounts<K> {
+    /// Whether what a client or signer has must be counted before so much is added.
     pub(crate) fn must_be_counted(
         &self,
-        client: &ClientId,
+        key: &K,
         new: u64,
         limit: u64,
         now: MonotonicTime,
     ) -> bool {
         let limit_of_pause = u32::try_from(limit).unwrap_or(u32::MAX);
-        let pause = Self::PAUSE_OF_EACH.saturating_mul(limit_of_pause).min(Self::LONGEST_PAUSE);
-        match self.lock().get(client) {
+        let pause = PAUSE_OF_EACH.saturating_mul(limit_of_pause).min(LONGEST_PAUSE);
+        match self.lock().get(key) {
             None => true,
             Some(last) => last.open.saturating_add(new) > limit && now.since(last.at) >= pause,
         }
     }
 
-    pub(crate) fn open(&self, client: &ClientId) -> u64 {
-        self.lock().get(client).map_or(0, |counted| counted.open)
+    pub(crate) fn open(&self, key: &K) -> u64 {
+        self.lock().get(key).map_or(0, |counted| counted.open)
     }
 
-    pub(crate) fn counted(&self, client: ClientId, open: u64, at: MonotonicTime) {
+    pub(crate) fn counted(&self, key: K, open: u64, at: MonotonicTime) {
         let counted = Counted { open, at };
-        *self.lock().get_or_insert_with(&client, || counted) = counted;
+        *self.lock().get_or_insert_with(&key, || counted) = counted;
     }
 
-    pub(crate) fn added(&self, client: &ClientId, batches: u64) {
-        if let Some(counted) = self.lock().get_mut(client) {
-            counted.open = counted.open.saturating_add(batches);
+    pub(crate) fn added(&self, key: &K, more: u64) {
+        if let Some(counted) = self.lock().get_mut(key) {
+            counted.open = counted.open.saturating_add(more);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<ClientId, Counted>> {
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<K, Counted>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Clock, ManualClock, Timestamp};
+    use grid_batch_core::{ClientId, Clock, ManualClock, Timestamp};
 
     use super::*;
 
     #[test]
     fn batches_are_counted_when_they_may_exceed_the_limit() {
         let clock = ManualClock::at(Timestamp::from_micros(0));
-        let queues = ClientQueues::default();
+        let queues = OpenCounts::default();
         let client = ClientId::Token("0123456789abcdef".parse().unwrap());
         let must_be_counted = |new| queues.must_be_counted(&client, new, 100, clock.monotonic());
         assert!(must_be_counted(1), "nothing is known");
@@ -92,7 +95,7 @@ mod tests {
     #[test]
     fn pause_between_counts_is_limited() {
         let clock = ManualClock::at(Timestamp::from_micros(0));
-        let queues = ClientQueues::default();
+        let queues = OpenCounts::default();
         let client = ClientId::Token("0123456789abcdef".parse().unwrap());
         queues.counted(client, 1 << 40, clock.monotonic());
         clock.advance(Duration::from_secs(1));

@@ -1,0 +1,110 @@
+//! Which batches are being sent although an operator has stopped them.
+
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{ActionEffect, BatchState, OperatorAction, SubmittedBatch};
+use tokio::{
+    select,
+    time::{Instant, sleep_until},
+};
+use utoipa::IntoParams;
+
+use super::{
+    context::OperatorContext,
+    json::{BeingSentJson, DoneJson},
+};
+use crate::http::{ApiError, Query};
+
+/// How often it is read which batches are still being sent.
+const READ_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The longest wait that a request can ask for, in seconds.
+const LONGEST_WAIT: u64 = 60;
+
+/// The parameter of requests that stop something.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes the parameter, which is read by its name")]
+pub(super) struct SendingWait {
+    /// For how many seconds to wait until none of the batches is being sent: at most 60
+    wait: Option<u64>,
+}
+
+/// The number of seconds to wait until none of the batches is being sent.
+pub(super) fn requested_wait(query: &Query) -> Result<Option<Duration>, ApiError> {
+    let Some(text) = query.get("wait")? else { return Ok(None) };
+    match text.parse() {
+        Ok(seconds @ 0..=LONGEST_WAIT) => Ok(Some(Duration::from_secs(seconds))),
+        _ => {
+            let rule = format!("it must be a number of seconds, at most {LONGEST_WAIT}");
+            Err(ApiError::InvalidValue { name: "wait", rule })
+        }
+    }
+}
+
+impl OperatorContext {
+    /// Does it. The answer names what is being sent, if the action stops something.
+    pub(super) fn act_and_name(&self, action: &OperatorAction) -> Result<DoneJson, ApiError> {
+        let effect = self.act(action)?;
+        let being_sent = match action.verb.stops_sending() {
+            true => Some(BeingSentJson::new(&self.being_sent(action, &effect)?)),
+            false => None,
+        };
+        Ok(DoneJson::new(action, effect, being_sent))
+    }
+
+    /// What is being sent of the target after it was stopped. This instance has called back all else.
+    fn being_sent(
+        &self,
+        action: &OperatorAction,
+        effect: &ActionEffect,
+    ) -> Result<Vec<SubmittedBatch>, ApiError> {
+        if effect.state.is_some_and(|state| state != BatchState::Submitting) {
+            return Ok(Vec::new());
+        }
+        if !action.dry_run {
+            (self.recall)();
+        }
+        self.store.being_sent(&action.target).map_err(ApiError::write_failed)
+    }
+
+    /// Waits up to `wait` until nothing of the target is being sent any more.
+    pub(super) async fn wait_until_sent(
+        self: &Arc<Self>,
+        action: &Arc<OperatorAction>,
+        mut done: DoneJson,
+        wait: Duration,
+    ) -> Result<DoneJson, ApiError> {
+        let deadline = Instant::now() + wait;
+        while done.is_being_sent() {
+            let next = (Instant::now() + READ_INTERVAL).min(deadline);
+            select! {
+                () = self.api.shutdown.requested() => break,
+                () = sleep_until(next) => {}
+            }
+            let (context, action) = (Arc::clone(self), Arc::clone(action));
+            let read =
+                move || context.store.being_sent(&action.target).map_err(ApiError::write_failed);
+            done.set_being_sent(&self.writes.run(read).await?);
+            if next >= deadline {
+                break;
+            }
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_is_a_limited_number_of_seconds() {
+        let wait = |text| requested_wait(&Query::parse(Some(text)).unwrap());
+        assert_eq!(wait("").unwrap(), None);
+        assert_eq!(wait("wait=30").unwrap(), Some(Duration::from_secs(30)));
+        for text in ["wait=61", "wait=-1", "wait=soon", "wait="] {
+            assert!(wait(text).is_err(), "{text}");
+        }
+    }
+}

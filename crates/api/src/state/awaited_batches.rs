@@ -1,0 +1,190 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use grid_batch_core::HeaderId;
+use tokio::sync::Notify;
+
+/// Is called with batches that a request waits for.
+type AwaitedCallback = dyn Fn(&[HeaderId]) + Send + Sync;
+
+/// The batches whose end requests wait for. Clones share them.
+///
+/// Tell it of each batch that has ended. A request that is not told reads its batches again at intervals.
+#[derive(Clone)]
+pub struct AwaitedBatches {
+    waits: Arc<Mutex<Waits>>,
+    awaited: Arc<AwaitedCallback>,
+}
+
+#[derive(Default)]
+struct Waits {
+    last_id: u64,
+    by_batch: HashMap<HeaderId, Vec<u64>>,
+    by_id: HashMap<u64, Wait>,
+}
+
+struct Wait {
+    /// How many of its batches have not ended.
+    open: usize,
+    all_ended: Arc<Notify>,
+}
+
+impl AwaitedBatches {
+    /// Calls this with the batches that a request begins to wait for. It must return quickly.
+    pub fn new(awaited: impl Fn(&[HeaderId]) + Send + Sync + 'static) -> Self {
+        Self { waits: Arc::default(), awaited: Arc::new(awaited) }
+    }
+
+    /// A batch has ended, and this is visible in the store.
+    pub fn ended(&self, batch_id: &HeaderId) {
+        let mut waits = self.lock();
+        for wait in waits.by_batch.remove(batch_id).unwrap_or_default() {
+            waits.one_ended(wait);
+        }
+    }
+
+    /// A wait for these batches. Ends that it is told of from now on count.
+    pub(crate) fn wait_for(&self, batches: impl IntoIterator<Item = HeaderId>) -> EndWait {
+        let mut waits = self.lock();
+        waits.last_id += 1;
+        let id = waits.last_id;
+        let mut batches: Vec<HeaderId> = batches.into_iter().collect();
+        batches.sort_unstable();
+        batches.dedup();
+        for batch in &batches {
+            waits.by_batch.entry(*batch).or_default().push(id);
+        }
+        let all_ended = Arc::new(Notify::new());
+        waits.by_id.insert(id, Wait { open: batches.len(), all_ended: Arc::clone(&all_ended) });
+        drop(waits);
+        EndWait { awaited: self.clone(), id, batches, all_ended }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waits {
+    fn one_ended(&mut self, id: u64) {
+        let Some(wait) = self.by_id.get_mut(&id) else { return };
+        wait.open -= 1;
+        if wait.open == 0 {
+            wait.all_ended.notify_one();
+        }
+    }
+
+    /// Takes a wait from a batch. `false`: the batch has ended.
+    fn remove(&mut self, id: u64, batch: &HeaderId) -> bool {
+        let Some(waits) = self.by_batch.get_mut(batch) else { return false };
+        let count = waits.len();
+        waits.retain(|wait| *wait != id);
+        let was_removed = waits.len() < count;
+        if waits.is_empty() {
+            self.by_batch.remove(batch);
+        }
+        was_removed
+    }
+}
+
+impl Default for AwaitedBatches {
+    fn default() -> Self {
+        Self::new(|_| ())
+    }
+}
+
+impl fmt::Debug for AwaitedBatches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AwaitedBatches").finish_non_exhaustive()
+    }
+}
+
+/// A wait for the end of all of some batches.
+#[derive(Debug)]
+pub(crate) struct EndWait {
+    awaited: AwaitedBatches,
+    id: u64,
+    batches: Vec<HeaderId>,
+    all_ended: Arc<Notify>,
+}
+
+impl EndWait {
+    /// Goes on waiting for those batches only for which this is true: a read has found the others ended.
+    pub(crate) fn retain(&mut self, is_open: impl Fn(&HeaderId) -> bool) {
+        let mut waits = self.awaited.lock();
+        let (open, ended): (Vec<_>, Vec<_>) = self.batches.drain(..).partition(is_open);
+        self.batches = open;
+        for batch in &ended {
+            if waits.remove(self.id, batch) {
+                waits.one_ended(self.id);
+            }
+        }
+        drop(waits);
+        (self.awaited.awaited)(&self.batches);
+    }
+
+    /// Returns once, when all have ended.
+    pub(crate) async fn all_ended(&self) {
+        self.all_ended.notified().await;
+    }
+}
+
+impl Drop for EndWait {
+    fn drop(&mut self) {
+        let mut waits = self.awaited.lock();
+        waits.by_id.remove(&self.id);
+        for batch in &self.batches {
+            waits.remove(self.id, batch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn id(number: u8) -> HeaderId {
+        HeaderId::from_bytes([number; 64])
+    }
+
+    fn is_over(ends: &EndWait) -> bool {
+        ends.all_ended().now_or_never().is_some()
+    }
+
+    #[test]
+    fn wait_ends_with_the_last_of_its_batches() {
+        let awaited = AwaitedBatches::default();
+        let both = awaited.wait_for([id(1), id(2), id(1)]);
+        let one = awaited.wait_for([id(2)]);
+        awaited.ended(&id(1));
+        assert!(!is_over(&both) && !is_over(&one));
+        awaited.ended(&id(3));
+        awaited.ended(&id(2));
+        assert!(is_over(&both) && is_over(&one));
+        drop((both, one));
+        let waits = awaited.lock();
+        assert!(waits.by_batch.is_empty() && waits.by_id.is_empty());
+    }
+
+    #[test]
+    fn batches_that_a_read_found_ended_are_not_waited_for() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let all = Arc::clone(&told);
+        let awaited = AwaitedBatches::new(move |ids| all.lock().unwrap().extend_from_slice(ids));
+        let mut ends = awaited.wait_for([id(1), id(2), id(3)]);
+        // The end of one was reported before the read.
+        awaited.ended(&id(1));
+        ends.retain(|batch| *batch == id(3));
+        assert_eq!(*told.lock().unwrap(), [id(3)]);
+        assert!(!is_over(&ends));
+        awaited.ended(&id(3));
+        assert!(is_over(&ends));
+        drop(ends);
+        assert!(awaited.lock().by_batch.is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+use std::{
+    collections::HashSet,
+    fmt,
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use grid_batch_core::HeaderId;
+
+/// The batches whose end clients wait for at one instance while another one records it. Clones share them.
+///
+/// Tell it of each batch that a client begins to wait for, and of each that has ended. A
+/// [`NotificationListener`](crate::NotificationListener) exchanges them with the other instances.
+#[derive(Clone, Default)]
+pub struct AwaitedEnds(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Those that clients here wait for, and that other instances were not notified of.
+    awaited: Vec<HeaderId>,
+    /// Those that clients of other instances wait for.
+    by_others: HashSet<HeaderId>,
+    /// Of these, those that have ended, and that other instances were not notified of.
+    ended: Vec<HeaderId>,
+}
+
+impl AwaitedEnds {
+    /// The most batches of each kind. Clients that wait for others read them again at intervals.
+    const LIMIT: usize = 100_000;
+
+    /// Clients of this instance begin to wait for these batches.
+    pub fn awaited(&self, batch_ids: &[HeaderId]) {
+        let mut state = self.lock();
+        let free = Self::LIMIT.saturating_sub(state.awaited.len());
+        state.awaited.extend(batch_ids.iter().take(free));
+    }
+
+    /// This instance has recorded the end of a batch.
+    pub fn ended(&self, batch_id: &HeaderId) {
+        let mut state = self.lock();
+        if state.by_others.remove(batch_id) {
+            state.ended.push(*batch_id);
+        }
+    }
+
+    /// Clients of another instance wait for these batches.
+    pub(crate) fn awaited_by_others(&self, batch_ids: Vec<HeaderId>) {
+        let mut state = self.lock();
+        if state.by_others.len() + batch_ids.len() > Self::LIMIT {
+            state.by_others.clear();
+        }
+        state.by_others.extend(batch_ids.into_iter().take(Self::LIMIT));
+    }
+
+    /// Takes what other instances are to be notified of: batches that are awaited here, and those that have ended.
+    pub(crate) fn take(&self) -> (Vec<HeaderId>, Vec<HeaderId>) {
+        let mut state = self.lock();
+        (take(&mut state.awaited), take(&mut state.ended))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for AwaitedEnds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AwaitedEnds").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ends_that_others_wait_for_are_told() {
+        let ends = AwaitedEnds::default();
+        let id = |number| HeaderId::from_bytes([number; 64]);
+        ends.awaited(&[id(1)]);
+        ends.awaited_by_others(vec![id(2), id(3)]);
+        for number in [1, 2, 2] {
+            ends.ended(&id(number));
+        }
+        assert_eq!(ends.take(), (vec![id(1)], vec![id(2)]));
+        assert_eq!(ends.take(), (vec![], vec![]));
+    }
+
+    #[test]
+    fn batches_are_bounded() {
+        let ends = AwaitedEnds::default();
+        let ids = vec![HeaderId::from_bytes([1; 64]); AwaitedEnds::LIMIT + 1];
+        ends.awaited(&ids);
+        ends.awaited(&ids);
+        assert_eq!(ends.take().0.len(), AwaitedEnds::LIMIT);
+    }
+}

@@ -1,0 +1,247 @@
+//! Queues that are full of batches which cannot go on: what still gets in, what the health says, and that they
+//! empty again.
+
+use std::slice;
+
+use grid_batch_core::{
+    BatchState, HeaderId, Operator, OperatorAction, OperatorTarget, OperatorVerb,
+};
+use grid_batch_ledger_sim::{Fault, When};
+use grid_batch_protocol::{BatchBuilder, SigningKey, TransactionBuilder};
+use grid_batch_store::Store;
+use grid_batch_test_support::{
+    batches::{SignedBatch, depending_batch, signed_batch},
+    wait::wait_until,
+};
+use serde_json::Value;
+
+use crate::harness::{BatchHarness, BatchServer, count_in_state};
+
+const SERVICE: &str = "global";
+
+/// The limit of open batches of most tests.
+const LIMIT: &[(&str, &str)] = &[("--intake-open-batches", "5")];
+
+/// A batch that conflicts with no other one, of a signer.
+fn batch_of(signer: u64, number: usize, dependencies: &[HeaderId]) -> SignedBatch {
+    let key = SigningKey::from_seed(signer);
+    let address = format!("7e57{number:066x}");
+    let transaction = TransactionBuilder::new("test", "1.0")
+        .inputs([address.as_str()])
+        .outputs([address.as_str()])
+        .dependencies(dependencies.iter().copied())
+        .nonce(format!("{signer}/{number}"))
+        .payload(format!("set {number} to {signer}"))
+        .sign(&key, &key.public_key());
+    SignedBatch::new(SERVICE, BatchBuilder::new().transaction(transaction).sign(&key))
+}
+
+/// A transaction that never arrives.
+fn made_up(number: u64) -> HeaderId {
+    let mut bytes = [0xee; 64];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    HeaderId::from_bytes(bytes)
+}
+
+fn part(server: &BatchServer, name: &str) -> Value {
+    server.get("/health")["parts"][name].clone()
+}
+
+/// Waits until a part of the health is degraded with this text in the reason.
+#[track_caller]
+fn wait_for_reason(server: &BatchServer, name: &str, text: &str) {
+    wait_until("the health says why", || {
+        let part = part(server, name);
+        part["status"] == "degraded" && part["reason"].as_str().unwrap_or("").contains(text)
+    });
+}
+
+#[track_caller]
+fn assert_refused(server: &BatchServer, batch: &SignedBatch, code: u64, text: &str) {
+    let response = server.post(slice::from_ref(batch)).unwrap();
+    assert_eq!((response.status, &response.json()["error"]["code"]), (429, &code.into()));
+    assert!(response.body.contains(text), "{}", response.body);
+}
+
+fn act(store: &Store, verb: OperatorVerb) {
+    let target = OperatorTarget::Service(SERVICE.parse().unwrap());
+    let (reason, operator) = (Some("a test".to_owned()), Operator::program());
+    store.act(&OperatorAction { verb, target, reason, operator, dry_run: false }).unwrap();
+}
+
+/// Fills a queue whose first batches cannot go on, checks what gets in and what the health says, and that all is
+/// committed after `free`.
+fn check_full_queue(
+    harness: &BatchHarness,
+    server: &BatchServer,
+    stopped: &[SignedBatch],
+    reason: &str,
+    free: impl FnOnce(&Store),
+) {
+    let store = harness.store();
+    let late = signed_batch(SERVICE, 900);
+    let other = signed_batch(SERVICE, 901);
+    server.submit(&[depending_batch(SERVICE, 800, &late.transaction_ids())]);
+    assert_refused(server, &other, 1018, "5 open batches");
+    wait_for_reason(server, "intake", reason);
+    wait_for_reason(server, "intake", "1 miss a transaction (of 1 signers, of one 1 transactions)");
+    assert_eq!(part(server, "intake")["open_batches"], 5);
+    assert_eq!(part(server, "dependencies")["incomplete_batches"], 1);
+    server.submit(slice::from_ref(&late));
+    assert_refused(server, &other, 1018, "6 open batches");
+    free(&store);
+    let all = stopped.len() + 2;
+    wait_until("all are committed", || count_in_state(&store, BatchState::Committed) == all);
+    wait_until("the queue is not full", || part(server, "intake")["status"] == "ok");
+    server.submit(&[other]);
+    wait_until("the new one, too", || count_in_state(&store, BatchState::Committed) == all + 1);
+}
+
+fn conflicting(count: usize) -> Vec<SignedBatch> {
+    (0..count).map(|number| signed_batch(SERVICE, number)).collect()
+}
+
+#[test]
+fn queue_full_of_dependents_frees_itself() {
+    let harness = BatchHarness::sawtooth();
+    let server = harness.serve_with(&[("--intake-open-batches", "20")]);
+    let late = signed_batch(SERVICE, 1);
+    let dependents: Vec<SignedBatch> =
+        (0..20).map(|n| batch_of(100 + n as u64 / 2, n, &late.transaction_ids())).collect();
+    server.submit(&dependents[..2]);
+    let third = batch_of(100, 50, &late.transaction_ids());
+    assert_refused(
+        &server,
+        &third,
+        1097,
+        "2 transactions that have not arrived, and may wait for 2",
+    );
+    server.submit(&dependents[2..]);
+    let other = signed_batch(SERVICE, 2);
+    assert_refused(&server, &other, 1018, "20 open batches");
+    wait_for_reason(
+        &server,
+        "intake",
+        "20 miss a transaction (of 10 signers, of one 2 transactions)",
+    );
+    assert_eq!(part(&server, "dependencies")["incomplete_batches"], 20);
+    server.submit(slice::from_ref(&late));
+    let store = harness.store();
+    wait_until("all are committed", || count_in_state(&store, BatchState::Committed) == 21);
+    server.submit(&[other, third]);
+    wait_until("the health is good", || part(&server, "intake")["status"] == "ok");
+    server.stop();
+}
+
+#[test]
+fn queue_full_behind_a_held_batch_frees_itself() {
+    let harness = BatchHarness::sawtooth();
+    let server = harness.serve_with(LIMIT);
+    let stopped = conflicting(4);
+    // A service is known after its first batch.
+    harness.ledger.inject(Fault::Busy, When::Always);
+    server.submit(&stopped);
+    let first = &stopped[0];
+    let hold = |store: &Store| {
+        store
+            .hold_batch(&first.service_id, &first.batch_id, "a test")
+            .is_ok_and(|outcome| matches!(outcome, grid_batch_core::ChangeOutcome::Applied { .. }))
+    };
+    let store = harness.store();
+    wait_until("the first batch is held", || hold(&store));
+    harness.ledger.inject(Fault::Busy, When::Never);
+    check_full_queue(&harness, &server, &stopped, "1 are held", |store| {
+        store.release_batch(&first.service_id, &first.batch_id, None).unwrap();
+    });
+    server.stop();
+}
+
+#[test]
+fn queue_full_of_paused_batches_frees_itself() {
+    let harness = BatchHarness::sawtooth();
+    let server = harness.serve_with(LIMIT);
+    let stopped = conflicting(5);
+    server.submit(&stopped[..1]);
+    harness.wait_until_all_committed(&stopped[..1]);
+    act(&harness.store(), OperatorVerb::Pause);
+    server.submit(&stopped[1..]);
+    let reason = "an operator has paused the service";
+    check_full_queue(&harness, &server, &stopped, reason, |store| {
+        act(store, OperatorVerb::Resume);
+    });
+    server.stop();
+}
+
+#[test]
+fn queue_full_behind_an_invalid_batch_frees_itself() {
+    let harness = BatchHarness::sawtooth();
+    harness.ledger.inject(Fault::Invalid, When::Next(1));
+    let server = harness.serve_with(&[LIMIT, &[("--ledger-after-invalid", "halt")]].concat());
+    let batches = conflicting(5);
+    let (invalid, stopped) = (&batches[0], &batches[1..]);
+    server.submit(&batches);
+    let store = harness.store();
+    wait_until("the first one is invalid", || count_in_state(&store, BatchState::Invalid) == 1);
+    check_full_queue(&harness, &server, stopped, "an invalid batch stops others", |store| {
+        store.continue_after(&invalid.service_id, &invalid.batch_id, Some("a test")).unwrap();
+    });
+    server.stop();
+}
+
+#[test]
+fn queue_full_behind_a_delayed_batch_frees_itself() {
+    let harness = BatchHarness::sawtooth_with(|ledger| ledger.fault(Fault::Busy, When::Always));
+    let server = harness.serve_with(LIMIT);
+    let stopped = conflicting(4);
+    server.submit(&stopped);
+    check_full_queue(&harness, &server, &stopped, "1 are delayed", |_| {
+        harness.ledger.inject(Fault::Busy, When::Never);
+    });
+    server.stop();
+}
+
+#[test]
+fn new_batch_does_not_wait_for_all_freed_dependents() {
+    const DEPENDENTS: usize = 1_500;
+    let harness = BatchHarness::sawtooth();
+    let server = harness.serve();
+    let store = harness.store();
+    let late = signed_batch(SERVICE, 1);
+    let dependents: Vec<SignedBatch> =
+        (0..DEPENDENTS).map(|n| batch_of(100, n, &late.transaction_ids())).collect();
+    dependents.chunks(100).for_each(|list| server.submit(list));
+    server.submit(&[late]);
+    wait_until("some dependents are committed", || {
+        count_in_state(&store, BatchState::Committed) > 50
+    });
+    let before = count_in_state(&store, BatchState::Committed);
+    let new = batch_of(200, DEPENDENTS, &[]);
+    server.submit(slice::from_ref(&new));
+    wait_until("the new batch is committed", || {
+        store.find(&new.batch_id).unwrap()[0].progress.state == BatchState::Committed
+    });
+    let after = count_in_state(&store, BatchState::Committed);
+    assert!(after - before < 800, "{} went before it", after - before);
+    wait_until("all are committed", || {
+        count_in_state(&store, BatchState::Committed) == DEPENDENTS + 2
+    });
+    server.stop();
+}
+
+#[test]
+fn lookup_does_not_wait_for_made_up_dependencies() {
+    const MADE_UP: u64 = 3_000;
+    let harness = BatchHarness::sawtooth();
+    let known = signed_batch(SERVICE, 1);
+    harness.execute_for_another_client(&known);
+    let server = harness.serve();
+    let made_up: Vec<HeaderId> = (0..MADE_UP).map(made_up).collect();
+    server.submit(&[batch_of(100, 100, &made_up)]);
+    let waiting = batch_of(200, 200, &known.transaction_ids());
+    server.submit(slice::from_ref(&waiting));
+    let store = harness.store();
+    wait_until("it is committed", || count_in_state(&store, BatchState::Committed) == 1);
+    let left = part(&server, "dependencies")["not_looked_up"].as_u64().unwrap();
+    assert!(left > MADE_UP / 3, "{left} were left");
+    server.stop();
+}

@@ -1,0 +1,150 @@
+use std::{collections::HashMap, time::Duration};
+
+/// When the ledger says whether a batch is valid, measured from its acceptance. No event tells of it, and an invalid
+/// batch ends there. It is learned for services that had an invalid batch lately: their batches are polled at that
+/// time, and not only when a commit is late.
+#[derive(Debug)]
+pub(crate) struct DecisionTimes {
+    services: HashMap<String, Decision>,
+    shortest: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Decision {
+    time: Duration,
+    /// Whether a poll came before the decision, so that the time is about right.
+    was_too_early: bool,
+    /// For how many more batches it counts.
+    batches: u32,
+}
+
+/// What the polls of a batch show about its decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SeenDecision {
+    /// The time from its acceptance to the last poll that found it undecided.
+    pub(crate) undecided_until: Option<Duration>,
+    /// The time from its acceptance to the poll that found it decided.
+    pub(crate) decided_by: Duration,
+}
+
+impl DecisionTimes {
+    /// The greatest number of services that are remembered.
+    const MAX_SERVICES: usize = 10_000;
+    /// For how many batches after an invalid one others are expected.
+    const BATCHES: u32 = 64;
+
+    /// No time is shorter than this.
+    pub(crate) fn new(shortest: Duration) -> Self {
+        Self { services: HashMap::new(), shortest }
+    }
+
+    /// A batch of the service was accepted.
+    pub(crate) fn accepted(&mut self, service_id: &str) {
+        if let Some(decision) = self.services.get_mut(service_id) {
+            decision.batches -= 1;
+            if decision.batches == 0 {
+                self.services.remove(service_id);
+            }
+        }
+    }
+
+    /// When to poll the batch of a service that is expected to have invalid ones.
+    pub(crate) fn expected(&self, service_id: &str) -> Option<Duration> {
+        self.services.get(service_id).map(|decision| decision.time.max(self.shortest))
+    }
+
+    /// A batch of the service is invalid.
+    pub(crate) fn invalid(&mut self, service_id: &str, seen: SeenDecision) {
+        if self.services.len() >= Self::MAX_SERVICES && !self.services.contains_key(service_id) {
+            self.services.clear();
+        }
+        let new = Decision { time: seen.decided_by, was_too_early: false, batches: Self::BATCHES };
+        let decision = self.services.entry(service_id.to_owned()).or_insert(new);
+        decision.batches = Self::BATCHES;
+        decision.learn(seen);
+    }
+
+    /// A batch of the service is valid, and not committed.
+    pub(crate) fn valid(&mut self, service_id: &str, seen: SeenDecision) {
+        if let Some(decision) = self.services.get_mut(service_id) {
+            decision.learn(seen);
+        }
+    }
+}
+
+impl Decision {
+    /// A decision that the first poll finds may have been made long before, so the next poll comes earlier, until one
+    /// is too early.
+    fn learn(&mut self, seen: SeenDecision) {
+        let SeenDecision { undecided_until, decided_by } = seen;
+        if undecided_until.is_some() {
+            (self.time, self.was_too_early) = (decided_by, true);
+            return;
+        }
+        let time = self.time.min(decided_by);
+        self.time = if self.was_too_early { time / 16 * 15 } else { time / 4 * 3 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// Polls batches that are decided after this time, every tenth of which is invalid, and returns how many polls a
+    /// batch needed, and how long after the decision it was noticed, on average.
+    fn poll(times: &mut DecisionTimes, decided: Duration, batches: u32) -> (f64, Duration) {
+        let (mut polls, mut late) = (0, Duration::ZERO);
+        for number in 0..batches {
+            times.accepted("a");
+            let mut asked = times.expected("a").unwrap();
+            let mut undecided_until = None;
+            polls += 1;
+            while asked < decided {
+                undecided_until = Some(asked);
+                asked += asked / 4;
+                polls += 1;
+            }
+            late += asked - decided;
+            let seen = SeenDecision { undecided_until, decided_by: asked };
+            if number % 10 == 0 { times.invalid("a", seen) } else { times.valid("a", seen) }
+        }
+        (f64::from(polls) / f64::from(batches), late / batches)
+    }
+
+    #[test]
+    fn decision_is_found_soon_with_few_polls() {
+        let mut times = DecisionTimes::new(millis(10));
+        assert_eq!(times.expected("a"), None);
+        times.invalid("a", SeenDecision { undecided_until: None, decided_by: millis(600) });
+        poll(&mut times, millis(100), 20);
+        let (polls, late) = poll(&mut times, millis(100), 1_000);
+        assert!(polls < 1.5 && late < millis(15), "{polls} polls, {late:?} late");
+        let (polls, late) = poll(&mut times, millis(300), 1_000);
+        assert!(polls < 1.5 && late < millis(45), "{polls} polls, {late:?} late");
+    }
+
+    #[test]
+    fn invalid_batch_is_expected_for_some_batches() {
+        let mut times = DecisionTimes::new(millis(10));
+        times.invalid("a", SeenDecision { undecided_until: None, decided_by: millis(1) });
+        assert_eq!(times.expected("a"), Some(millis(10)), "the shortest time");
+        (1..DecisionTimes::BATCHES).for_each(|_| times.accepted("a"));
+        assert!(times.expected("a").is_some());
+        times.accepted("a");
+        assert_eq!(times.expected("a"), None);
+    }
+
+    #[test]
+    fn services_are_bounded() {
+        let mut times = DecisionTimes::new(millis(10));
+        for number in 0..DecisionTimes::MAX_SERVICES + 10 {
+            let seen = SeenDecision { undecided_until: None, decided_by: millis(100) };
+            times.invalid(&number.to_string(), seen);
+        }
+        assert!(times.services.len() <= DecisionTimes::MAX_SERVICES);
+    }
+}

@@ -1,0 +1,210 @@
+//! When no node can apply a batch any more that none has applied.
+//!
+//! Two things may still apply it: a request that is on its way, and a node that has the batch. A request
+//! whose answer was read has arrived. One without an answer may be kept by a proxy or a frozen node, also after
+//! the connection was closed, and arrives within the limit or not at all. A node that has the batch gives it up
+//! when the circuit's coordinator does; but only if something explains why it did not commit the batch is it
+//! believed to have done that.
+
+use std::time::Duration;
+
+use grid_batch_core::{LedgerStatus, ServiceScopeId};
+
+use crate::{
+    absence::AbsenceFacts, batch_history::BatchKey, context::ScabbardContext,
+    node_reports::NodeReport, subscriptions::EventSource,
+};
+
+/// The limits after which a batch can not be applied any more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndLimits {
+    /// How long a request without an answer may still arrive, and how long a batch may be at a node for
+    /// reasons that are not known.
+    pub(crate) late_arrival_limit: Duration,
+    /// After this time the circuit's coordinator gives a batch up that not all nodes have voted on.
+    pub(crate) coordinator_timeout: Duration,
+}
+
+impl EndLimits {
+    /// The time from a proposal until the coordinator has certainly given it up.
+    pub(crate) fn proposal_limit(&self) -> Duration {
+        self.coordinator_timeout + self.coordinator_timeout / 10
+    }
+
+    /// How long a batch may wait in the queue of the coordinator behind a proposal that is given up.
+    pub(crate) fn queue_limit(&self) -> Duration {
+        self.coordinator_timeout * 2
+    }
+
+    /// An outage of a node for this long has the coordinator give a batch up.
+    pub(crate) fn explaining_outage(&self) -> Duration {
+        self.coordinator_timeout - self.coordinator_timeout / 10
+    }
+}
+
+/// What is known about whether a batch can still be applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// How long a request of the batch that was not answered may still arrive.
+    pub(crate) may_arrive_for: Duration,
+    /// It is known why the circuit did not commit the batch: a node was away.
+    pub(crate) is_explained: bool,
+    /// How long the node that proposes the circuit's batches has answered without an outage.
+    pub(crate) coordinator_steady_for: Duration,
+}
+
+impl AbsenceFacts {
+    /// How long until no node can apply the batch any more, if none has and nothing changes. `None`: that
+    /// cannot be said, because a node does not answer, or has the batch in its queue.
+    pub(crate) fn ends_in(&self, limits: EndLimits) -> Option<Duration> {
+        let Ending { may_arrive_for, is_explained, coordinator_steady_for } = self.ending;
+        let steady_for = self.stalled_for.min(coordinator_steady_for);
+        let left = match self.combined.status {
+            _ if !self.combined.is_complete => return None,
+            LedgerStatus::Valid if is_explained => {
+                limits.proposal_limit().saturating_sub(steady_for)
+            }
+            LedgerStatus::NotReported if self.was_lost_in_restart() => Duration::ZERO,
+            LedgerStatus::NotReported if is_explained => {
+                limits.queue_limit().saturating_sub(self.stalled_for)
+            }
+            LedgerStatus::Valid | LedgerStatus::NotReported => {
+                limits.late_arrival_limit.saturating_sub(self.stalled_for)
+            }
+            _ => return None,
+        };
+        Some(left.max(may_arrive_for))
+    }
+
+    /// The node had the batch in its memory only, and has restarted since: it does not know the batch
+    /// any more, and the websocket from before the POST has ended.
+    fn was_lost_in_restart(&self) -> bool {
+        self.is_accepted
+            && self.is_only_attempt
+            && self.node_subscription_broke
+            && self.node_coordinates
+    }
+}
+
+impl ScabbardContext {
+    /// What is known about the requests of a batch, and about the nodes that may have it.
+    pub(crate) fn ending(
+        &self,
+        scope: &ServiceScopeId,
+        batch: &BatchKey,
+        reports: &[NodeReport],
+    ) -> Ending {
+        let last_outage = self.outages.last_end(&batch.0, self.coordinator(scope));
+        let steady_for = |end| self.clock.monotonic().since(end);
+        Ending {
+            may_arrive_for: self.history.may_arrive_for(batch, self.limits.late_arrival_limit),
+            is_explained: self.history.may_be_left_over(batch)
+                || reports.iter().any(|report| self.explains_loss(batch, report)),
+            coordinator_steady_for: last_outage.map_or(Duration::MAX, steady_for),
+        }
+    }
+
+    /// Whether this node explains that the circuit gave the batch up: it did not vote on it, because it did
+    /// not answer for as long as the coordinator waits; or it has forgotten the batch, or never heard of it,
+    /// because it was away.
+    fn explains_loss(&self, batch: &BatchKey, NodeReport { node, status }: &NodeReport) -> bool {
+        let Some(sent_at) = self.history.sent_at(batch) else { return false };
+        let was_frozen = self.history.valid_since(batch).is_some_and(|since| {
+            let outage = self.outages.longest(&batch.0, node.source, since);
+            outage >= self.limits.explaining_outage()
+        });
+        let is_unknown = *status == Ok(LedgerStatus::NotReported);
+        was_frozen || (is_unknown && self.outages.was_away(&batch.0, node.source, sent_at))
+    }
+
+    /// The node that proposes the batches of the circuit: the one at which the service has the lowest id.
+    fn coordinator(&self, scope: &ServiceScopeId) -> EventSource {
+        let peers = self.peers_of(scope).into_iter().enumerate();
+        let lowest = peers.min_by_key(|(_, peer)| peer.peer.service());
+        match lowest.filter(|(_, peer)| peer.peer.service() < scope.service()) {
+            Some((index, _)) => EventSource::Peer(index),
+            None => EventSource::Node,
+        }
+    }
+
+    /// Whether the node that batches are sent to proposes the circuit's batches, as far as its nodes are
+    /// known.
+    pub(crate) fn node_coordinates(&self, scope: &ServiceScopeId) -> bool {
+        !self.peers_of(scope).is_empty() && self.coordinator(scope) == EventSource::Node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{absence::tests::facts, node_reports::CombinedStatus};
+
+    const LIMITS: EndLimits = EndLimits {
+        late_arrival_limit: Duration::from_secs(330),
+        coordinator_timeout: Duration::from_secs(30),
+    };
+    const UNKNOWN: LedgerStatus = LedgerStatus::NotReported;
+    const EXPLAINED: Ending = Ending {
+        may_arrive_for: Duration::ZERO,
+        is_explained: true,
+        coordinator_steady_for: Duration::MAX,
+    };
+
+    fn ends_in(facts: AbsenceFacts) -> Option<u64> {
+        facts.ends_in(LIMITS).map(|left| left.as_secs())
+    }
+
+    fn after(status: LedgerStatus, seconds: u64, ending: Ending) -> AbsenceFacts {
+        AbsenceFacts { stalled_for: Duration::from_secs(seconds), ending, ..facts(status) }
+    }
+
+    #[test]
+    fn batch_ends_with_the_limit_unless_its_loss_is_explained() {
+        for (status, explained) in [(LedgerStatus::Valid, 33), (UNKNOWN, 60)] {
+            let left = |seconds, ending| ends_in(after(status, seconds, ending));
+            let unexplained = Ending { is_explained: false, ..EXPLAINED };
+            assert_eq!([0, 329, 330].map(|s| left(s, unexplained)), [330, 1, 0].map(Some));
+            let ends = [0, explained - 1, explained].map(|s| left(s, EXPLAINED));
+            assert_eq!(ends, [explained, 1, 0].map(Some), "{status:?}");
+        }
+        assert_eq!(ends_in(after(LedgerStatus::Pending, 9_999, EXPLAINED)), None);
+    }
+
+    #[test]
+    fn proposal_is_given_up_by_a_coordinator_that_runs() {
+        let coordinator_steady_for = Duration::from_secs(3);
+        let returned = Ending { coordinator_steady_for, ..EXPLAINED };
+        assert_eq!(ends_in(after(LedgerStatus::Valid, 999, returned)), Some(30));
+    }
+
+    #[test]
+    fn request_without_an_answer_may_arrive_whatever_is_explained() {
+        let ending = Ending { may_arrive_for: Duration::from_secs(7), ..EXPLAINED };
+        for status in [LedgerStatus::Valid, UNKNOWN] {
+            assert_eq!(ends_in(after(status, 9_999, ending)), Some(7), "{status:?}");
+        }
+    }
+
+    #[test]
+    fn batch_in_the_queue_of_a_node_ends_with_it() {
+        let lost = AbsenceFacts {
+            is_accepted: true,
+            is_only_attempt: true,
+            node_subscription_broke: true,
+            node_coordinates: true,
+            ..facts(UNKNOWN)
+        };
+        assert_eq!(ends_in(lost), Some(0));
+        let incomplete = CombinedStatus { is_complete: false, ..lost.combined };
+        assert_eq!(ends_in(AbsenceFacts { combined: incomplete, ..lost }), None);
+        for uncertain in [
+            AbsenceFacts { is_accepted: false, ..lost },
+            AbsenceFacts { is_only_attempt: false, ..lost },
+            AbsenceFacts { node_subscription_broke: false, ..lost },
+            AbsenceFacts { node_coordinates: false, ..lost },
+            AbsenceFacts { combined: facts(LedgerStatus::Valid).combined, ..lost },
+        ] {
+            assert_eq!(ends_in(uncertain), Some(330), "{uncertain:?}");
+        }
+    }
+}

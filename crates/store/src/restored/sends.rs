@@ -1,0 +1,46 @@
+use diesel::{QueryableByName, sql_types::BigInt};
+
+use crate::sql::{Connection, Store, StoreError};
+
+/// A transaction after whose commit something is sent. It counts as a renewal of the instance, so that a copy of
+/// a file that was made before is behind what the instance has kept beside the file.
+#[derive(Debug)]
+pub(crate) struct CountedSend {
+    instance: String,
+    renewals: i64,
+}
+
+impl CountedSend {
+    /// Counts one, in its transaction. PostgreSQL notices a loss by other means.
+    pub(crate) fn count(
+        store: &Store,
+        connection: &mut Connection,
+    ) -> Result<Option<Self>, StoreError> {
+        let Some((instance, _)) = store.last_seen.get().instance else { return Ok(None) };
+        if !store.dialect().is_file() {
+            return Ok(None);
+        }
+        let statement = store
+            .statement(
+                "-- count_send
+                 update instances set renewals = renewals + 1 where instance_id = ?
+                 returning renewals",
+            )
+            .text(&instance);
+        let rows: Vec<RenewalsRow> = connection.load(&statement)?;
+        Ok(rows.into_iter().next().map(|RenewalsRow { renewals }| Self { instance, renewals }))
+    }
+
+    /// The transaction is committed, and nothing is sent yet.
+    pub(crate) fn committed(counted: Option<Self>, store: &Store) {
+        if let Some(Self { instance, renewals }) = counted {
+            store.last_seen.renewed(&instance, renewals);
+        }
+    }
+}
+
+#[derive(QueryableByName)]
+struct RenewalsRow {
+    #[diesel(sql_type = BigInt)]
+    renewals: i64,
+}

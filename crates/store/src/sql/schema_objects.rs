@@ -1,0 +1,125 @@
+//! The fingerprint of the schema: each column, index and foreign key as the database reports it, one in a line of
+//! `migrations/*.objects`.
+
+use std::collections::BTreeSet;
+
+use diesel::{
+    QueryableByName,
+    sql_types::{Bool, Text},
+};
+
+use super::{Connection, Statement, StoreError};
+
+/// A column, an index or a foreign key.
+#[derive(Debug, Clone, QueryableByName)]
+struct SchemaObject {
+    #[diesel(sql_type = Text)]
+    table_name: String,
+    #[diesel(sql_type = Text)]
+    object: String,
+    /// Whether it refuses rows that were stored without it.
+    #[diesel(sql_type = Bool)]
+    restricts: bool,
+}
+
+impl SchemaObject {
+    fn line(&self) -> String {
+        format!("{}: {}", self.table_name, self.object)
+    }
+}
+
+/// What this release expects and the database does not have, and what restricts its tables beyond that. What
+/// else it has is harmless, such as an operator's index.
+pub(super) fn schema_differences(connection: &mut Connection) -> Result<Vec<String>, StoreError> {
+    let found = read_objects(connection)?;
+    Ok(differences(connection.dialect().schema_objects(), &found))
+}
+
+fn read_objects(connection: &mut Connection) -> Result<Vec<SchemaObject>, StoreError> {
+    let dialect = connection.dialect();
+    connection.load(&Statement::new(dialect, dialect.schema_objects_query()))
+}
+
+fn differences(expected: &str, found: &[SchemaObject]) -> Vec<String> {
+    let expected: BTreeSet<&str> = expected.lines().collect();
+    let tables: BTreeSet<&str> =
+        expected.iter().filter_map(|line| Some(line.split_once(": ")?.0)).collect();
+    let lines: BTreeSet<String> = found.iter().map(SchemaObject::line).collect();
+    let missing = expected
+        .iter()
+        .filter(|line| !lines.contains(**line))
+        .map(|line| format!("there is no \"{line}\""));
+    let additional = found.iter().filter(|object| {
+        object.restricts
+            && tables.contains(&*object.table_name)
+            && !expected.contains(&*object.line())
+    });
+    let additional = additional.map(|object| format!("there is \"{}\"", object.line()));
+    missing.chain(additional).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, path::Path, time::Duration};
+
+    use grid_batch_test_postgres::TestDatabase;
+
+    use super::*;
+    use crate::sql::{Dialect, dialect::SessionLimits, migrations::migrate};
+
+    /// Compares the files with what all migrations make, or writes them.
+    fn check_file(url: &str) {
+        let limit = Duration::from_secs(9);
+        let limits = SessionLimits { lock: limit, idle_transaction: limit };
+        let mut connection = Connection::open(&url.parse().unwrap(), limits).unwrap();
+        let migrated = migrate(&mut connection);
+        let dialect = connection.dialect();
+        if env::var_os("UPDATE_DOCS").is_none() {
+            migrated.unwrap();
+        }
+        let lines: BTreeSet<String> =
+            read_objects(&mut connection).unwrap().iter().map(SchemaObject::line).collect();
+        let text: String = lines.into_iter().map(|line| line + "\n").collect();
+        if env::var_os("UPDATE_DOCS").is_some() {
+            let name = if dialect == Dialect::Postgres { "postgres" } else { "sqlite" };
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+            fs::write(folder.join(format!("{name}.objects")), text).unwrap();
+        } else {
+            assert_eq!(
+                text,
+                dialect.schema_objects(),
+                "run this test with UPDATE_DOCS=1 to update migrations/*.objects"
+            );
+        }
+    }
+
+    #[test]
+    fn objects_are_those_of_the_migrations_on_postgres() {
+        check_file(TestDatabase::create().url());
+    }
+
+    #[test]
+    fn objects_are_those_of_the_migrations_on_sqlite() {
+        let directory = tempfile::tempdir().unwrap();
+        check_file(&format!("sqlite://{}/objects.db", directory.path().display()));
+    }
+
+    fn object(object: &str, restricts: bool) -> SchemaObject {
+        SchemaObject { table_name: "a".to_owned(), object: object.to_owned(), restricts }
+    }
+
+    #[test]
+    fn only_what_is_missing_or_restricts_is_a_difference() {
+        let expected = "a: column b text\na: index c (b)\n";
+        let all = [object("column b text", false), object("index c (b)", false)];
+        assert!(differences(expected, &all).is_empty());
+        assert_eq!(differences(expected, &all[..1]), ["there is no \"a: index c (b)\""]);
+        let harmless = [all.as_slice(), &[object("column d text", false)]].concat();
+        assert!(differences(expected, &harmless).is_empty());
+        let other_table = SchemaObject { table_name: "other".to_owned(), ..object("e", true) };
+        assert!(differences(expected, &[all.as_slice(), &[other_table]].concat()).is_empty());
+        let restricted = [all.as_slice(), &[object("column d text not null", true)]].concat();
+        let found = differences(expected, &restricted);
+        assert_eq!(found, ["there is \"a: column d text not null\""]);
+    }
+}
