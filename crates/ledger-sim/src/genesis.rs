@@ -24,21 +24,28 @@ pub(crate) fn from_seed(seed: u64) -> HeaderId {
 }
 
 /// The id in the file beside a record; a new file with a new id if there is none.
+///
+/// An incomplete line is replaced: the ledger was killed while it wrote the line, before any response
+/// depended on it.
 pub(crate) fn kept_beside(record: &Path, seed: u64) -> Result<HeaderId, RecordError> {
     let path = file_beside(record);
-    let error = |source| io_error(&path, source);
-    match fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse().map_err(|failure| RecordError::Line {
-            path: path.clone(),
+    if let Some(line) = complete_line(&path)? {
+        return line.parse().map_err(|failure| RecordError::Line {
+            path,
             line: 1,
             reason: format!("it is not the id of a block: {failure}"),
-        }),
-        Err(failure) if failure.kind() == ErrorKind::NotFound => {
-            let id = from_seed(seed);
-            fs::write(&path, format!("{id}\n")).map_err(error)?;
-            Ok(id)
-        }
-        Err(source) => Err(error(source)),
+        });
+    }
+    let id = from_seed(seed);
+    fs::write(&path, format!("{id}\n")).map_err(|source| io_error(&path, source))?;
+    Ok(id)
+}
+
+fn complete_line(path: &Path) -> Result<Option<String>, RecordError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text.split_once('\n').map(|(line, _)| line.to_owned())),
+        Err(failure) if failure.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(io_error(path, source)),
     }
 }
 
@@ -60,8 +67,19 @@ mod tests {
         assert_eq!(first, from_seed(1));
         assert_eq!(kept_beside(&record, 2).unwrap(), first);
         assert_ne!(kept_beside(&directory.path().join("other"), 2).unwrap(), first);
-        fs::write(file_beside(&record), "no id").unwrap();
+        fs::write(file_beside(&record), "no id\n").unwrap();
         let error = kept_beside(&record, 1).unwrap_err();
         assert!(error.to_string().contains("it is not the id of a block"), "{error}");
+    }
+
+    #[test]
+    fn incomplete_id_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let record = directory.path().join("record");
+        for incomplete in ["", "0123"] {
+            fs::write(file_beside(&record), incomplete).unwrap();
+            assert_eq!(kept_beside(&record, 1).unwrap(), from_seed(1));
+            assert_eq!(kept_beside(&record, 2).unwrap(), from_seed(1));
+        }
     }
 }

@@ -106,6 +106,11 @@ impl LedgerSim {
         self.context.set_frozen(false);
     }
 
+    /// How many submissions [`Fault::LateArrival`] keeps.
+    pub fn kept_submissions(&self) -> usize {
+        self.context.kept_submissions()
+    }
+
     /// Handles the submissions that [`Fault::LateArrival`] keeps, now.
     pub fn deliver_late(&self) {
         self.context.deliver_late();

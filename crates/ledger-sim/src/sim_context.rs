@@ -267,6 +267,10 @@ impl SimContext {
         }
     }
 
+    pub(crate) fn kept_submissions(&self) -> usize {
+        self.deliveries.receiver_count()
+    }
+
     pub(crate) fn deliver_late(&self) {
         self.deliveries.send_modify(|deliveries| *deliveries += 1);
     }

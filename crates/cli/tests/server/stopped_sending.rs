@@ -49,6 +49,7 @@ impl SlowLedger {
         wait_until("all are taken", || {
             count_in_state(&store, BatchState::Submitting) == batches.len()
         });
+        wait_until("each slot is in use", || harness.ledger.kept_submissions() == SLOTS);
         Self { harness, server, batches }
     }
 
