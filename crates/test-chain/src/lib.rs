@@ -2,6 +2,7 @@
 
 mod account;
 mod chain;
+mod deployment;
 mod endpoint;
 mod error;
 mod fault;

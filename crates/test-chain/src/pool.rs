@@ -1,8 +1,3 @@
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
-
 use alloy_primitives::{Address, U256};
 use serde_json::{Value, json};
 
@@ -43,26 +38,16 @@ impl Pool {
     const POLL_CREATED: &str = "0x91aa418bfd26049fe46510fca1b7593f8348efbf8e8e29a3844bb16584ff1448";
     /// The length of a function selector, which precedes the arguments of a call.
     const SELECTOR: usize = 4;
-    /// An unused account, so that the owner's first nonce is still 0 when a test starts.
-    const DEPLOYER: &str = "0x00000000000000000000000000000000000de910";
-    /// Longer than the time until the next block.
-    const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// Deploys a new pool, which accepts calls from `owner` only.
     pub fn deploy(chain: &Chain, owner: &Account) -> Result<Self, ChainError> {
-        chain.set_balance(Self::DEPLOYER, u128::MAX >> 1)?;
-        chain.rpc("hardhat_impersonateAccount", json!([Self::DEPLOYER]))?;
-        let creation = json!({
-            "from": Self::DEPLOYER, "data": creation_code(owner)?, "gas": "0x100000",
-            // A legacy chain requires it.
-            "gasPrice": chain.rpc("eth_gasPrice", json!([]))?,
-        });
-        let hash = chain.rpc("eth_sendTransaction", json!([creation]))?;
-        if !chain.is_mining()? {
-            chain.mine(1)?;
-        }
-        let receipt = receipt_of(chain, &hash)?;
-        Ok(Self { address: text("the contract's address", &receipt["contractAddress"])? })
+        let compiled = include_str!("../contract/WithdrawPool.json");
+        Ok(Self::at(chain.deploy(compiled, &[&owner.address])?))
+    }
+
+    /// Another contract with the same function and the same event.
+    pub fn at(address: String) -> Self {
+        Self { address }
     }
 
     /// The address of the pool: `0x` and 40 lower-case hex digits.
@@ -101,23 +86,4 @@ fn poll_of(chain: &Chain, log: &Value) -> Result<Poll, ChainError> {
 
 fn address_in(word: U256) -> String {
     format!("{:#x}", Address::from_word(word.into()))
-}
-
-/// The compiled contract, with the owner as the argument of its constructor.
-fn creation_code(owner: &Account) -> Result<String, ChainError> {
-    let contract: Value =
-        serde_json::from_str(include_str!("../contract/WithdrawPool.json")).unwrap_or_default();
-    let code = text("the contract's bytecode", &contract["bytecode"])?;
-    Ok(format!("{code}{:0>64}", owner.address.trim_start_matches("0x")))
-}
-
-fn receipt_of(chain: &Chain, hash: &Value) -> Result<Value, ChainError> {
-    let deadline = Instant::now() + Pool::TIMEOUT;
-    loop {
-        let receipt = chain.rpc("eth_getTransactionReceipt", json!([hash]))?;
-        if !receipt.is_null() || Instant::now() > deadline {
-            return Ok(receipt);
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
 }

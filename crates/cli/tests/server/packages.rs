@@ -95,6 +95,7 @@ fn package_installs_and_starts_under_restrictions() {
         ("usr/share/man/man1/grid-batch-serve.1.gz", 0o644),
         ("usr/share/bash-completion/completions/grid-batch", 0o644),
         ("usr/share/doc/grid-batch/examples/database.conf", 0o644),
+        ("usr/share/doc/grid-batch/examples/contracts/NativePool.json", 0o644),
     ] {
         let found =
             fs::metadata(installed.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));

@@ -24,6 +24,7 @@ mod moved_gas_admin;
 mod nodes;
 mod nonce_gaps;
 mod order;
+mod paying_pools;
 mod payment_limits;
 mod random_faults;
 mod refusals;
