@@ -30,7 +30,7 @@ fn native_pool() -> WithdrawalHarness {
 fn token_pool(returns_nothing: bool) -> (WithdrawalHarness, String) {
     let mut harness = WithdrawalHarness::new(1);
     let accounts = harness.anvil.accounts();
-    let (owner, holder) = (&accounts[0].address, &accounts[1].address);
+    let (owner, holder) = (accounts[0].address.as_str(), accounts[1].address.as_str());
     let arguments = [holder, "3e8", if returns_nothing { "1" } else { "0" }];
     let token = harness.anvil.deploy(TOKEN, &arguments).unwrap();
     let pool = harness.anvil.deploy(&compiled("TokenPool"), &[owner, &token]).unwrap();
