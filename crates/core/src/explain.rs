@@ -72,8 +72,8 @@ impl ServiceFacts<'_> {
         self.outages.iter().try_for_each(|outage| write!(f, " The node {outage}."))
     }
 
-    /// What is looked for about a batch that is under way, and until when, in a sentence that follows another
-    /// one.
+    /// A sentence that says which evidence is looked for about a batch that is under way, and when it is held
+    /// without any. It follows another sentence.
     fn fmt_search(&self, batch: &StoredBatch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = batch.progress.state;
         let is_searched =
@@ -104,7 +104,7 @@ impl ServiceFacts<'_> {
     }
 }
 
-/// When something happens, from now on.
+/// The time until something happens, as a text.
 struct After(Duration);
 
 impl fmt::Display for After {

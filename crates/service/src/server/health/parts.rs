@@ -31,10 +31,10 @@ pub(in crate::server) struct HealthSources {
     pub(in crate::server) lookups: Option<LookupProgress>,
 }
 
-/// A ledger that answered no question about missing transactions for longer is shown.
+/// If a ledger answers no question about missing transactions for longer than this, the health shows it.
 const UNANSWERED: Duration = Duration::from_secs(4);
 
-/// A missing transaction that was not looked for at the ledger for longer is shown.
+/// If a missing transaction is not looked for at the ledger for longer than this, the health shows it.
 const LATE_LOOKUP: Duration = Duration::from_secs(10);
 
 /// A commit of new batches that takes longer is shown.
