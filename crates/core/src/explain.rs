@@ -91,13 +91,13 @@ impl ServiceFacts<'_> {
             ),
             (_, false) => write!(
                 f,
-                " If it is reported no more, or not ended {quiet}, evidence of attempt {attempt} is looked \
-                 for; without any, it is held {held}."
+                " If the ledger does not report it any more, or has not ended it {quiet}, the ledger is asked for \
+                 evidence of attempt {attempt}; without any, it is held {held}."
             ),
             (_, true) => write!(
                 f,
                 " The ledger is asked for evidence of attempt {attempt}; without any, it is held {held}; if \
-                 the ledger has it and does not end it, {}.",
+                 the ledger has it and does not end it, it is held {}.",
                 after(limits.give_up_after)
             ),
         }
