@@ -207,8 +207,8 @@ impl ApiBuilder {
         self
     }
 
-    /// Sets what explanations tell of nodes that do not answer, of those on which batches of a service
-    /// depend. The function asks no node.
+    /// Sets where explanations find out which of the nodes that a service depends on do not answer. The function
+    /// sends no request.
     #[must_use]
     pub fn with_outages(
         mut self,
@@ -272,8 +272,8 @@ impl ApiBuilder {
     }
 
     /// Calls a function after an operator has paused, drained or held something, before the answer names the
-    /// batches that are being sent. It gives back to the store what this process has taken and not sent. It may
-    /// block.
+    /// batches that are being sent. The function gives the batches back to the store that this process has taken and
+    /// not sent. It may block.
     #[must_use]
     pub fn with_recall(mut self, recall: impl Fn() + Send + Sync + 'static) -> Self {
         self.parts.recall = Arc::new(recall);

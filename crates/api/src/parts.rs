@@ -53,7 +53,7 @@ pub(crate) struct ApiParts {
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// What carries out what operators ask for, if they may ask here.
     pub(crate) operators: Option<OperatorParts>,
-    /// Is called after an operator has stopped something.
+    /// Called after an operator has stopped something.
     pub(crate) recall: Arc<RecallFn>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,

@@ -16,9 +16,9 @@ pub struct AwaitedEnds(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Those that clients here wait for, and that other instances were not notified of.
+    /// Batches that clients of this instance wait for, and that other instances were not notified of.
     awaited: Vec<HeaderId>,
-    /// Those that clients of other instances wait for.
+    /// Batches that clients of other instances wait for.
     by_others: HashSet<HeaderId>,
     /// Of these, those that have ended, and that other instances were not notified of.
     ended: Vec<HeaderId>,

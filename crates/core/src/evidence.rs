@@ -91,8 +91,8 @@ pub trait EvidenceReader: Send + Sync {
     }
 
     /// Whether evidence may be found now about a batch that the ledger has just reported and that has not
-    /// ended. It must answer at once. Otherwise evidence is looked for when the batch has been as it is for
-    /// long.
+    /// ended. It must answer at once. If not, evidence is looked for when the state of the batch has not changed
+    /// for long.
     fn is_needed(&self, _service_id: &str, _batch_id: &str) -> bool {
         false
     }

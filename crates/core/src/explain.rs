@@ -72,8 +72,8 @@ impl ServiceFacts<'_> {
         self.outages.iter().try_for_each(|outage| write!(f, " The node {outage}."))
     }
 
-    /// What is looked for about a batch that is under way, and until when, in a sentence that follows another
-    /// one.
+    /// A sentence that says which evidence is looked for about a batch that is under way, and when it is held
+    /// without any. It follows another sentence.
     fn fmt_search(&self, batch: &StoredBatch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = batch.progress.state;
         let is_searched =
@@ -91,20 +91,20 @@ impl ServiceFacts<'_> {
             ),
             (_, false) => write!(
                 f,
-                " If it is reported no more, or not ended {quiet}, evidence of attempt {attempt} is looked \
-                 for; without any, it is held {held}."
+                " If the ledger does not report it any more, or has not ended it {quiet}, the ledger is asked for \
+                 evidence of attempt {attempt}; without any, it is held {held}."
             ),
             (_, true) => write!(
                 f,
                 " The ledger is asked for evidence of attempt {attempt}; without any, it is held {held}; if \
-                 the ledger has it and does not end it, {}.",
+                 the ledger has it and does not end it, it is held {}.",
                 after(limits.give_up_after)
             ),
         }
     }
 }
 
-/// When something happens, from now on.
+/// The time until something happens, as a text.
 struct After(Duration);
 
 impl fmt::Display for After {

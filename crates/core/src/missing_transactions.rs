@@ -57,8 +57,8 @@ pub trait MissingTransactionStore: Send {
     fn lookup_lag(&self) -> BatchResult<LookupLag>;
 
     /// The ledger has applied these transactions. Batches that miss no other one get a position in the order
-    /// of their service, unless they have it; some of them now, if there are many, and the others after the
-    /// next answer. Returns the services that have a batch to submit now.
+    /// of their service, unless they have one. If there are many, only some do now, and the others after the next
+    /// answer. Returns the services that have a batch to submit now.
     fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>>;
 
     /// The ledger does not have these transactions. Batches end as invalid that depend on one which only

@@ -128,7 +128,7 @@ impl NodeOutages {
         self.outage_since(node, since, &reason)
     }
 
-    /// The outage of a node that has not answered as it must since this time.
+    /// The outage of a node whose answers since this time were not those that it must give.
     pub fn outage_since(
         &self,
         node: &str,

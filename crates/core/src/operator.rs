@@ -112,7 +112,7 @@ impl OperatorVerb {
         matches!(self, Self::Resubmit | Self::EndCommitted | Self::EndInvalid)
     }
 
-    /// Whether nothing of its target is sent for the first time afterwards, but for what is being sent already.
+    /// Whether no batch of its target is sent for the first time afterwards, except those that are being sent already.
     pub const fn stops_sending(self) -> bool {
         matches!(self, Self::Pause | Self::Drain | Self::Hold)
     }

@@ -23,7 +23,7 @@ pub trait ServiceCheck: Send + Sync {
 pub struct LedgerKey<'a> {
     /// The public key. The token is of this key.
     pub id: SignerId,
-    /// What a node is shown. It is a secret.
+    /// The token that a node is shown. It is a secret.
     pub token: &'a str,
 }
 

@@ -1,8 +1,8 @@
 use std::{collections::HashMap, time::Duration};
 
-/// When the ledger says whether a batch is valid, measured from its acceptance. No event tells of it, and an invalid
-/// batch ends there. It is learned for services that had an invalid batch lately: their batches are polled at that
-/// time, and not only when a commit is late.
+/// When the ledger decides whether a batch is valid, measured from its acceptance. No event tells of this decision, and
+/// it ends an invalid batch. The time is learned for services that had an invalid batch lately: their batches are
+/// polled then, and not only when a commit is late.
 #[derive(Debug)]
 pub(crate) struct DecisionTimes {
     services: HashMap<String, Decision>,
@@ -14,7 +14,7 @@ struct Decision {
     time: Duration,
     /// Whether a poll came before the decision, so that the time is about right.
     was_too_early: bool,
-    /// For how many more batches it counts.
+    /// The number of further batches for which it counts.
     batches: u32,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct SeenDecision {
 impl DecisionTimes {
     /// The greatest number of services that are remembered.
     const MAX_SERVICES: usize = 10_000;
-    /// For how many batches after an invalid one others are expected.
+    /// The number of batches after an invalid one among which others are expected.
     const BATCHES: u32 = 64;
 
     /// No time is shorter than this.

@@ -20,7 +20,7 @@ pub(crate) struct EvidenceSchedule {
     reported: NotBefore<BatchKey>,
     /// Batches to look at even if the ledger is not asked for their status.
     scheduled: BTreeSet<(MonotonicTime, BatchKey)>,
-    /// Those of the scheduled looks that the last search led to, of which a batch has one.
+    /// When to look at a batch again because its last search said so. They are in `scheduled`, too.
     again: HashMap<BatchKey, MonotonicTime>,
     /// The time between two looks at the reported batches of a service.
     pause: Duration,
@@ -47,7 +47,7 @@ impl EvidenceSchedule {
         }
     }
 
-    /// The batches of an answer that evidence may be needed for: those that it is due for, and from time to
+    /// The batches of an answer for which evidence may be needed: those for which it is due, and from time to
     /// time also others that were reported.
     pub(crate) fn candidates(
         &mut self,

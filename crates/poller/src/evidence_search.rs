@@ -50,7 +50,7 @@ pub(crate) struct EvidenceSearch {
 struct Candidates {
     service_id: String,
     batch_ids: Vec<String>,
-    /// Those that evidence is due for, because the ledger did not report them, for example.
+    /// Those for which evidence is due, for example because the ledger did not report them.
     due: HashSet<String>,
 }
 

@@ -49,10 +49,10 @@ impl MissingTransactionOptions {
     }
 }
 
-/// How many transactions a ledger that has not answered is asked about.
+/// The number of questions to a ledger that did not answer the last ones.
 const LIMIT_WITHOUT_ANSWER: usize = 4;
 
-/// How the questions about missing transactions go on. Clones share it.
+/// The progress of the questions about missing transactions. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct LookupProgress(Arc<Mutex<LookupReport>>);
 
@@ -87,7 +87,7 @@ impl LookupProgress {
 /// When to ask next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextRound {
-    /// Batches ended, so that there may be other ones to ask about which depend on them.
+    /// Batches ended, and the batches that depend on them may lead to more questions.
     AtOnce,
     /// There may be more to ask about than one round has.
     Soon,
@@ -203,7 +203,7 @@ impl MissingTransactionMonitor {
         }
     }
 
-    /// Has the transactions looked for again soon about which there was no answer.
+    /// The transactions without an answer are looked for again soon.
     fn repeat_unanswered(
         &self,
         asked: &[HeaderId],

@@ -183,8 +183,8 @@ impl PollSchedule {
     }
 
     /// A request for the service failed: it is repeated after increasing delays, however old its batches are.
-    /// They stay short while a node does not answer, so that its return is noticed. What led to the request will
-    /// not lead to another one.
+    /// The delays stay short while a node does not answer, so that its return is noticed. The trigger of the
+    /// request does not lead to another one.
     pub(crate) fn failed(&mut self, service_id: &str, is_outage: bool, now: MonotonicTime) {
         let Some(known) = self.services.get(service_id) else { return };
         let doublings = 2u32.saturating_pow(known.failures);

@@ -12,10 +12,10 @@ const CAPACITY: usize = 100_000;
 /// How many services a warning names beside the oldest.
 const NAMED: usize = 4;
 
-/// Of how many services that stand still the store is asked at once, those for the longest time first.
+/// The store is asked about so many of the services that stand still at once, beginning with the longest time.
 const CONFIRMED_AT_ONCE: usize = 1_000;
 
-/// How long a service is still reported at most that does not stand still any more.
+/// The longest time for which a service is still reported that does not stand still any more.
 const LONGEST_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A service stands still when its batch takes this many times as long as the batches before.

@@ -60,7 +60,7 @@ impl RestClient {
         result
     }
 
-    /// The REST API answers for a validator that does not.
+    /// Records whether the node answered. A REST API may answer although its validator does not.
     fn record(&self, base: &str, sent_at: Instant, result: &Result<HttpResponse, HttpError>) {
         let end = RequestEnd::of(result);
         if let (Ok(response), RequestEnd::Unanswered | RequestEnd::Disconnected) = (result, end) {

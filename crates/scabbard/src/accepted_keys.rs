@@ -17,7 +17,7 @@ use crate::{
     unknown_services::{DeniedBy, denies_service},
 };
 
-/// What nodes have said about keys. Permissions are of a whole node.
+/// What nodes have said about keys. A permission is for all services of a node.
 pub(crate) struct AcceptedKeys(Mutex<BoundedMap<Permission, Answer>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,9 +36,9 @@ struct Answer {
 
 impl AcceptedKeys {
     const LIMIT: usize = 20_000;
-    /// A key that was accepted may be taken from the node's list.
+    /// An operator of the node may remove a key that was accepted.
     const ACCEPTED_FOR: Duration = Duration::from_mins(1);
-    /// A key that was refused may be added to it.
+    /// An operator of the node may add a key that was refused.
     const REFUSED_FOR: Duration = Duration::from_secs(5);
 
     pub(crate) fn new() -> Self {

@@ -35,7 +35,7 @@ struct BatchRecord {
 struct Requests {
     /// When the last one was sent.
     sent_at: MonotonicTime,
-    /// How many were sent whose response is waited for.
+    /// The number of requests that were sent and whose response is awaited.
     under_way: u32,
     /// How many ended and may have reached a node.
     arrived_or_lost: u32,
@@ -90,7 +90,7 @@ pub(crate) enum StalledStatus {
 /// Whether an attempt that was proved to be absent had been accepted before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// It was not, or there were others.
+    /// It had not been accepted, or there were other attempts.
     None,
     /// A node accepted it, and it is not known why the circuit lost it.
     Unexplained,

@@ -3,8 +3,8 @@
 //! Two things may still apply it: a request that is on its way, and a node that has the batch. A request
 //! whose answer was read has arrived. One without an answer may be kept by a proxy or a frozen node, also after
 //! the connection was closed, and arrives within the limit or not at all. A node that has the batch gives it up
-//! when the circuit's coordinator does; but only if something explains why it did not commit the batch is it
-//! believed to have done that.
+//! when the circuit's coordinator does. This is assumed only if something explains why the circuit did not commit
+//! the batch.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     node_reports::NodeReport, subscriptions::EventSource,
 };
 
-/// The limits after which a batch can not be applied any more.
+/// The limits after which a batch cannot be applied any more.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndLimits {
     /// How long a request without an answer may still arrive, and how long a batch may be at a node for
@@ -36,7 +36,7 @@ impl EndLimits {
         self.coordinator_timeout * 2
     }
 
-    /// An outage of a node for this long has the coordinator give a batch up.
+    /// An outage of a node that lasts this long makes the coordinator give a batch up.
     pub(crate) fn explaining_outage(&self) -> Duration {
         self.coordinator_timeout - self.coordinator_timeout / 10
     }

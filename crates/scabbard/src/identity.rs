@@ -24,7 +24,7 @@ impl LedgerIdentityReader for ScabbardIdentityReader {
         Box::pin(async { Ok(String::new()) })
     }
 
-    /// Asks for the status of the node. Any response will do, also that the request is not authorized.
+    /// Asks for the status of the node. Any response shows that it answers, also a refusal of the request.
     fn probe<'a>(&'a self, node: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Ok(url) = join(node, "status") {

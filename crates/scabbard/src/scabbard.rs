@@ -29,8 +29,8 @@ impl Scabbard {
         Ok(Self(Arc::new(ScabbardContext::new(token, nodes, options)?)))
     }
 
-    /// Tells it which services had committed batches before this process started: a node that starts says of services
-    /// that it has not started yet that it does not have them.
+    /// Sets where to find out which services had committed batches before this process started. A node that starts
+    /// denies services that it has not started yet.
     #[must_use]
     pub fn with_commit_history(self, history: Arc<dyn CommitHistory>) -> Self {
         self.0.unknown_services.set_history(history);

@@ -239,8 +239,8 @@ impl ScabbardStateRoots {
         let mut services: HashSet<ServiceId> =
             self.0.state_roots.that_may_differ().into_iter().collect();
         services.extend(others.iter().cloned());
-        // Circuits of which a node did not answer: other services of theirs are compared the next time, so
-        // that a node that does not answer delays a round only once.
+        // The circuits with a node that did not answer. Their other services are compared the next time, so that
+        // such a node delays a round only once.
         let silent = Mutex::<HashSet<Vec<String>>>::default();
         let compared = stream::iter(services).map(async |service| {
             let roots = self.compare_service(&service, &silent).await;

@@ -54,8 +54,8 @@ impl Recalls {
         services
     }
 
-    /// Has none of these attempts sent, or sent to another node. Returns those that certainly were not sent: the
-    /// store can have them back.
+    /// From now on, none of these attempts is sent, or sent to another node. Returns those that certainly were not
+    /// sent, which can be given back to the store.
     pub fn call_back(&self, batches: Vec<SubmittedBatch>) -> Vec<SubmittedBatch> {
         let mut attempts = self.lock();
         let mut is_unsent = |batch: &SubmittedBatch| {

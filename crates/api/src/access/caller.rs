@@ -13,7 +13,7 @@ pub(crate) struct Caller {
     /// For the scope that the request needs.
     services: Services,
     control: AccessControl,
-    /// What a node of the ledger is shown, if it says what the caller may do.
+    /// The token that a node of the ledger is shown, if the node decides what the caller may do.
     shown: Option<ShownToken>,
 }
 
@@ -33,7 +33,7 @@ impl Caller {
         Self { identity, services, control, shown: None }
     }
 
-    /// The owner of a key. A node of the ledger says what it may do.
+    /// The owner of a key. A node of the ledger decides what the owner may do.
     pub(super) fn of_ledger_key(key: SignerId, token: &str, control: AccessControl) -> Self {
         let shown = Some(ShownToken(token.into()));
         Self { identity: Identity::Key(key), services: Services::All, control, shown }
@@ -74,13 +74,13 @@ impl Caller {
         }
     }
 
-    /// Whether the settings say what the caller's key may do. A node need not know such a key, so it gets the
+    /// Whether the settings say what the caller's key may do. The nodes need not know such a key, so they get the
     /// server's own token.
     pub(crate) fn has_listed_key(&self) -> bool {
         matches!(self.identity, Identity::Key(key) if self.control.lists(&key))
     }
 
-    /// Refuses a request for a node of the ledger whose sender has not authenticated, if it must.
+    /// Refuses a request for a node of the ledger if its sender must authenticate and has not.
     pub(crate) fn check_reads_ledger(&self) -> Result<(), ApiError> {
         match (&self.identity, self.control.mode()) {
             (Identity::Anonymous(_), AccessMode::LedgerKeys) => Err(ApiError::NoLedgerKey),

@@ -158,7 +158,7 @@ impl AccessControl {
         Some(authenticated)
     }
 
-    /// What the settings allow the key, or nothing if the ledger decides.
+    /// What the settings allow the key; `None` if the ledger decides.
     fn of_key(&self, key: SignerId) -> Option<Authenticated> {
         let grants = match self.0.keys.get(&key) {
             Some(grants) => Arc::clone(grants),
@@ -168,7 +168,7 @@ impl AccessControl {
         Some(Authenticated { identity: Identity::Key(key), grants })
     }
 
-    /// Whether the settings say what this key may do. Otherwise the ledger says it.
+    /// Whether the settings say what this key may do. Otherwise the ledger decides.
     pub(super) fn lists(&self, key: &SignerId) -> bool {
         self.0.keys.contains_key(key)
     }

@@ -63,7 +63,7 @@ impl Authorizer {
         Ok(caller)
     }
 
-    /// What reaches the ledger needs a key; everything else needs nothing.
+    /// A request that reaches the ledger needs a key; others need nothing.
     fn with_ledger_key(
         &self,
         request: &Parts,
@@ -74,7 +74,7 @@ impl Authorizer {
         let scope = match needs {
             Needs::Scope(AccessScope::Submit, _) => AccessScope::Submit,
             Needs::Scope(scope, _) if is_of_ledger => scope,
-            // Without a route, a node may be asked, for those who have a key.
+            // A request without a route may be passed through to a node, if its sender has a key.
             _ if path.is_none() && cylinder_token(&request.headers).is_some() => AccessScope::Read,
             _ => return Ok(self.anonymous(Client::of(request))),
         };

@@ -9,8 +9,8 @@ pub enum AccessMode {
     /// Nothing: everyone who reaches the server may do everything.
     #[default]
     Open,
-    /// What reaches the ledger needs a Cylinder token of a key that the ledger accepts, or that is configured.
-    /// Everything else needs nothing.
+    /// A request that reaches the ledger needs a Cylinder token of a key that the ledger accepts, or that is
+    /// configured. Others need nothing.
     LedgerKeys,
     /// An access token, or a Cylinder token of a key that is configured.
     Tokens,

@@ -16,8 +16,8 @@ use crate::{
     state::{ApiState, EndWait},
 };
 
-/// After this long, batches are read again that no end was reported of, and then after pauses twice as long: another
-/// instance may have recorded the end.
+/// Batches whose end was not reported are read again after this pause, because another instance may have recorded it.
+/// Each later pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(125);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Wait limit when all waiter slots are taken. Without any wait, clients would ask again at once.
@@ -79,7 +79,7 @@ impl<'a> StatusWait<'a> {
         Self { api, ends: api.awaited.wait_for(batches), deadline, pause: FIRST_PAUSE, _slot: slot }
     }
 
-    /// The first read has found that of its batches these have not ended.
+    /// The first read has found that only these of its batches have not ended.
     pub(crate) fn goes_on_for(&mut self, batches: impl Iterator<Item = HeaderId>) {
         let open: HashSet<HeaderId> = batches.collect();
         self.ends.retain(|batch| open.contains(batch));

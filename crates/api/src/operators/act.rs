@@ -155,7 +155,7 @@ async fn act(
     .await
 }
 
-/// Does it, and waits until nothing of what it stops is being sent any more, if that is asked for.
+/// Does the action and, if the request says so, waits until none of the batches that it stops is being sent.
 async fn carry_out(
     context: &Arc<OperatorContext>,
     wait: Option<Duration>,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::http::{ApiError, Query};
 
-/// How often it is read which batches are still being sent.
+/// The time between two reads of which batches are still being sent.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The longest wait that a request can ask for, in seconds.
@@ -43,7 +43,7 @@ pub(super) fn requested_wait(query: &Query) -> Result<Option<Duration>, ApiError
 }
 
 impl OperatorContext {
-    /// Does it. The answer names what is being sent, if the action stops something.
+    /// Does the action. If it stops something, the answer names the batches that are being sent.
     pub(super) fn act_and_name(&self, action: &OperatorAction) -> Result<DoneJson, ApiError> {
         let effect = self.act(action)?;
         let being_sent = match action.verb.stops_sending() {
@@ -53,7 +53,7 @@ impl OperatorContext {
         Ok(DoneJson::new(action, effect, being_sent))
     }
 
-    /// What is being sent of the target after it was stopped. This instance has called back all else.
+    /// The batches of the target that are being sent after it was stopped. This instance has called back its others.
     fn being_sent(
         &self,
         action: &OperatorAction,
@@ -68,7 +68,7 @@ impl OperatorContext {
         self.store.being_sent(&action.target).map_err(ApiError::write_failed)
     }
 
-    /// Waits up to `wait` until nothing of the target is being sent any more.
+    /// Waits up to `wait` until no batch of the target is being sent any more.
     pub(super) async fn wait_until_sent(
         self: &Arc<Self>,
         action: &Arc<OperatorAction>,

@@ -25,7 +25,7 @@ const LONGEST_REASON: usize = 1_000;
 /// Returns the instance that this process is now: it may register again as another one.
 pub(crate) type CurrentInstance = dyn Fn() -> Option<InstanceId> + Send + Sync;
 
-/// Calls back what this instance has taken and not sent, and what an operator has stopped since.
+/// Calls back the batches that this instance has taken and not sent, and that an operator has stopped since.
 pub(crate) type RecallFn = dyn Fn() + Send + Sync;
 
 /// What carries out what operators ask for.

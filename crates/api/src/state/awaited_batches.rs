@@ -33,7 +33,7 @@ struct Wait {
 }
 
 impl AwaitedBatches {
-    /// Calls this with the batches that a request begins to wait for. It must return quickly.
+    /// `awaited` is called with the batches that a request begins to wait for. It must return quickly.
     pub fn new(awaited: impl Fn(&[HeaderId]) + Send + Sync + 'static) -> Self {
         Self { waits: Arc::default(), awaited: Arc::new(awaited) }
     }
@@ -46,7 +46,7 @@ impl AwaitedBatches {
         }
     }
 
-    /// A wait for these batches. Ends that it is told of from now on count.
+    /// Begins a wait for these batches: the ends that are reported from now on count.
     pub(crate) fn wait_for(&self, batches: impl IntoIterator<Item = HeaderId>) -> EndWait {
         let mut waits = self.lock();
         waits.last_id += 1;
@@ -112,7 +112,7 @@ pub(crate) struct EndWait {
 }
 
 impl EndWait {
-    /// Goes on waiting for those batches only for which this is true: a read has found the others ended.
+    /// Waits only for those batches for which this is true, because a read has found that the others have ended.
     pub(crate) fn retain(&mut self, is_open: impl Fn(&HeaderId) -> bool) {
         let mut waits = self.awaited.lock();
         let (open, ended): (Vec<_>, Vec<_>) = self.batches.drain(..).partition(is_open);

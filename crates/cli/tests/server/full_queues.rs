@@ -84,7 +84,11 @@ fn check_full_queue(
     server.submit(&[depending_batch(SERVICE, 800, &late.transaction_ids())]);
     assert_refused(server, &other, 1018, "5 open batches");
     wait_for_reason(server, "intake", reason);
-    wait_for_reason(server, "intake", "1 miss a transaction (of 1 signers, of one 1 transactions)");
+    wait_for_reason(
+        server,
+        "intake",
+        "1 miss a transaction (1 signers, up to 1 transactions of one)",
+    );
     assert_eq!(part(server, "intake")["open_batches"], 5);
     assert_eq!(part(server, "dependencies")["incomplete_batches"], 1);
     server.submit(slice::from_ref(&late));
@@ -122,7 +126,7 @@ fn queue_full_of_dependents_frees_itself() {
     wait_for_reason(
         &server,
         "intake",
-        "20 miss a transaction (of 10 signers, of one 2 transactions)",
+        "20 miss a transaction (10 signers, up to 2 transactions of one)",
     );
     assert_eq!(part(&server, "dependencies")["incomplete_batches"], 20);
     server.submit(slice::from_ref(&late));

@@ -1,4 +1,4 @@
-//! What an operator pauses or holds is not sent any more, but for what the answer names.
+//! After a pause or a hold, no batch is sent any more except those that the answer names.
 
 use std::{collections::BTreeSet, time::Duration};
 

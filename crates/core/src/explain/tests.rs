@@ -131,11 +131,11 @@ fn search_for_evidence_is_told_with_its_end() {
     let in_doubt =
         " The ledger is asked for evidence of attempt 0; without any, it is held in 85 s.";
     assert!(text(BatchState::InDoubt, 5, 40).ends_with(in_doubt));
-    let reported = " If it is reported no more, or not ended in 25 s, evidence of attempt 0 is looked \
-                    for; without any, it is held in 85 s.";
+    let reported = " If the ledger does not report it any more, or has not ended it in 25 s, the ledger is asked \
+                    for evidence of attempt 0; without any, it is held in 85 s.";
     assert!(text(BatchState::Valid, 5, 40).ends_with(reported));
     let late = " The ledger is asked for evidence of attempt 0; without any, it is held soon; if the \
-                ledger has it and does not end it, in 56 min.";
+                ledger has it and does not end it, it is held in 56 min.";
     assert!(text(BatchState::Pending, 5, 200).ends_with(late));
     let delayed = text(BatchState::Delayed, 5, 40);
     assert!(delayed.ends_with("waits for its next try."), "{delayed}");

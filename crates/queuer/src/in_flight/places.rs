@@ -34,7 +34,7 @@ struct UnderWay {
     overdue: bool,
 }
 
-/// If all that has a place is under way for longer than this, one more batch may be sent, although the window is
+/// If all batches with a place are under way for longer than this, one more may be sent, although the window is
 /// full: what the ledger does not end must not stop everything else.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -206,8 +206,8 @@ impl Places {
         self.window.batches().saturating_sub(self.shares.used())
     }
 
-    /// Whether all that has a place is under way for long. If one more is sent and does not end either, the next
-    /// one waits twice as long.
+    /// Whether all batches with a place are under way for long. If one more is sent and does not end either, the
+    /// next one waits twice as long.
     fn all_is_old(&self, now: MonotonicTime) -> bool {
         let counted = self.batches.values().filter(|batch| !batch.overdue);
         let ages = counted.map(|batch| now.since(batch.since));

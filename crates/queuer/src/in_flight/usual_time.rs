@@ -6,11 +6,11 @@ pub(super) struct UsualTime(Option<Duration>);
 
 /// Batches that are under way for less than this are not overdue.
 const SHORTEST: Duration = Duration::from_secs(2);
-/// What is overdue while no batch was committed yet.
+/// The same, while no batch was committed yet.
 const UNKNOWN: Duration = Duration::from_secs(30);
 
 impl UsualTime {
-    /// A batch was committed after this time. One that took very long counts only as long as an overdue one.
+    /// A batch was committed after this time, which counts as no longer than that of an overdue batch.
     pub(super) fn committed_after(&mut self, elapsed: Duration) {
         self.0 = Some(match self.0 {
             None => elapsed,

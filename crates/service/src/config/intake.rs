@@ -33,7 +33,7 @@ impl IntakeConfig {
     }
 }
 
-/// Batches that miss transactions wait without end. One signer may fill this part of a queue with them.
+/// Batches that miss transactions may wait for long. So many signers can fill a queue with them, and no fewer.
 const SIGNERS_TO_FILL_A_QUEUE: u64 = 10;
 
 pub(super) fn intake_limits(layers: &Layers) -> Result<IntakeLimits, ConfigError> {

@@ -72,7 +72,7 @@ impl LedgerConfig {
         Some(LedgerIdentity { name: self.name.clone(), ..LedgerIdentity::new(kind) })
     }
 
-    /// What a ledger without a name lacks whose nodes tell nothing that identifies it.
+    /// Why a ledger whose nodes tell nothing that identifies it must have a name.
     pub const NAME_RULE: &str = "it is required for scabbard, whose nodes tell nothing that identifies their ledger: \
          set a name of your own, such as name = \"production\" in the section [ledger], and keep it. A database \
          that was used without a name gets it by `grid-batch ledger adopt --yes`";

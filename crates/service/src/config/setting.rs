@@ -201,7 +201,7 @@ pub static SETTINGS: &[Setting] = &[
         "ledger.coordinator_timeout",
         "30s",
         "After this time the coordinator of a circuit gives a batch up that not all nodes have voted on; a \
-         batch is not believed to be lost before that (scabbard)",
+         batch does not count as lost before that (scabbard)",
     ),
     text(
         "ledger.late_arrival_limit",

@@ -352,7 +352,7 @@ fn follow_open_services<S: ScopeId>(
     Ok(())
 }
 
-/// Pauses services whose nodes have different states, and has them go on when these agree.
+/// Pauses services whose nodes have different states, and resumes them when the states agree.
 fn start_state_root_watch<S: ScopeId>(
     ledger: &Ledger<S>,
     claims: &ClaimStore,

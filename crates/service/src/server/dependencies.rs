@@ -11,8 +11,8 @@ use grid_batch_store::ClaimStore;
 use super::ledger::Ledger;
 use crate::{Config, StartError};
 
-/// Asks the ledger for transactions that batches depend on, if it has such batches. Returns how that goes on,
-/// too.
+/// Asks the ledger for transactions that batches depend on, if it has such batches. Also returns the progress of these
+/// questions.
 pub(super) fn start<S: ScopeId>(
     config: &Config,
     ledger: &Ledger<S>,

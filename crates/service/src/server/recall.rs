@@ -66,7 +66,7 @@ impl Recall {
         if unsent.is_empty() {
             return Ok(0);
         }
-        // What cannot be given back now is, when its submission ends.
+        // A batch that cannot be given back now is given back when its submission ends.
         let given_back = self.claims.give_back(&unsent);
         if let Some(window) = &self.window {
             unsent.iter().for_each(|batch| window.given_back(batch));

@@ -8,14 +8,14 @@ use crate::{
     sql::{Connection, Store, StoreError, open_counts::OpenCounts},
 };
 
-/// How many more missing transactions the batches of signers may depend on: such batches wait without end, and
-/// no signer may fill a queue with them. Batches that several transactions add at once are not known to each
-/// other, so a signer may exceed its limit by these.
+/// How many more missing transactions the batches of signers may depend on: such batches may wait for long,
+/// and no signer may fill a queue with them. Database transactions that add batches at once do not see each
+/// other's, so a signer may exceed its limit by these.
 pub(super) struct MissingCapacity<'a> {
     limit: u64,
     counts: &'a OpenCounts<SignerId>,
     signers: BTreeMap<SignerId, Missing>,
-    /// What each of the new batches misses beside the other new ones.
+    /// The transactions that each of the new batches misses and that no other new batch has.
     missing: HashMap<(&'a str, HeaderId), Vec<HeaderId>>,
     /// The transactions of the new batches that miss nothing and will be stored.
     arriving: HashSet<HeaderId>,
@@ -106,7 +106,7 @@ impl<'a> MissingCapacity<'a> {
         }
     }
 
-    /// Remembers what was added. If the transaction fails, the next count finds that out.
+    /// Remembers what was added. If the database transaction fails, the next count corrects it.
     pub(super) fn keep(self) {
         for (signer, missing) in &self.signers {
             self.counts.added(signer, missing.added);

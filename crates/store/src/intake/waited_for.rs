@@ -7,11 +7,11 @@ use crate::{
     sql::{Connection, Store, StoreError},
 };
 
-/// How many times as much may be stored of batches that others wait for: what waits for them cannot end before
-/// they are stored. Someone could make up batches that wait for each other, so that there is a limit.
+/// A batch that others wait for may be stored up to this multiple of a limit, because the others cannot end before. It
+/// has a limit, too, because a client could make up batches that wait for each other.
 const MORE_IF_WAITED_FOR: u64 = 2;
 
-/// What a limit is for a batch.
+/// The limit for a batch, which is higher if others wait for it.
 pub(super) fn limit_of(limit: u64, is_waited_for: bool) -> u64 {
     if is_waited_for { limit.saturating_mul(MORE_IF_WAITED_FOR) } else { limit }
 }

@@ -85,7 +85,7 @@ fn due_lookups(
             }
         }
         if taken.len() == before {
-            // All of these had their turns.
+            // None of these signers has a lookup left that is due.
             *last = signers.pop();
             return Ok(taken);
         }

@@ -2,8 +2,8 @@ use diesel::{QueryableByName, sql_types::BigInt};
 
 use crate::sql::{Connection, Store, StoreError};
 
-/// A transaction after whose commit something is sent. It counts as a renewal of the instance, so that a copy of
-/// a file that was made before is behind what the instance has kept beside the file.
+/// A database transaction after whose commit batches are sent. It counts as a renewal of the instance, so that an
+/// earlier copy of the file is behind what the instance has stored beside it.
 #[derive(Debug)]
 pub(crate) struct CountedSend {
     instance: String,

@@ -28,10 +28,10 @@ pub(crate) struct Lookup {
     pub(crate) lookups: i64,
 }
 
-/// How many times longer than the first pause the longest one is.
+/// The longest pause, as a multiple of the first one.
 const LONGEST_PAUSE: u32 = 30;
 
-/// How many transactions are counted for which the ledger was not asked yet.
+/// The greatest number of transactions that are counted for which the ledger was not asked yet.
 const MOST_COUNTED: i64 = 100_000;
 
 /// The ledger is to be asked for these transactions, which these batches miss.
@@ -138,7 +138,7 @@ pub(crate) fn find_due(
     connection.load(&statement)
 }
 
-/// Removes those of these that no batch misses any more, and returns the others.
+/// Removes the lookups of transactions that no batch misses any more, and returns the others.
 pub(crate) fn remove_unneeded(
     connection: &mut Connection,
     lookups: Vec<Lookup>,

@@ -11,8 +11,8 @@ use crate::sql::{Connection, Scheduler, Statement, StoreError};
 /// How many dependents are freed at once.
 pub(crate) const DEPENDENTS_AT_ONCE: usize = 128;
 
-/// Those of these services of which more dependents may be freed: the batches that were free with the last part
-/// of them are in lanes.
+/// The services of these of which more dependents may be freed, because the batches that were free after the last
+/// part are in lanes.
 pub(crate) fn find_due_services<'a>(
     connection: &mut Connection,
     scheduler: &Scheduler,

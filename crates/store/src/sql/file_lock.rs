@@ -40,7 +40,7 @@ impl FileLock {
         }
     }
 
-    /// What the last instance has kept beside an SQLite database; nothing if there is no such file. It is
+    /// What the last instance has stored beside an SQLite database; the default if there is no such file. It is
     /// never ahead of a database that has lost nothing.
     pub(crate) fn kept(url: &DatabaseUrl) -> Seen {
         let Some(file) = url.file().and_then(|file| file.canonicalize().ok()) else {
@@ -55,8 +55,8 @@ impl FileLock {
         })
     }
 
-    /// Keeps this for the next process. It is not synchronized to the disk: a machine that fails may lose the
-    /// latest, and then only an older copy is noticed.
+    /// Writes this for the next process. The file is not synchronized to the disk: if the machine fails, the latest
+    /// numbers may be lost, and then only an older copy is noticed.
     pub(crate) fn keep(&self, seen: &Seen) {
         if let Err(error) = witness::write(&self.locked, seen) {
             if !self.has_failed.swap(true, Relaxed) {
@@ -69,7 +69,7 @@ impl FileLock {
         self.has_failed.store(false, Relaxed);
     }
 
-    /// Forgets what was kept, because an operator says what the database is.
+    /// Empties the file, because an operator has said that the database was restored.
     pub(crate) fn forget(&self) -> Result<(), StoreError> {
         let failed = |source| StoreError::LockFile { file: self.path.clone(), source };
         self.locked.set_len(0).map_err(failed)
@@ -99,8 +99,8 @@ fn path_beside(database: PathBuf) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Which file the path of a database led to when it was opened. One that is put in its place is not used by
-/// the connections that are open, and what these write is lost with the last of them.
+/// The file to which the path of a database led when it was opened. If another file is put in its place, the open
+/// connections go on with the removed one, and what they write is lost when the last one is closed.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenFile {
     path: PathBuf,

@@ -10,7 +10,7 @@ pub(crate) struct LastSeen(Mutex<Memory>);
 #[derive(Debug, Default)]
 struct Memory {
     seen: Seen,
-    /// The lock file beside the database of an instance, where it is kept for the next process, too.
+    /// The lock file beside the database, in which `seen` is also stored for the next process.
     file: Weak<FileLock>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 }
 
 impl LastSeen {
-    /// What a process that knows this starts with.
+    /// The memory of a process that starts with this, as an earlier one has stored it.
     pub(crate) fn starting_with(seen: Seen) -> Self {
         Self(Mutex::new(Memory { seen, file: Weak::new() }))
     }
@@ -35,7 +35,7 @@ impl LastSeen {
         self.lock().seen.clone()
     }
 
-    /// From now on, this is also kept in the file, as long as it is locked.
+    /// From now on, each change is also stored in the file, as long as it is locked.
     pub(crate) fn keep_in(&self, file: Weak<FileLock>) {
         self.lock().file = file;
     }

@@ -7,7 +7,7 @@ use std::{
 use grid_batch_core::MonotonicTime;
 use grid_batch_support::BoundedMap;
 
-/// How much of something is open for each client or signer, as far as this process knows.
+/// The number of open batches, or of missing transactions, of each client or signer, as far as this process knows.
 ///
 /// A count reads all rows that may be open. So what is added is added to the last count, and another count is
 /// made only when that reaches the limit, and not too often.

@@ -58,8 +58,8 @@ impl DelayOptions {
     }
 }
 
-/// Tries to send batches to nodes that do not answer. Each is a write to the database, so only some are repeated
-/// soon.
+/// Counts tries to send batches to nodes that do not answer. Each try is a write to the database, so only some are
+/// repeated soon.
 #[derive(Debug, Default)]
 struct AwayTries {
     second: Option<Instant>,

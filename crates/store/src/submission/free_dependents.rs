@@ -17,7 +17,7 @@ use crate::{
     sql::{Connection, Store, StoreError, rows::service_id},
 };
 
-/// The number of batches that have ended which are read at once.
+/// The number of ended batches that are read at once.
 const CHANGED_AT_ONCE: usize = 256;
 
 /// The number of dependents that one commit evaluates.

@@ -204,7 +204,7 @@ fn node(NodeIdentity { url, identity }: &NodeIdentity) -> Finding {
     }
 }
 
-/// The services that the settings name, each at its node. A node that does not answer is a finding of its own.
+/// Checks that nodes have the services that the settings name. Another check reports nodes that do not answer.
 fn services(config: &Config) -> Vec<Finding> {
     let services = match LedgerInspection::ask_for_services(config) {
         Ok(services) => services,

@@ -57,7 +57,7 @@ fn changed(done: &Value) -> ChangedBatch {
     let changed = &done["changed"];
     let mut text = format!("{} -> {}", field(changed, "from"), field(changed, "to"));
     if done["being_sent"]["count"].as_u64().is_some_and(|count| count > 0) {
-        text.push_str("; it is being sent, which is not stopped");
+        text.push_str("; it is being sent, and this attempt is not stopped");
     }
     ChangedBatch { state: None, text }
 }

@@ -31,10 +31,10 @@ pub(in crate::server) struct HealthSources {
     pub(in crate::server) lookups: Option<LookupProgress>,
 }
 
-/// A ledger that answered no question about missing transactions for longer is shown.
+/// If a ledger answers no question about missing transactions for longer than this, the health shows it.
 const UNANSWERED: Duration = Duration::from_secs(4);
 
-/// A missing transaction that was not looked for at the ledger for longer is shown.
+/// If a missing transaction is not looked for at the ledger for longer than this, the health shows it.
 const LATE_LOOKUP: Duration = Duration::from_secs(10);
 
 /// A commit of new batches that takes longer is shown.
@@ -140,16 +140,16 @@ fn intake_part(elapsed: Option<Duration>, queues: &QueueCounts) -> HealthPart {
     with_numbers(with_reasons(&reasons), numbers)
 }
 
-/// What fills the queue of a service, and how many others are full, too.
+/// What fills the queue of a service, and how many other services are full.
 fn full_queue(queue: &FullQueue, full: u64) -> String {
     let FullQueue { service_id, open, limit, incomplete, signers, most_of_signer, .. } = queue;
     let mut text = format!(
-        "the service {service_id} has {open} open batches and may have {limit}: more are refused, but for \
+        "the service {service_id} has {open} open batches and may have {limit}: more are refused, except \
          those that others wait for"
     );
     if *incomplete > 0 {
         text += &format!(
-            "; {incomplete} miss a transaction (of {signers} signers, of one {most_of_signer} transactions)"
+            "; {incomplete} miss a transaction ({signers} signers, up to {most_of_signer} transactions of one)"
         );
     }
     for (number, what) in [(queue.held, "are held"), (queue.delayed, "are delayed")] {
@@ -165,8 +165,10 @@ fn full_queue(queue: &FullQueue, full: u64) -> String {
             text += &format!("; {what}");
         }
     }
-    if full > 1 {
-        text += &format!("; {} other services are full, too", full - 1);
+    match full {
+        0 | 1 => {}
+        2 => text += "; one more service is full",
+        _ => text += &format!("; {} more services are full", full - 1),
     }
     text
 }
@@ -354,9 +356,9 @@ mod tests {
         assert_eq!((part.status, part.numbers["open_batches"]), (HealthStatus::Degraded, 25));
         assert_eq!(
             part.reason.unwrap(),
-            "the service global has 20 open batches and may have 20: more are refused, but for those that \
-             others wait for; 18 miss a transaction (of 2 signers, of one 15 transactions); 1 are held; an \
-             operator has paused the service; 1 other services are full, too"
+            "the service global has 20 open batches and may have 20: more are refused, except those that \
+             others wait for; 18 miss a transaction (2 signers, up to 15 transactions of one); 1 are held; an \
+             operator has paused the service; one more service is full"
         );
     }
 

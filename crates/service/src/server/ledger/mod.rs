@@ -259,7 +259,7 @@ impl ScabbardLedger {
     }
 }
 
-/// A client of the nodes of a Scabbard ledger that only asks them, whether they have confirmed their ledger or not.
+/// A client that only asks questions of the nodes of a Scabbard ledger, also of nodes that have not confirmed it.
 pub(super) fn scabbard_client(config: &Config) -> Result<Scabbard, StartError> {
     let token = CylinderToken::new(&signing_key(config.ledger.key_file.as_deref())?);
     let options = scabbard_options(&config.ledger, &config.poll);

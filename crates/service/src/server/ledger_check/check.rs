@@ -151,7 +151,7 @@ impl LedgerCheck {
         self.0.options.outages.nodes().count()
     }
 
-    /// The nodes that do not answer, or not as nodes of the ledger. Peers are among them.
+    /// The nodes and peers that do not answer, and the nodes that do not confirm their ledger.
     pub(in crate::server) fn outages(&self) -> Vec<NodeOutage> {
         let mut outages: Vec<_> =
             self.0.nodes.iter().filter_map(|node| self.outage(node)).collect();

@@ -82,7 +82,7 @@ pub enum StoreError {
     /// would write now would be lost.
     #[error(
         "the file {} was replaced or removed while this process uses it, and nothing more is written: stop the \
-         server, put the file in its place that is to be used, and start it again", file.display()
+         server, put the right file in its place, and start it again", file.display()
     )]
     FileReplaced {
         /// The database.
