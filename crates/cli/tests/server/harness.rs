@@ -262,6 +262,16 @@ impl BatchServer {
         response.json()
     }
 
+    /// Waits until the health says that a node has not answered for this long.
+    pub fn wait_for_outage(&self, shortest: Duration) {
+        wait_until("the node has not answered for long enough", || {
+            let reason = self.get("/health")["parts"]["ledger"]["reason"].to_string();
+            let lasted = reason.split_once("has not answered for ").map(|(_, lasted)| lasted);
+            let seconds = lasted.and_then(|lasted| lasted.split(' ').next()?.parse().ok());
+            seconds.is_some_and(|seconds| Duration::from_secs(seconds) >= shortest)
+        });
+    }
+
     /// Asks for something, with a JSON object.
     pub fn post_json(&self, path: &str, body: &Value) -> Response {
         let headers = ["content-type: application/json"];

@@ -243,7 +243,7 @@ fn assert_batches_go_on_when_the_peer_answers(events: &str) {
     server.submit(&batches);
     wait_until("the first batch is voted on", || circuit.status(&batches[0]) == "Valid");
     circuit.beta.freeze();
-    thread::sleep(3 * COORDINATOR_TIMEOUT);
+    server.wait_for_outage(3 * COORDINATOR_TIMEOUT);
     circuit.beta.thaw();
     let returned = Instant::now();
     circuit.wait_until_all_committed(&batches);

@@ -130,7 +130,7 @@ fn node_is_polled_soon_after_a_long_outage() {
         let store = harness.store();
         wait_until("the batch is pending", || count_in_state(&store, BatchState::Pending) == 1);
         harness.ledger.kill();
-        std::thread::sleep(40 * LONGEST_PAUSE);
+        server.wait_for_outage(40 * LONGEST_PAUSE);
         let before = harness.ledger.requests().len();
         harness.ledger.start_again();
         let back = Instant::now();
