@@ -1,6 +1,6 @@
 //! Batches that are not sent, because the ledger has them already.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use grid_batch_core::{
     AskAhead, AttemptId, Evidence, EvidenceReader, HeaderId, LedgerEvents, Outcome, ServiceScopeId,
@@ -9,11 +9,12 @@ use grid_batch_core::{
 use grid_batch_ledger_sim::{Fault, LedgerSim, LoggedRequest, RequestKind, When};
 use grid_batch_protocol::{BatchBuilder, Message};
 use grid_batch_scabbard::PeerService;
+use tokio::time::timeout;
 
 use crate::{
     batches::{SERVICE, batch, id, key, scope, submission, transaction_id},
     nodes::unused_address,
-    test_ledger::{TestLedger, catch_up, next},
+    test_ledger::{TestLedger, catch_up, next, read_in_background},
 };
 
 async fn send(ledger: &TestLedger, submission: &Submission<ServiceScopeId>) -> SubmissionAnswer {
@@ -58,6 +59,44 @@ async fn events_of_all_transactions_prove_an_unsent_batch() {
     assert_not_sent(&send(&ledger, &submission(1, 1)).await, "1 of its 1 transactions");
     assert_eq!(ledger.evidence(1).await, Evidence::Committed);
     assert_eq!(ledger.times_received(1), 1);
+}
+
+/// Another client committed the batches, and the node has forgotten their statuses.
+async fn committed_by_another_client(count: u32) -> (TestLedger, HashSet<String>) {
+    let ledger = TestLedger::new();
+    for number in 0..count {
+        ledger.send_past_the_adapter(number).await;
+    }
+    ledger.restart().await;
+    let mut events = ledger.subscribe().await;
+    let mut replayed = HashSet::from([next(&mut events).await]);
+    while let Ok(transaction) = timeout(Duration::from_millis(500), next(&mut events)).await {
+        replayed.insert(transaction);
+    }
+    read_in_background(events);
+    (ledger, replayed)
+}
+
+#[tokio::test]
+async fn no_batch_of_a_whole_replay_is_sent_again() {
+    let (ledger, replayed) = committed_by_another_client(63).await;
+    assert_eq!(replayed.len(), 63);
+    for number in [0, 31, 62] {
+        assert_not_sent(&send(&ledger, &submission(number, 1)).await, "1 of its 1 transactions");
+        assert_eq!(ledger.times_received(number), 1);
+    }
+}
+
+/// The limit of what is promised: nothing tells this batch from a new one.
+#[tokio::test]
+async fn batch_that_a_long_replay_omits_is_sent_again() {
+    let (ledger, replayed) = committed_by_another_client(150).await;
+    let is_replayed = |number: &u32| replayed.contains(&transaction_id(*number));
+    let (known, omitted): (Vec<u32>, Vec<u32>) = (0..150).partition(is_replayed);
+    assert_not_sent(&send(&ledger, &submission(known[0], 1)).await, "1 of its 1 transactions");
+    assert_eq!(ledger.times_received(known[0]), 1);
+    assert_eq!(ledger.send(omitted[0]).await, Outcome::Accepted);
+    assert_eq!(ledger.times_received(omitted[0]), 2);
 }
 
 #[tokio::test]
