@@ -23,7 +23,7 @@ pub(crate) fn hold_command() -> Command {
             "Holds open batches: they are not sent, or not sent again, before they are released or \
              decided. Later batches of the service wait. A batch that is at the ledger is followed, and \
              ends when the ledger reports a final status. A batch that is being sent is not stopped; one that \
-             was taken to be sent and is not yet goes back. \
+             was taken and is not sent yet goes back to the queue. \
              A batch that waits behind another one is held when its turn comes.",
         )
         .args(batch_arguments())

@@ -61,7 +61,7 @@ impl AccessInForce {
         let options = &config.access.options;
         let text = match options.mode {
             AccessMode::Open if is_scabbard => {
-                "none; the server submits the batches of everyone who reaches it with its own key"
+                "none; the server submits, with its own key, the batches of everyone who reaches it"
             }
             AccessMode::Open => "none; everyone who reaches the server may do everything",
             AccessMode::LedgerKeys if options.keys.is_empty() => {
