@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -38,6 +38,25 @@ fn test_names_are_short() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// A client tells problems apart by the code.
+#[test]
+fn each_error_code_has_one_title() {
+    let source = read(&root().join("crates/api/src/http/error_response.rs"));
+    let number = |code: &str| {
+        let constant = source.split_once(&format!("const {code}: u16 = "));
+        constant.map_or(code, |(_, rest)| &rest[..4]).to_owned()
+    };
+    let mut titles = BTreeMap::new();
+    for kind in source.split("(StatusCode::").skip(1) {
+        let parts: Vec<&str> = kind.splitn(4, [',', ')']).map(str::trim).collect();
+        let [_, code, title, _] = parts[..] else { continue };
+        let code = number(code);
+        let first = titles.entry(code.clone()).or_insert(title);
+        assert_eq!(*first, title, "code {code} has two titles");
+    }
+    assert!(titles.len() > 40, "{titles:?}");
 }
 
 /// The rule is in CONTRIBUTING.md.

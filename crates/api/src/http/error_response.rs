@@ -104,7 +104,7 @@ fn retry_after(code: u16) -> HeaderValue {
 
 const QUEUE_FULL: u16 = 1018;
 const TOO_MANY_NEW_SERVICES: u16 = 1019;
-const TOO_MANY_MISSING: u16 = 1097;
+const TOO_MANY_MISSING: u16 = 1100;
 const DAY_LIMIT: u16 = 1042;
 
 fn kind(error: &ApiError) -> ErrorKind {

@@ -117,7 +117,7 @@ fn queue_full_of_dependents_frees_itself() {
     assert_refused(
         &server,
         &third,
-        1097,
+        1100,
         "2 transactions that have not arrived, and may wait for 2",
     );
     server.submit(&dependents[2..]);
