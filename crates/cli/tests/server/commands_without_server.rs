@@ -63,7 +63,7 @@ fn doctor_tells_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
-fn missing_peers_are_told_by_doctor_and_at_the_start() {
+fn doctor_and_start_warn_of_missing_peers() {
     const MISSING: &str = "ledger.peers is not set: after a kill of its node";
     let harness = BatchHarness::scabbard(1);
     let server = harness.serve();

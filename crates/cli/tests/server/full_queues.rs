@@ -154,7 +154,7 @@ fn queue_full_behind_a_held_batch_frees_itself() {
     let store = harness.store();
     wait_until("the first batch is held", || hold(&store));
     harness.ledger.inject(Fault::Busy, When::Never);
-    check_full_queue(&harness, &server, &stopped, "1 are held", |store| {
+    check_full_queue(&harness, &server, &stopped, "held: 1", |store| {
         store.release_batch(&first.service_id, &first.batch_id, None).unwrap();
     });
     server.stop();
@@ -198,7 +198,7 @@ fn queue_full_behind_a_delayed_batch_frees_itself() {
     let server = harness.serve_with(LIMIT);
     let stopped = conflicting(4);
     server.submit(&stopped);
-    check_full_queue(&harness, &server, &stopped, "1 are delayed", |_| {
+    check_full_queue(&harness, &server, &stopped, "delayed: 1", |_| {
         harness.ledger.inject(Fault::Busy, When::Never);
     });
     server.stop();

@@ -21,7 +21,7 @@ on_both! {
     reasons_of_pauses_are_told,
     service_with_different_states_gives_no_batch,
     operators_pause_outlasts_different_states,
-    different_states_are_told_by_the_claimant,
+    only_the_claimant_sets_different_states,
     last_instance_does_not_drain,
     claim_is_released_unless_a_batch_is_with_a_submitter,
 }
@@ -282,7 +282,7 @@ fn operators_pause_outlasts_different_states(db: &Database) {
     assert_eq!(store.take_one("a::b").batch_id, id(1));
 }
 
-fn different_states_are_told_by_the_claimant(db: &Database) {
+fn only_the_claimant_sets_different_states(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     let claims = store.worker();

@@ -43,7 +43,7 @@ fn drained_instance_hands_its_services_over() {
 
 /// A batch that stays where it is: the instance that gave it up does not say that its service stands still.
 #[test]
-fn instance_that_gave_a_service_up_reports_it_no_more() {
+fn released_service_is_not_reported_as_standing_still() {
     let group = InstanceGroup::new(1);
     group.harness.ledger.inject(Fault::DroppedValid, When::Always);
     // What is under way is remembered for two minutes, and never held.

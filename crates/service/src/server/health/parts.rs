@@ -115,7 +115,7 @@ fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
             let named: Vec<_> = outages.iter().take(NAMED).map(ToString::to_string).collect();
             let more = match outages.len().saturating_sub(NAMED) {
                 0 => String::new(),
-                more => format!("; {more} others do not answer, either"),
+                more => format!("; and {more} more"),
             };
             degraded(format!("{}{more}; the log has the reasons", named.join("; ")))
         }
@@ -152,9 +152,9 @@ fn full_queue(queue: &FullQueue, full: u64) -> String {
             "; {incomplete} miss a transaction ({signers} signers, up to {most_of_signer} transactions of one)"
         );
     }
-    for (number, what) in [(queue.held, "are held"), (queue.delayed, "are delayed")] {
+    for (number, what) in [(queue.held, "held"), (queue.delayed, "delayed")] {
         if number > 0 {
-            text += &format!("; {number} {what}");
+            text += &format!("; {what}: {number}");
         }
     }
     for (is_so, what) in [
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(
             part.reason.unwrap(),
             "the service global has 20 open batches and may have 20: more are refused, except those that \
-             others wait for; 18 miss a transaction (2 signers, up to 15 transactions of one); 1 are held; an \
+             others wait for; 18 miss a transaction (2 signers, up to 15 transactions of one); held: 1; an \
              operator has paused the service; one more service is full"
         );
     }
