@@ -30,6 +30,9 @@ fn assert_others_go_on(harness: &BatchHarness, execute: impl FnOnce(&str)) {
         server.get("/v1/batches?state=committed")["data"].as_array().unwrap().len() == 1
     });
     assert_eq!(server.get("/v1/batches")["data"].as_array().unwrap().len(), 1);
+    let events = server.get("/v1/events?limit=1000")["data"].clone();
+    let ids = events.as_array().unwrap().iter().map(|event| event["service_id"].clone());
+    assert!(ids.clone().count() > 0 && ids.clone().all(|id| id == harness.services[1]), "{events}");
     wait_until("the health names the service", || {
         let services = server.get("/health")["parts"]["services"].clone();
         services["status"] == "degraded"
