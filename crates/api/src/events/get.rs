@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, header::ACCEPT},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{ClientId, EventPage, EventPosition};
+use grid_batch_core::{EventPage, EventPosition};
 use serde::Serialize;
 use tokio::{select, time::Instant, time::sleep_until};
 use utoipa::ToSchema;
@@ -15,6 +15,7 @@ use super::{context::EventContext, event_json::EventJson, request::EventRequest,
 use crate::{
     access::Caller,
     http::{ApiError, Problems},
+    rate_limits::ClientKey,
 };
 
 /// A page of events.
@@ -53,7 +54,7 @@ pub(super) async fn get(
         return stream::get(State(context), request).await;
     }
     let (request, _) = request.into_parts();
-    let client = Caller::of(&request)?.client_id();
+    let client = Caller::of(&request)?.key();
     let request = EventRequest::of_page(&request, context.api.options.status_wait_limit)?;
     let EventPage { events, next, more } = read_or_wait(&context, request, client).await?;
     let data = events.into_iter().map(|event| event.event.into()).collect();
@@ -69,7 +70,7 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
 async fn read_or_wait(
     context: &EventContext,
     request: EventRequest,
-    client: Option<ClientId>,
+    client: ClientKey,
 ) -> Result<EventPage, ApiError> {
     let EventRequest { from, filter, limit, wait } = request;
     let mut waiter = context.wake.subscribe();

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::ClientId;
+use crate::rate_limits::ClientKey;
 
 /// The requests that wait for events, of pages and of streams.
 #[derive(Debug, Default)]
@@ -12,27 +12,24 @@ pub(super) struct Listeners(Mutex<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     all: usize,
-    of_clients: HashMap<ClientId, usize>,
+    of_clients: HashMap<ClientKey, usize>,
 }
 
 impl Listeners {
     /// The most at once.
     const MOST: usize = 64;
-    /// The most of one client, so that it leaves some to others.
+    /// The most of one client, or of an address whose clients have not authenticated, so that it leaves some to others.
     const MOST_OF_CLIENT: usize = 16;
 
     /// Counts one more, until it is dropped. `None`: there are too many.
-    pub(super) fn begin(self: &Arc<Self>, client: Option<ClientId>) -> Option<Listener> {
+    pub(super) fn begin(self: &Arc<Self>, client: ClientKey) -> Option<Listener> {
         let mut counts = self.lock();
-        let of_client =
-            client.map_or(0, |client| counts.of_clients.get(&client).copied().unwrap_or(0));
+        let of_client = counts.of_clients.get(&client).copied().unwrap_or(0);
         if counts.all >= Self::MOST || of_client >= Self::MOST_OF_CLIENT {
             return None;
         }
         counts.all += 1;
-        if let Some(client) = client {
-            counts.of_clients.insert(client, of_client + 1);
-        }
+        counts.of_clients.insert(client, of_client + 1);
         Some(Listener { listeners: Arc::clone(self), client })
     }
 
@@ -45,18 +42,17 @@ impl Listeners {
 #[derive(Debug)]
 pub(super) struct Listener {
     listeners: Arc<Listeners>,
-    client: Option<ClientId>,
+    client: ClientKey,
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         let mut counts = self.listeners.lock();
         counts.all -= 1;
-        let Some(client) = self.client else { return };
-        if let Some(of_client) = counts.of_clients.get_mut(&client) {
+        if let Some(of_client) = counts.of_clients.get_mut(&self.client) {
             *of_client -= 1;
             if *of_client == 0 {
-                counts.of_clients.remove(&client);
+                counts.of_clients.remove(&self.client);
             }
         }
     }
@@ -64,31 +60,38 @@ impl Drop for Listener {
 
 #[cfg(test)]
 mod tests {
-    use std::iter;
+    use std::{iter, net::IpAddr};
 
-    use grid_batch_core::SignerId;
+    use grid_batch_core::{ClientId, SignerId};
 
     use super::*;
 
-    fn client(number: u8) -> Option<ClientId> {
-        Some(ClientId::Key(SignerId::from_bytes([number; SignerId::BYTES])))
+    fn client(number: u8) -> ClientKey {
+        ClientKey::Client(ClientId::Key(SignerId::from_bytes([number; SignerId::BYTES])))
+    }
+
+    fn address(number: u8) -> ClientKey {
+        ClientKey::Address(IpAddr::from([192, 0, 2, number]))
     }
 
     #[test]
-    fn client_leaves_listeners_to_others() {
-        let listeners = Arc::new(Listeners::default());
-        let of_one: Vec<Listener> = iter::from_fn(|| listeners.begin(client(1))).collect();
-        assert_eq!(of_one.len(), Listeners::MOST_OF_CLIENT);
-        assert!(listeners.begin(client(2)).is_some());
-        drop(of_one);
-        assert!(listeners.begin(client(1)).is_some());
-        assert!(listeners.lock().of_clients.is_empty(), "none is kept");
+    fn client_or_address_leaves_listeners_to_others() {
+        for (one, other) in [(client(1), client(2)), (address(1), address(2))] {
+            let listeners = Arc::new(Listeners::default());
+            let of_one: Vec<Listener> = iter::from_fn(|| listeners.begin(one)).collect();
+            assert_eq!(of_one.len(), Listeners::MOST_OF_CLIENT);
+            assert!(listeners.begin(other).is_some());
+            drop(of_one);
+            assert!(listeners.begin(one).is_some());
+            assert!(listeners.lock().of_clients.is_empty(), "none is kept");
+        }
     }
 
     #[test]
     fn all_clients_together_are_limited() {
         let listeners = Arc::new(Listeners::default());
-        let all: Vec<Listener> = iter::from_fn(|| listeners.begin(None)).collect();
+        let all: Vec<Listener> =
+            (0..=u8::MAX).filter_map(|number| listeners.begin(address(number))).collect();
         assert_eq!(all.len(), Listeners::MOST);
         assert!(listeners.begin(client(1)).is_none());
         drop(all);

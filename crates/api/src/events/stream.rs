@@ -56,7 +56,7 @@ pub(super) async fn get(
     let (request, _) = request.into_parts();
     let caller = Caller::of(&request)?.clone();
     let request = EventRequest::of_stream(&request)?;
-    let listener = context.listeners.begin(caller.client_id());
+    let listener = context.listeners.begin(caller.key());
     let listener = listener.ok_or(ApiError::TooManyEventListeners)?;
     let waiter = context.wake.subscribe();
     let from = request.from.unwrap_or(EventPosition::Latest);

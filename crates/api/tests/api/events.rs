@@ -3,18 +3,20 @@
 use std::{
     sync::{Arc, Mutex},
     thread,
+    time::Duration,
 };
 
-use grid_batch_api::ApiBuilder;
+use grid_batch_api::{ApiBuilder, ApiOptions, TrustedProxies};
 use grid_batch_core::{
-    EventCursor, EventListener, EventPage, EventPosition, EventReadError, Outcome, ShutdownHandle,
+    BatchEvent, BatchState, EventCursor, EventId, EventKind, EventListener, EventPage,
+    EventPosition, EventReadError, Outcome, PositionedEvent, ShutdownHandle, Timestamp,
     mocks::{MockBatchQueryStore, MockEventStore, MockIntakeStore},
 };
 use serde_json::{Value, json};
 
 use crate::{
     client::Client,
-    test_server::{TestServer, batch, body, id, serve, service, test_hosts},
+    test_server::{TestServer, batch, body, id, serve, service, test_hosts, wait_until},
 };
 
 fn server() -> TestServer {
@@ -226,6 +228,55 @@ fn stream_polls_and_continues_from_the_cursor_of_each_page() {
     let after = |text: &str| EventPosition::After(text.parse().unwrap());
     assert_eq!(read.lock().unwrap()[..3], [EventPosition::Latest, after("c1"), after("c2")]);
     drop(api);
+}
+
+/// All readers of one address together leave room to others, and those that never read are disconnected.
+#[test]
+fn readers_that_never_read_leave_room_to_others() {
+    let page = EventPage { events: vec![event(); 100], next: "c1".parse().unwrap(), more: true };
+    let mut store = MockEventStore::new();
+    store.expect_on_events().return_const(());
+    store.expect_events().returning(move |_, _, _| Ok(Ok(page.clone())));
+    let proxies = TrustedProxies {
+        networks: vec!["127.0.0.1".parse().unwrap()],
+        ..TrustedProxies::default()
+    };
+    let options = ApiOptions { write_timeout: Duration::from_secs(3), ..ApiOptions::default() };
+    let builder =
+        ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(MockBatchQueryStore::new()));
+    let builder = builder.with_options(options).with_trusted_proxies(proxies);
+    let (api, server) =
+        serve(builder.with_allowed_hosts(test_hosts()).with_events(Arc::new(store)));
+    let open = |address: &str| {
+        let mut client = Client::connect(server);
+        let path = "/v1/events/stream?after=oldest";
+        client.send(format!(
+            "GET {path} HTTP/1.1\r\nhost: grid.test\r\nx-forwarded-for: {address}\r\n\r\n"
+        ));
+        client
+    };
+    // A stream has no length, so that only a refusal is received whole.
+    let is_refused = |client: &mut Client| client.try_receive().is_some();
+    let mut unread: Vec<Client> = (0..20).map(|_| open("192.0.2.1")).collect();
+    assert_eq!(unread.iter_mut().filter_map(Client::try_receive).count(), 4);
+    assert!(!is_refused(&mut open("192.0.2.2")));
+    wait_until(|| !is_refused(&mut open("192.0.2.1")));
+    drop((unread, api));
+}
+
+fn event() -> PositionedEvent {
+    let event = BatchEvent {
+        id: EventId { group: 1, position: 0 },
+        service_id: service("a::b"),
+        batch_id: id(&batch(1)),
+        kind: EventKind::Held,
+        state: BatchState::New,
+        attempt: 0,
+        detail: Some("x".repeat(10_000)),
+        at: Timestamp::from_micros(0),
+        instance: None,
+    };
+    PositionedEvent { event, cursor: "c1".parse().unwrap() }
 }
 
 /// A commit of this process wakes the listeners that it was given.

@@ -75,6 +75,7 @@ mod tokens;
 mod top;
 mod tutorial;
 mod unknown_services;
+mod unreadable_names;
 mod unusable_answers;
 mod unusable_database;
 mod waiting_batches;

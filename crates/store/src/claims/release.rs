@@ -88,7 +88,8 @@ pub(super) fn release_step(
     store.pools.write()?.write_transaction(|connection| {
         let statement = lock_own_claims(connection.dialect(), instance, scope, count);
         let rows: Vec<ServiceRow> = connection.load(&statement)?;
-        let services = rows.iter().map(ServiceRow::read).collect::<Result<Vec<_>, _>>()?;
+        let readable = rows.iter().filter_map(|row| store.unreadable.read(row.name()));
+        let services: Vec<ServiceId> = readable.collect();
         release_claims(connection, &services)
     })
 }

@@ -18,18 +18,20 @@ pub(crate) fn check_scheduling(
     let mut after = String::new();
     loop {
         let services = find_with_other_lanes(store, &after)?;
-        if services.iter().any(&can_have) {
+        let mut readable =
+            services.iter().filter_map(|service| store.unreadable.read(service.name()));
+        if readable.any(|service| can_have(&service)) {
             return Err(StoreError::OtherScheduling { expects: store.scheduler.is_used() });
         }
         match services.last() {
-            Some(last) if services.len() == PAGE => after = last.to_string(),
+            Some(last) if services.len() == PAGE => after = last.name().to_owned(),
             _ => return Ok(()),
         }
     }
 }
 
 /// The next services with open batches that were stored by other rules.
-fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceId>, StoreError> {
+fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceRow>, StoreError> {
     let other = match store.scheduler.is_used() {
         true => "is null",
         false => "is not null",
@@ -40,7 +42,5 @@ fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceId>, S
          where s.service_id > ? and s.busy and s.position {other}
          order by s.service_id limit ?"
     ));
-    let rows: Vec<ServiceRow> =
-        store.pools.read()?.load(&statement.text(after).long(limit(PAGE)))?;
-    rows.iter().map(ServiceRow::read).collect()
+    store.pools.read()?.load(&statement.text(after).long(limit(PAGE)))
 }

@@ -65,7 +65,7 @@ fn take_step(
         if !lock_live_instance(connection, instance)? {
             return Ok(Takeover::default());
         }
-        let takeable = lock_takeable(connection, scope, count)?;
+        let takeable = lock_takeable(store, connection, scope, count)?;
         let takeover = take_over(store, connection, takeable, instance)?;
         if matches!(scope, Scope::All) && takeover.claims.len() < count {
             remove_expired_instances(connection)?;

@@ -31,6 +31,7 @@ pub(super) struct TakeableService {
 
 /// Locks up to `count` services that may be taken, and skips those that are locked.
 pub(super) fn lock_takeable(
+    store: &Store,
     connection: &mut Connection,
     scope: Scope<'_>,
     count: usize,
@@ -41,12 +42,15 @@ pub(super) fn lock_takeable(
         if left == 0 {
             break;
         }
-        let statement = lock_takeable_statement(connection.dialect(), &source, scope, left);
+        // Those that cannot be read are never taken, and do not keep others from being taken.
+        let rows = left + store.unreadable.count();
+        let statement = lock_takeable_statement(connection.dialect(), &source, scope, rows);
         let rows: Vec<ServiceRow> = connection.load(&statement)?;
-        for row in rows.iter().take(left) {
+        let readable = rows.iter().filter_map(|row| store.unreadable.read(row.name()));
+        takeable.extend(readable.take(left).map(|service_id| {
             let even_if_busy = !matches!(source, Source::IdleExpired(_));
-            takeable.push(TakeableService { service_id: row.read()?, even_if_busy });
-        }
+            TakeableService { service_id, even_if_busy }
+        }));
     }
     leave_locked_lanes(connection, takeable)
 }

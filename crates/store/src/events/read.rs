@@ -29,7 +29,7 @@ pub(crate) fn read(
         },
     };
     let first = position.clone();
-    let page = Reader::new(&mut connection, filter, count.max(1)).read(position)?;
+    let page = Reader::new(store, &mut connection, filter, count.max(1)).read(position)?;
     // What was removed meanwhile may be missing in the page.
     let after = FeedRow::read(&mut connection)?;
     let is_kept = first.generation == after.generation && first.is_kept(after.removed());

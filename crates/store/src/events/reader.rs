@@ -9,7 +9,7 @@ use super::{
     seqs,
     snapshot::Snapshot,
 };
-use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
+use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::limit};
 
 /// How many groups are read at once.
 const GROUPS: usize = 100;
@@ -22,6 +22,7 @@ const MOST_EXAMINED: usize = 20_000;
 
 /// Reads one page.
 pub(super) struct Reader<'a> {
+    store: &'a Store,
     connection: &'a mut Connection,
     filter: &'a EventFilter,
     count: usize,
@@ -39,11 +40,12 @@ struct NamedEvent {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(
+        store: &'a Store,
         connection: &'a mut Connection,
         filter: &'a EventFilter,
         count: usize,
     ) -> Self {
-        Self { connection, filter, count, examined: 0, found: Vec::new() }
+        Self { store, connection, filter, count, examined: 0, found: Vec::new() }
     }
 
     /// Reads up to the end of a window. `None`: events were removed.
@@ -138,6 +140,9 @@ impl<'a> Reader<'a> {
                     }
                     return Ok(false);
                 };
+                if self.store.unreadable.read(&row.service_id).is_none() {
+                    continue;
+                }
                 let instance = instances.get(&named.group).cloned().flatten();
                 let event = row.into_event(instance)?;
                 if self.filter.selects(&event) {

@@ -47,7 +47,7 @@ pub(super) struct EventRow {
     #[diesel(sql_type = Nullable<Text>)]
     detail: Option<String>,
     #[diesel(sql_type = Text)]
-    service_id: String,
+    pub(super) service_id: String,
     #[diesel(sql_type = Binary)]
     batch_id: Vec<u8>,
 }

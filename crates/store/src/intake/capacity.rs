@@ -122,18 +122,30 @@ fn count_opened(
 ) -> Result<(), BatchConflict> {
     let service_id = || batch.service_id.clone();
     let of_signer = counts.of_signers.entry(signer).or_default();
-    if *of_signer >= limits.new_services_per_signer {
-        let (service_id, limit) = (service_id(), limits.new_services_per_signer);
-        let signer = Box::new(signer);
-        return Err(BatchConflict::TooManyServicesOfSigner { service_id, signer, limit });
-    }
-    if counts.in_all >= limits.new_services {
+    if counts.in_all >= limits.new_services && *of_signer < limits.new_services_per_signer {
         let (service_id, limit) = (service_id(), limits.new_services);
         return Err(BatchConflict::TooManyNewServices { service_id, limit });
+    }
+    let limit = share_of_signer(limits, counts.in_all.saturating_sub(*of_signer));
+    if *of_signer >= limit {
+        let (service_id, signer) = (service_id(), Box::new(signer));
+        return Err(BatchConflict::TooManyServicesOfSigner { service_id, signer, limit });
     }
     *of_signer += 1;
     counts.in_all += 1;
     Ok(())
+}
+
+/// How many new services a signer may have opened: the same part of what others have left as of all. So some are
+/// left to others, also if someone makes up keys.
+fn share_of_signer(limits: IntakeLimits, of_others: u64) -> u64 {
+    let (of_signer, in_all) = (limits.new_services_per_signer, limits.new_services);
+    if in_all == u64::MAX || of_signer >= in_all {
+        return of_signer;
+    }
+    let left = u128::from(in_all.saturating_sub(of_others));
+    let share = (left * u128::from(of_signer)).div_ceil(u128::from(in_all));
+    u64::try_from(share).unwrap_or(of_signer)
 }
 
 /// The number of batches that have ended, of each service.
@@ -182,4 +194,29 @@ struct EndedRow {
     service_id: String,
     #[diesel(sql_type = BigInt)]
     ended: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(new_services_per_signer: u64, new_services: u64) -> IntakeLimits {
+        IntakeLimits { new_services_per_signer, new_services, ..IntakeLimits::default() }
+    }
+
+    #[test]
+    fn ten_signers_leave_new_services_to_others() {
+        let limits = limits(1_000, 10_000);
+        let of_ten = (0..10).fold(0, |opened, _| opened + share_of_signer(limits, opened));
+        assert_eq!((of_ten, share_of_signer(limits, of_ten)), (6_517, 349));
+        assert_eq!(share_of_signer(limits, 0), 1_000);
+        assert_eq!(share_of_signer(limits, 9_999), 1);
+    }
+
+    #[test]
+    fn unlimited_new_services_need_no_shares() {
+        assert_eq!(share_of_signer(limits(5, u64::MAX), 7), 5);
+        assert_eq!(share_of_signer(limits(u64::MAX, u64::MAX), 7), u64::MAX);
+        assert_eq!(share_of_signer(limits(9, 9), 7), 9);
+    }
 }

@@ -12,7 +12,7 @@ use super::list_waiting::{count_before_heads, list_waiting};
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches, lane_holds_batch, single_count},
-    rows::{limit, service_id},
+    rows::limit,
     schema::{batches, lanes, services, transaction_receipts},
 };
 
@@ -99,7 +99,7 @@ pub(crate) fn list(
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
-        let mut batches = list_by_state(connection, filter, after, count)?;
+        let mut batches = list_by_state(store, connection, filter, after, count)?;
         if filter.state == Some(BatchState::New) {
             batches.extend(list_waiting(connection, filter.service_id.as_ref(), after, count)?);
             let key = |batch: &StoredBatch| (batch.service_id.clone(), batch.created_at);
@@ -111,14 +111,33 @@ pub(crate) fn list(
     })
 }
 
+/// Reads again if a name of a service cannot be read, without its batches.
 fn list_by_state(
+    store: &Store,
     connection: &mut Connection,
     filter: &BatchFilter,
     after: Option<&PageCursor>,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
+    loop {
+        let left_out = store.unreadable.names();
+        let records = load_by_state(connection, filter, after, count, &left_out)?;
+        records.iter().for_each(|record| drop(store.unreadable.read(record.service_name())));
+        if store.unreadable.count() == left_out.len() {
+            return into_batches(records);
+        }
+    }
+}
+
+fn load_by_state(
+    connection: &mut Connection,
+    filter: &BatchFilter,
+    after: Option<&PageCursor>,
+    count: usize,
+    left_out: &[String],
+) -> Result<Vec<BatchRecord>, StoreError> {
     let first_service = after.map_or("", |cursor| cursor.service_id.as_str());
-    let records = with_batches_in_state!(filter.state, first_service, |source, service_column| {
+    with_batches_in_state!(filter.state, first_service, |source, service_column| {
         let mut page = source
             .select(BatchRecord::as_select())
             .order_by((service_column, batches::created_at))
@@ -136,9 +155,11 @@ fn list_by_state(
                     .sql(")"),
             );
         }
-        connection.load_query("list", page)?
-    });
-    into_batches(records)
+        if !left_out.is_empty() {
+            page = page.filter(service_column.ne_all(left_out));
+        }
+        connection.load_query("list", page)
+    })
 }
 
 pub(crate) fn count(store: &Store, filter: &BatchFilter) -> Result<u64, StoreError> {
@@ -193,9 +214,10 @@ pub(crate) fn depths(
     let depths: Vec<(String, i64)> = store.pools.read()?.load_query("depths", query)?;
     depths
         .into_iter()
-        .map(|(name, open)| {
+        .filter_map(|(name, open)| Some((store.unreadable.read(&name)?, open)))
+        .map(|(service_id, open)| {
             let open = u64::try_from(open).map_err(StoreError::corrupt)?;
-            Ok(QueueDepth { service_id: service_id(&name)?, open })
+            Ok(QueueDepth { service_id, open })
         })
         .collect()
 }

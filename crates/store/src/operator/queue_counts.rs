@@ -18,6 +18,8 @@ pub struct QueueCounts {
     pub full: u64,
     /// The one of them with most.
     pub fullest: Option<FullQueue>,
+    /// The services that this process has met whose names cannot be read. Their batches are not counted, and wait.
+    pub unreadable: Vec<String>,
 }
 
 /// A service that has as many open batches as it may have, and what fills its queue.
@@ -58,6 +60,7 @@ pub(crate) fn queue_counts(store: &Store) -> Result<QueueCounts, StoreError> {
         incomplete: count_incomplete(connection)?,
         full: full().count() as u64,
         fullest: fullest.transpose()?,
+        unreadable: store.unreadable.shown(),
     })
 }
 

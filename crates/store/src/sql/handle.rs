@@ -21,6 +21,7 @@ use super::{
     open_counts::OpenCounts,
     pools::Pools,
     scheduler::Scheduler,
+    unreadable_services::UnreadableServices,
     url::{Access, DatabaseUrl},
 };
 
@@ -32,6 +33,7 @@ pub struct Store {
     pub(crate) pools: Pools,
     pub(crate) last_seen: Arc<LastSeen>,
     pub(crate) locked: Arc<LockedServices>,
+    pub(crate) unreadable: Arc<UnreadableServices>,
     pub(crate) intake_limits: IntakeLimits,
     pub(crate) client_queues: Arc<OpenCounts<ClientId>>,
     /// The missing transactions that batches of signers depend on.
@@ -117,6 +119,7 @@ impl Store {
             pools,
             last_seen,
             locked,
+            unreadable: Arc::default(),
             intake_limits,
             client_queues: Arc::default(),
             missing_of_signers: Arc::default(),

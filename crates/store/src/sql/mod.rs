@@ -31,6 +31,7 @@ mod shared_sessions;
 #[cfg(feature = "sqlite")]
 mod sqlite_file;
 pub(crate) mod statement;
+pub(crate) mod unreadable_services;
 pub(crate) mod url;
 mod witness;
 

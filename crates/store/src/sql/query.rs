@@ -90,6 +90,10 @@ impl BatchRecord {
         self.batch.seq
     }
 
+    pub(crate) fn service_name(&self) -> &str {
+        &self.batch.service_id
+    }
+
     /// Whether the batch is open and waits behind another one of its service.
     pub(crate) fn waits_behind_another(&self) -> bool {
         self.lane.is_none() && self.batch.ended_at.is_none()

@@ -191,6 +191,10 @@ impl ServiceRow {
     pub(crate) fn read(&self) -> Result<ServiceId, StoreError> {
         service_id(&self.service_id)
     }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.service_id
+    }
 }
 
 /// The ids of services as a group of rows, sorted and without duplicates.

@@ -38,7 +38,7 @@ pub(crate) fn ready_services(
     let now = store.now().as_micros();
     let statement = ready_services_statement(store.dialect(), instance, now, after, count);
     let rows: Vec<ServiceRow> = store.pools.read()?.load(&statement)?;
-    rows.iter().map(ServiceRow::read).collect()
+    Ok(rows.iter().filter_map(|row| store.unreadable.read(row.name())).collect())
 }
 
 /// Takes the batches that fit, in the order of `shares` and of each service.

@@ -17,6 +17,7 @@ on_both! {
     ended_batches_free_their_places,
     new_services_of_a_signer_are_limited,
     new_services_of_all_signers_are_limited,
+    signers_leave_new_services_to_others,
     refused_list_opens_no_service,
     service_is_not_new_after_its_first_end,
     decided_batch_behind_another_ends_newness,
@@ -151,6 +152,19 @@ fn new_services_of_all_signers_are_limited(db: &Database) {
     let expected = BatchConflict::TooManyNewServices { service_id: service("a::e"), limit: 2 };
     assert_eq!(refusal(&store, &[signed("a::e", 1, 9)]), expected);
     store.add_all(&[signed("a::b", 2, 9)]);
+}
+
+fn signers_leave_new_services_to_others(db: &Database) {
+    let limits =
+        IntakeLimits { new_services_per_signer: 10, new_services: 100, ..IntakeLimits::default() };
+    let store = open_with(db, limits);
+    for signer in 1..=10 {
+        let services = (0..10).map(|number| format!("a::{signer}-{number}"));
+        let batches: Vec<NewBatch> = services.map(|name| signed(&name, 1, signer)).collect();
+        add_each(&store, &batches);
+    }
+    let others = ["b::1", "b::2", "b::3", "b::4", "b::5"].map(|name| signed(name, 1, 11));
+    assert_eq!(add_each(&store, &others), [true, true, true, true, false]);
 }
 
 fn refused_list_opens_no_service(db: &Database) {

@@ -258,6 +258,13 @@ fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPa
              `grid-batch halts` lists the batches"
         ));
     }
+    let unreadable = services.queues().unreadable;
+    if !unreadable.is_empty() {
+        reasons.push(format!(
+            "services whose names in the database cannot be read, and whose batches wait: {}",
+            unreadable.join(", ")
+        ));
+    }
     if let Some(age) = services.overdue() {
         reasons.push(format!("services were not counted for {} s", age.as_secs()));
     }
@@ -351,7 +358,13 @@ mod tests {
             paused: true,
             halted: false,
         };
-        let queues = QueueCounts { open: 25, incomplete: 18, full: 2, fullest: Some(fullest) };
+        let queues = QueueCounts {
+            open: 25,
+            incomplete: 18,
+            full: 2,
+            fullest: Some(fullest),
+            ..QueueCounts::default()
+        };
         let part = intake_part(None, &queues);
         assert_eq!((part.status, part.numbers["open_batches"]), (HealthStatus::Degraded, 25));
         assert_eq!(

@@ -32,7 +32,7 @@ pub(crate) fn batch_page(
         let (mut after, mut examined, mut step) = (after, 0, count.saturating_add(1));
         loop {
             let cursors = walk.next(connection, after, step)?;
-            for (cursor, listed) in load_listed(connection, &cursors)? {
+            for (cursor, listed) in load_listed(store, connection, &cursors)? {
                 if !selection.selects(&listed) {
                     continue;
                 }

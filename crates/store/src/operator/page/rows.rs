@@ -5,21 +5,22 @@ use grid_batch_core::{BatchState, ListCursor, ListedBatch};
 
 use super::super::held::{WaitingHold, with_waiting_hold};
 use crate::sql::{
-    Connection, StoreError,
+    Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane},
     rows::label,
     schema::{batches, transaction_receipts, waiting_holds},
 };
 
-/// The batches at these cursors, in their order.
+/// The batches at these cursors, in their order, without those of services whose names cannot be read.
 pub(super) fn load_listed(
+    store: &Store,
     connection: &mut Connection,
     cursors: &[ListCursor],
 ) -> Result<Vec<(ListCursor, ListedBatch)>, StoreError> {
     if cursors.is_empty() {
         return Ok(Vec::new());
     }
-    let mut found = load_rows(connection, cursors.iter().map(|cursor| cursor.number))?;
+    let mut found = load_rows(store, connection, cursors.iter().map(|cursor| cursor.number))?;
     let is_invalid = |listed: &ListedBatch| listed.batch.progress.state == BatchState::Invalid;
     let invalid: Vec<i64> =
         found.iter().filter(|(_, listed)| is_invalid(listed)).map(|(seq, _)| *seq).collect();
@@ -35,6 +36,7 @@ pub(super) fn load_listed(
 type Row = (BatchRecord, Option<String>, Option<i64>, Option<String>);
 
 fn load_rows(
+    store: &Store,
     connection: &mut Connection,
     seqs: impl Iterator<Item = i64>,
 ) -> Result<HashMap<i64, ListedBatch>, StoreError> {
@@ -47,6 +49,7 @@ fn load_rows(
     ));
     let rows: Vec<Row> = connection.load_query("batches_of_page", query)?;
     rows.into_iter()
+        .filter(|(record, ..)| store.unreadable.read(record.service_name()).is_some())
         .map(|(record, text, held_at, held_reason)| {
             let (seq, hold) = (record.seq(), held_at.zip(held_reason).map(WaitingHold::from));
             let batch = with_waiting_hold(record, hold.map(WaitingHold::into_hold))?;

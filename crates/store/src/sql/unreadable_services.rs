@@ -1,0 +1,47 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use grid_batch_core::{Excerpt, ServiceId};
+use log::error;
+
+/// The services that this process has met whose names in the database are no ids of services. They are left
+/// out, so that all others go on.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadableServices(Mutex<BTreeMap<String, String>>);
+
+impl UnreadableServices {
+    /// The id that a name is. A name that is none is logged once and remembered.
+    pub(crate) fn read(&self, name: &str) -> Option<ServiceId> {
+        let refused = match name.parse() {
+            Ok(service) => return Some(service),
+            Err(error) => error,
+        };
+        let shown = Excerpt::of(name).to_string();
+        if self.lock().insert(name.to_owned(), shown).is_none() {
+            error!(error:% = refused;
+                "the name of a service in the database cannot be read; the service is left out, and its batches wait \
+                 until the name is corrected in the database and the server is started again");
+        }
+        None
+    }
+
+    /// The names as the database has them.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// The names in a form that can be shown.
+    pub(crate) fn shown(&self) -> Vec<String> {
+        self.lock().values().cloned().collect()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
