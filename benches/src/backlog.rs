@@ -17,8 +17,8 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(600);
-/// How many batches are measured until their commit.
-const MEASURED: usize = 10_000;
+/// How many batches are usually measured until their commit.
+pub const MEASURED: usize = 10_000;
 
 /// What a start with open batches costs.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ pub struct BacklogStart {
 }
 
 /// Adds the batches while the ledger is busy, and starts the server again when it is not.
-pub fn measure(options: &RunOptions) -> io::Result<BacklogStart> {
+pub fn measure(options: &RunOptions, measured: usize) -> io::Result<BacklogStart> {
     let directory = tempfile::tempdir()?;
     let mut database = Database::create(options.database, directory.path());
     let ledger = start_ledger(options)?;
@@ -59,7 +59,7 @@ pub fn measure(options: &RunOptions) -> io::Result<BacklogStart> {
     wait_until("the first batch is committed", LIMIT, || Ok(committed()? > 0))?;
     let memory = memory(server.id());
     let first_post = first_post(&ask_ledger(ledger.address, "report")?, started_at);
-    let measured = open.min(MEASURED);
+    let measured = open.min(measured);
     wait_until("the batches are committed", LIMIT, || Ok(committed()? >= measured))?;
     let time = started.elapsed().saturating_sub(first_post);
     Ok(BacklogStart {

@@ -54,7 +54,7 @@ fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
 }
 
 fn run_backlog(matches: &ArgMatches) -> io::Result<()> {
-    let start = backlog::measure(&command_line::run_options(matches))?;
+    let start = backlog::measure(&command_line::run_options(matches), backlog::MEASURED)?;
     println!("{}", if matches.get_flag("json") { start.json().to_string() } else { start.text() });
     Ok(())
 }

@@ -44,7 +44,7 @@ pub fn measure(server: &Path, size: TableSize, rounds: usize) -> io::Result<Tabl
     }
     let mut starts = Vec::new();
     for options in backlogs(server, size) {
-        let start = backlog::measure(&options)?;
+        let start = backlog::measure(&options, backlog::MEASURED)?;
         eprintln!("{}", start.text());
         starts.push((options, start));
     }

@@ -71,6 +71,19 @@ pub enum BatchConflict {
         /// How many there may be.
         limit: u64,
     },
+    /// As many batches of the service as may be depend on missing transactions.
+    #[error(
+        "{incomplete} batches of the service {service_id} wait for transactions that have not arrived, and \
+         {limit} may; send the batches first that they depend on, or send these again when those have arrived"
+    )]
+    TooManyIncomplete {
+        /// The service that orders the batches.
+        service_id: ServiceId,
+        /// The number of batches that depend on missing transactions.
+        incomplete: u64,
+        /// How many there may be.
+        limit: u64,
+    },
     /// The signer has opened as many services as it may while no batch of them has ended.
     #[error(
         "the service {service_id} has no batches yet, and the key {signer} has opened {limit} other \

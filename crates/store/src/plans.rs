@@ -165,6 +165,7 @@ fn options_with_limits() -> StoreOptions {
         open_batches: OPEN_BATCHES,
         open_batches_of_client: 1_000_000,
         missing_transactions_of_signer: 1_000_000,
+        incomplete_batches: 1_000_000,
         new_services_per_signer: 10_000,
         new_services: 10_000,
     };

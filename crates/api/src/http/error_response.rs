@@ -189,9 +189,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         | ApiError::BatchConflict(
             BatchConflict::QueueFull { .. } | BatchConflict::QueueOfClientFull { .. },
         ) => (StatusCode::TOO_MANY_REQUESTS, QUEUE_FULL, "Queue Full"),
-        ApiError::BatchConflict(BatchConflict::TooManyMissing { .. }) => {
-            (StatusCode::TOO_MANY_REQUESTS, TOO_MANY_MISSING, "Too Many Missing Transactions")
-        }
+        ApiError::BatchConflict(
+            BatchConflict::TooManyMissing { .. } | BatchConflict::TooManyIncomplete { .. },
+        ) => (StatusCode::TOO_MANY_REQUESTS, TOO_MANY_MISSING, "Too Many Missing Transactions"),
         ApiError::BatchConflict(
             BatchConflict::TooManyServicesOfSigner { .. }
             | BatchConflict::TooManyNewServices { .. },

@@ -33,15 +33,19 @@ impl IntakeConfig {
     }
 }
 
-/// Batches that miss transactions may wait for long. So many signers can fill a queue with them, and no fewer.
-const SIGNERS_TO_FILL_A_QUEUE: u64 = 10;
+/// Batches that miss transactions wait without end. One signer may fill this part of a queue with them.
+const PART_OF_ONE_SIGNER: u64 = 10;
+
+/// All signers together leave the rest to batches that can be sent.
+const PART_OF_ALL_SIGNERS: u64 = 2;
 
 pub(super) fn intake_limits(layers: &Layers) -> Result<IntakeLimits, ConfigError> {
     let limit = |name| layers.get::<NonZero<u64>>(name).map(NonZero::get);
     let open_batches = limit("intake.open_batches")?;
     Ok(IntakeLimits {
         open_batches,
-        missing_transactions_of_signer: (open_batches / SIGNERS_TO_FILL_A_QUEUE).max(1),
+        missing_transactions_of_signer: (open_batches / PART_OF_ONE_SIGNER).max(1),
+        incomplete_batches: (open_batches / PART_OF_ALL_SIGNERS).max(1),
         open_batches_of_client: layers
             .get::<Option<NonZero<u64>>>("intake.open_batches_of_client")?
             .map_or(u64::MAX, NonZero::get),

@@ -5,7 +5,8 @@ use grid_batch_core::{BatchConflict, ClientId, Clock, NewBatch};
 
 use super::waited_for::limit_of;
 use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError, open_counts::OpenCounts,
+    Connection, Dialect, Rows, Statement, Store, StoreError,
+    open_counts::{OpenCount, OpenCounts},
 };
 
 /// What the clients of some batches may still add. Batches that several transactions add at once are not
@@ -13,13 +14,7 @@ use crate::sql::{
 pub(super) struct ClientCapacity<'a> {
     limit: u64,
     queues: &'a OpenCounts<ClientId>,
-    clients: BTreeMap<ClientId, OpenBatches>,
-}
-
-#[derive(Default)]
-struct OpenBatches {
-    known: u64,
-    added: u64,
+    clients: BTreeMap<ClientId, OpenCount>,
 }
 
 impl<'a> ClientCapacity<'a> {
@@ -36,21 +31,13 @@ impl<'a> ClientCapacity<'a> {
             clients.for_each(|client| *new.entry(client).or_default() += 1);
         }
         let now = store.clock().monotonic();
-        let must_be_counted =
-            |(client, new): &(&ClientId, &u64)| queues.must_be_counted(client, **new, limit, now);
-        let to_count: BTreeSet<ClientId> =
-            new.iter().filter(must_be_counted).map(|(client, _)| *client).collect();
-        for (client, open) in count_open(connection, &to_count)? {
-            queues.counted(client, open, now);
-        }
-        let open = |client: ClientId| OpenBatches { known: queues.open(&client), added: 0 };
-        let clients = new.into_keys().map(|client| (client, open(client))).collect();
+        let clients = queues.read(new, limit, now, |to_count| count_open(connection, to_count))?;
         Ok(Self { limit, queues, clients })
     }
 
     /// Whether a client may reach its limit.
     pub(super) fn may_be_full(&self, batches: usize) -> bool {
-        let of_client = |it: &OpenBatches| it.known.saturating_add(batches as u64) > self.limit;
+        let of_client = |it: &OpenCount| it.present().saturating_add(batches as u64) > self.limit;
         self.clients.values().any(of_client)
     }
 
@@ -62,7 +49,7 @@ impl<'a> ClientCapacity<'a> {
     ) -> Result<(), BatchConflict> {
         let limit = limit_of(self.limit, is_waited_for);
         let Some(client) = self.of(batch) else { return Ok(()) };
-        let open = client.known.saturating_add(client.added);
+        let open = client.present();
         if open >= limit {
             return Err(BatchConflict::QueueOfClientFull { open, limit: self.limit });
         }
@@ -79,14 +66,12 @@ impl<'a> ClientCapacity<'a> {
         }
     }
 
-    /// Remembers what was added. If the transaction fails, the next count finds that out.
+    /// Remembers what was added.
     pub(super) fn keep(self) {
-        for (client, open) in &self.clients {
-            self.queues.added(client, open.added);
-        }
+        self.queues.keep(&self.clients);
     }
 
-    fn of(&mut self, batch: &NewBatch) -> Option<&mut OpenBatches> {
+    fn of(&mut self, batch: &NewBatch) -> Option<&mut OpenCount> {
         batch.client.and_then(|client| self.clients.get_mut(&client))
     }
 }

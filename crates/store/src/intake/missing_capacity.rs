@@ -1,42 +1,41 @@
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use grid_batch_core::{BatchConflict, Clock, HeaderId, NewBatch, SignerId};
+use grid_batch_core::{BatchConflict, Clock, HeaderId, NewBatch, ServiceId, SignerId};
 
 use super::waited_for::limit_of;
 use crate::{
-    scheduling::{count_missing_of_signers, find_missing_of_new},
-    sql::{Connection, Store, StoreError, open_counts::OpenCounts},
+    scheduling::{count_incomplete_of_services, count_missing_of_signers, find_missing_of_new},
+    sql::{Connection, Store, StoreError, intake_limits::IntakeLimits, open_counts::OpenCount},
 };
 
-/// How many more missing transactions the batches of signers may depend on: such batches may wait for long,
-/// and no signer may fill a queue with them. Database transactions that add batches at once do not see each
-/// other's, so a signer may exceed its limit by these.
+/// What batches may be added that miss transactions: they may wait for long, so that no signer may fill a queue
+/// with them, and all together leave room for batches that can be sent. Database transactions that add batches at
+/// once do not see each other's, so the limits may be exceeded by these.
 pub(super) struct MissingCapacity<'a> {
-    limit: u64,
-    counts: &'a OpenCounts<SignerId>,
-    signers: BTreeMap<SignerId, Missing>,
-    /// The transactions that each of the new batches misses and that no other new batch has.
+    store: &'a Store,
+    limits: IntakeLimits,
+    /// The missing transactions of the batches of each signer.
+    signers: BTreeMap<SignerId, OpenCount>,
+    /// The batches of each service that miss transactions.
+    services: BTreeMap<ServiceId, OpenCount>,
+    /// What each of the new batches misses and no other new batch has.
     missing: HashMap<(&'a str, HeaderId), Vec<HeaderId>>,
     /// The transactions of the new batches that miss nothing and will be stored.
     arriving: HashSet<HeaderId>,
 }
 
-#[derive(Default)]
-struct Missing {
-    known: u64,
-    added: u64,
-}
-
 impl<'a> MissingCapacity<'a> {
-    /// Reads what the batches miss, and counts what the batches of their signers miss already.
+    /// Reads what the batches miss, and counts what their signers and services miss already.
     pub(super) fn read(
         store: &'a Store,
         connection: &mut Connection,
         batches: &[&'a NewBatch],
     ) -> Result<Self, StoreError> {
-        let limit = store.intake_limits.missing_transactions_of_signer;
-        let counts = &*store.missing_of_signers;
-        let missing = match limit != u64::MAX && store.scheduler.is_used() {
+        let limits = store.intake_limits;
+        let (of_signer, of_service) =
+            (limits.missing_transactions_of_signer, limits.incomplete_batches);
+        let is_limited = of_signer != u64::MAX || of_service != u64::MAX;
+        let missing = match is_limited && store.scheduler.is_used() {
             true => find_missing_of_new(connection, batches)?,
             false => HashMap::new(),
         };
@@ -44,29 +43,31 @@ impl<'a> MissingCapacity<'a> {
             .into_iter()
             .filter_map(|(number, missing)| Some((key(batches.get(number)?), missing)))
             .collect();
-        let mut new: BTreeMap<SignerId, u64> = BTreeMap::new();
+        let mut signers: BTreeMap<SignerId, u64> = BTreeMap::new();
+        let mut services: BTreeMap<ServiceId, u64> = BTreeMap::new();
         for batch in batches {
-            if let (Some(signer), Some(missing)) = (batch.signer, missing.get(&key(batch))) {
-                *new.entry(signer).or_default() += missing.len() as u64;
+            let Some(missing) = missing.get(&key(batch)) else { continue };
+            *services.entry(batch.service_id.clone()).or_default() += 1;
+            if let Some(signer) = batch.signer {
+                *signers.entry(signer).or_default() += missing.len() as u64;
             }
         }
         let now = store.clock().monotonic();
-        let must_be_counted =
-            |(signer, new): &(&SignerId, &u64)| counts.must_be_counted(signer, **new, limit, now);
-        let to_count: BTreeSet<SignerId> =
-            new.iter().filter(must_be_counted).map(|(signer, _)| *signer).collect();
-        for (signer, missing) in count_missing_of_signers(connection, &to_count)? {
-            counts.counted(signer, missing, now);
-        }
-        let known = |signer: SignerId| Missing { known: counts.open(&signer), added: 0 };
-        let signers = new.into_keys().map(|signer| (signer, known(signer))).collect();
-        Ok(Self { limit, counts, signers, missing, arriving: HashSet::new() })
+        let signers = store.missing_of_signers.read(signers, of_signer, now, |to_count| {
+            count_missing_of_signers(connection, to_count)
+        })?;
+        let services =
+            store.incomplete_of_services.read(services, of_service, now, |to_count| {
+                count_incomplete_of_services(connection, to_count)
+            })?;
+        Ok(Self { store, limits, signers, services, missing, arriving: HashSet::new() })
     }
 
     /// Whether a signer may reach its limit.
     pub(super) fn may_be_full(&self) -> bool {
         let new = self.missing.values().map(|missing| missing.len() as u64).sum::<u64>();
-        self.signers.values().any(|it| it.known.saturating_add(new) > self.limit)
+        let limit = self.limits.missing_transactions_of_signer;
+        self.signers.values().any(|it| it.present().saturating_add(new) > limit)
     }
 
     /// Counts a batch that will be stored, if it may be. The first one of a signer may miss any number.
@@ -80,15 +81,33 @@ impl<'a> MissingCapacity<'a> {
             self.arriving.extend(&batch.transaction_ids);
             return Ok(());
         }
-        let limit = limit_of(self.limit, is_waited_for);
-        let Some(signer) = batch.signer else { return Ok(()) };
-        let Some(of_signer) = self.signers.get_mut(&signer) else { return Ok(()) };
-        let present = of_signer.known.saturating_add(of_signer.added);
-        if present > 0 && present.saturating_add(missing) > limit {
-            let (signer, limit) = (Box::new(signer), self.limit);
-            return Err(BatchConflict::TooManyMissing { signer, missing: present, limit });
+        self.check_service(batch)?;
+        let limit = self.limits.missing_transactions_of_signer;
+        if let Some(of_signer) = batch.signer.and_then(|signer| self.signers.get_mut(&signer)) {
+            let present = of_signer.present();
+            let signer = batch.signer.map(Box::new);
+            if let Some(signer) = signer
+                && present > 0
+                && present.saturating_add(missing) > limit_of(limit, is_waited_for)
+            {
+                return Err(BatchConflict::TooManyMissing { signer, missing: present, limit });
+            }
+            of_signer.added += missing;
         }
-        of_signer.added += missing;
+        if let Some(of_service) = self.services.get_mut(&batch.service_id) {
+            of_service.added += 1;
+        }
+        Ok(())
+    }
+
+    /// Others may wait for such a batch, too: when what it misses itself has arrived, it is accepted.
+    fn check_service(&self, batch: &NewBatch) -> Result<(), BatchConflict> {
+        let limit = self.limits.incomplete_batches;
+        let incomplete = self.services.get(&batch.service_id).map_or(0, OpenCount::present);
+        if incomplete >= limit {
+            let service_id = batch.service_id.clone();
+            return Err(BatchConflict::TooManyIncomplete { service_id, incomplete, limit });
+        }
         Ok(())
     }
 
@@ -99,18 +118,20 @@ impl<'a> MissingCapacity<'a> {
             batch.transaction_ids.iter().for_each(|id| {
                 self.arriving.remove(id);
             });
-        } else if let Some(signer) = batch.signer
-            && let Some(of_signer) = self.signers.get_mut(&signer)
-        {
+            return;
+        }
+        if let Some(of_signer) = batch.signer.and_then(|signer| self.signers.get_mut(&signer)) {
             of_signer.added = of_signer.added.saturating_sub(missing);
+        }
+        if let Some(of_service) = self.services.get_mut(&batch.service_id) {
+            of_service.added = of_service.added.saturating_sub(1);
         }
     }
 
-    /// Remembers what was added. If the database transaction fails, the next count corrects it.
+    /// Remembers what was added.
     pub(super) fn keep(self) {
-        for (signer, missing) in &self.signers {
-            self.counts.added(signer, missing.added);
-        }
+        self.store.missing_of_signers.keep(&self.signers);
+        self.store.incomplete_of_services.keep(&self.services);
     }
 
     fn missing_of(&self, batch: &'a NewBatch) -> u64 {

@@ -62,10 +62,11 @@ const HELD: &str = "-- held_services
          from waiting_holds h where h.batch_seq > 0
      ) as x";
 
+/// No lane is read while the database never went back.
 const RESTORED: &str = "-- restored_services
-     select count(distinct s.service_id) as count from lanes s
-     where s.busy
-         and s.batch_seq <= (select d.restored_seq from database_state d where d.id = 1)";
+     select count(distinct s.service_id) as count
+     from database_state d cross join lanes s
+     where d.id = 1 and d.restored_seq is not null and s.busy and s.batch_seq <= d.restored_seq";
 
 fn count_services(connection: &mut Connection, sql: &'static str) -> Result<u64, StoreError> {
     let statement = Statement::new(connection.dialect(), sql);

@@ -64,4 +64,7 @@ pub(crate) use missing::{
 pub(crate) use new_positions::{GivenPositions, give_positions};
 pub(crate) use positioned::PositionedBatch;
 pub(crate) use turns::{DEPENDENTS_AT_ONCE, begin_turns, find_due_services};
-pub(crate) use waiting::{find_waiting_in_order, load_positions, remove_waiting, write_blockers};
+pub(crate) use waiting::{
+    count_incomplete as count_incomplete_of_services, find_waiting_in_order, load_positions,
+    remove_waiting, write_blockers,
+};

@@ -1,15 +1,18 @@
 //! The rows of batches that are in no lane.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Nullable},
+    sql_types::{BigInt, Binary, Bool, Nullable, Text},
 };
 use grid_batch_core::ServiceId;
 
 use super::{Blocker, IncompleteBatch, Positioned, PositionedBatch};
-use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
+use crate::sql::{
+    Connection, Rows, Statement, StoreError,
+    rows::{limit, service_id, service_rows},
+};
 
 /// Inserts batches that got their positions.
 pub(super) fn insert(
@@ -182,6 +185,24 @@ pub(super) fn still_unpositioned(
     Ok(batches.iter().filter(|(seq, _)| unpositioned.contains(seq)).cloned().collect())
 }
 
+/// How many batches of services have no position.
+pub(crate) fn count_incomplete(
+    connection: &mut Connection,
+    services: &BTreeSet<ServiceId>,
+) -> Result<BTreeMap<ServiceId, u64>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_incomplete_of_services
+         select x.service_id, (
+             select count(*) from waiting_batches w
+             where w.service_id = x.service_id and w.position is null) as count
+         from {x}",
+    )
+    .rows(service_rows(services));
+    let rows: Vec<CountRow> = connection.load(&statement)?;
+    rows.iter().map(|row| Ok((service_id(&row.service_id)?, row.count.unsigned_abs()))).collect()
+}
+
 /// A waiting batch, and what a lane needs of it.
 #[derive(QueryableByName)]
 pub(super) struct WaitingRow {
@@ -235,6 +256,14 @@ fn load_first(
 ) -> Result<Vec<WaitingRow>, StoreError> {
     let statement = Statement::new(connection.dialect(), sql);
     connection.load(&statement.text(service_id.as_str()).long(limit(count)))
+}
+
+#[derive(QueryableByName)]
+struct CountRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    count: i64,
 }
 
 #[derive(QueryableByName)]

@@ -5,7 +5,9 @@ use std::{
 };
 
 use diesel::{QueryableByName, sql_types::BigInt};
-use grid_batch_core::{ClientId, Clock, SchedulingRules, SignerId, SystemClock, Timestamp};
+use grid_batch_core::{
+    ClientId, Clock, SchedulingRules, ServiceId, SignerId, SystemClock, Timestamp,
+};
 use grid_batch_withdrawals::PaymentLimits;
 
 use super::{
@@ -38,6 +40,8 @@ pub struct Store {
     pub(crate) client_queues: Arc<OpenCounts<ClientId>>,
     /// The missing transactions that batches of signers depend on.
     pub(crate) missing_of_signers: Arc<OpenCounts<SignerId>>,
+    /// The batches of services that miss transactions.
+    pub(crate) incomplete_of_services: Arc<OpenCounts<ServiceId>>,
     /// The signer whose missing transaction was looked for last at the ledger.
     pub(crate) last_signer: Arc<Mutex<Option<Vec<u8>>>>,
     pub(crate) payment_limits: Arc<PaymentLimits>,
@@ -123,6 +127,7 @@ impl Store {
             intake_limits,
             client_queues: Arc::default(),
             missing_of_signers: Arc::default(),
+            incomplete_of_services: Arc::default(),
             last_signer: Arc::default(),
             payment_limits,
             scheduler,

@@ -11,6 +11,10 @@ pub struct IntakeLimits {
     ///
     /// Requests at the same moment may exceed this by a few.
     pub missing_transactions_of_signer: u64,
+    /// The most batches of a service that miss transactions.
+    ///
+    /// Requests at the same moment may exceed this by a few.
+    pub incomplete_batches: u64,
     /// The most services that one signer has opened and in which no batch has ended yet.
     ///
     /// Instances that open services at the same moment may exceed this, and the next, by a few.
@@ -25,6 +29,7 @@ impl Default for IntakeLimits {
             open_batches: u64::MAX,
             open_batches_of_client: u64::MAX,
             missing_transactions_of_signer: u64::MAX,
+            incomplete_batches: u64::MAX,
             new_services_per_signer: u64::MAX,
             new_services: u64::MAX,
         }

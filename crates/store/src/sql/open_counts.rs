@@ -1,4 +1,5 @@
 use std::{
+    collections::{BTreeMap, BTreeSet},
     hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -7,7 +8,9 @@ use std::{
 use grid_batch_core::MonotonicTime;
 use grid_batch_support::BoundedMap;
 
-/// The number of open batches, or of missing transactions, of each client or signer, as far as this process knows.
+use super::StoreError;
+
+/// How much of something is open for each client, signer or service, as far as this process knows.
 ///
 /// A count reads all rows that may be open. So what is added is added to the last count, and another count is
 /// made only when that reaches the limit, and not too often.
@@ -18,6 +21,19 @@ pub(crate) struct OpenCounts<K>(Mutex<BoundedMap<K, Counted>>);
 struct Counted {
     open: u64,
     at: MonotonicTime,
+}
+
+/// How much a client, signer or service has while batches are added.
+#[derive(Debug, Default)]
+pub(crate) struct OpenCount {
+    known: u64,
+    pub(crate) added: u64,
+}
+
+impl OpenCount {
+    pub(crate) fn present(&self) -> u64 {
+        self.known.saturating_add(self.added)
+    }
 }
 
 /// The oldest are forgotten when there are more, and counted again.
@@ -34,15 +50,40 @@ impl<K: Clone + Eq + Hash> Default for OpenCounts<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> OpenCounts<K> {
-    /// Whether what a client or signer has must be counted before so much is added.
-    pub(crate) fn must_be_counted(
+impl<K: Clone + Eq + Hash + Ord> OpenCounts<K> {
+    /// What each of these has to which something may be added. Counts what must be counted.
+    pub(crate) fn read(
         &self,
-        key: &K,
-        new: u64,
+        new: BTreeMap<K, u64>,
         limit: u64,
         now: MonotonicTime,
-    ) -> bool {
+        count: impl FnOnce(&BTreeSet<K>) -> Result<BTreeMap<K, u64>, StoreError>,
+    ) -> Result<BTreeMap<K, OpenCount>, StoreError> {
+        let must_be_counted =
+            |(key, new): &(&K, &u64)| self.must_be_counted(key, **new, limit, now);
+        let to_count: BTreeSet<K> =
+            new.iter().filter(must_be_counted).map(|(key, _)| key.clone()).collect();
+        if !to_count.is_empty() {
+            for (key, open) in count(&to_count)? {
+                self.counted(key, open, now);
+            }
+        }
+        let known = |key: K| {
+            let known = self.open(&key);
+            (key, OpenCount { known, added: 0 })
+        };
+        Ok(new.into_keys().map(known).collect())
+    }
+
+    /// Remembers what was added. If the transaction fails, the next count finds that out.
+    pub(crate) fn keep(&self, counts: &BTreeMap<K, OpenCount>) {
+        for (key, count) in counts {
+            self.added(key, count.added);
+        }
+    }
+
+    /// Whether what a client, signer or service has must be counted before so much is added.
+    fn must_be_counted(&self, key: &K, new: u64, limit: u64, now: MonotonicTime) -> bool {
         let limit_of_pause = u32::try_from(limit).unwrap_or(u32::MAX);
         let pause = PAUSE_OF_EACH.saturating_mul(limit_of_pause).min(LONGEST_PAUSE);
         match self.lock().get(key) {
@@ -51,16 +92,16 @@ impl<K: Clone + Eq + Hash> OpenCounts<K> {
         }
     }
 
-    pub(crate) fn open(&self, key: &K) -> u64 {
+    fn open(&self, key: &K) -> u64 {
         self.lock().get(key).map_or(0, |counted| counted.open)
     }
 
-    pub(crate) fn counted(&self, key: K, open: u64, at: MonotonicTime) {
+    fn counted(&self, key: K, open: u64, at: MonotonicTime) {
         let counted = Counted { open, at };
         *self.lock().get_or_insert_with(&key, || counted) = counted;
     }
 
-    pub(crate) fn added(&self, key: &K, more: u64) {
+    fn added(&self, key: &K, more: u64) {
         if let Some(counted) = self.lock().get_mut(key) {
             counted.open = counted.open.saturating_add(more);
         }

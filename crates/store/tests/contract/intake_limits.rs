@@ -32,6 +32,7 @@ on_both! {
     batch_that_others_wait_for_enters_a_full_queue,
     dependents_enter_a_full_queue_only_if_waited_for,
     missing_transactions_of_a_signer_are_limited,
+    batches_that_miss_transactions_are_limited,
     batch_waited_for_enters_beyond_the_limit_of_its_signer,
     batch_waited_for_enters_the_full_queue_of_a_client,
     arrived_transactions_are_not_counted,
@@ -320,6 +321,34 @@ fn missing_transactions_of_a_signer_are_limited(db: &Database) {
     store.free_all();
     db.later(1);
     store.add_all(&[dependent(1_003, 7, &[3])]);
+}
+
+/// Many signers together leave room for what can be sent.
+fn batches_that_miss_transactions_are_limited(db: &Database) {
+    let limits = IntakeLimits { open_batches: 8, incomplete_batches: 4, ..IntakeLimits::default() };
+    let store = open_parallel_with(db, limits);
+    let many_signers =
+        (0..6).map(|n| dependent(1_001 + u64::from(n), 10 + n, &[1])).collect::<Vec<_>>();
+    let stored = add_each(&store, &many_signers);
+    assert_eq!(stored, [true, true, true, true, false, false]);
+    let expected = BatchConflict::TooManyIncomplete {
+        service_id: SERVICE.parse().unwrap(),
+        incomplete: 4,
+        limit: 4,
+    };
+    // Also a batch that others wait for, in the same list as others, and at another instance.
+    assert_eq!(refusal(&store, &[dependent(1, 30, &[2])]), expected);
+    assert_eq!(refusal(&store, &[plain(9), dependent(1_020, 30, &[3])]), expected);
+    let other = open_parallel_with(db, limits);
+    assert_eq!(refusal(&other, &many_signers[4..]), expected);
+    // What misses nothing is stored and committed.
+    store.add_all(&[plain(3), plain(4)]);
+    assert_eq!(store.commit_all_of(SERVICE), [3, 4]);
+    // What is missing arrives, and there is room again.
+    store.add_all(&[plain(1)]);
+    store.free_all();
+    db.later(1);
+    store.add_all(&[dependent(1_020, 30, &[5])]);
 }
 
 fn batch_waited_for_enters_beyond_the_limit_of_its_signer(db: &Database) {

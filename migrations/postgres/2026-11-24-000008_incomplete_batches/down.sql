@@ -1,0 +1,1 @@
+drop index waiting_batches_incomplete;
