@@ -1,5 +1,6 @@
 //! What a start costs with many open batches, compared with few of them in the same run, so that the test is the same
 //! on every machine.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{path::Path, time::Duration};
 
