@@ -104,6 +104,19 @@ fn held_refused_payment_continues_after_a_retry() {
 }
 
 #[test]
+fn payment_refused_by_besu_is_held_with_its_words() {
+    const WORDS: &str = "Transaction gas limit exceeds block gas limit";
+    let harness = WithdrawalHarness::new(1);
+    harness.proxy.set(SEND, Fault::RpcError { code: -32_005, message: WORDS.to_owned() });
+    let server = harness.serve();
+    let id = server.schedule(&harness.withdrawal_request(0, 1));
+    let held = server.wait_for_state(&id, "held");
+    assert_waits_for(&held, WORDS);
+    let sends = harness.proxy.log().iter().filter(|method| *method == SEND).count();
+    assert!(sends <= 20, "{sends} transactions were sent until it was held");
+}
+
+#[test]
 fn refused_payment_decided_invalid_is_not_paid_later() {
     let harness = WithdrawalHarness::new(1);
     harness.proxy.set(SEND, Fault::rpc_error(NODE_CAP));

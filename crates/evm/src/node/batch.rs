@@ -81,17 +81,31 @@ impl NodeClient {
         answers.into_iter().map(read).collect()
     }
 
-    /// The gas that each of these calls would need in the next block.
+    /// The gas that a transaction would need in the next block.
+    pub(crate) async fn estimate_gas(
+        &self,
+        from: Address,
+        to: Address,
+        data: &Bytes,
+    ) -> Result<u64, NodeError> {
+        let mut estimates = self.estimate_all(from, &[(to, data.clone())]).await?;
+        estimates.pop().unwrap_or_else(|| Err(missing()))
+    }
+
+    /// The gas that each of these calls would need in the next block. Old nodes take no block.
     pub(crate) async fn estimate_all(
         &self,
         from: Address,
         calls: &[(Address, Bytes)],
     ) -> Result<Vec<Result<u64, NodeError>>, NodeError> {
-        let call = |(to, data): &(Address, Bytes)| {
-            let call = json!({"from": from, "to": to, "data": data});
-            ("eth_estimateGas", json!([call, BlockTag::Latest]))
-        };
-        let answers = self.call_all(calls.iter().map(call).collect()).await?;
+        let objects = calls.iter().map(|(to, data)| json!({"from": from, "to": to, "data": data}));
+        let call = |params: Value| ("eth_estimateGas", params);
+        let with_block = objects.clone().map(|object| call(json!([object, BlockTag::Latest])));
+        let mut answers = self.call_all(with_block.collect()).await?;
+        let mut errors = answers.iter().filter_map(|answer| answer.as_ref().err());
+        if errors.any(NodeError::is_too_many_arguments) {
+            answers = self.call_all(objects.map(|object| call(json!([object]))).collect()).await?;
+        }
         let read = |answer: Result<Value, NodeError>| {
             let Quantity(gas) = read_typed("eth_estimateGas", answer?)?;
             Ok(gas)

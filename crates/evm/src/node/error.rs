@@ -47,6 +47,24 @@ impl NodeError {
         *code == PRUNED_HISTORY || message.to_lowercase().contains("pruned")
     }
 
+    /// The node may show the events of fewer blocks. Its words differ too much between nodes to be listed,
+    /// except where they tell a range of blocks from too many requests.
+    pub(crate) fn may_accept_fewer_blocks(&self) -> bool {
+        match self {
+            Self::Rpc { .. } => !self.is_method_not_found(),
+            Self::Busy { text, .. } => {
+                let text = text.to_lowercase();
+                text.contains("range") || text.contains("results")
+            }
+            _ => false,
+        }
+    }
+
+    /// The method takes fewer parameters at this node.
+    pub(crate) fn is_too_many_arguments(&self) -> bool {
+        matches!(self, Self::Rpc { message, .. } if message.contains("too many arguments"))
+    }
+
     /// The node does not have the requested method. Nodes that do not use the code of JSON-RPC for this
     /// say it in their message.
     pub(crate) fn is_method_not_found(&self) -> bool {

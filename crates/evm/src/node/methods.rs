@@ -107,19 +107,6 @@ impl NodeClient {
         self.request("eth_call", json!([call, block])).await
     }
 
-    /// The gas that a transaction would need in the next block.
-    pub(crate) async fn estimate_gas(
-        &self,
-        from: Address,
-        to: Address,
-        data: &Bytes,
-    ) -> Result<u64, NodeError> {
-        let call = json!({"from": from, "to": to, "data": data});
-        let Quantity(gas) =
-            self.request("eth_estimateGas", json!([call, BlockTag::Latest])).await?;
-        Ok(gas)
-    }
-
     /// The fees of the latest blocks.
     pub(crate) async fn fee_history(&self) -> Result<FeeHistory, NodeError> {
         let params = json!([FEE_HISTORY_BLOCKS, BlockTag::Latest, FeeHistory::PERCENTILES]);
@@ -197,7 +184,7 @@ impl NodeClient {
     }
 
     /// The hashes of the transactions in which these contracts emitted an event, from one block to
-    /// another, in order.
+    /// another, in order. A range that is too long for the node is halved until it is accepted.
     pub(crate) async fn transactions_with_event(
         &self,
         contracts: &[Address],
@@ -205,12 +192,21 @@ impl NodeClient {
         from: u64,
         to: u64,
     ) -> Result<Vec<B256>, NodeError> {
-        let filter = json!({
-            "address": contracts, "topics": [topic],
-            "fromBlock": BlockTag::Number(from), "toBlock": BlockTag::Number(to),
-        });
-        let logs: Vec<LogJson> = self.request("eth_getLogs", json!([filter])).await?;
-        let mut hashes: Vec<B256> = logs.into_iter().map(|log| log.transaction_hash).collect();
+        let (mut ranges, mut hashes) = (vec![(from, to)], Vec::new());
+        while let Some((from, to)) = ranges.pop() {
+            let filter = json!({
+                "address": contracts, "topics": [topic],
+                "fromBlock": BlockTag::Number(from), "toBlock": BlockTag::Number(to),
+            });
+            match self.request::<Vec<LogJson>>("eth_getLogs", json!([filter])).await {
+                Ok(logs) => hashes.extend(logs.into_iter().map(|log| log.transaction_hash)),
+                Err(error) if from < to && error.may_accept_fewer_blocks() => {
+                    let middle = from + (to - from) / 2;
+                    ranges.extend([(middle + 1, to), (from, middle)]);
+                }
+                Err(error) => return Err(error),
+            }
+        }
         hashes.dedup();
         Ok(hashes)
     }

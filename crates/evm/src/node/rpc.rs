@@ -6,9 +6,10 @@ use grid_batch_support::one_line;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{client::NodeClient, error::NodeError};
+use super::{client::NodeClient, error::NodeError, refusal::Refusal};
 
 pub(super) const HEADERS: &[(&str, &str)] = &[("content-type", "application/json")];
+/// The code of too many requests. Besu has it for most refusals, so their words count first.
 const LIMIT_EXCEEDED: i64 = -32_005;
 
 impl NodeClient {
@@ -68,8 +69,9 @@ pub(super) fn result_in(mut answer: Value, response: &HttpResponse) -> Result<Va
 fn rpc_error(response: &HttpResponse, error: &Value) -> NodeError {
     let code = error["code"].as_i64().unwrap_or_default();
     let message = error["message"].as_str().map_or_else(|| one_line(error.to_string()), one_line);
-    match code {
-        LIMIT_EXCEEDED => busy(response, message),
+    let refusal = Refusal::from_message(&message);
+    match (code, refusal) {
+        (LIMIT_EXCEEDED, Refusal::Unrecognized | Refusal::NodeBusy) => busy(response, message),
         _ => NodeError::Rpc { code, message, data: error_data(&error["data"]) },
     }
 }

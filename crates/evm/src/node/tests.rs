@@ -31,11 +31,17 @@ where
     A: Fn(&str, &Value) -> Value + Send + Sync + 'static,
 {
     let server = TestServer::start(move |request| {
-        let request: Value = serde_json::from_str(request).unwrap();
-        let mut response = answer(request["method"].as_str().unwrap(), &request["params"]);
-        response["jsonrpc"] = json!("2.0");
-        response["id"] = request["id"].clone();
-        ("200 OK".to_owned(), response.to_string())
+        let response = |call: &Value| {
+            let mut response = answer(call["method"].as_str().unwrap(), &call["params"]);
+            response["jsonrpc"] = json!("2.0");
+            response["id"] = call["id"].clone();
+            response
+        };
+        let responses = match serde_json::from_str(request).unwrap() {
+            Value::Array(calls) => calls.iter().map(response).collect(),
+            call => response(&call),
+        };
+        ("200 OK".to_owned(), responses.to_string())
     })
     .await;
     let node = node_at(server.url());
@@ -304,6 +310,16 @@ async fn busy_node_reports_retry_after() {
 }
 
 #[tokio::test]
+async fn words_of_an_error_count_before_its_code() {
+    for words in ["Transaction gas limit exceeds block gas limit", "Nonce too low"] {
+        let error = json!({"code": -32005, "message": words});
+        let body = json!({"id": 1, "error": error}).to_string();
+        let expected = NodeError::Rpc { code: -32_005, message: words.to_owned(), data: None };
+        assert_eq!(block_number_from("200 OK", &body).await, Err(expected));
+    }
+}
+
+#[tokio::test]
 async fn http_error_of_a_proxy_is_an_error() {
     for body in ["<html>\nBad Gateway", r#"{"id": 1, "result": "0x1"}"#, ""] {
         let error = block_number_from("502 Bad Gateway", body).await.unwrap_err();
@@ -350,4 +366,51 @@ async fn not_sent_differs_from_no_response() {
     assert!(matches!(error, NodeError::NotSent(_)), "{error}");
     let error = node_at("no address").block_number().await.unwrap_err();
     assert!(matches!(error, NodeError::InvalidUrl(_)), "{error}");
+}
+
+#[tokio::test]
+async fn range_of_logs_is_halved_until_the_node_accepts_it() {
+    let block = |filter: &Value, name: &str| {
+        u64::from_str_radix(filter[name].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    };
+    for code in [-32_005, -32_602] {
+        let (server, node) = node_answering(move |_, params| {
+            let (from, to) = (block(&params[0], "fromBlock"), block(&params[0], "toBlock"));
+            if to - from > 5_000 {
+                let message = "Requested range exceeds maximum range limit";
+                return json!({"error": {"code": code, "message": message}});
+            }
+            json!({"result": [{"transactionHash": B256::from(U256::from(from))}]})
+        })
+        .await;
+        let found = node.transactions_with_event(&[POOL], HASH, 0, 19_999).await;
+        let first_blocks = [0_u64, 5_000, 10_000, 15_000];
+        assert_eq!(found, Ok(first_blocks.map(|block| B256::from(U256::from(block))).to_vec()));
+        assert_eq!(server.bodies().len(), 7);
+    }
+}
+
+#[tokio::test]
+async fn error_for_each_range_of_logs_is_returned() {
+    for (code, requests) in [(-32_000, 2), (-32_005, 1)] {
+        let (server, node) =
+            node_with_methods(move |_| json!({"error": {"code": code, "message": "no"}})).await;
+        assert!(node.transactions_with_event(&[POOL], HASH, 4, 5).await.is_err());
+        assert_eq!(server.bodies().len(), requests, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn estimate_without_a_block_is_asked_of_old_nodes() {
+    let (_server, node) = node_answering(|_, params| {
+        if params.as_array().unwrap().len() > 1 {
+            let message = "too many arguments, want at most 1";
+            return json!({"error": {"code": -32602, "message": message}});
+        }
+        json!({"result": "0x5208"})
+    })
+    .await;
+    assert_eq!(node.estimate_gas(ACCOUNT, POOL, &Bytes::new()).await, Ok(21_000));
+    let calls = [(POOL, Bytes::new()), (ACCOUNT, Bytes::new())];
+    assert_eq!(node.estimate_all(ACCOUNT, &calls).await, Ok(vec![Ok(21_000), Ok(21_000)]));
 }

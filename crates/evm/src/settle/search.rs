@@ -11,9 +11,6 @@ use crate::{
     pool::WITHDRAWAL_EVENT,
 };
 
-/// The longest range of blocks of one request for events, if the node refuses the whole range.
-const LONGEST_RANGE: u64 = 10_000;
-
 /// How far the clock of the database may be ahead of the chain's: a search begins this long before `since`.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(600);
 
@@ -90,25 +87,11 @@ impl Search<'_> {
         node: &NodeClient,
     ) -> Result<Option<Vec<B256>>, NodeError> {
         let (first, last) = (self.first_block(node).await?, node.block_number().await?);
-        let request = async |from, to| match node
-            .transactions_with_event(&self.pools, WITHDRAWAL_EVENT, from, to)
-            .await
-        {
+        match node.transactions_with_event(&self.pools, WITHDRAWAL_EVENT, first, last).await {
             Ok(hashes) => Ok(Some(hashes)),
             Err(NodeError::Rpc { .. }) => Ok(None),
             Err(error) => Err(error),
-        };
-        if let Some(hashes) = request(first, last).await? {
-            return Ok(Some(hashes));
         }
-        let (mut from, mut all) = (first, Vec::new());
-        while from <= last {
-            let to = last.min(from.saturating_add(LONGEST_RANGE - 1));
-            let Some(hashes) = request(from, to).await? else { return Ok(None) };
-            all.extend(hashes);
-            from = to + 1;
-        }
-        Ok(Some(all))
     }
 
     /// The first block that was made at `since` or later, by binary search.

@@ -127,6 +127,11 @@ async fn late_response_is_ambiguous() {
     assert_withdrawn_once(&harness, id).await;
 }
 
+/// An error with the code that Besu has for most refusals and other nodes have for busy ones.
+fn limit_exceeded(message: &str) -> Fault {
+    Fault::RpcError { code: -32_005, message: message.to_owned() }
+}
+
 #[tokio::test]
 async fn each_node_response_has_its_outcome() {
     let harness = Harness::new();
@@ -142,6 +147,8 @@ async fn each_node_response_has_its_outcome() {
         (Fault::rpc_error("nonce too low"), Outcome::Ambiguous),
         (Fault::rpc_error("internal error"), Outcome::Busy),
         (Fault::rpc_error("the moon is full"), Outcome::Refused),
+        (limit_exceeded("Nonce too high"), Outcome::Busy),
+        (limit_exceeded("Upfront cost exceeds account balance"), Outcome::Parked),
         (Fault::Null, Outcome::Ambiguous),
         (Fault::status(429), Outcome::Ambiguous),
         (Fault::status(502), Outcome::Ambiguous),
