@@ -44,4 +44,4 @@ pub use settle::EvmAccountCheck;
 pub use signer::{
     GasAdminKey, GasAdminKeyError, KeystoreError, RemoteSigner, SignerError, TransactionSigner,
 };
-pub use values::{AddressError, AmountError, GasPrice, GasPriceError, parse_address};
+pub use values::{AddressError, AmountError, GasPrice, GasPriceError, parse_address, parse_amount};

@@ -59,6 +59,22 @@ fn command_retries_failed_withdrawals_on_postgres() {
 }
 
 #[test]
+fn command_keeps_the_limit_of_a_day() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve();
+    let ids = fail(&harness, &server, &[4, 5, 6]);
+    let limit = format!("{}=10", harness.pools[0].address());
+    let arguments = ["--all", "--yes", "--evm-maximum-payments-per-day", &limit];
+    let (document, retried) = retry(&harness, &arguments);
+    assert_eq!(retried, ids[..2]);
+    assert_eq!(document["refused"][0]["id"], json!(ids[2]), "{document}");
+    let reason = document["refused"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("evm.maximum_payments_per_day"), "{reason}");
+    server.wait_until_withdrawn(&ids[..2]);
+    assert_eq!(harness.paid(0), [4, 5]);
+}
+
+#[test]
 fn command_needs_a_filter() {
     let harness = WithdrawalHarness::new(1);
     let output = run(harness.command_with(&["retry-withdrawals", "--yes"]));

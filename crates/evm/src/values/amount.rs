@@ -32,7 +32,7 @@ pub enum AmountError {
 }
 
 /// Parses an amount: a whole number of the smallest unit, at least 1.
-pub(crate) fn parse_amount(text: &str) -> Result<U256, AmountError> {
+pub fn parse_amount(text: &str) -> Result<U256, AmountError> {
     let value = || Excerpt::of(text);
     if text == "0" {
         return Err(AmountError::Zero);

@@ -7,5 +7,5 @@ mod gas_price;
 pub(crate) use address::parse_beneficiary;
 pub use address::{AddressError, parse_address};
 pub use amount::AmountError;
-pub(crate) use amount::parse_amount;
+pub use amount::parse_amount;
 pub use gas_price::{GasPrice, GasPriceError};

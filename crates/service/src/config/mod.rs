@@ -38,8 +38,6 @@ use grid_batch_queuer::QueueOptions;
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
 use grid_batch_webhooks::DeliveryOptions;
-#[cfg(feature = "evm")]
-use grid_batch_withdrawals::PaymentLimits;
 
 pub use access::AccessConfig;
 pub use claims::ClaimsConfig;
@@ -212,14 +210,6 @@ impl Config {
         let outages = NodeOutages::new(nodes, Arc::clone(clock));
         config.ledger.http.outages = outages.clone();
         config.ledger.socket.outages = outages;
-        config
-    }
-
-    /// The same configuration with these limits of what is scheduled from pools.
-    #[cfg(feature = "evm")]
-    pub(crate) fn with_payment_limits(&self, limits: PaymentLimits) -> Self {
-        let mut config = self.clone();
-        config.store.payment_limits = Arc::new(limits);
         config
     }
 

@@ -92,8 +92,8 @@ impl Server {
             }
             #[cfg(feature = "evm")]
             Some(LedgerKind::Evm) => {
+                let config = &config.with_payment_limits()?;
                 let chain = ledger::evm(config)?;
-                let config = &config.with_payment_limits(chain.payment_limits());
                 let check = ledger::check(config)?;
                 compose(config, check.clone(), |store| chain.with_store(store, &check))
             }

@@ -21,7 +21,7 @@ impl Database {
 
     /// Opens it to record what an operator does.
     pub(in crate::commands) fn to_write(matches: &ArgMatches) -> Result<Self, Failure> {
-        let config = flags::load(matches)?;
+        let config = flags::load(matches)?.with_payment_limits()?;
         let options = StoreOptions { leaves_policies: true, ..config.store };
         let store = Store::open_existing(&config.database, options)?;
         Ok(Self { store, url: config.database })

@@ -36,7 +36,7 @@ pub(in crate::server) fn evm(config: &Config) -> Result<EvmChain, StartError> {
     let rules = pool_rules(&config.evm, &names, &signers)?;
     let beneficiaries = payments::beneficiaries(&config.evm, &rules)?;
     let rules = rules.with_beneficiaries(beneficiaries.clone());
-    let limits = payments::limits(&config.evm, &rules)?;
+    let limits = PaymentLimits::clone(&config.store.payment_limits);
     let watched = watched_accounts(&config.evm, &names, &signers)?;
     let options = EvmOptions { beneficiaries, ..evm_options(config, signers, &rules)? };
     let EvmConfig { low_balance, balance_interval, .. } = config.evm;
@@ -44,11 +44,6 @@ pub(in crate::server) fn evm(config: &Config) -> Result<EvmChain, StartError> {
 }
 
 impl EvmChain {
-    /// How much may be scheduled from each pool.
-    pub(in crate::server) fn payment_limits(&self) -> PaymentLimits {
-        self.limits.clone()
-    }
-
     /// The ledger, which stores signed transactions in this store.
     pub(in crate::server) fn with_store(
         self,

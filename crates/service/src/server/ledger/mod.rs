@@ -41,6 +41,20 @@ pub(super) use evm::evm;
 use nodes::AllNodes;
 pub(super) use nodes::LedgerNodes;
 
+impl Config {
+    /// The same configuration, whose store keeps the limits of what is scheduled from pools. Whatever
+    /// schedules withdrawals opens its store with it.
+    pub fn with_payment_limits(&self) -> Result<Self, StartError> {
+        #[cfg_attr(not(feature = "evm"), expect(unused_mut))]
+        let mut config = self.clone();
+        #[cfg(feature = "evm")]
+        {
+            config.store.payment_limits = Arc::new(payments::limits(&self.evm)?);
+        }
+        Ok(config)
+    }
+}
+
 /// A ledger's adapter, in the parts that the server needs.
 pub(super) struct Ledger<S: ScopeId> {
     pub(super) sender: Arc<dyn SubmissionSender<Id = S>>,

@@ -1,32 +1,37 @@
 //! The limits of what is paid, as the settings have them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use grid_batch_evm::{AllowedBeneficiaries, PoolRules, parse_address};
+use grid_batch_evm::{Address, AllowedBeneficiaries, PoolRules, parse_address, parse_amount};
 use grid_batch_withdrawals::{Amount, PaymentLimits, WithdrawalRules};
 
 use super::evm::{invalid, parsed};
 use crate::{EvmConfig, StartError};
 
-/// How much may be scheduled from each pool.
-pub(super) fn limits(config: &EvmConfig, rules: &PoolRules) -> Result<PaymentLimits, StartError> {
+/// How much may be scheduled from each pool. It needs no key, because commands keep the limits too.
+pub(in crate::server) fn limits(config: &EvmConfig) -> Result<PaymentLimits, StartError> {
+    let pools = config.pools.iter().map(|(pool, _)| parsed("evm.pools", parse_address(pool)));
+    let pools = pools.collect::<Result<BTreeSet<Address>, StartError>>()?;
     Ok(PaymentLimits {
-        payment: amounts("evm.maximum_payment", &config.maximum_payment, rules)?,
-        day: amounts("evm.maximum_payments_per_day", &config.maximum_payments_per_day, rules)?,
+        payment: amounts("evm.maximum_payment", &config.maximum_payment, &pools)?,
+        day: amounts("evm.maximum_payments_per_day", &config.maximum_payments_per_day, &pools)?,
     })
 }
 
 fn amounts(
     name: &'static str,
     pairs: &[(String, String)],
-    rules: &PoolRules,
+    pools: &BTreeSet<Address>,
 ) -> Result<BTreeMap<String, Amount>, StartError> {
     let mut limits = BTreeMap::new();
     for (pool, amount) in pairs {
-        let (pool, _) = rules.pool(pool).map_err(|error| invalid(name, error))?;
-        let amount = rules.amount(amount).map_err(|error| invalid(name, error))?;
+        let pool = parsed(name, parse_address(pool))?;
+        if !pools.contains(&pool) {
+            return Err(invalid(name, format!("the pool {pool} is not configured")));
+        }
+        let amount = parsed(name, parse_amount(amount))?.to_string();
         let amount = parsed(name, amount.parse::<Amount>())?;
-        if limits.insert(pool.clone(), amount).is_some() {
+        if limits.insert(pool.to_string(), amount).is_some() {
             return Err(invalid(name, format!("the pool {pool} is listed twice")));
         }
     }
