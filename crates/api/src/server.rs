@@ -2,7 +2,7 @@ use std::{
     convert::Infallible,
     future::{pending, poll_fn},
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::Duration,
@@ -22,7 +22,6 @@ use hyper::{
 };
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
-    server::graceful::{GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
 use log::{debug, warn};
@@ -41,6 +40,7 @@ use crate::{
     health,
     http::{Dialect, counted_address, discard_body},
     listener::{Accepted, RegisteredListener},
+    state::OpenConnection,
 };
 
 /// The pause after a connection could not be accepted. The likely cause is a lack of file
@@ -63,32 +63,33 @@ pub(crate) struct HttpServer {
 impl HttpServer {
     /// Serves until the shutdown is requested, and then waits for requests in progress.
     pub(crate) async fn run(self) {
-        let graceful = GracefulShutdown::new();
         let connections = Connections::new(ConnectionLimits {
             connections: self.options.max_connections,
             requests_of_address: self.options.max_requests_of_address,
         });
         let certificates: Vec<TlsCertificate> =
             self.listeners.iter().filter_map(RegisteredListener::certificate).cloned().collect();
+        let (open, mut closed) = OpenConnection::channel();
         select! {
-            () = self.accept(&connections, &graceful) => {}
+            () = self.accept(&connections, &open) => {}
             () = watch(certificates) => {}
             () = self.shutdown.requested() => {}
         }
         drop(self.listeners);
-        if timeout(self.options.drain_timeout, graceful.shutdown()).await.is_err() {
+        drop(open);
+        if timeout(self.options.drain_timeout, closed.recv()).await.is_err() {
             warn!("closing connections whose requests did not finish within the drain timeout");
         }
     }
 
-    async fn accept(&self, connections: &Connections, graceful: &GracefulShutdown) {
+    async fn accept(&self, connections: &Connections, open: &OpenConnection) {
         let mut first = 0;
         loop {
             match self.accept_any(first).await {
                 Ok(accepted) => {
                     let address = counted_address(accepted.peer.address);
                     let permit = connections.acquire(address).await;
-                    self.serve(accepted, permit, graceful.watcher());
+                    self.serve(accepted, permit, open.clone());
                 }
                 Err(error) => {
                     warn!(error:%; "accepting a connection failed");
@@ -116,7 +117,7 @@ impl HttpServer {
         .await
     }
 
-    fn serve(&self, accepted: Accepted, permit: Arc<ConnectionPermit>, watcher: Watcher) {
+    fn serve(&self, accepted: Accepted, permit: Arc<ConnectionPermit>, open: OpenConnection) {
         let Accepted { stream, tls, peer } = accepted;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.options.write_timeout));
@@ -127,15 +128,17 @@ impl HttpServer {
             header_timeout: self.options.header_timeout,
             permit: Arc::clone(&permit),
             peer,
+            shutdown: self.shutdown.clone(),
+            open,
         };
         let (handshake_timeout, shutdown) =
             (self.options.tls_handshake_timeout, self.shutdown.clone());
         tokio::spawn(async move {
             let serve = async move {
-                let Some(tls) = tls else { return connection.serve(stream, watcher).await };
+                let Some(tls) = tls else { return connection.serve(stream).await };
                 select! {
                     accepted = timeout(handshake_timeout, tls.accept(stream)) => match accepted {
-                        Ok(Ok(stream)) => connection.serve(Box::pin(stream), watcher).await,
+                        Ok(Ok(stream)) => connection.serve(Box::pin(stream)).await,
                         // Any client may begin with something else.
                         Ok(Err(error)) => debug!(error:%; "a TLS handshake failed"),
                         Err(_) => debug!("a TLS handshake did not end in time"),
@@ -174,14 +177,16 @@ struct Connection {
     header_timeout: Duration,
     permit: Arc<ConnectionPermit>,
     peer: Peer,
+    shutdown: Shutdown,
+    open: OpenConnection,
 }
 
 impl Connection {
-    async fn serve<S>(self, stream: Pin<Box<S>>, watcher: Watcher)
+    async fn serve<S>(self, stream: Pin<Box<S>>)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        let header_timeout = self.header_timeout;
+        let (header_timeout, shutdown) = (self.header_timeout, self.shutdown.clone());
         let this = Arc::new(self);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -190,9 +195,18 @@ impl Connection {
             .serve_connection(
                 TokioIo::new(stream),
                 service_fn(move |request| answer(Arc::clone(&this), request)),
-            );
+            )
+            .with_upgrades();
+        let mut connection = pin!(connection);
+        let ended = select! {
+            ended = connection.as_mut() => ended,
+            () = shutdown.requested() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
         // A client may disconnect at any time, so this is no warning.
-        if let Err(error) = watcher.watch(connection).await {
+        if let Err(error) = ended {
             debug!(error:%; "connection closed with an error");
         }
     }
@@ -213,6 +227,7 @@ async fn answer(
     match in_progress {
         Ok(_in_progress) => {
             parts.extensions.insert(client);
+            parts.extensions.insert(connection.open.clone());
             connection.router.call(Request::from_parts(parts, body)).await
         }
         Err(error) => {

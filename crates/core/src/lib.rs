@@ -108,7 +108,8 @@ pub use operator::{
 };
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use pass_through::{
-    BodyParts, ForwardedRequest, ForwardedResponse, PassThrough, PassThroughError,
+    BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThrough, PassThroughError,
+    SocketMessage, SocketMessages,
 };
 pub use possible_action::PossibleAction;
 pub use query::{

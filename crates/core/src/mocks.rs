@@ -15,15 +15,15 @@ use crate::{
     ClaimKeeper, Clock, CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents,
     EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
     EventSubscriptions, EvidenceReader, EvidenceReport, FailedDelivery, FailedDeliveryId,
-    ForwardedRequest, ForwardedResponse, GroupObserver, HeaderId, HeaderIdPrefix, InstanceId,
-    IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
+    ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, HeaderId, HeaderIdPrefix,
+    InstanceId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
     LedgerIdentity, LedgerIdentityReader, LedgerRegistry, ListCursor, LookupLag,
     MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, NextBatchStore, NodeCheck,
     OperatorAction, OperatorStore, OperatorTarget, PageCursor, PageOrder, PassThrough,
     PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction, Removed,
     Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, StatusReport,
-    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages,
+    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
     SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
     TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
     UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
@@ -465,6 +465,9 @@ mock! {
         fn serves(&self, is_post: bool, path: &str) -> bool;
         fn forward<'a>(&'a self, request: ForwardedRequest)
             -> BoxFuture<'a, Result<ForwardedResponse, PassThroughError>>;
+        fn serves_socket(&self, path: &str) -> bool;
+        fn open_socket<'a>(&'a self, request: ForwardedRequest, sent: SocketMessages)
+            -> BoxFuture<'a, Result<ForwardedSocket, PassThroughError>>;
     }
 }
 

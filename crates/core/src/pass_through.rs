@@ -64,6 +64,28 @@ impl fmt::Debug for ForwardedResponse {
     }
 }
 
+/// A message of a websocket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SocketMessage {
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// The last message: a code and a reason, if the sender gives them.
+    Close(Option<(u16, String)>),
+}
+
+/// The messages of one side of a websocket. The websocket ends with the stream.
+pub type SocketMessages = BoxStream<'static, SocketMessage>;
+
+/// What a node says to a websocket.
+pub enum ForwardedSocket {
+    /// It is open; these are the messages of the node.
+    Open(SocketMessages),
+    /// The node refuses it with this HTTP status.
+    Refused(u16),
+}
+
 /// Why no node has answered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -90,4 +112,15 @@ pub trait PassThrough: Send + Sync {
         &self,
         request: ForwardedRequest,
     ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>>;
+
+    /// Whether this path is a websocket of the ledger's interface.
+    fn serves_socket(&self, path: &str) -> bool;
+
+    /// Opens a websocket that is [served](PassThrough::serves_socket) at a node. `sent` are the messages of the
+    /// client. They are read only while the messages of the node are.
+    fn open_socket(
+        &self,
+        request: ForwardedRequest,
+        sent: SocketMessages,
+    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>>;
 }

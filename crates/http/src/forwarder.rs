@@ -8,9 +8,15 @@ use std::{
 };
 
 use futures_util::stream::try_unfold;
-use grid_batch_core::{BodyParts, ForwardedRequest, ForwardedResponse, PassThroughError};
+use grid_batch_core::{
+    BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
+    SocketMessages,
+};
 
-use crate::{HttpClient, HttpError, HttpOptions, StreamedResponse, join};
+use crate::{
+    HttpClient, HttpError, HttpOptions, StreamedResponse, WebSocketOptions, join,
+    websocket::open_forwarded,
+};
 
 /// The headers of a response that concern the client. All others are about the connection to the node, or
 /// about the node.
@@ -23,6 +29,7 @@ const AVOIDED_FOR: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Forwarder {
     client: HttpClient,
+    sockets: WebSocketOptions,
     /// When nodes did not answer last.
     failures: Arc<Mutex<HashMap<String, Instant>>>,
 }
@@ -40,7 +47,42 @@ impl Forwarder {
 
     /// Creates a forwarder with connections of its own.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        Ok(Self { client: HttpClient::new(options)?, failures: Arc::default() })
+        let sockets = WebSocketOptions {
+            open_timeout: options.request_timeout,
+            outages: options.outages.clone(),
+            ..WebSocketOptions::default()
+        };
+        Ok(Self { client: HttpClient::new(options)?, sockets, failures: Arc::default() })
+    }
+
+    /// Opens a websocket, with these headers, at the first of the nodes that answers. It reads what the client
+    /// sends while the messages of the node are read.
+    pub async fn open_socket(
+        &self,
+        nodes: Vec<String>,
+        request: &ForwardedRequest,
+        headers: &[(&str, &str)],
+        sent: SocketMessages,
+    ) -> Result<ForwardedSocket, PassThroughError> {
+        let mut failure = PassThroughError::NoNode;
+        for node in self.in_order(nodes).into_iter().take(Self::ATTEMPTS) {
+            let opened = match join(&node, request.target().trim_start_matches('/')) {
+                Ok(url) => open_forwarded(&url, headers, &self.sockets).await,
+                Err(error) => Err(error),
+            };
+            match opened {
+                Ok(socket) => {
+                    self.failures().remove(&node);
+                    return Ok(ForwardedSocket::Open(socket.messages(sent)));
+                }
+                Err(HttpError::Refused { status }) => return Ok(ForwardedSocket::Refused(status)),
+                Err(error) => {
+                    self.failures().insert(node, Instant::now());
+                    failure = to_error(error);
+                }
+            }
+        }
+        Err(failure)
     }
 
     /// Sends the request, with these headers, to the first of the nodes that answers. Nodes that have just

@@ -9,7 +9,7 @@ use futures_util::{
     future::{Either, select},
     stream::{BoxStream, unfold},
 };
-use grid_batch_core::NodeOutages;
+use grid_batch_core::{NodeOutages, SocketMessage, SocketMessages};
 use tokio::{pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
@@ -114,23 +114,99 @@ pub async fn open_websocket(
     options: &WebSocketOptions,
 ) -> Result<TextFrames, HttpError> {
     let target = RequestTarget::new(url, WEBSOCKET_SCHEMES, headers)?;
+    let report = reporter(&target, options);
+    let socket = open_in_time(target, texts, options).await.inspect_err(&report)?;
+    let (probe, probed) = ProbedSocket::new();
+    let texts = received_texts(socket, probed, options.silence_timeout);
+    let texts = texts.inspect(move |text| text.as_ref().err().into_iter().for_each(&report));
+    Ok(TextFrames { texts: texts.boxed(), probe })
+}
+
+/// Reports that the node does not answer.
+fn reporter(
+    target: &RequestTarget,
+    options: &WebSocketOptions,
+) -> impl Fn(&HttpError) + Send + Sync + use<> {
     let (node, outages) = (target.url.http_origin(), options.outages.clone());
-    let report = move |error: &HttpError| {
+    move |error| {
         if error.is_no_answer() {
             outages.failed(&node, &error.to_string());
         }
-    };
-    let WebSocketOptions { open_timeout, silence_timeout, .. } = *options;
-    let opening = timeout(open_timeout, open(target, texts, options)).await;
-    let opened = opening.unwrap_or_else(|_| {
-        let reason = format!("the websocket did not open within {open_timeout:?}");
-        Err(HttpError::TimedOut(reason))
-    });
-    let socket = opened.inspect_err(&report)?;
-    let (probe, probed) = ProbedSocket::new();
-    let texts = received_texts(socket, probed, silence_timeout);
-    let texts = texts.inspect(move |text| text.as_ref().err().into_iter().for_each(&report));
-    Ok(TextFrames { texts: texts.boxed(), probe })
+    }
+}
+
+/// Opens a websocket for a client.
+pub(crate) async fn open_forwarded(
+    url: &str,
+    headers: &[(&str, &str)],
+    options: &WebSocketOptions,
+) -> Result<ForwardedWebSocket, HttpError> {
+    let target = RequestTarget::new(url, WEBSOCKET_SCHEMES, headers)?;
+    let report = reporter(&target, options);
+    let socket = open_in_time(target, &[], options).await.inspect_err(report)?;
+    Ok(ForwardedWebSocket { socket, silence_timeout: options.silence_timeout })
+}
+
+/// A websocket at a node whose messages are those of a client.
+pub(crate) struct ForwardedWebSocket {
+    socket: ClosedOnDrop,
+    silence_timeout: Duration,
+}
+
+impl ForwardedWebSocket {
+    /// The messages of the node. What the client sends is passed on while they are read, until it ends.
+    pub(crate) fn messages(self, sent: SocketMessages) -> SocketMessages {
+        unfold((self, sent), async |(mut this, mut sent)| {
+            let message = this.next(&mut sent).await?;
+            Some((message, (this, sent)))
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self, sent: &mut SocketMessages) -> Option<SocketMessage> {
+        let socket = self.socket.0.as_mut()?;
+        let mut was_pinged = false;
+        loop {
+            let step = timeout(self.silence_timeout / 2, select(socket.next(), sent.next()));
+            let message = match step.await {
+                Ok(Either::Left((received, _))) => match received?.ok()? {
+                    Message::Text(text) => return Some(SocketMessage::Text(text.to_string())),
+                    Message::Binary(bytes) => return Some(SocketMessage::Binary(bytes.into())),
+                    Message::Close(frame) => {
+                        let reason = |it: CloseFrame| (it.code.into(), it.reason.to_string());
+                        return Some(SocketMessage::Close(frame.map(reason)));
+                    }
+                    Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
+                        was_pinged = false;
+                        continue;
+                    }
+                },
+                Ok(Either::Right((message, _))) => match message? {
+                    SocketMessage::Text(text) => Message::text(text),
+                    SocketMessage::Binary(bytes) => Message::binary(bytes),
+                    SocketMessage::Close(_) => return None,
+                },
+                Err(_) if was_pinged => return None,
+                Err(_) => {
+                    was_pinged = true;
+                    Message::Ping(Vec::new().into())
+                }
+            };
+            timeout(self.silence_timeout, socket.send(message)).await.ok()?.ok()?;
+        }
+    }
+}
+
+async fn open_in_time(
+    target: RequestTarget,
+    texts: &[&str],
+    options: &WebSocketOptions,
+) -> Result<ClosedOnDrop, HttpError> {
+    let limit = options.open_timeout;
+    let opening = timeout(limit, open(target, texts, options)).await;
+    opening.unwrap_or_else(|_| {
+        Err(HttpError::TimedOut(format!("the websocket did not open within {limit:?}")))
+    })
 }
 
 async fn open(

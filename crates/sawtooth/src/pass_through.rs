@@ -2,8 +2,8 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    ForwardedRequest, ForwardedResponse, GlobalScopeId, PassThrough, PassThroughError, ScopeId,
-    StatusUrlResolver,
+    ForwardedRequest, ForwardedResponse, ForwardedSocket, GlobalScopeId, PassThrough,
+    PassThroughError, ScopeId, SocketMessages, StatusUrlResolver,
 };
 use grid_batch_http::{Forwarder, HttpError, HttpOptions};
 
@@ -24,6 +24,10 @@ impl SawtoothPassThrough {
         auth: Option<BasicAuth>,
     ) -> Result<Self, HttpError> {
         Ok(Self { forwarder: Forwarder::new(options)?, nodes, auth })
+    }
+
+    fn urls(&self) -> Vec<String> {
+        self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "")
     }
 }
 
@@ -57,8 +61,23 @@ impl PassThrough for SawtoothPassThrough {
                 FORWARDED.into_iter().filter_map(|name| Some((name, request.header(name)?)));
             let auth = self.auth.as_ref().map(|auth| ("authorization", auth.header()));
             let headers: Vec<(&str, &str)> = given.chain(auth).collect();
-            let nodes = self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "");
-            self.forwarder.forward(nodes, &request, &headers).await
+            self.forwarder.forward(self.urls(), &request, &headers).await
+        })
+    }
+
+    fn serves_socket(&self, path: &str) -> bool {
+        path == "/subscriptions"
+    }
+
+    fn open_socket(
+        &self,
+        request: ForwardedRequest,
+        sent: SocketMessages,
+    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
+        Box::pin(async move {
+            let auth = self.auth.as_ref().map(|auth| ("authorization", auth.header()));
+            let headers: Vec<(&str, &str)> = auth.into_iter().collect();
+            self.forwarder.open_socket(self.urls(), &request, &headers, sent).await
         })
     }
 }

@@ -2,7 +2,8 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    ForwardedRequest, ForwardedResponse, PassThrough, PassThroughError, StatusUrlResolver,
+    ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThrough, PassThroughError,
+    SocketMessages, StatusUrlResolver,
 };
 use grid_batch_http::{Forwarder, HttpError, HttpOptions};
 use grid_batch_protocol::CylinderToken;
@@ -31,6 +32,16 @@ impl ScabbardPassThrough {
     ) -> Result<Self, HttpError> {
         let authorization = format!("{CYLINDER}{}", token.as_str());
         Ok(Self { forwarder: Forwarder::new(options)?, nodes, all_nodes, authorization })
+    }
+
+    /// The headers for the node: with the token of the client, or with ours.
+    fn headers<'a>(&'a self, request: &'a ForwardedRequest) -> Vec<(&'a str, &'a str)> {
+        let token = request.header("authorization").filter(|it| it.starts_with(CYLINDER));
+        let version = request.header("splinterprotocolversion");
+        [("authorization", token.unwrap_or(&self.authorization))]
+            .into_iter()
+            .chain(version.map(|version| ("splinterprotocolversion", version)))
+            .collect()
     }
 
     fn nodes_for(&self, path: &str) -> Vec<String> {
@@ -69,14 +80,25 @@ impl PassThrough for ScabbardPassThrough {
         request: ForwardedRequest,
     ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>> {
         Box::pin(async move {
-            let token = request.header("authorization").filter(|it| it.starts_with(CYLINDER));
-            let version = request.header("splinterprotocolversion");
-            let headers: Vec<(&str, &str)> =
-                [("authorization", token.unwrap_or(&self.authorization))]
-                    .into_iter()
-                    .chain(version.map(|version| ("splinterprotocolversion", version)))
-                    .collect();
+            let headers = self.headers(&request);
             self.forwarder.forward(self.nodes_for(&request.path), &request, &headers).await
+        })
+    }
+
+    fn serves_socket(&self, path: &str) -> bool {
+        let segments = segments(path);
+        matches!(&segments[..], ["scabbard", _, _, "ws", "subscribe"])
+            && segments.iter().all(|segment| is_name(segment))
+    }
+
+    fn open_socket(
+        &self,
+        request: ForwardedRequest,
+        sent: SocketMessages,
+    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
+        Box::pin(async move {
+            let (nodes, headers) = (self.nodes_for(&request.path), self.headers(&request));
+            self.forwarder.open_socket(nodes, &request, &headers, sent).await
         })
     }
 }

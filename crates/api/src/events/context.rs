@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use grid_batch_core::{EventFilter, EventPage, EventPosition, EventReadError, EventStore};
 
-use super::{PATH, listeners::Listeners, wake::Wake};
+use super::{PATH, wake::Wake};
 use crate::{http::ApiError, state::ApiState};
 
 /// What the feed needs.
@@ -10,14 +10,13 @@ pub(crate) struct EventContext {
     pub(super) api: Arc<ApiState>,
     pub(super) store: Arc<dyn EventStore>,
     pub(super) wake: Wake,
-    pub(super) listeners: Arc<Listeners>,
 }
 
 impl EventContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn EventStore>) -> Self {
         let wake = Wake::new();
         store.on_events(wake.listener());
-        Self { api, store, wake, listeners: Arc::default() }
+        Self { api, store, wake }
     }
 
     /// Reads a page.

@@ -77,7 +77,7 @@ async fn read_or_wait(
     let from = from.unwrap_or(EventPosition::Oldest);
     let mut page = context.read(from, filter.clone(), limit).await?;
     let Some(wait) = wait else { return Ok(page) };
-    let Some(_listener) = context.listeners.begin(client) else { return Ok(page) };
+    let Some(_listener) = context.api.listeners.begin(client) else { return Ok(page) };
     let deadline = Instant::now() + wait;
     while page.events.is_empty() {
         if page.more && (Instant::now() >= deadline || context.api.shutdown.is_requested()) {

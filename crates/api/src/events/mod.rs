@@ -3,7 +3,6 @@
 mod context;
 mod event_json;
 mod get;
-mod listeners;
 mod request;
 mod sse;
 mod stream;

@@ -20,7 +20,6 @@ use tokio::{
 use super::{
     context::EventContext,
     event_json::EventJson,
-    listeners::Listener,
     request::EventRequest,
     sse::{self, StreamBody},
     wake::Waiter,
@@ -28,6 +27,7 @@ use super::{
 use crate::{
     access::Caller,
     http::{ApiError, Problems},
+    state::Listener,
 };
 
 /// How many events are read at once. So many wait for a client that reads slowly.
@@ -56,7 +56,7 @@ pub(super) async fn get(
     let (request, _) = request.into_parts();
     let caller = Caller::of(&request)?.clone();
     let request = EventRequest::of_stream(&request)?;
-    let listener = context.listeners.begin(caller.key());
+    let listener = context.api.listeners.begin(caller.key());
     let listener = listener.ok_or(ApiError::TooManyEventListeners)?;
     let waiter = context.wake.subscribe();
     let from = request.from.unwrap_or(EventPosition::Latest);

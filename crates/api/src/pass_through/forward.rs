@@ -33,8 +33,9 @@ impl Forwarding {
         request: Request,
         refused: ApiError,
     ) -> Result<Response, ApiError> {
-        let (request, body) = request.into_parts();
-        if !self.is_served(&request) {
+        let (mut request, body) = request.into_parts();
+        let is_socket = self.is_socket(&request);
+        if !is_socket && !self.is_served(&request) {
             discard_body(&request.headers, body);
             return Err(refused);
         }
@@ -43,6 +44,9 @@ impl Forwarding {
         caller.check_reads_ledger()?;
         caller.check_selected(service_id.as_ref())?;
         let forwarded = self.forwarded(&request, body).await?;
+        if is_socket {
+            return self.open_socket(&mut request, forwarded).await;
+        }
         let answer = self.forward(forwarded).await;
         let status = answer.as_ref().ok().map(|answer| answer.status);
         let answer = match self.open_resource(&request, status).await? {
@@ -93,14 +97,16 @@ impl Forwarding {
         let answer_place = Arc::clone(&self.answers).try_acquire_owned();
         let answer_place = answer_place.map_err(|_| ApiError::TooManyRequests)?;
         let _place = self.places.acquire().await.map_err(|_| ApiError::Internal)?;
-        let answer = to.forward(request).await.map_err(|error| {
-            debug!(error:%; "a request is not answered by a node");
-            match error {
-                PassThroughError::TimedOut(_) => ApiError::NodeTimedOut,
-                _ => ApiError::NodeUnavailable,
-            }
-        })?;
+        let answer = to.forward(request).await.map_err(not_answered)?;
         Ok(ForwardedResponse { body: with_place(answer.body, answer_place), ..answer })
+    }
+}
+
+pub(super) fn not_answered(error: PassThroughError) -> ApiError {
+    debug!(error:%; "a request is not answered by a node");
+    match error {
+        PassThroughError::TimedOut(_) => ApiError::NodeTimedOut,
+        _ => ApiError::NodeUnavailable,
     }
 }
 

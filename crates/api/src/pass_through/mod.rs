@@ -4,6 +4,7 @@
 mod forward;
 mod node_statuses;
 mod open_resource;
+mod socket;
 
 use std::{pin::Pin, sync::Arc};
 

@@ -3,6 +3,8 @@
 mod awaited_batches;
 mod blocking_pool;
 mod database_watch;
+mod listeners;
+mod open_connection;
 mod store_access;
 mod stored_callback;
 
@@ -22,6 +24,8 @@ pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_pool::BlockingPool;
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
+pub(crate) use listeners::{Listener, Listeners};
+pub(crate) use open_connection::OpenConnection;
 pub(crate) use store_access::StoreAccess;
 pub(crate) use stored_callback::StoredCallback;
 
@@ -43,6 +47,7 @@ pub(crate) struct ApiState {
     pub(crate) shutdown: Shutdown,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) rates: Arc<Rates>,
+    pub(crate) listeners: Arc<Listeners>,
 }
 
 impl ApiState {
@@ -70,6 +75,7 @@ impl ApiState {
             shutdown,
             clock,
             rates,
+            listeners: Arc::default(),
         }
     }
 }

@@ -17,6 +17,7 @@ mod reads;
 mod routes;
 mod scabbard;
 mod shutdown;
+mod sockets;
 mod statuses;
 mod submit;
 mod test_server;

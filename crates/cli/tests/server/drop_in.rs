@@ -4,6 +4,7 @@
 mod form;
 mod genuine_clients;
 mod requests;
+mod sockets;
 mod table;
 
 use std::net::SocketAddr;

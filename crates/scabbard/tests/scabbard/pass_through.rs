@@ -35,6 +35,10 @@ fn only_what_reads_is_served() {
     {
         assert!(!nodes.serves(false, path), "{path}");
     }
+    assert!(nodes.serves_socket(&path("ws/subscribe")));
+    for path in [path("ws"), path("state"), "/scabbard/a/../ws/subscribe".to_owned()] {
+        assert!(!nodes.serves_socket(&path), "{path}");
+    }
 }
 
 #[tokio::test]

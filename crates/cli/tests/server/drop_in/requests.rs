@@ -46,6 +46,7 @@ const PYTHON: &[&str] =
 const OCTETS: &[&str] = &["content-type: application/octet-stream"];
 const JSON: &[&str] = &["content-type: application/json"];
 
+const NO_WEBSOCKET: &str = "the path serves websockets alone";
 const ANY_CLIENT: &str = "any client";
 const CLI: &str = "`sawtooth`";
 const INTKEY: &str = "`intkey`";
@@ -91,6 +92,7 @@ pub const SAWTOOTH: &[Recorded] = &[
         "an error of the client, not of the server",
         post("any client: invalid JSON", "/batch_statuses", JSON, Body::Text("{")),
     ),
+    but(NO_WEBSOCKET, get("any client: no websocket", "/subscriptions")),
     but("errors are always JSON", get(ANY_CLIENT, "/nowhere")),
 ];
 
@@ -132,5 +134,6 @@ pub const SCABBARD: &[Recorded] = &[
     get("any client: no token", "/scabbard/{service}/state_root"),
     get("any client: no token", "/admin/circuits"),
     splinter("`splinter circuit list`", "/admin/circuits"),
+    but(NO_WEBSOCKET, splinter("any client: no websocket", "/scabbard/{service}/ws/subscribe")),
     splinter("`splinter permissions`", "/authorization/permissions"),
 ];

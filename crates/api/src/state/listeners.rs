@@ -5,9 +5,9 @@ use std::{
 
 use crate::rate_limits::ClientKey;
 
-/// The requests that wait for events, of pages and of streams.
+/// The requests that wait for events: of pages, of streams, and of websockets of nodes.
 #[derive(Debug, Default)]
-pub(super) struct Listeners(Mutex<Counts>);
+pub(crate) struct Listeners(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -22,7 +22,7 @@ impl Listeners {
     const MOST_OF_CLIENT: usize = 16;
 
     /// Counts one more, until it is dropped. `None`: there are too many.
-    pub(super) fn begin(self: &Arc<Self>, client: ClientKey) -> Option<Listener> {
+    pub(crate) fn begin(self: &Arc<Self>, client: ClientKey) -> Option<Listener> {
         let mut counts = self.lock();
         let of_client = counts.of_clients.get(&client).copied().unwrap_or(0);
         if counts.all >= Self::MOST || of_client >= Self::MOST_OF_CLIENT {
@@ -40,7 +40,7 @@ impl Listeners {
 
 /// One request that waits for events.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(crate) struct Listener {
     listeners: Arc<Listeners>,
     client: ClientKey,
 }
