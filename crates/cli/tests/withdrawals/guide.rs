@@ -68,7 +68,7 @@ fn commands_of_the_guide_pay_withdrawals() {
     path.extend(system.iter().map(PathBuf::as_path));
     // `timeout` ends the node and the server too, because they are in its process group.
     let mut command = Command::new("timeout");
-    command.args(["180", "bash", "-euo", "pipefail"]).arg(file).stdin(Stdio::null());
+    command.args(["100", "bash", "-euo", "pipefail"]).arg(file).stdin(Stdio::null());
     command.env_clear().env("PATH", env::join_paths(path).unwrap());
     command.env("HOME", directory.path()).env("TMPDIR", directory.path());
     let output = command.output().unwrap();
