@@ -59,7 +59,9 @@ fn commands_of_the_guide_pay_withdrawals() {
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("guide.sh");
-    fs::write(&file, format!("cd '{}'\n{script}", repository().display())).unwrap();
+    // A failed command must not leave the node and the server, which would keep the output open.
+    let ends = "trap 'kill $(jobs -p) 2>/dev/null' EXIT";
+    fs::write(&file, format!("{ends}\ncd '{}'\n{script}", repository().display())).unwrap();
 
     let anvil = find_anvil().unwrap();
     let mut path = vec![directory_of(&anvil), directory_of(Path::new(GRID_BATCH.0))];
