@@ -59,6 +59,18 @@ pub struct SubmissionAnswer {
     pub retry_after: Option<Duration>,
 }
 
+impl SubmissionAnswer {
+    /// Whether a node may have received the batch, even if it did not accept it. An adapter that waits before it
+    /// sends is busy, and there is no response.
+    pub fn may_have_reached_node(&self) -> bool {
+        match self.outcome {
+            Outcome::NotSent | Outcome::Parked => false,
+            Outcome::Busy => self.status.is_some(),
+            _ => true,
+        }
+    }
+}
+
 /// Sends a batch to a ledger once: an adapter's part of a submission.
 ///
 /// It reads the ledger's response as an [`Outcome`] and never sends twice. It has a timeout of its

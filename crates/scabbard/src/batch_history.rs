@@ -25,8 +25,8 @@ struct BatchRecord {
     stall: Option<Stall>,
     /// A node reported the batch as committed.
     is_committed: bool,
-    /// A node reported an attempt as Valid that was lost. Another node may still vote on it, and refuse the
-    /// next one for that.
+    /// An attempt was lost while a node was away. Another node may still vote on it, and refuse the next one
+    /// for that. Whether it was Valid is not always seen: its nodes may have forgotten it.
     may_be_left_over: bool,
 }
 
@@ -87,15 +87,13 @@ pub(crate) enum StalledStatus {
     Valid,
 }
 
-/// Whether an attempt that was proved to be absent had been accepted before.
+/// What is known of an attempt that was proved to be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loss {
-    /// It had not been accepted, or there were other attempts.
-    None,
-    /// A node accepted it, and it is not known why the circuit lost it.
-    Unexplained,
-    /// A node accepted it, and a node of the circuit was away then.
-    Explained,
+pub(crate) struct Loss {
+    /// A node had accepted it, and there were no other attempts.
+    pub(crate) is_of_only_attempt: bool,
+    /// A node of the circuit was away. Another node may still have the batch.
+    pub(crate) is_explained: bool,
 }
 
 struct Stall {
@@ -240,10 +238,8 @@ impl BatchHistory {
             return;
         };
         record.posts.first = FirstPost::Here { at, subscriptions };
-        let is_valid = |stall: &Stall| stall.status == StalledStatus::Valid;
-        let was_valid = record.stall.as_ref().is_some_and(is_valid);
-        record.may_be_left_over |= loss == Loss::Explained && was_valid;
-        if loss != Loss::None {
+        record.may_be_left_over |= loss.is_explained;
+        if loss.is_of_only_attempt {
             record.posts.lost_attempt = attempt;
         }
     }
@@ -384,6 +380,9 @@ mod tests {
         replay::Replay,
         subscriptions::{EventSource, Subscriptions},
     };
+
+    const LOST: Loss = Loss { is_of_only_attempt: true, is_explained: true };
+    const NEVER_ARRIVED: Loss = Loss { is_of_only_attempt: false, is_explained: false };
 
     fn history() -> BatchHistory {
         BatchHistory::new(Arc::new(ManualClock::default()))
@@ -545,7 +544,7 @@ mod tests {
                 history.begin_post(&batch(), Some(attempt), now(), subscriptions).finish(outcome);
             };
             post(1, none(), Outcome::Accepted);
-            history.certify_absence(&batch(), 1, Loss::Explained, now(), a);
+            history.certify_absence(&batch(), 1, LOST, now(), a);
             assert_eq!(history.first_post(&batch(), 1), here(a));
             if rejected {
                 post(2, a, Outcome::Busy);
@@ -567,7 +566,7 @@ mod tests {
         let [a, b] = subscriptions_twice();
         let history = history();
         history.begin_post(&batch(), Some(1), now(), none()).finish(Outcome::Ambiguous);
-        history.certify_absence(&batch(), 1, Loss::None, now(), a);
+        history.certify_absence(&batch(), 1, NEVER_ARRIVED, now(), a);
         history.begin_post(&batch(), Some(2), now(), b).finish(Outcome::Accepted);
         assert_eq!(history.first_post(&batch(), 2), here(a));
         assert!(!history.is_only_attempt(&batch(), 2), "the first one may still arrive");
@@ -582,6 +581,19 @@ mod tests {
             history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
             assert_eq!(history.has_arrived(&batch(), 1), has_arrived, "{outcome}");
             assert!(!history.has_arrived(&batch(), 2));
+        }
+    }
+
+    #[test]
+    fn explained_loss_may_leave_a_proposal_behind() {
+        let history = history();
+        let one_of_two = Loss { is_of_only_attempt: false, ..LOST };
+        for (attempt, loss, may_be_left_over) in [(1, NEVER_ARRIVED, false), (2, one_of_two, true)]
+        {
+            let post = history.begin_post(&batch(), Some(attempt), now(), none());
+            post.finish(Outcome::Accepted);
+            history.certify_absence(&batch(), attempt, loss, now(), none());
+            assert_eq!(history.may_be_left_over(&batch()), may_be_left_over, "{loss:?}");
         }
     }
 

@@ -60,11 +60,9 @@ impl ScabbardEvidenceReader {
         if let Some(not_applied) = not_applied
             && ends_in == Some(Duration::ZERO)
         {
-            let loss = match (facts.is_accepted && facts.is_only_attempt, facts.ending.is_explained)
-            {
-                (false, _) => Loss::None,
-                (true, false) => Loss::Unexplained,
-                (true, true) => Loss::Explained,
+            let loss = Loss {
+                is_of_only_attempt: facts.is_accepted && facts.is_only_attempt,
+                is_explained: facts.ending.is_explained,
             };
             history.certify_absence(&search.batch, attempt, loss, observed, subscriptions);
             let status = facts.combined.status;

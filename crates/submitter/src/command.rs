@@ -24,7 +24,8 @@ pub(crate) struct CommandFactory<S: ScopeId> {
 
 impl<S: ScopeId> CommandFactory<S> {
     pub(crate) fn command(self: &Arc<Self>, submission: Submission<S>) -> SubmissionCommand<S> {
-        SubmissionCommand { factory: Arc::clone(self), submission, attempts: 0 }
+        let factory = Arc::clone(self);
+        SubmissionCommand { factory, submission, attempts: 0, is_sent: false }
     }
 }
 
@@ -39,6 +40,8 @@ pub(crate) struct SubmissionCommand<S: ScopeId> {
     factory: Arc<CommandFactory<S>>,
     submission: Submission<S>,
     attempts: u16,
+    /// A node may have received the batch.
+    is_sent: bool,
 }
 
 impl<S: ScopeId> SubmissionCommand<S> {
@@ -73,18 +76,19 @@ impl<S: ScopeId> SubmissionCommand<S> {
     /// If `abort` completes first, it ends the attempt with its reason, and the outcome is
     /// ambiguous.
     pub(crate) async fn execute(
-        &self,
+        &mut self,
         url: &str,
         abort: impl Future<Output = &'static str>,
     ) -> SubmissionAnswer {
-        if self.was_sent_before() {
-            self.factory.counters.count_sent_again();
-        }
         let answer = tokio::select! {
             biased;
             answer = self.send(url) => answer,
             reason = abort => error_answer(Outcome::Ambiguous, reason),
         };
+        if answer.may_have_reached_node() {
+            self.is_sent = true;
+            self.factory.counters.count_sent(self.submission.batch_header(), self.attempt());
+        }
         self.report_health(url, answer.outcome);
         answer
     }
@@ -96,6 +100,10 @@ impl<S: ScopeId> SubmissionCommand<S> {
 
     /// The outcome of the submission, whose last attempt had this answer.
     pub(crate) fn into_outcome(self, answer: SubmissionAnswer) -> SubmissionOutcome<S> {
+        if !self.is_sent {
+            let (batch, attempt) = (self.submission.batch_header(), self.attempt());
+            self.factory.counters.record_unsent(batch, attempt);
+        }
         let attempt_id = self.submission.attempt_id();
         let (batch_header, scope_id, _) = self.submission.into_parts();
         SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: self.attempts, answer }
@@ -126,9 +134,9 @@ impl<S: ScopeId> SubmissionCommand<S> {
         })
     }
 
-    fn was_sent_before(&self) -> bool {
-        self.attempts > 1
-            || self.submission.attempt_id().is_some_and(|attempt_id| attempt_id.attempt > 1)
+    /// The number of the attempt in the store.
+    fn attempt(&self) -> u32 {
+        self.submission.attempt_id().map_or(1, |attempt_id| attempt_id.attempt)
     }
 
     async fn send(&self, url: &str) -> SubmissionAnswer {

@@ -1,9 +1,10 @@
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use grid_batch_core::Outcome;
+use grid_batch_support::BoundedMap;
 
 /// What a submitter has done since it was built. A stop does not reset it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct SubmitterStats {
     pub rejected: u64,
     /// Submissions with an ambiguous outcome: the ledger may have accepted them.
     pub in_doubt: u64,
-    /// Attempts to send a batch that had been sent before, in this submission or an earlier one.
+    /// Attempts to send a batch that a node may have received before, as far as this process knows.
     pub sent_again: u64,
     /// Calls of an observer that failed or panicked.
     pub observer_failures: u64,
@@ -51,6 +52,18 @@ struct Counters {
     observer_failures: AtomicU64,
     panics: AtomicU64,
     undelivered: AtomicU64,
+    unsent: UnsentAttempts,
+}
+
+/// The last attempt at each batch until which certainly no node has received it.
+#[derive(Debug)]
+struct UnsentAttempts(Mutex<BoundedMap<String, u32>>);
+
+impl Default for UnsentAttempts {
+    fn default() -> Self {
+        const LIMIT: usize = 10_000;
+        Self(Mutex::new(BoundedMap::new(LIMIT)))
+    }
 }
 
 impl SubmitterCounters {
@@ -66,6 +79,7 @@ impl SubmitterCounters {
             observer_failures,
             panics,
             undelivered,
+            unsent: _,
         } = &*self.0;
         // `taken` is read last, so that it is never less than the sum of the outcomes.
         SubmitterStats {
@@ -99,8 +113,24 @@ impl SubmitterCounters {
         counter.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn count_sent_again(&self) {
-        self.0.sent_again.fetch_add(1, Relaxed);
+    /// Counts an attempt that a node may have received.
+    pub(crate) fn count_sent(&self, batch: &str, attempt: u32) {
+        if attempt > 1 && !self.is_first_sent(batch, attempt) {
+            self.0.sent_again.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn is_first_sent(&self, batch: &str, attempt: u32) -> bool {
+        let unsent = self.0.unsent.0.lock().unwrap_or_else(PoisonError::into_inner);
+        unsent.get(&batch.to_owned()).is_some_and(|unsent| unsent + 1 == attempt)
+    }
+
+    /// Records an attempt that certainly no node has received.
+    pub(crate) fn record_unsent(&self, batch: &str, attempt: u32) {
+        if attempt == 1 || self.is_first_sent(batch, attempt) {
+            let mut unsent = self.0.unsent.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *unsent.get_or_insert_with(&batch.to_owned(), || attempt) = attempt;
+        }
     }
 
     pub(crate) fn count_observer_failure(&self) {

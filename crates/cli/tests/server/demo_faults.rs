@@ -105,6 +105,15 @@ fn parallel_demo_has_several_batches_at_the_ledger() {
     assert_clean_run(options, |report| report.most_at_ledger > 1);
 }
 
+/// The first batch of each service waits until the events of its node were replayed.
+#[test]
+fn demo_without_faults_sends_nothing_again() {
+    let faults = FaultLevel::None;
+    let options =
+        DemoOptions { services: 10, batches: 30, faults, ..harsh(SimulatedLedger::Scabbard) };
+    assert_clean_run(options, |report| report.retried == 0);
+}
+
 #[test]
 fn all_faults_at_once_on_scabbard_and_sqlite() {
     assert_clean_run(harsh(SimulatedLedger::Scabbard), NO_CHECK);

@@ -70,6 +70,15 @@ accept_absence_after = "1500ms"
 hold_after = "2s"
 "#;
 
+/// What has no default, and a server that takes requests of everyone.
+const DEFAULT_CONFIG: &str = r#"
+listen = "127.0.0.1:0"
+[access]
+mode = "none"
+[ledger]
+name = "test"
+"#;
+
 /// The setting `ledger.coordinator_timeout` of the harness.
 pub const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(800);
 
@@ -114,6 +123,12 @@ impl BatchHarness {
         fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
         let database = format!("sqlite://{}", directory.path().join("batches.db").display());
         Self { ledger, services, database, directory }
+    }
+
+    /// The same, with default settings instead of those for a fast ledger.
+    pub fn with_default_settings(self) -> Self {
+        fs::write(self.path().join("fast.toml"), DEFAULT_CONFIG).unwrap();
+        self
     }
 
     /// The same, with the database of this URL.

@@ -1,9 +1,6 @@
 //! A POST that arrives at the ledger long after the server gave it up.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use grid_batch_core::{BatchState, Decision};
 use grid_batch_ledger_sim::{ExecutionResult, Fault, SentTwice, When};
@@ -133,8 +130,8 @@ fn second_execution_is_an_error_in_log_and_health() {
     wait_until("both are committed", || count_in_state(&store, BatchState::Committed) == 2);
     assert_eq!(server.get("/health")["parts"]["events"]["status"], "ok");
 
-    // After a pause, an event does not belong to a replay.
-    thread::sleep(Duration::from_millis(1_100));
+    // An event that comes a second after the last one does not belong to a replay.
+    harness.ledger.inject(Fault::LateEvents(Duration::from_millis(1_100)), When::Next(1));
     harness.ledger.deliver_late();
     server.process.wait_for_log("the ledger has applied a transaction a second time");
     wait_until("health says it", || {

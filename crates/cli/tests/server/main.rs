@@ -53,6 +53,7 @@ mod operator_commands;
 mod operator_decisions;
 mod operator_halts;
 mod operator_holds;
+mod outage_times;
 mod pace_of_polling;
 mod packages;
 mod polls_at_start;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod batches;
+mod circuit;
 mod circuits;
 mod earlier_submissions;
 mod events;
@@ -11,6 +12,7 @@ mod fixtures;
 mod node;
 mod nodes;
 mod pass_through;
+mod repeated_kills;
 mod runtimes;
 mod sending;
 mod statuses;

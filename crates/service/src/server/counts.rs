@@ -6,7 +6,7 @@ use grid_batch_submitter::SubmitterStats;
 pub struct ServerCounts {
     /// Attempts: how often a batch was handed to the submitter.
     pub submitted: u64,
-    /// How often a batch was sent after its first time.
+    /// How often a batch was sent that a node may have received before.
     pub sent_again: u64,
     /// Attempts after which the ledger certainly does not have the batch; it was delayed.
     pub delayed: u64,

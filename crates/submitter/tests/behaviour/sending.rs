@@ -9,7 +9,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission, UrlResolver,
+    AttemptId, GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission,
+    SubmissionAnswer, UrlResolver,
 };
 use grid_batch_submitter::{
     FixedUrlResolver, NodeChoice, NodeUrlResolver, SubmitterBuildError, SubmitterBuilder,
@@ -66,6 +67,40 @@ fn what_waits_gives_its_place_back() {
     assert_eq!((stats.delayed, stats.sent_again), (100, 0));
     assert_eq!(running.delayed_services().read().services, 0, "the last batch was accepted");
     running.wait_for_shutdown().unwrap();
+}
+
+/// The second attempt at a batch counts as sent again, unless no node can have received the first one.
+#[test]
+fn only_what_a_node_may_have_received_is_sent_again() {
+    let waits_for_replay = SubmissionAnswer { status: None, ..answer(Outcome::Busy) };
+    let full_queue = SubmissionAnswer { status: Some(429), ..answer(Outcome::Busy) };
+    for (first, sent_again) in [
+        (waits_for_replay, 0),
+        (answer(Outcome::NotSent), 0),
+        (answer(Outcome::Parked), 0),
+        (full_queue, 1),
+        (answer(Outcome::Refused), 1),
+        (answer(Outcome::Ambiguous), 1),
+        (answer(Outcome::Accepted), 1),
+    ] {
+        let outcome = (first.outcome, first.status);
+        let sender = Arc::new(FnSender(move |submission: &Submission<GlobalScopeId>| {
+            let attempt = submission.attempt_id().unwrap().attempt;
+            let answer = if attempt == 1 { first.clone() } else { answer(Outcome::Accepted) };
+            Box::pin(async { answer }) as AnswerFuture
+        }));
+        let recorder = Arc::new(Recorder::default());
+        let attempts = [1, 2].map(|attempt| {
+            let submission = Submission::new("batch".to_owned(), GlobalScopeId, Vec::new());
+            submission.with_attempt_id(AttemptId { attempt, epoch: 1 })
+        });
+        let one_by_one = SubmitterOptions { concurrency: 1, ..options() };
+        let builder = builder(0, sender, &recorder).with_queue(attempts);
+        let running = run(builder.with_options(one_by_one));
+        recorder.wait_for(2);
+        assert_eq!(running.stats().sent_again, sent_again, "{outcome:?}");
+        running.wait_for_shutdown().unwrap();
+    }
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl MetricsSources {
         }
         let help = "Submissions without an outcome yet.";
         text.gauge("grid_batch_submissions_in_progress", help, count(stats.in_flight()));
-        let help = "Attempts to send a batch that had been sent before.";
+        let help = "Attempts to send a batch that a node may have received before.";
         text.counter("grid_batch_sent_again_total", help, count(stats.sent_again));
         let help = "Panics that were caught, by part.";
         let mut panics = text.counters("grid_batch_panics_total", help);
