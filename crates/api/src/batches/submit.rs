@@ -123,6 +123,7 @@ impl IntakeContext {
                 batch.signer = None;
             }
         }
+        api.rates.take_addresses(&batches).map_err(ApiError::RateOfAddresses)?;
         api.rates.charge(caller.key(), &service_id, batches.len());
         let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
         received(&ids);
