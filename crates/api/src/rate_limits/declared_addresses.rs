@@ -16,8 +16,8 @@ pub(crate) struct DeclaredAddresses {
 impl DeclaredAddresses {
     /// So many addresses and dependencies of each batch are not counted: a limit of batches is enough for these.
     const USUAL: usize = 32;
-    const OF_SIGNER: Rate = rate(5_000);
-    const OF_ALL: Rate = rate(20_000);
+    const OF_SIGNER: Rate = rate(2_000);
+    const OF_ALL: Rate = rate(10_000);
 
     pub(crate) fn new() -> Self {
         Self { of_signers: Buckets::new(Self::OF_SIGNER), of_all: Buckets::new(Self::OF_ALL) }
@@ -97,7 +97,7 @@ mod tests {
         let addresses = DeclaredAddresses::new();
         let many = batch(1, 256);
         let (number, wait) = accepted(&addresses, &many, &clock);
-        assert_eq!(number, 5_000_usize.div_ceil(224));
+        assert_eq!(number, 2_000_usize.div_ceil(224));
         clock.advance(Duration::from_millis(wait + 1));
         assert_eq!(accepted(&addresses, &many, &clock).0, 1);
         assert_eq!(addresses.take(&[batch(2, 256)], clock.monotonic()), Ok(()), "another signer");
@@ -117,7 +117,7 @@ mod tests {
         let addresses = DeclaredAddresses::new();
         let of_keys = |key| accepted(&addresses, &batch(key, 256), &clock).0;
         let all: usize = (0..100).map(of_keys).sum();
-        assert_eq!(all, 20_000_usize.div_ceil(224));
+        assert_eq!(all, 10_000_usize.div_ceil(224));
         assert_eq!(accepted(&addresses, &batch(200, 32), &clock), (10_000, 0), "usual batches");
     }
 }

@@ -295,11 +295,11 @@ fn addresses_that_a_signer_declares_are_limited() {
         let batches = numbers.map(|number| batch_with_addresses(signer, number, 256));
         server.post("/batches", &body(batches))
     };
-    assert_eq!(post(1, 0..80).status, 202);
-    let refused = post(1, 80..81);
+    assert_eq!(post(1, 0..40).status, 202);
+    let refused = post(1, 40..41);
     assert_eq!(code(&refused), (429, 1101));
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=3).contains(&wait), "13,000 at 5,000 a second: {wait}");
+    assert!((1..=4).contains(&wait), "7,000 at 2,000 a second: {wait}");
     assert_eq!(post(2, 0..1).status, 202, "another signer");
     assert_eq!(server.post("/batches", &body([batch(1)])).status, 202, "a usual batch");
 }
