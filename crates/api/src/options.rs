@@ -31,6 +31,9 @@ pub struct ApiOptions {
     pub body_timeout: Duration,
     /// The longest time without progress in writing an answer. Then the connection is closed.
     pub write_timeout: Duration,
+    /// How often a client of a websocket is pinged, and its token is looked at. One that has sent nothing for two and a
+    /// half times as long, no pong either, is gone.
+    pub ping_interval: Duration,
     /// The longest wait for a status, whatever the client requests.
     pub status_wait_limit: Duration,
     /// The most requests that wait for a status at once. More requests wait for only a second.
@@ -54,6 +57,7 @@ impl Default for ApiOptions {
             tls_handshake_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
+            ping_interval: Duration::from_secs(30),
             status_wait_limit: Duration::from_secs(60),
             max_status_waiters: 256,
             drain_timeout: Duration::from_secs(10),
@@ -74,6 +78,7 @@ impl ApiOptions {
             tls_handshake_timeout: self.tls_handshake_timeout.min(DAY),
             body_timeout: self.body_timeout.min(DAY),
             write_timeout: self.write_timeout.min(DAY),
+            ping_interval: self.ping_interval.min(DAY),
             status_wait_limit: self.status_wait_limit.min(DAY),
             max_status_waiters: self.max_status_waiters.min(MAX_PERMITS),
             drain_timeout: self.drain_timeout.min(DAY),
@@ -91,6 +96,7 @@ impl ApiOptions {
             ("tls_handshake_timeout", self.tls_handshake_timeout.is_zero()),
             ("body_timeout", self.body_timeout.is_zero()),
             ("write_timeout", self.write_timeout.is_zero()),
+            ("ping_interval", self.ping_interval.is_zero()),
             ("worker_threads", self.worker_threads == 0),
         ];
         if let Some((option, _)) = must_not_be_zero.into_iter().find(|(_, is_zero)| *is_zero) {

@@ -5,9 +5,9 @@ use crate::{AccessScope, ServiceId, SignerId};
 
 /// Tells what a ledger's nodes say about a service before a request for it is answered.
 pub trait ServiceCheck: Send + Sync {
-    /// An error, with the reason, if the ledger has said that it does not have the service. Without an
-    /// answer of the ledger there is no error: then the batch is stored and waits.
-    fn check<'a>(&'a self, service_id: &'a ServiceId) -> BoxFuture<'a, Result<(), String>>;
+    /// Whether the ledger has said that it has the service, or had it before. An error, with the reason, if it has said
+    /// that it does not have it. Without an answer of the ledger, the batch is stored and waits.
+    fn check<'a>(&'a self, service_id: &'a ServiceId) -> BoxFuture<'a, Result<bool, String>>;
 
     /// An error if the node of the service does not let this key do what the scope says, or if it cannot be asked.
     fn check_key<'a>(

@@ -153,3 +153,83 @@ fn to_error(error: HttpError) -> PassThroughError {
         error => PassThroughError::Unavailable(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{TcpListener, TcpStream},
+        thread::{self, JoinHandle},
+    };
+
+    use futures_util::{StreamExt, stream::pending};
+    use grid_batch_core::SocketMessage;
+    use tokio::time::timeout;
+    use tokio_tungstenite::tungstenite::{Message, WebSocket, accept};
+
+    use super::*;
+
+    /// Longer than any answer takes.
+    const LONG: Duration = Duration::from_secs(20);
+
+    type NodeSocket = WebSocket<TcpStream>;
+
+    /// The URL of a node that opens one websocket, and does this with it.
+    fn node(run: fn(NodeSocket) -> NodeSocket) -> (String, JoinHandle<NodeSocket>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let node = thread::spawn(move || run(accept(listener.accept().unwrap().0).unwrap()));
+        (url, node)
+    }
+
+    async fn open(forwarder: &Forwarder, nodes: &[&str]) -> SocketMessages {
+        let nodes = nodes.iter().copied().map(str::to_owned).collect();
+        let request = ForwardedRequest::get("/subscriptions", None);
+        match forwarder.open_socket(nodes, &request, &[], pending().boxed()).await.unwrap() {
+            ForwardedSocket::Open(messages) => messages,
+            ForwardedSocket::Refused(status) => panic!("{status}"),
+        }
+    }
+
+    fn forwarder(silence_timeout: Duration) -> Forwarder {
+        let mut forwarder = Forwarder::new(&HttpOptions::default()).unwrap();
+        forwarder.sockets.silence_timeout = silence_timeout;
+        forwarder
+    }
+
+    #[tokio::test]
+    async fn websocket_of_a_silent_node_ends() {
+        let (url, silent) = node(|socket| socket);
+        let mut messages = open(&forwarder(Duration::from_millis(200)), &[&url]).await;
+        let _open = silent.join().unwrap();
+        assert_eq!(timeout(LONG, messages.next()).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn websocket_of_a_node_that_answers_pings_stays_open() {
+        let (url, _node) = node(|mut socket| {
+            for _ in 0..3 {
+                assert!(matches!(socket.read().unwrap(), Message::Ping(_)));
+            }
+            socket.send(Message::text("after three pings")).unwrap();
+            socket
+        });
+        let mut messages = open(&forwarder(Duration::from_secs(2)), &[&url]).await;
+        let text = SocketMessage::Text("after three pings".to_owned());
+        assert_eq!(timeout(LONG, messages.next()).await.unwrap(), Some(text));
+    }
+
+    #[tokio::test]
+    async fn second_node_opens_a_websocket_that_the_first_does_not() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let first = format!("http://{closed}");
+        let (second, _node) = node(|mut socket| {
+            socket.send(Message::text("second")).unwrap();
+            socket
+        });
+        let forwarder = forwarder(LONG);
+        let mut messages = open(&forwarder, &[&first, &second]).await;
+        let text = SocketMessage::Text("second".to_owned());
+        assert_eq!(timeout(LONG, messages.next()).await.unwrap(), Some(text));
+        assert_eq!(forwarder.in_order(vec![first.clone(), second.clone()]), [second, first]);
+    }
+}

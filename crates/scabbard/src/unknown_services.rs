@@ -1,47 +1,41 @@
-//! The services that the ledger's nodes have said that they do not have.
+//! The services that the ledger's nodes have said that they have, or do not have.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
-use futures_core::future::BoxFuture;
-use futures_util::future::join_all;
-use grid_batch_core::{
-    AccessScope, BatchResult, CommitHistory, HeaderId, KeyRefusal, LedgerKey, MonotonicTime,
-    ScopeId, ServiceCheck, ServiceId, ServiceScopeId,
-};
+use grid_batch_core::{CommitHistory, MonotonicTime, ServiceId};
 use grid_batch_http::{HttpResponse, origin};
 use grid_batch_support::BoundedMap;
 use log::{debug, info, warn};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
-use crate::{
-    context::{ScabbardContext, parse_scope},
-    message::error_message,
-    status_query::parse_response,
-};
+use crate::message::error_message;
 
 /// The nodes that have said that they do not have a service.
 pub(crate) struct UnknownServices {
-    services: Mutex<BoundedMap<ServiceId, Denials>>,
+    answers: Mutex<Answers>,
     /// Tells which services had batches before this process started.
     history: OnceLock<Arc<dyn CommitHistory>>,
     /// Limits the questions about services of which nothing is known.
     first_questions: Semaphore,
-    /// When a node last kept clients waiting for the answer to such a question.
-    silent_at: Mutex<Option<MonotonicTime>>,
+}
+
+/// Clients can make up any number of services that are denied, so these have a map of their own.
+struct Answers {
+    /// The services that a node has, or had before.
+    known: BoundedMap<ServiceId, ()>,
+    denied: BoundedMap<ServiceId, Denials>,
+    /// The URLs of nodes that have denied a service.
+    nodes: Vec<String>,
+    /// When a node last kept clients waiting for the answer to a first question about a service.
+    silent_at: Option<MonotonicTime>,
 }
 
 #[derive(Default)]
 struct Denials {
-    nodes: Vec<Denial>,
-    /// A node had the service before.
-    was_known: bool,
+    by: Vec<Denial>,
     /// When the nodes were last asked only because of this entry.
     asked_at: Option<MonotonicTime>,
 }
@@ -56,18 +50,21 @@ pub(crate) enum DeniedBy {
 }
 
 struct Denial {
-    node: String,
+    /// The number of the node in [`Answers::nodes`].
+    node: usize,
     /// When the node said so first, and last.
     first: MonotonicTime,
     last: MonotonicTime,
 }
 
 impl UnknownServices {
-    const LIMIT: usize = 100_000;
+    const KNOWN: usize = 100_000;
+    /// The oldest are forgotten when there are more. Then the nodes are asked about them again.
+    const DENIED: usize = 10_000;
     /// Nodes are asked again after this time, because a circuit may have been created.
     const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(2);
     /// How long a client waits for the answer to the first question about a service.
-    const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(1);
+    pub(crate) const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(1);
     /// After a question that was not answered in time, clients do not wait for others for this time.
     const SILENT_FOR: Duration = Duration::from_secs(10);
     const FIRST_QUESTIONS: usize = 8;
@@ -77,10 +74,14 @@ impl UnknownServices {
 
     pub(crate) fn new() -> Self {
         Self {
-            services: Mutex::new(BoundedMap::new(Self::LIMIT)),
+            answers: Mutex::new(Answers {
+                known: BoundedMap::new(Self::KNOWN),
+                denied: BoundedMap::new(Self::DENIED),
+                nodes: Vec::new(),
+                silent_at: None,
+            }),
             history: OnceLock::new(),
             first_questions: Semaphore::new(Self::FIRST_QUESTIONS),
-            silent_at: Mutex::new(None),
         }
     }
 
@@ -99,50 +100,29 @@ impl UnknownServices {
         now: MonotonicTime,
     ) {
         if denies_service(response) {
-            self.add(service, (node, denied_by), now);
+            self.deny(service, (node, denied_by), now);
         } else if matches!(response.status, 200 | 202) {
-            self.confirm(service);
+            self.lock().confirm(service);
         }
     }
 
-    fn add(&self, service: &ServiceId, (node, by): (&str, DeniedBy), now: MonotonicTime) {
+    fn deny(&self, service: &ServiceId, (node, by): (&str, DeniedBy), now: MonotonicTime) {
         let had_batches = self.had_batches(service);
-        let mut services = self.lock();
-        let denials = services.get_or_insert_with(service, Denials::default);
-        denials.was_known |= had_batches;
-        if denials.nodes.is_empty() {
-            let node = origin(node);
-            let node = node.as_str();
-            match (by, denials.was_known) {
-                (_, true) => warn!(service:%, node;
-                    "the node has not started this service, which it had before: its batches wait until it has"),
-                (DeniedBy::Node, false) => warn!(service:%, node;
-                    "the node does not have this service: its batches wait until it has; correct the id, or \
-                     create the circuit"),
-                (DeniedBy::Peer, false) => warn!(service:%, node;
-                    "the node does not have this service of ledger.peers, so it proves nothing about batches; \
-                     correct the id: each node of a circuit has an id of its own"),
-            }
+        let mut answers = self.lock();
+        if had_batches {
+            answers.known.get_or_insert_with(service, || ());
         }
-        match denials.nodes.iter_mut().find(|denial| denial.node == node) {
-            Some(denial) => denial.last = now,
-            None => denials.nodes.push(Denial { node: node.to_owned(), first: now, last: now }),
+        let is_first = answers.deny(service, node, now);
+        let was_known = answers.was_known(service);
+        drop(answers);
+        if is_first {
+            warn_of_denial(service, &origin(node), by, was_known);
         }
-    }
-
-    fn confirm(&self, service: &ServiceId) {
-        let mut services = self.lock();
-        let denials = services.get_or_insert_with(service, Denials::default);
-        if !denials.nodes.is_empty() {
-            info!(service:%; "a node has this service now");
-        }
-        *denials = Denials { was_known: true, ..Denials::default() };
     }
 
     /// Whether the service had batches before this process started. The store is asked once, at the first denial.
     fn had_batches(&self, service: &ServiceId) -> bool {
-        let is_known = |denials: &Denials| denials.was_known || !denials.nodes.is_empty();
-        if self.lock().get(service).is_some_and(is_known) {
+        if self.lock().is_answered(service) {
             return false;
         }
         let Some(history) = self.history.get() else { return false };
@@ -152,6 +132,11 @@ impl UnknownServices {
         })
     }
 
+    /// Whether a node has the service, or had it before.
+    pub(crate) fn was_known(&self, service: &ServiceId) -> bool {
+        self.lock().was_known(service)
+    }
+
     /// Whether all of these nodes have said that they do not have the service.
     pub(crate) fn contains(
         &self,
@@ -159,19 +144,27 @@ impl UnknownServices {
         nodes: &[String],
         now: MonotonicTime,
     ) -> bool {
-        let services = self.lock();
-        let Some(denials) = services.get(service) else { return false };
-        let minimum = if denials.was_known { Self::STARTED_WITHIN } else { Duration::ZERO };
-        let denied = denials.of(nodes).filter(|denial| now.since(denial.first) >= minimum);
+        let answers = self.lock();
+        let minimum = match answers.was_known(service) {
+            true => Self::STARTED_WITHIN,
+            false => Duration::ZERO,
+        };
+        let denials = answers.denials_by(service, nodes);
+        let denied = denials.filter(|denial| now.since(denial.first) >= minimum);
         !nodes.is_empty() && denied.count() == nodes.len()
     }
 
     /// Whether the nodes should be asked again. It is the answer to one caller only.
-    fn should_ask(&self, service: &ServiceId, nodes: &[String], now: MonotonicTime) -> bool {
+    pub(crate) fn should_ask(
+        &self,
+        service: &ServiceId,
+        nodes: &[String],
+        now: MonotonicTime,
+    ) -> bool {
         let is_old = |at: MonotonicTime| now.since(at) >= Self::ASKED_AGAIN_AFTER;
-        let mut services = self.lock();
-        let Some(denials) = services.get_mut(service) else { return false };
-        let has_old_answer = denials.of(nodes).any(|denial| is_old(denial.last));
+        let mut answers = self.lock();
+        let has_old_answer = answers.denials_by(service, nodes).any(|denial| is_old(denial.last));
+        let Some(denials) = answers.denied.get_mut(service) else { return false };
         let should_ask = has_old_answer && denials.asked_at.is_none_or(is_old);
         if should_ask {
             denials.asked_at = Some(now);
@@ -180,39 +173,94 @@ impl UnknownServices {
     }
 
     /// Whether nothing is known of the service, and the nodes should be asked before a batch is stored.
-    fn should_ask_first(&self, service: &ServiceId, now: MonotonicTime) -> bool {
-        let silent_at = *self.silent_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if silent_at.is_some_and(|at| now.since(at) < Self::SILENT_FOR) {
+    pub(crate) fn should_ask_first(&self, service: &ServiceId, now: MonotonicTime) -> bool {
+        let answers = self.lock();
+        if answers.silent_at.is_some_and(|at| now.since(at) < Self::SILENT_FOR) {
             return false;
         }
+        let asked_at = answers.denied.get(service).and_then(|denials| denials.asked_at);
         let is_recent = |at: MonotonicTime| now.since(at) < Self::ASKED_AGAIN_AFTER;
-        self.lock().get(service).is_none_or(|denials| {
-            !denials.was_known
-                && denials.nodes.is_empty()
-                && !denials.asked_at.is_some_and(is_recent)
-        })
+        !answers.is_answered(service) && !asked_at.is_some_and(is_recent)
+    }
+
+    /// Waits until another first question may be asked.
+    pub(crate) async fn place_to_ask(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+        self.first_questions.acquire().await
     }
 
     /// The first question about a service was asked, and has ended.
-    fn asked_first(&self, service: &ServiceId, was_quick: bool, now: MonotonicTime) {
-        let mut services = self.lock();
-        let denials = services.get_or_insert_with(service, Denials::default);
-        denials.asked_at = Some(now);
-        let is_answered = denials.was_known || !denials.nodes.is_empty();
-        drop(services);
-        if !is_answered && !was_quick {
-            *self.silent_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    pub(crate) fn asked_first(&self, service: &ServiceId, was_quick: bool, now: MonotonicTime) {
+        let mut answers = self.lock();
+        if answers.was_known(service) {
+            return;
+        }
+        answers.denied.get_or_insert_with(service, Denials::default).asked_at = Some(now);
+        if !answers.is_answered(service) && !was_quick {
+            answers.silent_at = Some(now);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<ServiceId, Denials>> {
-        self.services.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Denials {
-    fn of<'a>(&'a self, nodes: &'a [String]) -> impl Iterator<Item = &'a Denial> {
-        self.nodes.iter().filter(|denial| nodes.contains(&denial.node))
+impl Answers {
+    fn was_known(&self, service: &ServiceId) -> bool {
+        self.known.get(service).is_some()
+    }
+
+    fn is_answered(&self, service: &ServiceId) -> bool {
+        let is_denied = |denials: &Denials| !denials.by.is_empty();
+        self.was_known(service) || self.denied.get(service).is_some_and(is_denied)
+    }
+
+    fn confirm(&mut self, service: &ServiceId) {
+        self.known.get_or_insert_with(service, || ());
+        let Some(denials) = self.denied.get_mut(service) else { return };
+        if !denials.by.is_empty() {
+            info!(service:%; "a node has this service now");
+        }
+        *denials = Denials::default();
+    }
+
+    /// Returns whether it is the first denial.
+    fn deny(&mut self, service: &ServiceId, node: &str, now: MonotonicTime) -> bool {
+        let known_node = self.nodes.iter().position(|it| it == node);
+        let node = known_node.unwrap_or_else(|| {
+            self.nodes.push(node.to_owned());
+            self.nodes.len() - 1
+        });
+        let denials = self.denied.get_or_insert_with(service, Denials::default);
+        let is_first = denials.by.is_empty();
+        match denials.by.iter_mut().find(|denial| denial.node == node) {
+            Some(denial) => denial.last = now,
+            None => denials.by.push(Denial { node, first: now, last: now }),
+        }
+        is_first
+    }
+
+    /// What these nodes have said.
+    fn denials_by<'a>(
+        &'a self,
+        service: &ServiceId,
+        nodes: &'a [String],
+    ) -> impl Iterator<Item = &'a Denial> {
+        let denials = self.denied.get(service).map_or(&[][..], |denials| &denials.by);
+        denials.iter().filter(|denial| nodes.contains(&self.nodes[denial.node]))
+    }
+}
+
+fn warn_of_denial(service: &ServiceId, node: &str, by: DeniedBy, was_known: bool) {
+    match (by, was_known) {
+        (_, true) => warn!(service:%, node;
+            "the node has not started this service, which it had before: its batches wait until it has"),
+        (DeniedBy::Node, false) => warn!(service:%, node;
+            "the node does not have this service: its batches wait until it has; correct the id, or \
+             create the circuit"),
+        (DeniedBy::Peer, false) => warn!(service:%, node;
+            "the node does not have this service of ledger.peers, so it proves nothing about batches; \
+             correct the id: each node of a circuit has an id of its own"),
     }
 }
 
@@ -225,134 +273,9 @@ pub(crate) fn denies_service(response: &HttpResponse) -> bool {
         })
 }
 
-/// Tells whether the nodes have a service, as far as they have said so.
-///
-/// The nodes are asked about a service of which nothing is known, and after some seconds again about one that they did
-/// not have.
-pub struct ScabbardServiceCheck(pub(crate) Arc<ScabbardContext>);
-
-impl ScabbardServiceCheck {
-    async fn check_service(&self, service: &ServiceId) -> Result<(), String> {
-        // A batch that could not be asked about is stored, and waits.
-        let Ok(scope) = parse_scope(service.as_str()) else { return Ok(()) };
-        let Ok(nodes) = self.0.nodes_of_batch(&scope, "") else { return Ok(()) };
-        let unknown = &self.0.unknown_services;
-        let now = || self.0.clock.monotonic();
-        let is_unknown = || unknown.contains(service, &nodes, now());
-        if unknown.should_ask_first(service, now()) {
-            self.ask_first(service, &scope, &nodes).await;
-        } else if !is_unknown() {
-            return Ok(());
-        } else if unknown.should_ask(service, &nodes, now()) {
-            self.ask(&scope, &nodes).await;
-        }
-        match is_unknown() {
-            true => Err(reason(&scope, &nodes)),
-            false => Ok(()),
-        }
-    }
-
-    /// Asks about a service of which nothing is known. A client waits for the answer.
-    async fn ask_first(&self, service: &ServiceId, scope: &ServiceScopeId, nodes: &[String]) {
-        let unknown = &self.0.unknown_services;
-        let ask = async {
-            let _permit = unknown.first_questions.acquire().await;
-            // Another request for the service may have asked meanwhile.
-            if unknown.should_ask_first(service, self.0.clock.monotonic()) {
-                self.ask(scope, nodes).await;
-            }
-        };
-        let started = Instant::now();
-        let limit = UnknownServices::FIRST_ANSWER_LIMIT;
-        let _ = timeout(limit, ask).await;
-        let was_quick = started.elapsed() < limit / 4;
-        unknown.asked_first(service, was_quick, self.0.clock.monotonic());
-    }
-
-    /// The answers are recorded where statuses are queried.
-    async fn ask(&self, scope: &ServiceScopeId, nodes: &[String]) {
-        let id = no_batch();
-        let ids = [id.as_str()];
-        join_all(nodes.iter().map(|node| self.0.query_statuses(node, scope, &ids))).await;
-    }
-}
-
-impl ServiceCheck for ScabbardServiceCheck {
-    fn check<'a>(&'a self, service_id: &'a ServiceId) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.check_service(service_id))
-    }
-
-    fn check_key<'a>(
-        &'a self,
-        service_id: &'a ServiceId,
-        key: LedgerKey<'a>,
-        scope: AccessScope,
-    ) -> BoxFuture<'a, Result<(), KeyRefusal>> {
-        Box::pin(self.0.check_key(service_id, key, scope))
-    }
-}
-
-/// An id that no batch has.
-fn no_batch() -> String {
-    HeaderId::from_bytes([0; HeaderId::BYTES]).to_string()
-}
-
-impl ScabbardContext {
-    /// Whether a node has a service, asked once.
-    pub(crate) async fn has_service(
-        &self,
-        node: &str,
-        service: &ServiceScopeId,
-    ) -> BatchResult<bool> {
-        let response = self.client.get_statuses(node, service, &[&no_batch()]).await?;
-        match denies_service(&response) {
-            true => Ok(false),
-            false => parse_response(&response, &[&no_batch()]).map(|_| true),
-        }
-    }
-
-    /// Why no batch can be sent to this service, if all its nodes have said that they do not have it.
-    pub(crate) fn unknown_service(&self, scope: &ServiceScopeId) -> Option<String> {
-        let nodes = self.nodes_of_batch(scope, "").ok()?;
-        let now = self.clock.monotonic();
-        let is_unknown = self.unknown_services.contains(scope.service_id(), &nodes, now);
-        is_unknown.then(|| {
-            format!("the ledger does not have the service {scope}: {}", reason(scope, &nodes))
-        })
-    }
-}
-
-fn reason(scope: &ServiceScopeId, nodes: &[String]) -> String {
-    let nodes: Vec<String> = nodes.iter().map(|node| origin(node)).collect();
-    let denied = format!("it was not found at {}", nodes.join(", "));
-    match has_present_form(scope) {
-        true => denied,
-        false => format!(
-            "{denied} (circuit ids of Splinter are five letters or digits, a dash and five more; service \
-             ids are four)"
-        ),
-    }
-}
-
-/// Whether the ids follow Splinter's present rule. Circuits of older versions do not.
-fn has_present_form(scope: &ServiceScopeId) -> bool {
-    let is_word = |word: &str, length| {
-        word.len() == length && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
-    let circuit = scope.circuit().split_once('-');
-    circuit.is_some_and(|(first, second)| is_word(first, 5) && is_word(second, 5))
-        && is_word(scope.service(), 4)
-}
-
-impl fmt::Debug for ScabbardServiceCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardServiceCheck").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::CommittedBefore;
+    use grid_batch_core::{BatchResult, CommittedBefore, HeaderId};
 
     use super::*;
 
@@ -464,6 +387,20 @@ mod tests {
     }
 
     #[test]
+    fn denied_services_do_not_evict_known_ones() {
+        let services = UnknownServices::new();
+        services.record(&service(), NODE, &response(200, "[]"), at(0));
+        let made_up = |number: usize| format!("abcDE-F0123::{number}").parse().unwrap();
+        for number in 0..=UnknownServices::DENIED {
+            services.record(&made_up(number), NODE, &denial(), at(1));
+        }
+        assert!(services.was_known(&service()));
+        let nodes = ["http://a".to_owned()];
+        let is_denied = |number| services.contains(&made_up(number), &nodes, at(1));
+        assert!(!is_denied(0) && is_denied(1), "the oldest is forgotten");
+    }
+
+    #[test]
     fn nodes_are_asked_again_by_one_caller_after_a_while() {
         let services = UnknownServices::new();
         let nodes = ["http://a".to_owned()];
@@ -472,17 +409,5 @@ mod tests {
         assert_eq!(asks, [false, true, false, false, true]);
         services.record(&service(), NODE, &denial(), at(5));
         assert!(!services.should_ask(&service(), &nodes, at(6)));
-    }
-
-    #[test]
-    fn only_ids_that_splinter_refuses_are_explained() {
-        let explained = |id: &str| {
-            let scope: ServiceScopeId = id.parse().unwrap();
-            reason(&scope, &["http://user:secret@a:1/x".to_owned()])
-        };
-        assert_eq!(explained("abcDE-F0123::gsZZ"), "it was not found at http://a:1");
-        for id in ["abcDE-F0123::gsZZZ", "abcDE::gsZZ", "abcDE-F012::gsZZ", "abcDE-F0123::gs_Z"] {
-            assert!(explained(id).contains("service ids are four"), "{id}");
-        }
     }
 }

@@ -101,7 +101,7 @@ impl IntakeContext {
         let Self { api, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
         checks.check_key(caller, &service_id, AccessScope::Submit).await?;
-        checks.check_service(&service_id).await?;
+        let is_confirmed = checks.check_service(&service_id).await?;
         let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
         api.rates.begin_of_service(&service_id).map_err(over_rate)?;
 
@@ -118,7 +118,12 @@ impl IntakeContext {
         for batch in &mut batches {
             batch.label.clone_from(&label);
             batch.client = client;
+            if is_confirmed {
+                // It does not count as a service that its signer may have made up.
+                batch.signer = None;
+            }
         }
+        api.rates.take_addresses(&batches).map_err(ApiError::RateOfAddresses)?;
         api.rates.charge(caller.key(), &service_id, batches.len());
         let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
         received(&ids);
@@ -131,10 +136,11 @@ impl IntakeContext {
 }
 
 impl ServiceChecks {
-    async fn check_service(&self, id: &ServiceId) -> Result<(), ApiError> {
+    /// Whether the ledger has confirmed that it has the service.
+    async fn check_service(&self, id: &ServiceId) -> Result<bool, ApiError> {
         (self.rule)(id).map_err(|rule| ApiError::RefusedService { id: id.clone(), rule })?;
         self.allowed.check_service(id)?;
-        let Some(check) = &self.ledger else { return Ok(()) };
+        let Some(check) = &self.ledger else { return Ok(false) };
         check.check(id).await.map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
     }
 

@@ -107,6 +107,11 @@ pub(crate) enum ApiError {
         id = Excerpt::of(.service_id.as_str())
     )]
     RateOfService { service_id: ServiceId, wait: Duration },
+    #[error(
+        "the signers of the batches declare more addresses a second than they may; declare fewer, such as a beginning \
+         that addresses have in common, or try again later"
+    )]
+    RateOfAddresses(Duration),
     #[error("{conflict}")]
     QueueFull { conflict: BatchConflict, wait: Duration },
     #[error("{conflict}")]

@@ -78,6 +78,7 @@ fn wait(error: &ApiError) -> Option<Duration> {
     match error {
         ApiError::TooManyWrongTokens(wait)
         | ApiError::RateOfClient(wait)
+        | ApiError::RateOfAddresses(wait)
         | ApiError::RateOfService { wait, .. }
         | ApiError::QueueFull { wait, .. }
         | ApiError::GasAdminFull { wait, .. } => Some(*wait),
@@ -183,6 +184,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
         ApiError::RateOfService { .. } => {
             (StatusCode::TOO_MANY_REQUESTS, 1096, "Rate of Service Exceeded")
+        }
+        ApiError::RateOfAddresses(_) => {
+            (StatusCode::TOO_MANY_REQUESTS, 1101, "Rate of Addresses Exceeded")
         }
         ApiError::QueueFull { .. }
         | ApiError::GasAdminFull { .. }

@@ -35,10 +35,6 @@ use crate::{
 
 /// The longest message of a client: a subscription.
 const LONGEST: usize = 64 * 1024;
-/// How often a client is pinged, and its token is looked at.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// A client that has sent nothing for this long, no pong either, is gone.
-const SILENCE: Duration = Duration::from_secs(75);
 /// How long a client has to take the last message.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -86,6 +82,7 @@ impl Forwarding {
             node,
             messages,
             caller,
+            ping_interval: self.api.options.ping_interval,
             shutdown: self.api.shutdown.clone(),
             _listener: listener,
             _open: request.extensions.get::<OpenConnection>().cloned(),
@@ -111,6 +108,7 @@ struct PassedSocket {
     node: SocketMessages,
     messages: mpsc::Sender<SocketMessage>,
     caller: Caller,
+    ping_interval: Duration,
     shutdown: Shutdown,
     _listener: Listener,
     _open: Option<OpenConnection>,
@@ -141,7 +139,8 @@ impl PassedSocket {
 
     /// The last message to the client; `None` if the client is gone.
     async fn pass(&mut self, client: &mut ClientSocket) -> Option<CloseFrame> {
-        let (mut ping, mut heard_at) = (interval(PING_INTERVAL), Instant::now());
+        let (mut ping, mut heard_at) = (interval(self.ping_interval), Instant::now());
+        let silence = self.ping_interval * 5 / 2;
         let (node, messages) = (&mut self.node, &self.messages);
         loop {
             // The client is read when the last message was taken for the node.
@@ -170,7 +169,7 @@ impl PassedSocket {
                     }
                 }
                 _ = ping.tick() => {
-                    if heard_at.elapsed() >= SILENCE {
+                    if heard_at.elapsed() >= silence {
                         return None;
                     }
                     if !self.caller.is_still_allowed() {

@@ -1,14 +1,17 @@
-//! How many batches a client, and a service, may get stored in a second, and when to try again.
+//! How many batches clients and services, and how many declared addresses signers, may get stored in a second, and
+//! when to try again.
 
 mod bucket;
+mod declared_addresses;
 mod full_queues;
 mod rate;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use grid_batch_core::{ClientId, Clock, MonotonicTime, ServiceId};
+use grid_batch_core::{ClientId, Clock, MonotonicTime, NewBatch, ServiceId};
 
 pub(crate) use bucket::Buckets;
+use declared_addresses::DeclaredAddresses;
 pub(crate) use full_queues::FullQueues;
 pub use rate::{Rate, RateError};
 
@@ -27,6 +30,8 @@ pub struct RateLimits {
     pub client: Option<Rate>,
     /// Of one service, from all clients.
     pub service: Option<Rate>,
+    /// Limit batches that declare many addresses, because each address is stored.
+    pub declared_addresses: bool,
 }
 
 /// What clients and services have used of their rates. It is in the memory of this instance.
@@ -34,6 +39,7 @@ pub struct RateLimits {
 pub(crate) struct Rates {
     clients: Option<Buckets<ClientKey>>,
     services: Option<Buckets<ServiceId>>,
+    addresses: Option<DeclaredAddresses>,
     full_queues: FullQueues<ServiceId>,
     full_clients: FullQueues<ClientId>,
     clock: Arc<dyn Clock>,
@@ -44,6 +50,7 @@ impl Rates {
         Self {
             clients: limits.client.map(Buckets::new),
             services: limits.service.map(Buckets::new),
+            addresses: limits.declared_addresses.then(DeclaredAddresses::new),
             full_queues: FullQueues::default(),
             full_clients: FullQueues::default(),
             clock,
@@ -77,6 +84,11 @@ impl Rates {
         if let Some(services) = &self.services {
             services.charge(service_id, others, self.time());
         }
+    }
+
+    /// Counts what the batches of a request declare. The error is the time until their signers may declare more.
+    pub(crate) fn take_addresses(&self, batches: &[NewBatch]) -> Result<(), Duration> {
+        self.addresses.as_ref().map_or(Ok(()), |it| it.take(batches, self.time()))
     }
 
     /// Counts batches that were stored, for [`wait_for_place`](Self::wait_for_place).

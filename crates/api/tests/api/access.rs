@@ -1,6 +1,6 @@
 //! Who may do what, over real HTTP.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::Range, sync::Arc, time::Duration};
 
 use grid_batch_api::{
     AccessControl, AccessMode, AccessOptions, AccessToken, ApiBuilder, HealthAccess, RateLimits,
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{
     client::{Client, Response},
     mock_stores::stored_batch,
-    test_server::{TestServer, batch, body, id, serve, service, test_hosts},
+    test_server::{TestServer, batch, batch_with_addresses, body, id, serve, service, test_hosts},
 };
 
 const SERVICE: &str = "a::b";
@@ -260,7 +260,7 @@ fn without_access_control_tokens_are_not_looked_at() {
 
 #[test]
 fn rate_of_a_client_is_limited() {
-    let limits = RateLimits { client: "1/3".parse().ok(), service: None };
+    let limits = RateLimits { client: "1/3".parse().ok(), ..RateLimits::default() };
     let server = TestServer::with(|builder, _| builder.with_rate_limits(limits));
     assert_eq!(server.post("/batches", &body([batch(1), batch(2)])).status, 202);
     assert_eq!(server.post("/batches", &body([batch(3), batch(4), batch(5)])).status, 202);
@@ -273,7 +273,7 @@ fn rate_of_a_client_is_limited() {
 
 #[test]
 fn rate_of_a_service_is_limited() {
-    let limits = RateLimits { client: None, service: "1/2".parse().ok() };
+    let limits = RateLimits { service: "1/2".parse().ok(), ..RateLimits::default() };
     let server = TestServer::with(|builder, _| builder.with_rate_limits(limits));
     let post = |service: &str, batches: &[u64]| {
         let list = body(batches.iter().map(|number| batch(*number)));
@@ -288,8 +288,25 @@ fn rate_of_a_service_is_limited() {
 }
 
 #[test]
+fn addresses_that_a_signer_declares_are_limited() {
+    let limits = RateLimits { declared_addresses: true, ..RateLimits::default() };
+    let server = TestServer::with(|builder, _| builder.with_rate_limits(limits));
+    let post = |signer: u64, numbers: Range<u64>| {
+        let batches = numbers.map(|number| batch_with_addresses(signer, number, 256));
+        server.post("/batches", &body(batches))
+    };
+    assert_eq!(post(1, 0..40).status, 202);
+    let refused = post(1, 40..41);
+    assert_eq!(code(&refused), (429, 1101));
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=4).contains(&wait), "7,000 at 2,000 a second: {wait}");
+    assert_eq!(post(2, 0..1).status, 202, "another signer");
+    assert_eq!(server.post("/batches", &body([batch(1)])).status, 202, "a usual batch");
+}
+
+#[test]
 fn clients_of_a_trusted_proxy_have_rates_of_their_own() {
-    let limits = RateLimits { client: "1/1".parse().ok(), service: None };
+    let limits = RateLimits { client: "1/1".parse().ok(), ..RateLimits::default() };
     let post = |server: &TestServer, number, address: &str| {
         let header = format!("x-forwarded-for: {address}");
         let headers = ["content-type: application/octet-stream", &header];

@@ -13,10 +13,10 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::ready, stream};
-use grid_batch_api::ApiOptions;
+use grid_batch_api::{AccessControl, AccessMode, AccessOptions, AccessToken, ApiOptions};
 use grid_batch_core::{
-    ForwardedSocket, PassThroughError, ShutdownHandle, SocketMessage, SocketMessages,
-    mocks::MockPassThrough,
+    AccessScope, ForwardedSocket, NewToken, PassThroughError, ShutdownHandle, SocketMessage,
+    SocketMessages, SystemClock, TokenStore, mocks::MockPassThrough,
 };
 use tokio_tungstenite::tungstenite::{
     Error, HandshakeError, Message, WebSocket,
@@ -32,16 +32,24 @@ const LONG: Duration = Duration::from_secs(20);
 
 type Socket = WebSocket<TcpStream>;
 
-/// A server whose node answers the messages of clients like this.
-fn server(
-    options: ApiOptions,
-    node: impl Fn(SocketMessages) -> Result<ForwardedSocket, PassThroughError> + Send + Sync + 'static,
-) -> TestServer {
+type Opened = Result<ForwardedSocket, PassThroughError>;
+
+/// A ledger whose node answers the messages of clients like this.
+fn ledger(node: impl Fn(SocketMessages) -> Opened + Send + Sync + 'static) -> MockPassThrough {
     let mut ledger = MockPassThrough::new();
     ledger.expect_serves().return_const(false);
     ledger.expect_serves_socket().returning(|path| path == PATH);
     ledger.expect_open_socket().returning(move |_, sent| Box::pin(ready(node(sent))));
-    TestServer::with(|builder, _| builder.with_options(options).with_pass_through(Arc::new(ledger)))
+    ledger
+}
+
+/// A server with such a ledger.
+fn server(
+    options: ApiOptions,
+    node: impl Fn(SocketMessages) -> Opened + Send + Sync + 'static,
+) -> TestServer {
+    let ledger = Arc::new(ledger(node));
+    TestServer::with(|builder, _| builder.with_options(options).with_pass_through(ledger))
 }
 
 /// A node that sends back what it gets.
@@ -50,9 +58,16 @@ fn echo() -> TestServer {
 }
 
 fn connect(server: &TestServer) -> Result<Socket, Error> {
+    connect_with(server, &[])
+}
+
+fn connect_with(server: &TestServer, headers: &[(&'static str, &str)]) -> Result<Socket, Error> {
     let stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
-    let request = format!("ws://grid.test{PATH}").into_client_request().unwrap();
+    let mut request = format!("ws://grid.test{PATH}").into_client_request().unwrap();
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
     match client(request, stream) {
         Ok((socket, _)) => Ok(socket),
         Err(HandshakeError::Failure(error)) => Err(error),
@@ -219,4 +234,65 @@ fn client_that_does_not_read_is_disconnected() {
         !matches!(&error, Error::Io(error) if error.kind() == ErrorKind::WouldBlock),
         "{error}"
     );
+}
+
+#[test]
+fn silent_client_is_disconnected() {
+    let (ended, end) = channel::<()>();
+    let ended = Mutex::new(Some(ended));
+    let options = ApiOptions { ping_interval: Duration::from_millis(100), ..ApiOptions::default() };
+    let server = server(options, move |_| {
+        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let silent = stream::pending().map(move |message: SocketMessage| {
+            let _kept = &ended;
+            message
+        });
+        Ok(ForwardedSocket::Open(silent.boxed()))
+    });
+    // It answers pings only while it reads.
+    let _silent = connect(&server).unwrap();
+    assert_eq!(end.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn client_that_answers_pings_stays_connected() {
+    let options = ApiOptions { ping_interval: Duration::from_secs(1), ..ApiOptions::default() };
+    let server = server(options, |sent| Ok(ForwardedSocket::Open(sent)));
+    let mut socket = connect(&server).unwrap();
+    // The last one is sent later than a silent client is disconnected.
+    for _ in 0..4 {
+        assert!(matches!(socket.read().unwrap(), Message::Ping(_)));
+    }
+    socket.send(Message::text("still here")).unwrap();
+    assert_eq!(next(&mut socket).unwrap(), Message::text("still here"));
+}
+
+#[test]
+fn websocket_ends_when_its_token_is_revoked() {
+    let options = AccessOptions { mode: AccessMode::Tokens, ..AccessOptions::default() };
+    let control = AccessControl::new(options, Arc::new(SystemClock));
+    let access = control.clone();
+    let server = TestServer::with(|builder, _| {
+        let options = ApiOptions { ping_interval: Duration::from_secs(1), ..ApiOptions::default() };
+        builder
+            .with_options(options)
+            .with_access(access)
+            .with_pass_through(Arc::new(ledger(|sent| Ok(ForwardedSocket::Open(sent)))))
+    });
+    let token = AccessToken::generate().unwrap();
+    let new = NewToken {
+        id: token.id(),
+        name: "a client".to_owned(),
+        secret_hash: token.secret_hash(),
+        scopes: AccessScope::ALL.into_iter().collect(),
+        services: vec!["*".to_owned()],
+        expires_at: None,
+    };
+    assert!(server.store.create_token(&new).unwrap());
+    control.set_tokens(server.store.unrevoked_tokens().unwrap());
+    let header = format!("Bearer {}", token.secret());
+    let mut socket = connect_with(&server, &[("authorization", &header)]).unwrap();
+    assert!(matches!(socket.read().unwrap(), Message::Ping(_)));
+    control.set_tokens(Vec::new());
+    assert_eq!(close_code(&mut socket), 1008);
 }

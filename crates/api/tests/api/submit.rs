@@ -10,7 +10,7 @@ use grid_batch_core::{
     AccessScope, BatchFilter, BatchState, KeyRefusal, LedgerKey, ServiceCheck, ServiceId,
 };
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey};
-use grid_batch_store::{Store, StoreOptions};
+use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 
 use crate::test_server::{
     BlockedWriter, TestServer, batch, body, id, same_id_other_bytes, service,
@@ -268,16 +268,18 @@ fn concurrent_clients_find_their_batches_stored() {
     assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 160);
 }
 
-/// The ledger does not have the service `a::b`.
-struct NotAtLedger;
+/// The ledger has the services of `known`, does not have `a::b`, and has not said anything about others.
+struct SomeServices;
 
-impl ServiceCheck for NotAtLedger {
+impl ServiceCheck for SomeServices {
     fn check<'a>(
         &'a self,
         service_id: &'a ServiceId,
-    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
-        let is_known = service_id.as_str() != "a::b";
-        Box::pin(ready(if is_known { Ok(()) } else { Err("no node has it".to_owned()) }))
+    ) -> Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'a>> {
+        Box::pin(ready(match service_id.as_str() {
+            "a::b" => Err("no node has it".to_owned()),
+            service => Ok(service.starts_with("known::")),
+        }))
     }
 
     fn check_key<'a>(
@@ -292,11 +294,27 @@ impl ServiceCheck for NotAtLedger {
 
 #[test]
 fn batch_of_an_unknown_service_is_not_stored() {
-    let server = TestServer::with(|builder, _| builder.with_service_check(Arc::new(NotAtLedger)));
+    let server = TestServer::with(|builder, _| builder.with_service_check(Arc::new(SomeServices)));
     let response = server.post("/batches?service_id=a::b", &body([batch(1)]));
     assert_eq!(response.error(), (404, 1015));
     let message = response.message();
     assert!(message.contains("a::b") && message.contains("no node has it"), "{message}");
     assert!(!server.is_stored(&id(&batch(1))));
     server.post("/batches?service_id=a::c", &body([batch(1)])).link();
+}
+
+#[test]
+fn confirmed_services_do_not_count_as_new() {
+    let intake_limits = IntakeLimits { new_services: 1, ..IntakeLimits::default() };
+    let options = StoreOptions { intake_limits, ..StoreOptions::default() };
+    let server = TestServer::with_store_options(options, |builder, _| {
+        builder.with_service_check(Arc::new(SomeServices))
+    });
+    let post =
+        |service: &str| server.post(&format!("/batches?service_id={service}"), &body([batch(1)]));
+    for service in ["known::1", "known::2", "made::up"] {
+        assert_eq!(post(service).status, 202, "{service}");
+    }
+    assert_eq!(post("made::up2").error(), (429, 1019));
+    assert_eq!(post("known::3").status, 202);
 }

@@ -194,6 +194,17 @@ fn signed_batch(number: u64, trace: bool) -> Batch {
     BatchBuilder::new().transaction(transaction).trace(trace).sign(&key)
 }
 
+/// A batch of a signer that writes addresses of its own.
+pub fn batch_with_addresses(signer: u64, number: u64, addresses: usize) -> Batch {
+    let key = SigningKey::from_seed(signer);
+    let addresses = (0..addresses).map(|it| format!("7e57{signer:04x}{number:04x}{it:058x}"));
+    let transaction = TransactionBuilder::new("intkey", "1.0")
+        .outputs(addresses.collect::<Vec<_>>())
+        .payload(b"set all")
+        .sign(&key, &key.public_key());
+    BatchBuilder::new().transaction(transaction).sign(&key)
+}
+
 pub fn body(batches: impl IntoIterator<Item = Batch>) -> Vec<u8> {
     BatchList { batches: batches.into_iter().collect() }.encode_to_vec()
 }

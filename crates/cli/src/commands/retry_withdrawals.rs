@@ -74,7 +74,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let is_confirmed = matches.get_flag("yes");
     let database = match is_confirmed {
-        true => Database::to_write(matches)?,
+        true => Database::to_schedule(matches)?,
         false => Database::to_read(matches)?,
     };
     let filter = filter(matches, &database);

@@ -1,13 +1,20 @@
 //! What a client can make the server store: allow-lists and limits.
 
-use std::{ops::Range, slice, thread};
+use std::{
+    iter,
+    ops::Range,
+    slice,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
 use grid_batch_core::BatchState;
 use grid_batch_ledger_sim::{Fault, When};
-use grid_batch_protocol::SigningKey;
+use grid_batch_protocol::{BatchBuilder, SigningKey, TransactionBuilder};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
-    batches::{encode_batch_list, signed_batch, signed_batches},
+    batches::{SignedBatch, encode_batch_list, signed_batch, signed_batches},
     http::{Response, request, send},
     process::run,
     wait::wait_until,
@@ -184,5 +191,67 @@ fn queue_of_a_service_is_limited_until_it_drains() {
     harness.ledger.inject(Fault::Busy, When::Never);
     server.submit(&batches[5..]);
     harness.wait_until_all_committed(&[batches, vec![other]].concat());
+    server.stop();
+}
+
+/// A batch of a signer that writes so many addresses of its own, and reads as many others.
+fn batch_with_addresses(signer: u64, number: usize, addresses: usize) -> SignedBatch {
+    let key = SigningKey::from_seed(signer);
+    let address = |kind: u8, it| format!("7e57{kind:02x}{signer:08x}{number:08x}{it:048x}");
+    let all = |kind| (0..addresses).map(|it| address(kind, it)).collect::<Vec<_>>();
+    let transaction = TransactionBuilder::new("test", "1.0")
+        .inputs(all(0))
+        .outputs(all(1))
+        .nonce(number.to_string())
+        .payload("set all")
+        .sign(&key, &key.public_key());
+    SignedBatch::new("global", BatchBuilder::new().transaction(transaction).sign(&key))
+}
+
+/// The median time until usual batches of a signer are accepted, one after the other.
+fn median_answer(server: &BatchServer, signer: u64) -> Duration {
+    let mut times: Vec<Duration> = (0..40)
+        .map(|number| {
+            let batch = batch_with_addresses(signer, number, 1);
+            let started = Instant::now();
+            assert_eq!(server.post(slice::from_ref(&batch)).unwrap().status, 202);
+            started.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+#[test]
+fn flood_of_declared_addresses_is_limited() {
+    const CLIENTS: usize = 4;
+    let harness = BatchHarness::sawtooth();
+    let server = harness.serve();
+    let flood: Vec<SignedBatch> = (0..60).map(|n| batch_with_addresses(100, n, 256)).collect();
+    let alone = median_answer(&server, 1);
+    let (started, next) = (Instant::now(), AtomicUsize::new(0));
+    let client = || {
+        let answers = iter::from_fn(|| flood.get(next.fetch_add(1, Ordering::Relaxed)))
+            .map(|batch| server.post(slice::from_ref(batch)).unwrap());
+        let refused =
+            |answer: &Response| answer.status == 429 && answer.json()["error"]["code"] == 1101;
+        answers.filter(refused).count()
+    };
+    let (refused, beside) = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+        let beside = median_answer(&server, 2);
+        let refused = clients.into_iter().map(|client| client.join().unwrap()).sum::<usize>();
+        (refused, beside)
+    });
+    let accepted = flood.len() - refused;
+    println!(
+        "a usual batch is accepted after {alone:?}, and after {beside:?} during a flood, of which {accepted} of {} \
+         batches were accepted in {:?}",
+        flood.len(),
+        started.elapsed()
+    );
+    // A second's worth at once, as many a second, and those that are checked at the same moment.
+    let most = 2_000.0 / 480.0 * (1.0 + started.elapsed().as_secs_f64()) + 1.0 + CLIENTS as f64;
+    assert!((accepted as f64) < most, "{accepted} of at most {most:.0} were accepted");
     server.stop();
 }

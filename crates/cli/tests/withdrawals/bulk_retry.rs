@@ -93,3 +93,21 @@ fn request_retries_failed_withdrawals() {
     server.wait_until_withdrawn(&ids);
     assert_eq!(harness.paid(0), [1, 2]);
 }
+
+#[test]
+fn wrong_limit_stops_only_what_schedules() {
+    let harness = WithdrawalHarness::new(1);
+    let run_with_wrong_limit = |arguments: &[&str]| {
+        let pool = format!("0x{}=10", "ab".repeat(20));
+        let mut command = harness.command_with(arguments);
+        command.env("GRID_BATCH_EVM_MAXIMUM_PAYMENT", pool);
+        run(command)
+    };
+    for arguments in [["migrate"].as_slice(), &["pause", "--all", "--reason", "a test"]] {
+        let output = run_with_wrong_limit(arguments);
+        assert_eq!(output.exit_code, Some(0), "{output:?}");
+    }
+    let output = run_with_wrong_limit(&["retry-withdrawals", "--all", "--yes"]);
+    assert_eq!(output.exit_code, Some(78), "{output:?}");
+    assert!(output.stderr.contains("evm.maximum_payment"), "{output:?}");
+}

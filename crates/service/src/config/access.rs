@@ -68,6 +68,7 @@ impl AccessConfig {
             rates: RateLimits {
                 client: layers.get("intake.rate_of_client")?,
                 service: layers.get("intake.rate_of_service")?,
+                ..RateLimits::default()
             },
         };
         config.check(layers, listen)?;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_api::{ApiBuilder, ApiOptions, AwaitedBatches, CommitProgress};
+use grid_batch_api::{ApiBuilder, ApiOptions, AwaitedBatches, CommitProgress, RateLimits};
 use grid_batch_claims::{
     AwaitedEnds, ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests,
     NotificationListener, OrphanRecovery, Retention, RetentionOptions,
@@ -527,13 +527,15 @@ fn configure_api<S: ScopeId>(
     let database = health.clone();
     let store = Arc::new(store.clone());
     let statuses = Arc::new(Statuses { store: Store::clone(&store), window });
+    let declared_addresses = config.store.scheduling.uses_declared_access;
+    let rates = RateLimits { declared_addresses, ..config.access.rates };
     let mut api = ApiBuilder::new(store.clone(), statuses)
         .with_options(options)
         .with_events(store.clone())
         .with_allowed_hosts(config.intake.allowed_hosts.clone())
         .with_allowed_origins(config.intake.allowed_origins.clone())
         .with_trusted_proxies(config.listen.proxies.clone())
-        .with_rate_limits(config.access.rates)
+        .with_rate_limits(rates)
         .with_allowed_services(config.intake.services.clone())
         .with_allowed_signers(config.intake.signers.clone())
         .with_service_rule(|service| {

@@ -1,7 +1,10 @@
-use diesel::{QueryableByName, sql_types::BigInt};
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
 use grid_batch_core::{BatchState, ServiceId};
 
-use super::{list::depths, pauses::paused_since};
+use super::pauses::paused_since;
 use crate::{
     scheduling::first_halt,
     sql::{Connection, Statement, Store, StoreError, rows::in_states},
@@ -18,7 +21,7 @@ pub struct QueueCounts {
     pub full: u64,
     /// The one of them with most.
     pub fullest: Option<FullQueue>,
-    /// The services that this process has met whose names cannot be read. Their batches are not counted, and wait.
+    /// The services that this process has met whose names cannot be read. Their batches wait.
     pub unreadable: Vec<String>,
 }
 
@@ -49,19 +52,67 @@ pub struct FullQueue {
 
 pub(crate) fn queue_counts(store: &Store) -> Result<QueueCounts, StoreError> {
     let limit = store.intake_limits.open_batches;
-    let depths = depths(store, None, usize::MAX)?;
-    let full = || depths.iter().filter(|depth| depth.open >= limit);
     let mut connection = store.pools.read()?;
     let connection = &mut *connection;
-    let fullest = full().max_by_key(|depth| depth.open);
-    let fullest = fullest.map(|depth| read_full(connection, &depth.service_id, depth.open, limit));
+    let counts = count_open(connection, limit)?;
+    let fullest = match counts.full_queues {
+        0 => None,
+        _ => find_fullest(store, connection, limit)?,
+    };
+    let fullest = fullest.map(|(service_id, open)| read_full(connection, &service_id, open, limit));
     Ok(QueueCounts {
-        open: depths.iter().map(|depth| depth.open).sum(),
+        open: counts.open.unsigned_abs(),
         incomplete: count_incomplete(connection)?,
-        full: full().count() as u64,
+        full: counts.full_queues.unsigned_abs(),
         fullest: fullest.transpose()?,
         unreadable: store.unreadable.shown(),
     })
+}
+
+fn count_open(connection: &mut Connection, limit: u64) -> Result<OpenRow, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_open_of_services
+         select cast(coalesce(sum(r.open), 0) as bigint) as open,
+             count(case when r.open >= ? then 1 end) as full_queues
+         from (
+             select s.added - cast(sum(l.ended) as bigint) as open
+             from services s join lanes l on l.service_id = s.service_id
+             where s.service_id > '' and l.service_id > ''
+             group by s.service_id, s.added) as r",
+    )
+    .long(at_most_i64(limit));
+    let rows: Vec<OpenRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().next().unwrap_or_default())
+}
+
+/// The service with the most open batches, if it has as many as it may have.
+fn find_fullest(
+    store: &Store,
+    connection: &mut Connection,
+    limit: u64,
+) -> Result<Option<(ServiceId, u64)>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_fullest_queues
+         select s.service_id, s.added - cast(sum(l.ended) as bigint) as open
+         from services s join lanes l on l.service_id = s.service_id
+         where s.service_id > '' and l.service_id > ''
+         group by s.service_id, s.added
+         having s.added - sum(l.ended) >= ?
+         order by open desc, s.service_id desc
+         limit ?",
+    )
+    .long(at_most_i64(limit))
+    .long(at_most_i64(1 + store.unreadable.count() as u64));
+    let rows: Vec<DepthRow> = connection.load(&statement)?;
+    let readable =
+        |row: DepthRow| Some((store.unreadable.read(&row.service_id)?, row.open.unsigned_abs()));
+    Ok(rows.into_iter().find_map(readable))
+}
+
+fn at_most_i64(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn count_incomplete(connection: &mut Connection) -> Result<u64, StoreError> {
@@ -134,6 +185,22 @@ fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> 
     let rows: Vec<SignersRow> = connection.load(&statement)?;
     let count = |row: &SignersRow| (row.signers.unsigned_abs(), row.most.unsigned_abs());
     Ok(rows.first().map_or((0, 0), count))
+}
+
+#[derive(QueryableByName, Default)]
+struct OpenRow {
+    #[diesel(sql_type = BigInt)]
+    open: i64,
+    #[diesel(sql_type = BigInt)]
+    full_queues: i64,
+}
+
+#[derive(QueryableByName)]
+struct DepthRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    open: i64,
 }
 
 #[derive(QueryableByName)]

@@ -37,6 +37,7 @@ on_both! {
     batch_waited_for_enters_the_full_queue_of_a_client,
     arrived_transactions_are_not_counted,
     full_queue_is_counted_by_what_fills_it,
+    open_batches_of_all_services_are_counted,
 }
 
 fn open_with(db: &Database, limits: IntakeLimits) -> TestStore {
@@ -408,4 +409,18 @@ fn full_queue_is_counted_by_what_fills_it(db: &Database) {
         halted: false,
     };
     assert_eq!(store.queue_counts().unwrap().fullest, Some(full));
+}
+
+fn open_batches_of_all_services_are_counted(db: &Database) {
+    let store = open_with(db, queue_limit(2));
+    for name in ["a::a", "b::b", "c::c", "d::d"] {
+        store.add_all(&[batch(name, 1), batch(name, 2)]);
+    }
+    store.commit_next("c::c");
+    store.commit_next("d::d");
+    store.commit_next("d::d");
+    let counts = store.queue_counts().unwrap();
+    assert_eq!((counts.open, counts.full), (5, 2));
+    let fullest = counts.fullest.unwrap();
+    assert_eq!((fullest.service_id, fullest.open), (service("b::b"), 2));
 }

@@ -1,5 +1,6 @@
 use clap::{Arg, ArgAction, ArgMatches};
 use grid_batch_core::{Clock, Timestamp};
+use grid_batch_service::Config;
 use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
 use serde_json::Value;
 
@@ -21,7 +22,15 @@ impl Database {
 
     /// Opens it to record what an operator does.
     pub(in crate::commands) fn to_write(matches: &ArgMatches) -> Result<Self, Failure> {
-        let config = flags::load(matches)?.with_payment_limits()?;
+        Self::to_change(flags::load(matches)?)
+    }
+
+    /// Opens it to schedule withdrawals, within the payment limits of the settings.
+    pub(in crate::commands) fn to_schedule(matches: &ArgMatches) -> Result<Self, Failure> {
+        Self::to_change(flags::load(matches)?.with_payment_limits()?)
+    }
+
+    fn to_change(config: Config) -> Result<Self, Failure> {
         let options = StoreOptions { leaves_policies: true, ..config.store };
         let store = Store::open_existing(&config.database, options)?;
         Ok(Self { store, url: config.database })
