@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    operator::{NamedBatches, print_json, print_wrapped, wants_json},
+    operator::{NamedBatches, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, age, field},
+    remote::{self, Server, field, print_line, print_time},
 };
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -38,12 +38,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn print(batch: &Value) {
-    line("service", &field(batch, "service_id"));
+    print_line("service", &field(batch, "service_id"));
     let id = field(batch, "id");
     let (first, second) = id.split_at_checked(id.len() / 2).unwrap_or((&id, ""));
-    line("batch", &format!("{first} {second}"));
-    line("state", &field(batch, "state"));
-    line("attempt", &field(batch, "attempts"));
+    print_line("batch", &format!("{first} {second}"));
+    print_line("state", &field(batch, "state"));
+    print_line("attempt", &field(batch, "attempts"));
     for (name, label) in [
         ("since", "since"),
         ("stored_at", "stored"),
@@ -51,15 +51,17 @@ fn print(batch: &Value) {
         ("checked_at", "asked"),
         ("ended_at", "ended"),
     ] {
-        time(label, batch, name);
+        print_time(label, batch, name);
     }
-    line("next try", &field(batch, "next_try_at"));
-    line("label", &field(batch, "label"));
-    time("held", &batch["held"], "since");
-    line("reason", &field(&batch["held"], "reason"));
-    line("error", &field(batch, "last_error"));
-    line("why", &field(batch, "explanation"));
-    list(batch, "history").iter().for_each(|event| line(&field(event, "at"), &event_text(event)));
+    print_line("next try", &field(batch, "next_try_at"));
+    print_line("label", &field(batch, "label"));
+    print_time("held", &batch["held"], "since");
+    print_line("reason", &field(&batch["held"], "reason"));
+    print_line("error", &field(batch, "last_error"));
+    print_line("why", &field(batch, "explanation"));
+    list(batch, "history")
+        .iter()
+        .for_each(|event| print_line(&field(event, "at"), &event_text(event)));
     list(batch, "operator_actions").iter().for_each(|action| {
         let text = format!(
             "{} by {}: {}",
@@ -67,12 +69,17 @@ fn print(batch: &Value) {
             field(action, "actor"),
             field(action, "reason")
         );
-        line(&field(action, "acted_at"), &text);
+        print_line(&field(action, "acted_at"), &text);
     });
-    list(batch, "receipts").iter().for_each(|receipt| line("invalid", &field(receipt, "message")));
+    list(batch, "receipts")
+        .iter()
+        .for_each(|receipt| print_line("invalid", &field(receipt, "message")));
     list(batch, "actions").iter().for_each(|action| {
         let id = field(action, "batch_id");
-        line("possible", &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")));
+        print_line(
+            "possible",
+            &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")),
+        );
     });
 }
 
@@ -83,18 +90,4 @@ fn event_text(event: &Value) -> String {
 
 fn list<'a>(batch: &'a Value, name: &str) -> &'a [Value] {
     batch[name].as_array().map_or(&[][..], Vec::as_slice)
-}
-
-fn time(label: &str, value: &Value, name: &str) {
-    let at = field(value, name);
-    if !at.is_empty() {
-        line(label, &format!("{at} ({} ago)", age(value, name)));
-    }
-}
-
-/// Prints a value, if there is one.
-fn line(label: &str, value: &str) {
-    if !value.is_empty() {
-        print_wrapped(&format!("{label:<10} "), value);
-    }
 }
