@@ -6,14 +6,18 @@ use clap::ArgMatches;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    explain::explain_service,
     failure::Failure,
-    operator::{NamedBatches, print_json, wants_json},
+    operator::{NamedBatches, ServiceSelection, Word, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, field, print_line, print_time},
+    remote::{self, Server, field, gas_text, print_line, print_time},
 };
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
+    if let Some(service) = only_service(matches) {
+        return show_service(matches, &explain_service(&server, service)?);
+    }
     let NamedBatches { service, names } = NamedBatches::of(matches)?;
     let service = remote::service_of(service.as_ref())?;
     let mut batches = Vec::new();
@@ -34,6 +38,40 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         print(batch);
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The service, if the arguments name one and no batch.
+fn only_service(matches: &ArgMatches) -> Option<&ServiceSelection> {
+    let words: Vec<&Word> = matches.get_many::<Word>("batch").into_iter().flatten().collect();
+    match words.as_slice() {
+        [Word::Service(service)] => Some(service),
+        _ => None,
+    }
+}
+
+/// Shows a service: what is open, and why it waits.
+fn show_service(matches: &ArgMatches, explained: &Value) -> Result<ExitCode, Failure> {
+    if wants_json(matches) {
+        print_json(explained);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let service = &explained["service"];
+    for (name, label) in [
+        ("service_id", "service"),
+        ("open", "open"),
+        ("under_way", "under way"),
+        ("held", "held"),
+        ("parked", "parked"),
+        ("failing", "failing"),
+    ] {
+        print_line(label, &field(service, name));
+    }
+    print_time("oldest", service, "oldest_stored_at");
+    if explained["gas"].is_object() {
+        print_line("gas", &gas_text(&explained["gas"]));
+    }
+    print_line("why", &field(explained, "text"));
     Ok(ExitCode::SUCCESS)
 }
 

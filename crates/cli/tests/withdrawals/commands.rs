@@ -45,7 +45,8 @@ fn withdrawal_is_requested_waited_for_and_shown() {
     let listed = client(&server, &["withdrawal", "list", "--pool", harness.pools[0].address()]);
     let row = listed.stdout.lines().nth(1).unwrap_or_default();
     let pool = harness.pools[0].address();
-    assert!(row.starts_with(&id[..12]) && row.contains(pool), "{listed:?}");
+    let row_has_pool = row.to_lowercase().contains(&pool.to_lowercase());
+    assert!(row.starts_with(&id[..12]) && row_has_pool, "{listed:?}");
     assert!(row.contains("7000000000") && row.ends_with("withdrawn"), "{listed:?}");
     let none = client(&server, &["withdrawal", "list", "--state", "open"]);
     assert_eq!(none.stdout, "No withdrawal matches.\n");
@@ -63,7 +64,7 @@ fn longer_lists_are_read_in_pages() {
     harness.anvil.set_base_fee(300).unwrap();
     let server = harness.serve();
     let ids: Vec<String> =
-        (0..3).map(|amount| server.schedule(&harness.withdrawal_request(0, amount))).collect();
+        (1..4).map(|amount| server.schedule(&harness.withdrawal_request(0, amount))).collect();
     let list = |limit: &str| client(&server, &["withdrawal", "list", "--json", "--limit", limit]);
     let listed = json_of(&list("3"));
     let listed = listed["withdrawals"].as_array().unwrap().iter().map(|it| it["id"].clone());
@@ -108,7 +109,7 @@ fn wait_ends_after_its_time_and_a_withdrawal_is_cancelled() {
     let arguments = json_args(&request(&harness, "1"), &["--wait", "--timeout", "1s"]);
     let parked = client(&server, &arguments);
     assert_eq!(parked.exit_code, Some(3), "{parked:?}");
-    assert!(parked.stdout.contains("parked: the gas price"), "{parked:?}");
+    assert!(parked.stdout.contains("parked: the base fee"), "{parked:?}");
     let id = parked.stdout.split_once(' ').unwrap().0.to_owned();
     let cancelled = client(&server, &["withdrawal", "cancel", &id, "--json"]);
     assert_eq!(cancelled.exit_code, Some(0), "{cancelled:?}");
@@ -128,4 +129,75 @@ fn request_that_cannot_be_made_is_told() {
     let gone = run(GRID_BATCH.command(&gone));
     assert_eq!(gone.exit_code, Some(4), "{gone:?}");
     assert!(gone.stderr.contains("--idempotency-key"), "a repetition pays once: {gone:?}");
+}
+
+#[test]
+fn parked_gas_admin_is_explained_by_its_name() {
+    let harness = WithdrawalHarness::new(1);
+    harness.anvil.set_base_fee(300).unwrap();
+    let server = harness.serve_with(&[("--evm-balance-interval", "100ms")]);
+    let id = server.schedule(&harness.withdrawal_request(0, 1));
+    server.wait_for_state(&id, "parked");
+    let address = &harness.anvil.accounts()[0].address;
+    for name in ["admin0", address, &format!("eip155:31337:{}", address.to_lowercase())] {
+        for command in ["explain", "show"] {
+            let told = client(&server, &[command, name]);
+            assert!(
+                told.exit_code == Some(0) && told.stdout.contains("not below the cap"),
+                "{told:?}"
+            );
+            assert!(told.stdout.contains("ether, for "), "the balance: {told:?}");
+        }
+        let told = client(&server, &["explain", "--service", name, &id]);
+        assert!(told.exit_code == Some(0) && told.stdout.contains("not below the cap"), "{told:?}");
+    }
+    let top = client(&server, &["top", "--once"]);
+    assert!(top.stdout.contains("parked: the base fee is 300 gwei"), "{top:?}");
+    assert!(!top.stdout.contains("running"), "{top:?}");
+    let services = client(&server, &["services"]);
+    assert!(services.stdout.contains("parked: the base fee is 300 gwei"), "{services:?}");
+
+    let listed = client(&server, &["gas-admins"]);
+    let row = listed.stdout.lines().nth(1).unwrap_or_default();
+    assert!(row.starts_with("admin0") && row.contains(" 10000 "), "{listed:?}");
+    let listed = json_of(&client(&server, &["gas-admins", "--json"]));
+    let wei = &listed["gas_admins"][0]["balance"]["value"];
+    assert!(
+        wei.as_str().unwrap().starts_with("9999") || wei == "10000000000000000000000",
+        "{listed}"
+    );
+    let unknown = client(&server, &["explain", "nobody"]);
+    assert!(unknown.exit_code == Some(1) && unknown.stderr.contains("nobody"), "{unknown:?}");
+}
+
+/// The events of a withdrawal, as the feed has them.
+fn events_of(server: &WithdrawalServer, id: &str) -> Vec<Value> {
+    let page = server.get("/v1/events?after=oldest&limit=1000").json();
+    let events = page["data"].as_array().unwrap().clone();
+    events.into_iter().filter(|event| event["withdrawal"]["id"] == id).collect()
+}
+
+#[test]
+fn events_name_the_withdrawal_and_its_transaction() {
+    let harness = WithdrawalHarness::new(1);
+    harness.anvil.set_base_fee(300).unwrap();
+    let server = harness.serve();
+    let id = server.schedule(&harness.withdrawal_request(0, 5));
+    server.wait_for_state(&id, "parked");
+    let pool = &server.withdrawal(&id)["pool"];
+    let waiting = events_of(&server, &id);
+    assert!(!waiting.is_empty(), "{waiting:?}");
+    for event in &waiting {
+        let withdrawal = &event["withdrawal"];
+        assert_eq!((&withdrawal["pool"], &withdrawal["amount"]), (pool, &json!("5")), "{event}");
+        assert!(withdrawal["transaction_hash"].is_null(), "{event}");
+    }
+    harness.anvil.set_base_fee(10).unwrap();
+    let paid = server.wait_until_withdrawn(std::slice::from_ref(&id)).remove(0);
+    let hash = &paid["transactions"][0]["hash"];
+    let last = events_of(&server, &id).pop().unwrap();
+    assert_eq!(
+        (&last["state"], &last["withdrawal"]["transaction_hash"]),
+        (&json!("committed"), hash)
+    );
 }
