@@ -24,12 +24,15 @@ pub(super) fn load_withdrawals<'a>(
         connection.dialect(),
         "-- withdrawals_of_events
          select x.batch_id, w.withdrawal_id, w.pool, w.amount, (
-             select k.hash from account_nonces n
-             join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
-             where n.withdrawal_seq = w.seq and not k.is_filler and (n.generation = x.generation
-                 or (n.generation < x.generation and n.outcome is null))
-                 and coalesce(n.outcome, '') <> 'USED_ELSEWHERE'
-             order by n.nonce desc, k.max_fee desc, k.position desc limit 1) as hash
+             select (
+                 select k.hash from signed_transactions k
+                 where k.service_id = n.service_id and k.nonce = n.nonce and not k.is_filler
+                 order by k.max_fee desc, k.position desc limit 1)
+             from account_nonces n
+             where n.withdrawal_seq = w.seq and coalesce(n.outcome, '') <> 'USED_ELSEWHERE'
+                 and (n.generation = x.generation
+                     or (n.generation < x.generation and n.outcome is null))
+             order by n.nonce desc limit 1) as hash
          from {x} join withdrawals w on w.withdrawal_id = x.withdrawal_id",
     )
     .rows(
