@@ -153,6 +153,21 @@ pub struct BatchEvent {
     pub at: Timestamp,
     /// The instance that recorded it; `None` for a command, or a process without claims.
     pub instance: Option<String>,
+    /// The withdrawal that the batch tries, if it tries one. The history of a batch leaves it out.
+    pub withdrawal: Option<EventWithdrawal>,
+}
+
+/// What an event of a withdrawal's batch tells about the withdrawal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventWithdrawal {
+    /// The id of the withdrawal.
+    pub id: String,
+    /// The pool that pays.
+    pub pool: String,
+    /// The amount, in the smallest unit of the pool's currency.
+    pub amount: String,
+    /// The hash of the transaction that pays; of several, the one with the highest fee. `None`: none is signed.
+    pub transaction_hash: Option<String>,
 }
 
 /// A position in the feed: what its reader has read. Only the store that made it knows what is in it.

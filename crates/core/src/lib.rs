@@ -74,7 +74,8 @@ pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
 pub use event_feed::{
     BatchEvent, EventCursor, EventCursorError, EventFilter, EventId, EventKind, EventKindError,
-    EventListener, EventPage, EventPosition, EventReadError, EventStore, PositionedEvent,
+    EventListener, EventPage, EventPosition, EventReadError, EventStore, EventWithdrawal,
+    PositionedEvent,
 };
 pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
 pub use evidence::{

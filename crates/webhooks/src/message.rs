@@ -1,13 +1,13 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use grid_batch_core::{BatchEvent, Message, Timestamp};
+use grid_batch_core::{BatchEvent, EventWithdrawal, Message, Timestamp};
 use humantime::format_rfc3339_micros;
 use serde_json::json;
 
 /// What is sent for an event: the form of Standard Webhooks.
 pub(crate) fn message(event: &BatchEvent) -> Message {
     let at = rfc3339(event.at);
-    let body = json!({
+    let mut body = json!({
         "type": format!("batch.{}", event.kind),
         "timestamp": at,
         "data": {
@@ -22,6 +22,11 @@ pub(crate) fn message(event: &BatchEvent) -> Message {
             "instance": event.instance,
         },
     });
+    if let Some(EventWithdrawal { id, pool, amount, transaction_hash }) = &event.withdrawal {
+        body["data"]["withdrawal"] = json!({
+            "id": id, "pool": pool, "amount": amount, "transaction_hash": transaction_hash,
+        });
+    }
     Message { id: message_id(event), body: body.to_string() }
 }
 
@@ -55,6 +60,7 @@ mod tests {
             detail: None,
             at: Timestamp::from_micros(at),
             instance: None,
+            withdrawal: None,
         }
     }
 
@@ -67,6 +73,22 @@ mod tests {
         assert_eq!(body["timestamp"], "2020-09-13T12:26:40.000001Z");
         assert_eq!((&body["data"]["id"], &body["data"]["state"]), (&json!("1-2"), &json!("new")));
         assert_eq!(body["data"]["batch_id"], HeaderId::from_bytes([7; 64]).to_string());
+    }
+
+    #[test]
+    fn message_of_a_withdrawal_names_it() {
+        assert!(!message(&event(1, 1)).body.contains("withdrawal"));
+        let withdrawal = EventWithdrawal {
+            id: "5a".repeat(16),
+            pool: "0xaa".to_owned(),
+            amount: "7".to_owned(),
+            transaction_hash: None,
+        };
+        let body = message(&BatchEvent { withdrawal: Some(withdrawal), ..event(1, 1) }).body;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        let expected =
+            json!({"id": "5a".repeat(16), "pool": "0xaa", "amount": "7", "transaction_hash": null});
+        assert_eq!(body["data"]["withdrawal"], expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use grid_batch_core::{Excerpt, HeaderId};
+use grid_batch_core::{Excerpt, HeaderId, StoredBatch};
 
 /// The id of a withdrawal: 32 lower-case hex digits.
 ///
@@ -47,6 +47,29 @@ impl WithdrawalId {
         bytes[..Self::BYTES].copy_from_slice(&self.0);
         bytes[HeaderId::BYTES - 4..].copy_from_slice(&generation.to_be_bytes());
         HeaderId::from_bytes(bytes)
+    }
+
+    /// The withdrawal that a batch with this id tries, and in which generation. `None`: the batch is of no withdrawal.
+    /// The ids of other batches are signatures, which do not have zeros in the middle.
+    pub fn of_batch(batch_id: &HeaderId) -> Option<(Self, u32)> {
+        let (id, rest) = batch_id.as_bytes().split_first_chunk()?;
+        let (zeros, generation) = rest.split_last_chunk()?;
+        let is_of_withdrawal = zeros.iter().all(|byte| *byte == 0);
+        is_of_withdrawal.then(|| (Self(*id), u32::from_be_bytes(*generation)))
+    }
+}
+
+/// Of batches that all are of one withdrawal, keeps that of the latest generation: the id of a withdrawal names it.
+/// Otherwise keeps all.
+pub fn keep_latest_generation(batches: &mut Vec<StoredBatch>) {
+    let withdrawals = batches.iter().map(|batch| WithdrawalId::of_batch(&batch.batch_id));
+    let Some(withdrawals) = withdrawals.collect::<Option<Vec<_>>>() else { return };
+    let is_one = withdrawals.windows(2).all(|pair| pair[0].0 == pair[1].0);
+    if let Some(latest) = withdrawals.iter().map(|(_, generation)| *generation).max()
+        && is_one
+    {
+        let mut generations = withdrawals.iter().map(|(_, generation)| *generation);
+        batches.retain(|_| generations.next() == Some(latest));
     }
 }
 
@@ -142,6 +165,13 @@ mod tests {
                 Err(error) => prop_assert!(error.to_string().contains("32 digits")),
             }
         }
+    }
+
+    #[test]
+    fn withdrawal_and_generation_are_read_from_the_batch() {
+        let id = WithdrawalId::from_bytes([7; 16]);
+        assert_eq!(WithdrawalId::of_batch(&id.batch_id(258)), Some((id, 258)));
+        assert_eq!(WithdrawalId::of_batch(&HeaderId::from_bytes([7; 64])), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod withdrawal_store;
 pub use amount::{Amount, NotAnAmountError};
 pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
-pub use ids::{RewardId, ShortIdError, WithdrawalId};
+pub use ids::{RewardId, ShortIdError, WithdrawalId, keep_latest_generation};
 pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
 pub use nonce::{AssignedNonce, NonceOutcome};
 pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};

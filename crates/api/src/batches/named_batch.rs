@@ -3,6 +3,7 @@ use axum::{
     http::request::Parts,
 };
 use grid_batch_core::{BatchQueryStore, HeaderIdPrefix, ServiceId, StoredBatch};
+use grid_batch_withdrawals::keep_latest_generation;
 
 use crate::{
     access::Caller,
@@ -42,6 +43,7 @@ impl NamedBatch {
             found.retain(|batch| batch.service_id == *service_id);
         }
         found.retain(|batch| self.caller.may(&batch.service_id));
+        keep_latest_generation(&mut found);
         match found.as_slice() {
             [] | [_] => found.pop().ok_or_else(|| ApiError::BatchNotFound(self.id.to_string())),
             [first, ..] if found.iter().any(|batch| batch.batch_id != first.batch_id) => {

@@ -1,4 +1,4 @@
-use grid_batch_core::BatchEvent;
+use grid_batch_core::{BatchEvent, EventWithdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,6 +16,18 @@ pub(super) struct EventJson {
     attempt: u32,
     detail: Option<String>,
     instance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withdrawal: Option<EventWithdrawalJson>,
+}
+
+/// The withdrawal that the batch tries.
+#[derive(Debug, Serialize, ToSchema)]
+struct EventWithdrawalJson {
+    id: String,
+    pool: String,
+    amount: String,
+    /// The transaction that pays, once one is signed.
+    transaction_hash: Option<String>,
 }
 
 impl From<BatchEvent> for EventJson {
@@ -30,6 +42,14 @@ impl From<BatchEvent> for EventJson {
             attempt: event.attempt,
             detail: event.detail,
             instance: event.instance,
+            withdrawal: event.withdrawal.map(EventWithdrawalJson::from),
         }
+    }
+}
+
+impl From<EventWithdrawal> for EventWithdrawalJson {
+    fn from(withdrawal: EventWithdrawal) -> Self {
+        let EventWithdrawal { id, pool, amount, transaction_hash } = withdrawal;
+        Self { id, pool, amount, transaction_hash }
     }
 }

@@ -7,8 +7,8 @@ use grid_batch_core::{
 
 use super::{HistorySource, LedgerSource, OutageSource, PauseSource};
 use crate::{
-    access::Caller, batches::NamedBatch, gas_admins::GasAdminSource, http::ApiError,
-    state::ApiState,
+    GasAdminReport, access::Caller, batches::NamedBatch, gas_admins::GasAdminSource,
+    http::ApiError, state::ApiState,
 };
 
 /// What is read below `/v1`.
@@ -51,8 +51,29 @@ pub(crate) struct ReadContext {
 impl ReadContext {
     /// The one batch that is named and that the caller may see.
     pub(super) async fn find(&self, named: &NamedBatch) -> Result<StoredBatch, ApiError> {
-        let (batches, named) = (Arc::clone(&self.batches), named.clone());
+        let (batches, mut named) = (Arc::clone(&self.batches), named.clone());
+        if let Some(service_id) = named.service_id {
+            named.service_id = Some(self.resolve(service_id).await?);
+        }
         self.api.reads.run(move || named.find_in(&*batches)).await
+    }
+
+    /// The service with this id; also that of the gas admin with this name or address.
+    pub(super) async fn resolve(&self, service_id: ServiceId) -> Result<ServiceId, ApiError> {
+        // The id of a gas admin's service has parts, which a name and an address do not have.
+        let Some(source) = self.gas_admins.clone().filter(|_| !service_id.as_str().contains(':'))
+        else {
+            return Ok(service_id);
+        };
+        let reports = self.api.reads.run(move || source().map_err(ApiError::read_failed)).await?;
+        let is_named = |report: &GasAdminReport| {
+            report.name == service_id.as_str()
+                || report.address.eq_ignore_ascii_case(service_id.as_str())
+        };
+        match reports.iter().find(|report| is_named(report)) {
+            Some(report) => Ok(report.gas_admin.parse()?),
+            None => Ok(service_id),
+        }
     }
 
     /// The details of a batch, without a batch of another service that the caller may not see.

@@ -13,7 +13,6 @@ use grid_batch_core::{
 use super::{
     ReadContext,
     explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson, action_json},
-    services::named_service,
 };
 use crate::{
     access::Caller,
@@ -74,7 +73,7 @@ pub(super) async fn batch(
 #[utoipa::path(
     get, path = "/v1/services/{id}/explain", tag = "services", operation_id = "explainService", summary = "Why a service waits",
     params(
-        ("id" = String, Path, description = "The id of the service, percent-encoded"),
+        ("id" = String, Path, description = "The id of the service, percent-encoded; also the name or the address of a gas admin"),
     ),
     responses(
         (status = 200, description = "The explanation", body = ServiceExplanationJson),
@@ -88,7 +87,7 @@ pub(super) async fn service(
 ) -> Result<Json<ServiceExplanationJson>, ApiError> {
     let (request, _) = request.into_parts();
     Query::parse(request.uri.query())?.check_names(&[])?;
-    let service_id = named_service(path, &request)?;
+    let service_id = context.named_service(path, &request).await?;
     let caller = Caller::of(&request)?.clone();
     let reading = Arc::clone(&context);
     let read = move || {

@@ -18,6 +18,8 @@ pub(super) struct ServiceJson {
     held: u64,
     /// The last error of a batch that could not be sent.
     failing: Option<String>,
+    /// Why a gate, such as that of the gas price, keeps a batch back.
+    parked: Option<String>,
     halts: u64,
     halted_since: Option<String>,
     paused: Option<PauseJson>,
@@ -71,6 +73,7 @@ impl ServiceJson {
             oldest_age_seconds: service.oldest_at.map(age),
             held: service.held,
             failing: service.failing.clone(),
+            parked: service.parked.clone(),
             halts: service.halts,
             halted_since: service.halted_since.map(rfc3339),
             paused: pause.map(PauseJson::new),

@@ -65,7 +65,7 @@ pub(super) async fn list(
 #[utoipa::path(
     get, path = "/v1/services/{id}", tag = "services", operation_id = "getService", summary = "A service",
     params(
-        ("id" = String, Path, description = "The id of the service, percent-encoded"),
+        ("id" = String, Path, description = "The id of the service, percent-encoded; also the name or the address of a gas admin"),
     ),
     responses(
         (status = 200, description = "The service", body = ServiceJson),
@@ -79,22 +79,26 @@ pub(super) async fn get(
 ) -> Result<Json<ServiceJson>, ApiError> {
     let (request, _) = request.into_parts();
     Query::parse(request.uri.query())?.check_names(&[])?;
-    let service_id = named_service(path, &request)?;
+    let service_id = context.named_service(path, &request).await?;
     let reading = Arc::clone(&context);
     let read = move || reading.service(&service_id);
     let (service, pause) = context.api.reads.run(read).await?;
     Ok(Json(ServiceJson::new(&context, &request, &service, pause.as_ref())))
 }
 
-/// The service in the path of a request, which is percent-encoded there.
-pub(super) fn named_service(path: PathText, request: &Parts) -> Result<ServiceId, ApiError> {
-    let Path(text) = path.map_err(|_| ApiError::NotFound)?;
-    let service_id = text.parse()?;
-    Caller::of(request)?.check(&service_id)?;
-    Ok(service_id)
-}
-
 impl ReadContext {
+    /// The service in the path of a request, which is percent-encoded there.
+    pub(super) async fn named_service(
+        &self,
+        path: PathText,
+        request: &Parts,
+    ) -> Result<ServiceId, ApiError> {
+        let Path(text) = path.map_err(|_| ApiError::NotFound)?;
+        let service_id = self.resolve(text.parse()?).await?;
+        Caller::of(request)?.check(&service_id)?;
+        Ok(service_id)
+    }
+
     /// A service, and its pause.
     pub(super) fn service(
         &self,

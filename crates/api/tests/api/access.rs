@@ -517,6 +517,7 @@ fn idle_service(service_id: ServiceId) -> ServiceOverview {
         oldest_at: None,
         held: 0,
         failing: None,
+        parked: None,
         halts: 0,
         halted_since: None,
         scheduling: Scheduling::SERIAL,

@@ -275,6 +275,7 @@ fn event() -> PositionedEvent {
         detail: Some("x".repeat(10_000)),
         at: Timestamp::from_micros(0),
         instance: None,
+        withdrawal: None,
     };
     PositionedEvent { event, cursor: "c1".parse().unwrap() }
 }

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgGroup, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::HeaderIdPrefix;
+use serde_json::Value;
 
 use crate::commands::{
     failure::Failure,
-    operator::{LINE_WIDTH, print_json, wants_json},
+    operator::{LINE_WIDTH, ServiceSelection, Word, print_json, wants_json},
     print::print_stdout,
     remote::{self, Server, explanation_lines},
 };
@@ -17,9 +17,12 @@ pub(crate) fn command() -> Command {
         .about("Tells why a batch or a service waits, and what can be done")
         .arg(
             Arg::new("batch")
-                .value_name("BATCH")
-                .value_parser(ValueParser::new(str::parse::<HeaderIdPrefix>))
-                .help("Id of a batch, or its first digits, at least 8"),
+                .value_name("BATCH|SERVICE")
+                .value_parser(ValueParser::new(str::parse::<Word>))
+                .help(
+                    "Id of a batch or a withdrawal, or its first digits, at least 8; or a service, or the name of a \
+                     gas admin",
+                ),
         )
         .arg(
             Arg::new("service")
@@ -34,8 +37,14 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let service = matches.get_one::<String>("service").map(String::as_str);
-    let explanation = match (matches.get_one::<HeaderIdPrefix>("batch"), service) {
-        (Some(id), service) => server.client.batch(id, Some("explain"), service)?,
+    let explanation = match (matches.get_one::<Word>("batch"), service) {
+        (Some(Word::Batch(name)), service) => {
+            server.client.batch(&name.prefix, Some("explain"), service)?
+        }
+        (Some(Word::Service(named)), None) => explain_service(&server, named)?,
+        (Some(Word::Service(_)), Some(_)) => {
+            return Err(Failure::usage("a service is named twice, or the id of a batch is wrong"));
+        }
         (None, service) => server.client.service(service.unwrap_or_default(), Some("explain"))?,
     };
     match wants_json(matches) {
@@ -43,4 +52,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         false => explanation_lines(&explanation, LINE_WIDTH).into_iter().for_each(print_stdout),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn explain_service(server: &Server, named: &ServiceSelection) -> Result<Value, Failure> {
+    let service = remote::service_of(Some(named))?;
+    let service = service.ok_or_else(|| Failure::usage("name one service"))?;
+    Ok(server.client.service(service, Some("explain"))?)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
+use clap::{Arg, ArgMatches, Command, builder::ValueParser};
 use grid_batch_core::HeaderIdPrefix;
 use serde_json::{Value, json};
 
@@ -10,41 +10,38 @@ use crate::commands::{
     failure::Failure,
     operator::{print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, Table, age, field},
+    remote::{self, Filter, Server, Table, age, field},
 };
 
-/// The filters of a list, and the parameters that they are.
-const FILTERS: [(&str, &str, &str, &str); 6] = [
-    ("service", "service_id", "SERVICE", "Only batches of this service"),
-    (
+const FILTERS: [Filter; 6] = [
+    Filter::new("service", "service_id", "SERVICE", "Only batches of this service"),
+    Filter::new(
         "state",
         "state",
         "STATES",
         "Only batches in these states, separated by commas: new, submitting, delayed, in_doubt, absent, pending, \
          valid, invalid, committed, or open and ended for all that are so",
     ),
-    ("label", "label", "TEXT", "Only batches with this label"),
-    ("error", "error_contains", "TEXT", "Only batches whose last error has this text"),
-    ("newer-than", "newer_than", "AGE", "Only batches that were stored since, such as 15m"),
-    ("older-than", "older_than", "AGE", "Only batches that were stored before, such as 2h"),
+    Filter::new("label", "label", "TEXT", "Only batches with this label"),
+    Filter::new("error", "error_contains", "TEXT", "Only batches whose last error has this text"),
+    Filter::new(
+        "newer-than",
+        "newer_than",
+        "AGE",
+        "Only batches that were stored since, such as 15m",
+    ),
+    Filter::new(
+        "older-than",
+        "older_than",
+        "AGE",
+        "Only batches that were stored before, such as 2h",
+    ),
 ];
 
 pub(crate) fn list_command() -> Command {
-    let filter =
-        |(name, _, value, help): (&'static str, &'static str, &'static str, &'static str)| {
-            Arg::new(name).long(name).value_name(value).help(help)
-        };
     Command::new("list")
         .about("Lists the batches of a running server, the newest first")
-        .args(FILTERS.map(filter))
-        .arg(
-            Arg::new("limit")
-                .long("limit")
-                .value_name("NUMBER")
-                .default_value("20")
-                .value_parser(value_parser!(u32).range(1..))
-                .help("The most batches"),
-        )
+        .args(remote::list_flags(&FILTERS, "The most batches"))
         .args(remote::flags())
 }
 
@@ -70,16 +67,9 @@ pub(crate) fn status_command() -> Command {
 
 pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
-    let limit = *matches.get_one::<u32>("limit").unwrap_or(&20) as usize;
-    let given = |(name, parameter, ..): &(&'static str, &'static str, &str, &str)| {
-        Some((*parameter, matches.get_one::<String>(name)?.as_str()))
-    };
-    let filters: Vec<(&str, &str)> = FILTERS.iter().filter_map(given).collect();
-    let (batches, has_more) = server.read_list("/v1/batches", &filters, limit)?;
-    print(matches, &batches);
-    if has_more && !wants_json(matches) {
-        print_stdout(format_args!("There are more; --limit is {limit}."));
-    }
+    let listed = server.read_filtered("/v1/batches", &FILTERS, matches)?;
+    print(matches, &listed.entries);
+    listed.print_rest(matches);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -38,7 +38,6 @@ mod remote;
 mod restored;
 mod retention;
 mod retry;
-mod retry_withdrawals;
 mod serve;
 mod services;
 mod show;
@@ -51,6 +50,7 @@ mod usage;
 mod variables;
 mod wait;
 mod webhooks;
+mod withdrawal;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -113,7 +113,8 @@ fn program() -> Command {
         .subcommand(pause::drain_command())
         .subcommand(pause::release_claim_command())
         .subcommand(retry::command())
-        .subcommand(retry_withdrawals::command())
+        .subcommand(withdrawal::command())
+        .subcommand(withdrawal::retry_withdrawals_command())
         .subcommand(ledger::command())
         .subcommand(restored::command())
         .subcommand(retention::command())
@@ -164,7 +165,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("drain", matches)) => pause::drain(matches),
         Some(("release-claim", matches)) => pause::release_claim(matches),
         Some(("retry", matches)) => retry::run(matches),
-        Some(("retry-withdrawals", matches)) => retry_withdrawals::run(matches),
+        Some(("withdrawal", matches)) => withdrawal::run(matches),
+        Some(("retry-withdrawals", matches)) => withdrawal::retry_withdrawals(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("retention", matches)) => retention::run(matches),

@@ -66,5 +66,8 @@ fn problem(service: &Value) -> String {
     if let Some(error) = service["failing"].as_str() {
         problems.push(error.to_owned());
     }
+    if let Some(reason) = service["parked"].as_str() {
+        problems.push(format!("parked: {reason}"));
+    }
     problems.join("; ")
 }

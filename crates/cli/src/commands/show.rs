@@ -23,8 +23,9 @@ pub(crate) fn command() -> Command {
     Command::new("show")
         .about("Shows what is stored about batches: their state, why they wait, and their attempts")
         .long_about(
-            "Shows what is stored about batches: their state, why they wait, and their attempts. Needs \
-             only the right to read.",
+            "Shows what is stored about batches: their state, why they wait, and their attempts. With a \
+             server and only a service, such as the name of a gas admin, shows the service. Needs only the \
+             right to read.",
         )
         .args(batch_arguments())
         .arg(json_flag())

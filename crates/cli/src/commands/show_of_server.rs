@@ -6,14 +6,18 @@ use clap::ArgMatches;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    explain::explain_service,
     failure::Failure,
-    operator::{NamedBatches, print_json, print_wrapped, wants_json},
+    operator::{NamedBatches, ServiceSelection, Word, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, age, field},
+    remote::{self, Server, field, gas_text, print_line, print_time},
 };
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
+    if let Some(service) = only_service(matches) {
+        return show_service(matches, &explain_service(&server, service)?);
+    }
     let NamedBatches { service, names } = NamedBatches::of(matches)?;
     let service = remote::service_of(service.as_ref())?;
     let mut batches = Vec::new();
@@ -37,13 +41,47 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The service, if the arguments name one and no batch.
+fn only_service(matches: &ArgMatches) -> Option<&ServiceSelection> {
+    let words: Vec<&Word> = matches.get_many::<Word>("batch").into_iter().flatten().collect();
+    match words.as_slice() {
+        [Word::Service(service)] => Some(service),
+        _ => None,
+    }
+}
+
+/// Shows a service: what is open, and why it waits.
+fn show_service(matches: &ArgMatches, explained: &Value) -> Result<ExitCode, Failure> {
+    if wants_json(matches) {
+        print_json(explained);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let service = &explained["service"];
+    for (name, label) in [
+        ("service_id", "service"),
+        ("open", "open"),
+        ("under_way", "under way"),
+        ("held", "held"),
+        ("parked", "parked"),
+        ("failing", "failing"),
+    ] {
+        print_line(label, &field(service, name));
+    }
+    print_time("oldest", service, "oldest_stored_at");
+    if explained["gas"].is_object() {
+        print_line("gas", &gas_text(&explained["gas"]));
+    }
+    print_line("why", &field(explained, "text"));
+    Ok(ExitCode::SUCCESS)
+}
+
 fn print(batch: &Value) {
-    line("service", &field(batch, "service_id"));
+    print_line("service", &field(batch, "service_id"));
     let id = field(batch, "id");
     let (first, second) = id.split_at_checked(id.len() / 2).unwrap_or((&id, ""));
-    line("batch", &format!("{first} {second}"));
-    line("state", &field(batch, "state"));
-    line("attempt", &field(batch, "attempts"));
+    print_line("batch", &format!("{first} {second}"));
+    print_line("state", &field(batch, "state"));
+    print_line("attempt", &field(batch, "attempts"));
     for (name, label) in [
         ("since", "since"),
         ("stored_at", "stored"),
@@ -51,15 +89,17 @@ fn print(batch: &Value) {
         ("checked_at", "asked"),
         ("ended_at", "ended"),
     ] {
-        time(label, batch, name);
+        print_time(label, batch, name);
     }
-    line("next try", &field(batch, "next_try_at"));
-    line("label", &field(batch, "label"));
-    time("held", &batch["held"], "since");
-    line("reason", &field(&batch["held"], "reason"));
-    line("error", &field(batch, "last_error"));
-    line("why", &field(batch, "explanation"));
-    list(batch, "history").iter().for_each(|event| line(&field(event, "at"), &event_text(event)));
+    print_line("next try", &field(batch, "next_try_at"));
+    print_line("label", &field(batch, "label"));
+    print_time("held", &batch["held"], "since");
+    print_line("reason", &field(&batch["held"], "reason"));
+    print_line("error", &field(batch, "last_error"));
+    print_line("why", &field(batch, "explanation"));
+    list(batch, "history")
+        .iter()
+        .for_each(|event| print_line(&field(event, "at"), &event_text(event)));
     list(batch, "operator_actions").iter().for_each(|action| {
         let text = format!(
             "{} by {}: {}",
@@ -67,12 +107,17 @@ fn print(batch: &Value) {
             field(action, "actor"),
             field(action, "reason")
         );
-        line(&field(action, "acted_at"), &text);
+        print_line(&field(action, "acted_at"), &text);
     });
-    list(batch, "receipts").iter().for_each(|receipt| line("invalid", &field(receipt, "message")));
+    list(batch, "receipts")
+        .iter()
+        .for_each(|receipt| print_line("invalid", &field(receipt, "message")));
     list(batch, "actions").iter().for_each(|action| {
         let id = field(action, "batch_id");
-        line("possible", &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")));
+        print_line(
+            "possible",
+            &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")),
+        );
     });
 }
 
@@ -83,18 +128,4 @@ fn event_text(event: &Value) -> String {
 
 fn list<'a>(batch: &'a Value, name: &str) -> &'a [Value] {
     batch[name].as_array().map_or(&[][..], Vec::as_slice)
-}
-
-fn time(label: &str, value: &Value, name: &str) {
-    let at = field(value, name);
-    if !at.is_empty() {
-        line(label, &format!("{at} ({} ago)", age(value, name)));
-    }
-}
-
-/// Prints a value, if there is one.
-fn line(label: &str, value: &str) {
-    if !value.is_empty() {
-        print_wrapped(&format!("{label:<10} "), value);
-    }
 }

@@ -8,11 +8,10 @@ use std::{
     time::Duration,
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use grid_batch_client::{BatchStatus, SubmittedBatch};
 use grid_batch_core::HeaderId;
 use grid_batch_protocol::CylinderToken;
-use humantime::parse_duration;
 use serde_json::json;
 
 use crate::commands::{
@@ -21,7 +20,7 @@ use crate::commands::{
     key,
     operator::{print_json, wants_json},
     print::{print_stderr, print_stdout},
-    remote::{self, Progress, Retries, Server},
+    remote::{self, Progress, Retries, Server, timeout_flag},
 };
 
 pub(crate) fn command() -> Command {
@@ -70,14 +69,7 @@ pub(crate) fn command() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Wait until all batches have ended"),
         )
-        .arg(
-            Arg::new("timeout")
-                .long("timeout")
-                .value_name("DURATION")
-                .default_value("5m")
-                .value_parser(ValueParser::new(parse_duration))
-                .help("The longest time for all of it"),
-        )
+        .arg(timeout_flag())
         .args(remote::flags())
 }
 
@@ -89,8 +81,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         None => Server::of(matches)?,
     };
-    let timeout: Duration = matches.get_one("timeout").copied().unwrap_or_default();
-    let submission = Submission { server, matches, retries: Retries::until(timeout) };
+    let submission = Submission { server, matches, retries: Retries::of(matches) };
     let mut submitted = Vec::new();
     let files: Vec<_> = matches.get_many::<String>("file").into_iter().flatten().collect();
     let mut progress = Progress::start();

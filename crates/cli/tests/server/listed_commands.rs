@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use crate::harness::BatchHarness;
 
 /// The commands that have commands of their own.
-const GROUPS: &[&str] = &["batch", "key", "ledger", "token", "webhooks"];
+const GROUPS: &[&str] = &["batch", "key", "ledger", "token", "webhooks", "withdrawal"];
 
 /// The words of each line in a block `text` that starts with the program's name, without the comment.
 fn listed_commands(page: &str) -> Vec<Vec<String>> {

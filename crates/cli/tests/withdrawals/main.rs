@@ -7,6 +7,7 @@ use grid_batch_test_support::process::Binary;
 mod harness;
 
 mod bulk_retry;
+mod commands;
 mod configuration;
 mod demo;
 mod described_interface;

@@ -69,6 +69,7 @@ fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
         oldest_at: Some(at(1)),
         held: 0,
         failing: None,
+        parked: None,
         halts: 0,
         halted_since: None,
         scheduling: Scheduling::SERIAL,

@@ -28,7 +28,7 @@ pub(crate) fn history(
         .long(seq);
     let rows: Vec<HistoryRow> = connection.load(&statement)?;
     rows.into_iter()
-        .map(|row| row.event.into_event(row.instance))
+        .map(|row| row.event.into_event(row.instance, None))
         .collect::<Result<_, _>>()
         .map(Some)
 }

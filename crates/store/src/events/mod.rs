@@ -9,6 +9,7 @@ mod remove;
 mod rows;
 mod seqs;
 mod snapshot;
+mod withdrawals;
 mod write;
 
 pub(crate) use history::history;

@@ -8,6 +8,7 @@ use super::{
     rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow},
     seqs,
     snapshot::Snapshot,
+    withdrawals::load_withdrawals,
 };
 use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::limit};
 
@@ -128,6 +129,8 @@ impl<'a> Reader<'a> {
             let (part, after) = rest.split_at(step.min(rest.len()));
             (rest, step) = (after, EVENTS);
             let mut rows = load_events(self.connection, part)?;
+            let ids = rows.values().map(|row| row.batch_id.as_slice());
+            let withdrawals = load_withdrawals(self.connection, ids)?;
             self.examined += part.len();
             for named in part {
                 if self.found.len() >= self.count {
@@ -144,7 +147,8 @@ impl<'a> Reader<'a> {
                     continue;
                 }
                 let instance = instances.get(&named.group).cloned().flatten();
-                let event = row.into_event(instance)?;
+                let withdrawal = withdrawals.get(&row.batch_id).cloned();
+                let event = row.into_event(instance, withdrawal)?;
                 if self.filter.selects(&event) {
                     let cursor = position.in_window(window).encode()?;
                     self.found.push(PositionedEvent { event, cursor });

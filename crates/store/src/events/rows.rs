@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::{BatchEvent, BatchState, EventId, EventKind, Timestamp};
+use grid_batch_core::{BatchEvent, BatchState, EventId, EventKind, EventWithdrawal, Timestamp};
 
 use crate::sql::{
     StoreError,
@@ -49,11 +49,15 @@ pub(super) struct EventRow {
     #[diesel(sql_type = Text)]
     pub(super) service_id: String,
     #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
+    pub(super) batch_id: Vec<u8>,
 }
 
 impl EventRow {
-    pub(super) fn into_event(self, instance: Option<String>) -> Result<BatchEvent, StoreError> {
+    pub(super) fn into_event(
+        self,
+        instance: Option<String>,
+        withdrawal: Option<EventWithdrawal>,
+    ) -> Result<BatchEvent, StoreError> {
         Ok(BatchEvent {
             id: EventId { group: self.group_seq, position: self.position },
             service_id: service_id(&self.service_id)?,
@@ -64,6 +68,7 @@ impl EventRow {
             detail: self.detail,
             at: Timestamp::from_micros(self.at),
             instance,
+            withdrawal,
         })
     }
 }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use grid_batch_core::{
-    AttemptId, Change, Event, LedgerStatus, Outcome, ServiceId, TakenBatch, Timestamp,
+    AttemptId, Change, Event, EventFilter, EventPosition, EventStore, LedgerStatus, Outcome,
+    ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
@@ -107,6 +108,9 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     store.record_highest_block(7).unwrap();
     store.highest_block().unwrap();
     assert_eq!(store.transactions_from(&attempt.service_id, nonce).unwrap(), [dearer]);
+
+    let events = store.events(&EventPosition::Oldest, &EventFilter::default(), 9).unwrap().unwrap();
+    assert!(events.events.iter().all(|event| event.event.withdrawal.is_some()));
 
     settle_nonces(store, &attempt, nonce);
     sign_ahead(claims, &accounts[3..4]);

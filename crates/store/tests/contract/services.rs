@@ -7,6 +7,7 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both
 on_both! {
     services_are_listed_in_pages,
     service_tells_what_its_batches_do,
+    service_behind_a_closed_gate_is_parked_and_does_not_fail,
     owner_is_told_with_its_lease_and_epoch,
     claims_are_listed_by_service_and_by_instance,
 }
@@ -57,6 +58,19 @@ fn service_tells_what_its_batches_do(db: &Database) {
     assert_eq!(a.scheduling.strategy, Strategy::Serial);
     let b = one(&store, "b");
     assert_eq!((b.open, b.under_way, b.failing), (1, 0, error));
+}
+
+fn service_behind_a_closed_gate_is_parked_and_does_not_fail(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a", 1)]);
+    let parked = |attempt| Event::Outcome { attempt, outcome: Outcome::Parked };
+    let error = Some("the gas price is 300 gwei".to_owned());
+    let taken = store.take_one("a");
+    store.record_one(Change { error: error.clone(), ..happened(&taken, parked(1)) });
+    let a = one(&store, "a");
+    assert_eq!((a.parked, a.failing, a.held), (error, None, 0));
+    store.hold_batch(&service("a"), &id(1), "look first").unwrap();
+    assert_eq!(one(&store, "a").parked, None, "the hold says why");
 }
 
 fn owner_is_told_with_its_lease_and_epoch(db: &Database) {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::ArgMatches;
 use grid_batch_core::{HeaderId, HeaderIdPrefix, StoredBatch};
+use grid_batch_withdrawals::keep_latest_generation;
 
 use super::{Database, NamedBatches, ServiceSelection};
 use crate::commands::failure::Failure;
@@ -50,6 +51,7 @@ fn find_one(
 ) -> Result<StoredBatch, Failure> {
     let mut found = database.store.find_by_prefix(prefix, service.one(), MAX_FOUND)?;
     found.retain(|batch| service.matches(&batch.service_id));
+    keep_latest_generation(&mut found);
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(Failure::new(format!(

@@ -1,11 +1,15 @@
 use serde_json::Value;
 
+use super::gas_text;
 use crate::commands::operator::wrapped;
 
 /// Why a batch or a service waits, and what can be done, in lines of at most so many characters.
 pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) -> Vec<String> {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let mut lines = wrapped("", &text(explanation, "text"), width);
+    if explanation["gas"].is_object() {
+        lines.extend(wrapped("Gas: ", &gas_text(&explanation["gas"]), width));
+    }
     let actions = explanation["actions"].as_array().map_or(&[][..], Vec::as_slice);
     if actions.is_empty() {
         return lines;

@@ -2,6 +2,8 @@
 
 mod actions;
 mod explanation;
+mod filtered_list;
+mod gas;
 mod profile;
 mod progress;
 mod retries;
@@ -12,9 +14,11 @@ mod text;
 
 pub(super) use actions::{act_on, act_on_each, action_path, service_of};
 pub(super) use explanation::explanation_lines;
+pub(super) use filtered_list::{Filter, list_flags};
+pub(super) use gas::{ether, gas_text};
 pub(super) use progress::Progress;
-pub(super) use retries::Retries;
+pub(super) use retries::{Retries, timeout_flag};
 pub(super) use server::{Server, flags, server_flags};
 pub(super) use source::{Source, flags_of_both};
 pub(super) use table::{Table, terminal_width};
-pub(super) use text::{age, field};
+pub(super) use text::{age, field, print_line, print_time};

@@ -3,7 +3,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clap::{Arg, ArgMatches, builder::ValueParser};
 use grid_batch_client::ClientError;
+use humantime::parse_duration;
+
+/// The flag with the longest time for a request and what it waits for.
+pub(in crate::commands) fn timeout_flag() -> Arg {
+    Arg::new("timeout")
+        .long("timeout")
+        .value_name("DURATION")
+        .default_value("5m")
+        .value_parser(ValueParser::new(parse_duration))
+        .help("The longest time for all of it")
+}
 
 /// How long a command tries again what a server cannot do now.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +26,11 @@ pub(in crate::commands) struct Retries {
 impl Retries {
     const FIRST_PAUSE: Duration = Duration::from_millis(200);
     const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+    /// Until the time of `--timeout` has passed.
+    pub(in crate::commands) fn of(matches: &ArgMatches) -> Self {
+        Self::until(matches.get_one("timeout").copied().unwrap_or_default())
+    }
 
     pub(in crate::commands) fn until(limit: Duration) -> Self {
         let now = Instant::now();

@@ -103,20 +103,38 @@ impl Server {
         most: usize,
     ) -> Result<(Vec<Value>, bool), Failure> {
         const PAGE: usize = 1_000;
-        let (mut entries, mut after) = (Vec::new(), None::<String>);
+        let (mut entries, mut next) = (Vec::new(), None::<Continuation>);
         loop {
             let count = (most - entries.len()).min(PAGE).to_string();
-            let next = after.as_deref().map(|after| ("after", after));
-            let parameters = [filters, &[("limit", &count)], &Vec::from_iter(next)].concat();
+            let from = next.as_ref().map(|next| (next.parameter, next.value.as_str()));
+            let parameters = [filters, &[("limit", &count)], &Vec::from_iter(from)].concat();
             let mut page = self.client.get(path, &parameters)?;
+            next = Continuation::of(&page);
             if let Some(found) = page["data"].as_array_mut() {
                 entries.append(found);
             }
-            after = page["next"].as_str().map(str::to_owned);
-            if after.is_none() || entries.len() >= most {
-                return Ok((entries, after.is_some()));
+            if next.is_none() || entries.len() >= most {
+                return Ok((entries, next.is_some()));
             }
         }
+    }
+}
+
+/// How a list goes on after a page.
+struct Continuation {
+    parameter: &'static str,
+    value: String,
+}
+
+impl Continuation {
+    /// Lists of withdrawals have the URL of the next page, which starts before the last entry.
+    fn of(page: &Value) -> Option<Self> {
+        if let Some(after) = page["next"].as_str() {
+            return Some(Self { parameter: "after", value: after.to_owned() });
+        }
+        page["paging"]["next"].as_str()?;
+        let last = page["data"].as_array()?.last()?["id"].as_str()?;
+        Some(Self { parameter: "before", value: last.to_owned() })
     }
 }
 

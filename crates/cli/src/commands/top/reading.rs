@@ -36,6 +36,8 @@ pub(super) struct Service {
     /// Why it is paused, if it is.
     pub(super) paused: Option<String>,
     pub(super) failing: Option<String>,
+    /// Why a gate keeps its batch back, if one does.
+    pub(super) parked: Option<String>,
     pub(super) is_claimed: bool,
 }
 
@@ -134,6 +136,7 @@ impl Service {
             halts: number("halts"),
             paused: json["paused"].is_object().then(|| field(&json["paused"], "reason")),
             failing: text(json, "failing"),
+            parked: text(json, "parked"),
             is_claimed: !owner.is_null() && !is(owner, "lease_is_over"),
         }
     }

@@ -16,7 +16,8 @@ pub(super) fn state(service: &Service, reading: &Reading) -> State {
         (!service.is_claimed).then(|| "not claimed: no instance works on it".to_owned());
     let paused = service.paused.as_ref().map(|reason| format!("paused: {reason}"));
     let failing = service.failing.as_ref().map(|error| format!("failing: {error}"));
-    let states = [held, stopped, unclaimed, paused, failing];
+    let parked = service.parked.as_ref().map(|reason| format!("parked: {reason}"));
+    let states = [held, stopped, unclaimed, paused, failing, parked];
     let texts: Vec<String> = states.into_iter().flatten().collect();
     let text = if texts.is_empty() { "running".to_owned() } else { texts.join("; ") };
     State { text, rank: rank(service) }
@@ -30,6 +31,7 @@ pub(super) fn rank(service: &Service) -> usize {
         !service.is_claimed,
         service.paused.is_some(),
         service.failing.is_some(),
+        service.parked.is_some(),
     ];
     states.iter().position(|applies| *applies).unwrap_or(states.len())
 }
@@ -40,7 +42,7 @@ impl State {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.rank > 4
+        self.rank > 5
     }
 }
 
@@ -78,6 +80,10 @@ mod tests {
         assert!(!state(&paused, &reading).needs_operator());
         let failing = Service { failing: Some("503".to_owned()), ..paused.clone() };
         assert_eq!(state(&failing, &reading).text, "paused: update; failing: 503");
+        let parked = Service { parked: Some("300 gwei".to_owned()), ..running.clone() };
+        assert_eq!(state(&parked, &reading).text, "parked: 300 gwei");
+        assert!(!state(&parked, &reading).is_running());
+        assert!(!state(&parked, &reading).needs_operator());
         let service = Service { held: 1, ..paused.clone() };
         assert_eq!(state(&service, &reading).text, "held: no proof; paused: update");
         let service = Service { held: 2, halts: 1, is_claimed: false, ..running };

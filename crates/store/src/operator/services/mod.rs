@@ -66,7 +66,7 @@ fn load_overviews(
     let overview = |name: &String| {
         let added = *added.get(name)?;
         Some(service_id(name).map(|service_id| {
-            let Queue { ended, under_way, in_doubt, held, failing, oldest_at } =
+            let Queue { ended, under_way, in_doubt, held, failing, parked, oldest_at } =
                 queues.remove(name).unwrap_or_default();
             let waiting_at = oldest_waiting.get(name).copied();
             let halt = halts.get(name).copied();
@@ -77,6 +77,7 @@ fn load_overviews(
                 oldest_at: oldest_at.into_iter().chain(waiting_at).min(),
                 held: held + waiting_holds.get(name).copied().unwrap_or(0),
                 failing,
+                parked,
                 halts: halt.map_or(0, |(count, _)| count),
                 halted_since: halt.map(|(_, since)| since),
                 scheduling: store.scheduler.of(&service_id),

@@ -18,6 +18,8 @@ pub(super) struct Queue {
     pub(super) held: u64,
     /// The error of a batch that could not be sent and is not held.
     pub(super) failing: Option<String>,
+    /// Why a gate keeps a batch back that is not held.
+    pub(super) parked: Option<String>,
     pub(super) oldest_at: Option<Timestamp>,
 }
 
@@ -48,6 +50,12 @@ impl LaneRow {
         let has_failed = self.delays > 0 || !self.has(DltStatus::Delayed);
         self.last_error.clone().filter(|_| has_failed)
     }
+
+    /// Why a gate keeps the batch back. A gate that is closed ends a series of delays.
+    fn closed_gate(&self) -> Option<String> {
+        let is_parked = self.held_at.is_none() && self.has(DltStatus::Delayed) && self.delays == 0;
+        self.last_error.clone().filter(|_| is_parked)
+    }
 }
 
 pub(super) fn load_queues(
@@ -59,7 +67,7 @@ pub(super) fn load_queues(
     let rows: Vec<LaneRow> = connection.load_query("lanes_of_services", query)?;
     let mut queues: HashMap<String, Queue> = HashMap::new();
     for row in rows {
-        let failure = row.failure();
+        let (failure, closed_gate) = (row.failure(), row.closed_gate());
         let is_in_doubt = row.submitted && row.has(DltStatus::Unknown);
         let queue = queues.entry(row.service_id).or_default();
         queue.ended += row.ended;
@@ -67,6 +75,7 @@ pub(super) fn load_queues(
         queue.in_doubt += u64::from(is_in_doubt);
         queue.held += u64::from(row.held_at.is_some());
         queue.failing = queue.failing.take().or(failure);
+        queue.parked = queue.parked.take().or(closed_gate);
         let created_at = row.created_at.map(Timestamp::from_micros);
         queue.oldest_at = queue.oldest_at.into_iter().chain(created_at).min();
     }

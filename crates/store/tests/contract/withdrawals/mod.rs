@@ -1,5 +1,6 @@
 mod cancelling;
 mod details;
+mod events;
 pub mod fixture;
 mod gas_admins;
 mod highest_block;

@@ -1,0 +1,59 @@
+//! `withdrawal cancel`: requests that withdrawals be cancelled.
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+use grid_batch_core::HeaderIdPrefix;
+use serde_json::{Value, json};
+
+use super::{
+    list,
+    name::{act, named, withdrawals_argument},
+};
+use crate::commands::{
+    failure::Failure,
+    operator::{print_json, wants_json},
+    print::{print_stderr, print_stdout},
+    remote::{self, Server, field},
+};
+
+pub(super) fn command() -> Command {
+    Command::new("cancel")
+        .about("Cancels withdrawals, if that is still possible")
+        .long_about(
+            "Cancels withdrawals, if that is still possible. One that is not signed fails when it is its turn. For one \
+             that was sent, a transaction that pays nothing is sent with the same nonce and a higher fee; the one that \
+             is mined first decides. A withdrawal that failed so can be retried.",
+        )
+        .arg(withdrawals_argument().required(true))
+        .args(remote::flags())
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    act_on_each(matches, "cancel")
+}
+
+/// Asks for the same about each withdrawal that is named, and reports each.
+pub(super) fn act_on_each(matches: &ArgMatches, action: &str) -> Result<ExitCode, Failure> {
+    let server = Server::of(matches)?;
+    let (mut done, mut refused) = (Vec::<Value>::new(), Vec::<(&HeaderIdPrefix, Failure)>::new());
+    for name in named(matches) {
+        match act(&server, name, action) {
+            Ok(withdrawal) => done.push(withdrawal),
+            Err(error) => refused.push((name, Failure::from(error))),
+        }
+    }
+    if wants_json(matches) {
+        let refusal = |(name, failure): &(&HeaderIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
+        let refused: Vec<_> = refused.iter().map(refusal).collect();
+        print_json(&json!({"withdrawals": done, "refused": refused}));
+    } else {
+        for withdrawal in &done {
+            print_stdout(format_args!("{} {}", field(withdrawal, "id"), list::state(withdrawal)));
+        }
+        for (name, failure) in &refused {
+            print_stderr(format_args!("grid-batch: {name}: {failure}"));
+        }
+    }
+    Ok(refused.first().map_or(ExitCode::SUCCESS, |(_, failure)| failure.exit_code()))
+}

@@ -1,0 +1,51 @@
+//! How a withdrawal is named: by its id, or the first digits of it.
+
+use clap::{Arg, ArgMatches, builder::ValueParser};
+use grid_batch_client::ClientError;
+use grid_batch_core::HeaderIdPrefix;
+use serde_json::{Value, json};
+
+use crate::commands::remote::{Server, field};
+
+/// The digits of the id of a withdrawal. The ids of its batches begin with it.
+const ID_LENGTH: usize = 32;
+
+/// The argument that names withdrawals.
+pub(super) fn withdrawals_argument() -> Arg {
+    Arg::new("withdrawal")
+        .num_args(1..)
+        .value_name("WITHDRAWAL")
+        .value_parser(ValueParser::new(str::parse::<HeaderIdPrefix>))
+        .help("Ids of withdrawals, or their first digits, at least 8")
+}
+
+pub(super) fn named(matches: &ArgMatches) -> impl Iterator<Item = &HeaderIdPrefix> {
+    matches.get_many::<HeaderIdPrefix>("withdrawal").into_iter().flatten()
+}
+
+pub(super) fn read(server: &Server, name: &HeaderIdPrefix) -> Result<Value, ClientError> {
+    server.client.get(&path(server, name)?, &[])
+}
+
+/// Asks for something about a withdrawal, such as `cancel`.
+pub(super) fn act(
+    server: &Server,
+    name: &HeaderIdPrefix,
+    action: &str,
+) -> Result<Value, ClientError> {
+    let path = path(server, name)?;
+    server.client.post(&format!("{path}/{action}"), &[], &json!({}))
+}
+
+/// The path of a withdrawal. First digits are looked up among the batches.
+fn path(server: &Server, name: &HeaderIdPrefix) -> Result<String, ClientError> {
+    let mut id = name.to_string();
+    if id.len() < ID_LENGTH {
+        id = field(&server.client.batch(name, None, None)?, "id");
+    }
+    Ok(path_of(id.get(..ID_LENGTH).unwrap_or(&id)))
+}
+
+pub(super) fn path_of(id: &str) -> String {
+    format!("/withdrawals/{id}")
+}

@@ -1,0 +1,257 @@
+//! `withdrawal retry`: schedules failed withdrawals again, at a running server or in the database.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
+
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, builder::ValueParser, value_parser};
+use grid_batch_core::ServiceId;
+use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals};
+use humantime::{format_rfc3339_seconds, parse_duration};
+use serde_json::{Value, json};
+
+use super::{cancel::act_on_each, name::withdrawals_argument};
+use crate::commands::{
+    failure::Failure,
+    flags,
+    operator::{Database, json_flag, print_json, print_wrapped, rfc3339, wants_json},
+    print::print_stdout,
+    remote::{self, Server, Source, age, field},
+};
+
+const DEFAULT_LIMIT: &str = "1000";
+
+/// What selects failed withdrawals.
+const FILTERS: [&str; 5] = ["pool", "service", "since", "reason", "all"];
+
+pub(super) fn command() -> Command {
+    Command::new("retry")
+        .about("Schedules failed withdrawals again")
+        .long_about(
+            "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
+             first. With filters and without --yes, it only lists them. If the command is interrupted, run it again: \
+             it continues. With a database, it needs filters; a running server finds the withdrawals within \
+             queue.poll_interval.",
+        )
+        .arg(withdrawals_argument().conflicts_with_all(FILTERS))
+        .args(filter_flags())
+        .group(group(["withdrawal"].iter().chain(&FILTERS)))
+        .arg(json_flag())
+        .args(remote::flags_of_both())
+}
+
+/// The name that the command had before, for scripts.
+pub(crate) fn old_command() -> Command {
+    Command::new("retry-withdrawals")
+        .about("The same as `withdrawal retry` with filters and a database")
+        .args(filter_flags())
+        .group(group(&FILTERS))
+        .arg(json_flag())
+        .args(flags::of_database())
+}
+
+fn group<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> ArgGroup {
+    ArgGroup::new("selection").args(names.into_iter().copied()).required(true).multiple(true)
+}
+
+fn filter_flags() -> [Arg; 7] {
+    [
+        Arg::new("pool")
+            .long("pool")
+            .value_name("ADDRESS")
+            .help("Only withdrawals from this pool, as the server shows its address"),
+        Arg::new("service")
+            .long("service")
+            .value_name("ID")
+            .value_parser(value_parser!(ServiceId))
+            .help("Only withdrawals of this gas admin's service; needs a database"),
+        Arg::new("since")
+            .long("since")
+            .value_name("DURATION")
+            .value_parser(ValueParser::new(parse_duration))
+            .help("Only withdrawals that failed within this time, such as 2h"),
+        Arg::new("reason")
+            .long("reason")
+            .value_name("TEXT")
+            .help("Only withdrawals whose reason contains this text"),
+        Arg::new("all").long("all").action(ArgAction::SetTrue).help("All that have failed"),
+        Arg::new("limit")
+            .long("limit")
+            .value_name("NUMBER")
+            .default_value(DEFAULT_LIMIT)
+            .value_parser(value_parser!(u32).range(1..))
+            .help("How many at most; a server ends with the hundred that reaches it"),
+        Arg::new("yes")
+            .long("yes")
+            .action(ArgAction::SetTrue)
+            .help("Schedules them again; without it, they are only listed"),
+    ]
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let is_named = matches.contains_id("withdrawal");
+    match (is_named, Source::of(matches)) {
+        (true, Source::Server) => act_on_each(matches, "retry"),
+        (true, Source::Database) => Err(Failure::usage(
+            "withdrawals are named for a running server: give --url, or select those of the database with filters",
+        )),
+        (false, Source::Server) => retry_at_server(matches),
+        (false, Source::Database) => retry_in_database(matches),
+    }
+}
+
+pub(crate) fn run_old(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    retry_in_database(matches)
+}
+
+/// What was scheduled again, or would be.
+#[derive(Default)]
+struct Retried {
+    /// Each as an object with `id`, `pool`, `beneficiary`, `amount`, `failed_at` and `fail_reason`.
+    withdrawals: Vec<Value>,
+    /// Those that a payment limit excludes, as `id` and `reason`.
+    refused: Vec<Value>,
+    has_more: bool,
+}
+
+fn retry_in_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let is_confirmed = matches.get_flag("yes");
+    let database = match is_confirmed {
+        true => Database::to_schedule(matches)?,
+        false => Database::to_read(matches)?,
+    };
+    let since = matches.get_one::<Duration>("since");
+    let filter = FailedFilter {
+        pool: text(matches, "pool"),
+        service_id: matches.get_one::<ServiceId>("service").cloned(),
+        failed_since: since.map(|age| database.now().minus(*age)),
+        reason_contains: text(matches, "reason"),
+    };
+    let found = match is_confirmed {
+        true => filter.retry(&database.store, limit(matches))?,
+        false => filter.find(&database.store, limit(matches))?,
+    };
+    print(matches, &Retried::of_database(found), ("database", &database.name()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks for those that the filters select, as many as a request is about each time.
+fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    if matches.contains_id("service") {
+        return Err(Failure::usage("--service needs a database; with a server, name the pool"));
+    }
+    let server = Server::of(matches)?;
+    let is_confirmed = matches.get_flag("yes");
+    let fields = json!({
+        "pool": text(matches, "pool"),
+        "failed_since": failed_since(matches),
+        "reason_contains": text(matches, "reason"),
+        "dry_run": !is_confirmed,
+    });
+    let mut retried = Retried::default();
+    loop {
+        let answer = server.client.post("/withdrawals/retry", &[], &without_nulls(&fields))?;
+        retried.add(&answer);
+        // What is only listed would be listed again.
+        if !retried.has_more || !is_confirmed || retried.withdrawals.len() >= limit(matches) {
+            break;
+        }
+    }
+    print(matches, &retried, ("server", &server.url()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The time since when withdrawals failed; for all of them, the earliest time.
+fn failed_since(matches: &ArgMatches) -> Option<String> {
+    let since = match matches.get_one::<Duration>("since") {
+        Some(age) => SystemTime::now().checked_sub(*age).unwrap_or(SystemTime::UNIX_EPOCH),
+        None if matches.get_flag("all") => SystemTime::UNIX_EPOCH,
+        None => return None,
+    };
+    Some(format_rfc3339_seconds(since).to_string())
+}
+
+fn without_nulls(fields: &Value) -> Value {
+    let given = fields.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    given.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn text(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.get_one::<String>(name).cloned()
+}
+
+fn limit(matches: &ArgMatches) -> usize {
+    matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize
+}
+
+impl Retried {
+    fn of_database(found: FailedWithdrawals) -> Self {
+        let refused = found.refused.iter().map(|(failed, error)| {
+            json!({"id": failed.withdrawal.id.to_string(), "reason": error.to_string()})
+        });
+        Self {
+            refused: refused.collect(),
+            withdrawals: found.withdrawals.iter().map(failed_json).collect(),
+            has_more: found.has_more,
+        }
+    }
+
+    fn add(&mut self, answer: &Value) {
+        let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
+        self.withdrawals.extend(list("data"));
+        // A request reports what the one before has refused as well.
+        self.refused = list("refused");
+        self.has_more = answer["has_more"].as_bool().unwrap_or(false);
+    }
+}
+
+fn failed_json(failed: &FailedWithdrawal) -> Value {
+    let FailedWithdrawal { withdrawal, failed_at, fail_reason } = failed;
+    json!({
+        "id": withdrawal.id.to_string(),
+        "service_id": withdrawal.service_id.as_str(),
+        "pool": withdrawal.pool,
+        "beneficiary": withdrawal.beneficiary,
+        "amount": withdrawal.amount,
+        "failed_at": rfc3339(*failed_at),
+        "fail_reason": fail_reason,
+    })
+}
+
+/// Prints what was found, and where: the kind of place, and its name.
+fn print(matches: &ArgMatches, retried: &Retried, (kind, place): (&str, &str)) {
+    let is_confirmed = matches.get_flag("yes");
+    if wants_json(matches) {
+        return print_json(&json!({
+            kind: place,
+            "retried": is_confirmed,
+            "has_more": retried.has_more,
+            "refused": retried.refused,
+            "withdrawals": retried.withdrawals,
+        }));
+    }
+    for failed in &retried.withdrawals {
+        print_stdout(format_args!("{} {}", field(failed, "id"), field(failed, "pool")));
+        let (amount, beneficiary) = (field(failed, "amount"), field(failed, "beneficiary"));
+        let (age, reason) = (age(failed, "failed_at"), field(failed, "fail_reason"));
+        print_wrapped("    ", &format!("{amount} to {beneficiary}, failed {age} ago: {reason}"));
+    }
+    for refused in &retried.refused {
+        print_stdout(format_args!("{} is not scheduled again", field(refused, "id")));
+        print_wrapped("    ", &field(refused, "reason"));
+    }
+    let count = retried.withdrawals.len();
+    match (count, is_confirmed) {
+        (0, _) => print_stdout(format_args!("no failed withdrawal matches in {place}")),
+        (_, true) => {
+            print_stdout(format_args!("{count} withdrawals are scheduled again in {place}"))
+        }
+        (_, false) => print_stdout(format_args!(
+            "{count} failed withdrawals match in {place}; nothing changed: to schedule them again, add --yes"
+        )),
+    }
+    if retried.has_more {
+        print_stdout("more withdrawals match than are shown here");
+    }
+}
