@@ -209,6 +209,11 @@ impl AsyncSigningStore {
         self.run(move |store| store.pools(&service_id)).await
     }
 
+    pub(crate) async fn has_paid(&self, pool: &str) -> BatchResult<bool> {
+        let pool = pool.to_owned();
+        self.run(move |store| store.has_paid(&pool)).await
+    }
+
     pub(crate) async fn unpaid_withdrawals(
         &self,
         service_id: &ServiceId,

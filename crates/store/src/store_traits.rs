@@ -357,6 +357,10 @@ impl SigningStore for Store {
         Ok(withdrawals::pools(self, service_id)?)
     }
 
+    fn has_paid(&self, pool: &str) -> BatchResult<bool> {
+        Ok(withdrawals::has_paid(self, pool)?)
+    }
+
     fn unpaid_withdrawals(
         &self,
         service_id: &ServiceId,

@@ -154,6 +154,9 @@ pub trait SigningStore: Send + Sync {
     /// The pools of the service's withdrawals.
     fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
 
+    /// Whether a withdrawal from this pool was made, of any service.
+    fn has_paid(&self, pool: &str) -> BatchResult<bool>;
+
     /// The withdrawals of the service with these terms that are not known to be paid, in the order in
     /// which they are to be made.
     fn unpaid_withdrawals(

@@ -445,6 +445,15 @@ impl SigningStore for MemoryStore {
         Ok(self.state().withdrawals.values().map(|(_, payment)| payment.pool.clone()).collect())
     }
 
+    fn has_paid(&self, pool: &str) -> BatchResult<bool> {
+        self.check("has_paid")?;
+        let state = self.state();
+        Ok(state.nonces.iter().any(|(_, id, nonce)| {
+            let is_paid = matches!(nonce.outcome, Some(NonceOutcome::Withdrawn { .. }));
+            is_paid && id.is_some_and(|id| state.withdrawals[&id].1.pool == pool)
+        }))
+    }
+
     fn unpaid_withdrawals(
         &self,
         service_id: &ServiceId,

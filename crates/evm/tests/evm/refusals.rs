@@ -89,7 +89,7 @@ async fn withdrawal_too_large_for_a_block_is_rejected() {
     let harness = Harness::new();
     harness.chain.set_block_gas_limit(30_000).unwrap();
     let id = harness.schedule("500");
-    let answer = harness.send(id).await;
+    let answer = harness.refuse(id).await;
     assert_eq!(answer.outcome, Outcome::Rejected, "{answer:?}");
     assert!(answer.message.as_deref().unwrap().contains("more gas than allowed"), "{answer:?}");
     assert_eq!(harness.store.nonces(id), []);

@@ -106,6 +106,7 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     store.record_foreign_use(&attempt.service_id, nonce, &[1; 32]).unwrap();
     store.record_highest_block(7).unwrap();
     store.highest_block().unwrap();
+    store.has_paid("pool 1").unwrap();
     assert_eq!(store.transactions_from(&attempt.service_id, nonce).unwrap(), [dearer]);
 
     settle_nonces(store, &attempt, nonce);
