@@ -129,6 +129,14 @@ impl AsyncSigningStore {
         self.run(move |store| store.sign_following(&following, signed)).await
     }
 
+    pub(crate) async fn replace_following(
+        &self,
+        following: FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool> {
+        self.run(move |store| store.replace_following(&following, signed)).await
+    }
+
     pub(crate) async fn mark_all_sent(
         &self,
         sent: Vec<([u8; 32], Option<String>)>,

@@ -24,6 +24,8 @@ mock! {
             -> BatchResult<Option<SignedTransaction>>;
         fn following_payments(&self, service_id: &ServiceId, batch_id: &HeaderId, count: usize)
             -> BatchResult<Option<FollowingPayments>>;
+        fn replace_following(&self, following: &FollowingPayments, signed: Vec<NewSignedTransaction>)
+            -> BatchResult<bool>;
         fn sign_following(&self, following: &FollowingPayments, signed: Vec<NewSignedTransaction>)
             -> BatchResult<bool>;
         fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;

@@ -85,6 +85,18 @@ pub trait SigningStore: Send + Sync {
         signed: Vec<NewSignedTransaction>,
     ) -> BatchResult<bool>;
 
+    /// Stores further transactions with open nonces of the withdrawal that is under way and of the
+    /// following ones, in one commit.
+    ///
+    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no
+    /// longer current, or one of the nonces has an outcome or belongs to a withdrawal that was cancelled
+    /// or held.
+    fn replace_following(
+        &self,
+        following: &FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool>;
+
     /// The nonce after the highest one that was assigned or filled. `None`: there is none yet.
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
 

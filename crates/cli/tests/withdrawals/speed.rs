@@ -72,7 +72,8 @@ fn pay_in_a_pipelining_loop(harness: &WithdrawalHarness, input: &Value, stop: &A
         call("eth_feeHistory", json!(["0x4", "latest", [50]]));
         let payment = json!({"from": from, "to": to, "input": input});
         call("eth_estimateGas", json!([payment]));
-        let payment = json!({"from": from, "to": to, "input": input, "nonce": format!("{nonce:#x}")});
+        let payment =
+            json!({"from": from, "to": to, "input": input, "nonce": format!("{nonce:#x}")});
         call("eth_sendTransaction", json!([payment]));
         nonce += 1;
     }
@@ -167,7 +168,9 @@ fn measure_rates(seconds: Option<u64>, blocks: u64) {
     });
     let [server, plain, pipelining] = rates;
     let blocks = seconds.map_or("instant".to_owned(), |seconds| format!("{seconds} s"));
-    eprintln!("{blocks}: plain loop {plain:.2}/s, pipelining loop {pipelining:.2}/s, server {server:.2}/s");
+    eprintln!(
+        "{blocks}: plain loop {plain:.2}/s, pipelining loop {pipelining:.2}/s, server {server:.2}/s"
+    );
 }
 
 #[test]

@@ -13,7 +13,11 @@ fn revert() -> Fault {
     Fault::RpcError { code: 3, message: "execution reverted".to_owned() }
 }
 
-fn schedule(server: &WithdrawalServer, harness: &WithdrawalHarness, amounts: &[u64]) -> Vec<String> {
+fn schedule(
+    server: &WithdrawalServer,
+    harness: &WithdrawalHarness,
+    amounts: &[u64],
+) -> Vec<String> {
     amounts.iter().map(|amount| server.schedule(&harness.withdrawal_request(0, *amount))).collect()
 }
 

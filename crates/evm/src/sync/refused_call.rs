@@ -35,7 +35,8 @@ pub(crate) async fn resolve_refusal(
     let monotonic = context.clock.monotonic();
     let seen = context.first_refusals.block(admin, payment, highest, monotonic);
     let now = context.clock.now();
-    let refused_at = reports.iter().filter_map(|report| report.refused_at(seen, context, now)).min();
+    let refused_at =
+        reports.iter().filter_map(|report| report.refused_at(seen, context, now)).min();
     let votes: Vec<NodeVote> =
         reports.into_iter().map(|report| report.into_vote(seen, context, now)).collect();
     let outcome = decide(refusal, &votes, context.agreeing_nodes);
@@ -59,7 +60,8 @@ impl NodeReport {
     /// The latest block of a node that refuses the withdrawal and is up to date.
     fn refused_at(&self, seen: u64, context: &EvmContext, now: Timestamp) -> Option<u64> {
         let (state, simulated) = self.answer.as_ref().ok()?;
-        let is_refused = simulated.is_some() && state.lag(seen, context.head_age_limit, now).is_none();
+        let is_refused =
+            simulated.is_some() && state.lag(seen, context.head_age_limit, now).is_none();
         is_refused.then_some(state.head.number)
     }
 

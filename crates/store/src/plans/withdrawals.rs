@@ -138,6 +138,9 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
     let ahead = transaction(&attempt, nonce + 1, 2);
     assert!(store.sign_following(&following, vec![ahead.clone()]).unwrap());
     store.mark_all_sent(&[(ahead.hash, None)]).unwrap();
+    assert!(
+        store.replace_following(&following, vec![transaction(&attempt, nonce + 1, 5)]).unwrap()
+    );
     let outcome = |nonce| ClosedNonce {
         nonce,
         note: "reverted".to_owned(),

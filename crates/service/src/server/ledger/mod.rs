@@ -17,8 +17,8 @@ use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
     AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
-    LedgerIdentity, LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck, ServiceScopeId,
-    StatusReport, StatusUrlResolver, SubmissionSender, TransactionCheck,
+    LedgerIdentity, LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck,
+    ServiceScopeId, StatusReport, StatusUrlResolver, SubmissionSender, TransactionCheck,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough};
