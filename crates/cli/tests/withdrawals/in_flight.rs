@@ -1,6 +1,6 @@
 //! Several transactions of a gas admin are in flight; the withdrawals still end in order, each paid once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grid_batch_test_chain::Stop;
 use grid_batch_test_support::wait::wait_until;
@@ -173,8 +173,10 @@ fn fee_spike_reprices_all_in_flight_at_once() {
     // A block in which none of them is mined.
     harness.anvil.set_base_fee(50).unwrap();
     harness.anvil.mine(1).unwrap();
+    let risen = Instant::now();
     assert_eq!(harness.nonce(0), 0);
     wait_until("all are sent with higher fees", || harness.proxy.sent().len() >= 32);
+    eprintln!("all are sent with higher fees after {:?}", risen.elapsed());
     let nonces: Vec<u64> = harness.proxy.sent()[16..].iter().map(|sent| sent.nonce).collect();
     assert_eq!(nonces, (0..16).collect::<Vec<_>>());
     harness.anvil.mine(1).unwrap();
