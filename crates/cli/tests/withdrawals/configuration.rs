@@ -53,7 +53,7 @@ fn invalid_setting_is_named_and_no_database_is_created() {
 #[test]
 fn nothing_is_sent_to_a_chain_with_another_id() {
     let harness = WithdrawalHarness::new(1);
-    let output = run(harness.command(&[("--evm-chain-id", "1"), ("--log", "error")]));
+    let output = run(harness.command(&[("--evm-chain-id", "1"), ("--log", "off")]));
     assert_eq!(output.exit_code, Some(78), "{output:?}");
     let message = output.error_message();
     for part in ["chain 31337", "(evm, chain 1)", "evm.chain_id"] {

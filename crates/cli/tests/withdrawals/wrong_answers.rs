@@ -46,7 +46,7 @@ fn missing_code_of_a_pool_that_has_paid_fails_nothing() {
     // Longer than a refusal has to last that counts.
     let waits_for = wait_until_tried_again(&server, &harness.proxy, &ids[0], (CODE, 12));
     assert!(waits_for.contains("has paid before"), "{waits_for}");
-    assert_eq!(server.withdrawal(&ids[0])["state"], "parked");
+    server.wait_for_state(&ids[0], "parked");
     harness.proxy.clear();
     server.wait_until_withdrawn(&ids);
     assert_eq!(harness.paid(0), (1..12).collect::<Vec<_>>());
