@@ -20,7 +20,7 @@ use crate::{
     sent_times::SentTimes,
     signer::{AccountSigner, TransactionSigner},
     signing_store::AsyncSigningStore,
-    sync::{FirstRefusals, HighestBlock, SkippedNodes},
+    sync::{FirstRefusals, HighestBlock, SkippedNodes, UnconfirmedRefusals},
     values::GasPrice,
 };
 
@@ -54,6 +54,7 @@ pub(crate) struct EvmContext {
     pub(crate) facts: ChainFacts,
     pub(crate) highest_block: HighestBlock,
     pub(crate) first_refusals: FirstRefusals,
+    pub(crate) unconfirmed_refusals: UnconfirmedRefusals,
     pub(crate) skipped_nodes: SkippedNodes,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
@@ -103,6 +104,7 @@ impl EvmContext {
             facts: ChainFacts::default(),
             highest_block: HighestBlock::default(),
             first_refusals: FirstRefusals::default(),
+            unconfirmed_refusals: UnconfirmedRefusals::default(),
             skipped_nodes: SkippedNodes::default(),
             send_http,
             read_http,

@@ -27,6 +27,11 @@ impl EvmIdentityReader {
         Ok(Self { http: HttpClient::new(options)?, without_first_block: Arc::default() })
     }
 
+    /// The identity of any chain with this id, without its first block.
+    pub fn id_of_chain(chain_id: u64) -> String {
+        format!("chain {chain_id}")
+    }
+
     /// Logs a node that does not show its first block once.
     fn log_change(&self, node: &NodeClient, shows_first_block: bool) {
         let url = redact_url(node.url());
@@ -49,9 +54,10 @@ impl LedgerIdentityReader for EvmIdentityReader {
             let chain_id = node.chain_id().await?;
             let genesis = first_block(&node).await?;
             self.log_change(&node, genesis.is_some());
+            let chain = Self::id_of_chain(chain_id);
             Ok(match genesis {
-                Some(BlockId { hash, .. }) => format!("chain {chain_id}, genesis block {hash}"),
-                None => format!("chain {chain_id}"),
+                Some(BlockId { hash, .. }) => format!("{chain}, genesis block {hash}"),
+                None => chain,
             })
         })
     }

@@ -129,6 +129,14 @@ impl AsyncSigningStore {
         self.run(move |store| store.sign_following(&following, signed)).await
     }
 
+    pub(crate) async fn replace_following(
+        &self,
+        following: FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool> {
+        self.run(move |store| store.replace_following(&following, signed)).await
+    }
+
     pub(crate) async fn mark_all_sent(
         &self,
         sent: Vec<([u8; 32], Option<String>)>,
@@ -207,6 +215,11 @@ impl AsyncSigningStore {
     pub(crate) async fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>> {
         let service_id = service_id.clone();
         self.run(move |store| store.pools(&service_id)).await
+    }
+
+    pub(crate) async fn has_paid(&self, pool: &str) -> BatchResult<bool> {
+        let pool = pool.to_owned();
+        self.run(move |store| store.has_paid(&pool)).await
     }
 
     pub(crate) async fn unpaid_withdrawals(

@@ -303,6 +303,14 @@ impl SigningStore for Store {
         Ok(withdrawals::sign_following(self, following, signed)?)
     }
 
+    fn replace_following(
+        &self,
+        following: &FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool> {
+        Ok(withdrawals::replace_following(self, following, signed)?)
+    }
+
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
         Ok(withdrawals::next_nonce(self, service_id)?)
     }
@@ -355,6 +363,10 @@ impl SigningStore for Store {
 
     fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>> {
         Ok(withdrawals::pools(self, service_id)?)
+    }
+
+    fn has_paid(&self, pool: &str) -> BatchResult<bool> {
+        Ok(withdrawals::has_paid(self, pool)?)
     }
 
     fn unpaid_withdrawals(

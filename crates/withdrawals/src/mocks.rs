@@ -24,6 +24,8 @@ mock! {
             -> BatchResult<Option<SignedTransaction>>;
         fn following_payments(&self, service_id: &ServiceId, batch_id: &HeaderId, count: usize)
             -> BatchResult<Option<FollowingPayments>>;
+        fn replace_following(&self, following: &FollowingPayments, signed: Vec<NewSignedTransaction>)
+            -> BatchResult<bool>;
         fn sign_following(&self, following: &FollowingPayments, signed: Vec<NewSignedTransaction>)
             -> BatchResult<bool>;
         fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
@@ -38,6 +40,7 @@ mock! {
         fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;
         fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
         fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
+        fn has_paid(&self, pool: &str) -> BatchResult<bool>;
         fn unpaid_withdrawals(&self, service_id: &ServiceId, pool: &str, beneficiary: &str, amount: &str)
             -> BatchResult<Vec<UnpaidWithdrawal>>;
         fn settle_nonce(&self, service_id: &ServiceId, nonce: u64, used_at: Timestamp, nonce_use: &NonceUse) -> BatchResult<bool>;

@@ -85,6 +85,18 @@ pub trait SigningStore: Send + Sync {
         signed: Vec<NewSignedTransaction>,
     ) -> BatchResult<bool>;
 
+    /// Stores further transactions with open nonces of the withdrawal that is under way and of the
+    /// following ones, in one commit.
+    ///
+    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no
+    /// longer current, or one of the nonces has an outcome or belongs to a withdrawal that was cancelled
+    /// or held.
+    fn replace_following(
+        &self,
+        following: &FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool>;
+
     /// The nonce after the highest one that was assigned or filled. `None`: there is none yet.
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
 
@@ -153,6 +165,9 @@ pub trait SigningStore: Send + Sync {
 
     /// The pools of the service's withdrawals.
     fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
+
+    /// Whether a withdrawal from this pool was made, of any service.
+    fn has_paid(&self, pool: &str) -> BatchResult<bool>;
 
     /// The withdrawals of the service with these terms that are not known to be paid, in the order in
     /// which they are to be made.

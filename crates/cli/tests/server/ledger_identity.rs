@@ -82,13 +82,22 @@ fn second_instance_beside_the_first_takes_nothing() {
 }
 
 #[test]
-fn instance_with_a_node_of_each_ledger_stops() {
+fn instance_with_a_node_of_each_ledger_uses_its_own() {
     let harness = BatchHarness::sawtooth();
     let batches = with_open_batches(&harness);
     let other = LedgerSim::sawtooth().start().unwrap();
-    let urls = format!("{},{}", harness.ledger.url(), other.url());
-    run_stopped(&harness, &[("--ledger-urls", &*urls)], &other);
-    assert_continued(&harness, &batches);
+    let urls = format!("{},{}", other.url(), harness.ledger.url());
+    let mut command = harness.command(&[]);
+    command.env("GRID_BATCH_LEDGER_URLS", urls);
+    let server = BatchServer::start(command);
+    harness.wait_until_all_committed(&batches);
+    wait_until("the health names the node", || {
+        let health = send(server.address, &request("GET", "/health", &[], &[])).unwrap();
+        let reason = health.json()["reasons"][0].to_string();
+        health.status == 200 && reason.contains(&*other.url()) && reason.contains("another ledger")
+    });
+    assert_eq!(other.record(), []);
+    server.stop();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::PermissionsExt,
 };
 
-use grid_batch_test_support::{process::run, wait::wait_until};
+use grid_batch_test_support::process::run;
 
 use crate::{GRID_BATCH, harness::WithdrawalHarness};
 
@@ -53,12 +53,12 @@ fn invalid_setting_is_named_and_no_database_is_created() {
 #[test]
 fn nothing_is_sent_to_a_chain_with_another_id() {
     let harness = WithdrawalHarness::new(1);
-    let server = harness.serve_with(&[("--evm-chain-id", "1")]);
-    let id = server.schedule(&harness.withdrawal_request(0, 1));
-    wait_until("the withdrawal names the chain id", || {
-        let withdrawal = server.withdrawal(&id);
-        withdrawal["waits_for"].as_str().is_some_and(|text| text.contains("31337"))
-    });
+    let output = run(harness.command(&[("--evm-chain-id", "1"), ("--log", "off")]));
+    assert_eq!(output.exit_code, Some(78), "{output:?}");
+    let message = output.error_message();
+    for part in ["chain 31337", "(evm, chain 1)", "evm.chain_id"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
     assert_eq!(harness.proxy.calls("eth_sendRawTransaction"), 0);
     assert_eq!(harness.nonce(0), 0);
 }

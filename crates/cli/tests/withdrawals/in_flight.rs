@@ -1,6 +1,6 @@
 //! Several transactions of a gas admin are in flight; the withdrawals still end in order, each paid once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grid_batch_test_chain::Stop;
 use grid_batch_test_support::wait::wait_until;
@@ -160,6 +160,29 @@ fn reorganization_of_all_in_flight_pays_each_once() {
     });
     server.wait_until_withdrawn(&ids);
     assert_paid_once(&harness, COUNT);
+}
+
+#[test]
+fn fee_spike_reprices_all_in_flight_at_once() {
+    let harness = WithdrawalHarness::new(1);
+    harness.anvil.stop_mining().unwrap();
+    harness.anvil.set_base_fee(5).unwrap();
+    let server = harness.serve_with(&[("--evm-resend-after", "10m")]);
+    let ids = schedule(&server, &harness, 16);
+    server.wait_for_state(&ids[15], "pending");
+    // A block in which none of them is mined.
+    harness.anvil.set_base_fee(50).unwrap();
+    harness.anvil.mine(1).unwrap();
+    let risen = Instant::now();
+    assert_eq!(harness.nonce(0), 0);
+    wait_until("all are sent with higher fees", || harness.proxy.sent().len() >= 32);
+    eprintln!("all are sent with higher fees after {:?}", risen.elapsed());
+    let nonces: Vec<u64> = harness.proxy.sent()[16..].iter().map(|sent| sent.nonce).collect();
+    assert_eq!(nonces, (0..16).collect::<Vec<_>>());
+    harness.anvil.mine(1).unwrap();
+    assert_eq!(harness.nonce(0), 16, "one block has all of them");
+    server.wait_until_withdrawn(&ids);
+    assert_paid_once(&harness, 16);
 }
 
 /// Where the proxy stops the server before it is killed.

@@ -32,5 +32,6 @@ mod refusals;
 mod rejections;
 mod restored_database;
 mod speed;
+mod wrong_answers;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

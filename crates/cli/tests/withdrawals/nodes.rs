@@ -49,6 +49,33 @@ fn server_of_another_chain_with_the_same_id_stops() {
     assert!(pool.polls(&other).unwrap().is_empty());
 }
 
+#[test]
+fn node_of_another_chain_is_not_used() {
+    let harness = WithdrawalHarness::new(1);
+    let other = FaultProxy::start(harness.anvil.url()).unwrap();
+    let move_to_another_chain = || other.set("eth_chainId", Fault::Result(json!("0x5")));
+    // Of the database, nothing is known yet: the settings tell which chain is the right one.
+    move_to_another_chain();
+    let mut command = harness.command(&[]);
+    command.env("GRID_BATCH_LEDGER_URLS", format!("{},{}", other.url(), harness.proxy.url()));
+    let server = WithdrawalServer::start(command);
+    for amount in 1..3 {
+        let id = server.schedule(&harness.withdrawal_request(0, amount));
+        server.wait_until_withdrawn(&[id]);
+        let health = wait_for("the health tells of the node", || {
+            let health = server.get("/health").json();
+            (health["status"] == "degraded").then_some(health)
+        });
+        let reason = health["reasons"][0].as_str().unwrap();
+        assert!(reason.contains(other.url()) && reason.contains("chain 5"), "{health}");
+        assert_eq!(other.sent(), []);
+        // It is back, and then replaced while the server runs.
+        other.clear();
+        wait_for("all is well", || (server.get("/health").json()["status"] == "ok").then_some(()));
+        move_to_another_chain();
+    }
+}
+
 /// The node answers as one that has just started to sync: it has no state yet.
 fn start_syncing(node: &FaultProxy) {
     let progress = json!({"startingBlock": "0x0", "currentBlock": "0x5", "highestBlock": "0x384"});

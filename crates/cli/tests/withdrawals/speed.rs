@@ -8,6 +8,7 @@ use std::{
 };
 
 use grid_batch_test_chain::Poll;
+use grid_batch_test_support::wait::wait_until;
 use serde_json::{Value, json};
 
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
@@ -53,6 +54,29 @@ fn pay_in_a_plain_loop(harness: &WithdrawalHarness, input: &Value, stop: &Atomic
         payments += 1;
     }
     f64::from(payments) / started.elapsed().as_secs_f64()
+}
+
+/// How many transactions of the pipelining loop are sent and not mined: as many as `evm.in_flight` allows.
+const WINDOW: u64 = 16;
+
+/// Pays from the third pool until it is stopped, without waiting for one payment before it sends the next.
+fn pay_in_a_pipelining_loop(harness: &WithdrawalHarness, input: &Value, stop: &AtomicBool) {
+    let (from, to) = (&harness.anvil.accounts()[2].address, harness.pools[2].address());
+    let call = |method: &str, params| harness.anvil.rpc(method, params).unwrap();
+    let mut nonce = harness.nonce(2);
+    while !stop.load(Ordering::Relaxed) {
+        if nonce - harness.nonce(2) >= WINDOW {
+            thread::sleep(RECEIPT_INTERVAL);
+            continue;
+        }
+        call("eth_feeHistory", json!(["0x4", "latest", [50]]));
+        let payment = json!({"from": from, "to": to, "input": input});
+        call("eth_estimateGas", json!([payment]));
+        let payment =
+            json!({"from": from, "to": to, "input": input, "nonce": format!("{nonce:#x}")});
+        call("eth_sendTransaction", json!([payment]));
+        nonce += 1;
+    }
 }
 
 /// Makes this many withdrawals from the first pool, and returns how many in a second.
@@ -111,4 +135,51 @@ fn faster_than_a_plain_loop_on_timed_blocks() {
     let (rate, plain) = compare(&harness, &server, 40);
     assert!(rate >= FACTOR * plain, "{rate:.1}/s, plain loop {plain:.1}/s");
     assert_paid_once(&harness, 41);
+}
+
+/// The payments in a second that were mined of each loop and of a server, over this many blocks of this
+/// many seconds. Without seconds, a payment makes a block.
+fn measure_rates(seconds: Option<u64>, blocks: u64) {
+    let harness = WithdrawalHarness::new(3);
+    let server = harness.serve_with(&[USUAL_PACE, &[("--evm-confirmations", "3")]].concat());
+    server.schedule(&harness.withdrawal_request(0, 1));
+    wait_until("the first payment is mined", || harness.nonce(0) == 1);
+    if let Some(seconds) = seconds {
+        harness.anvil.rpc("evm_setAutomine", json!([false])).unwrap();
+        harness.anvil.rpc("evm_setIntervalMining", json!([seconds])).unwrap();
+    }
+    let measured = Duration::from_secs(seconds.unwrap_or(1) * blocks);
+    let queue = seconds.map_or(1_000, |_| 2 * WINDOW * blocks);
+    (2..queue).for_each(|amount| drop(server.schedule(&harness.withdrawal_request(0, amount))));
+    let input = input_of(&harness, &harness.polls(0)[0]);
+    let stop = AtomicBool::new(false);
+    let nonces = || [0, 1, 2].map(|admin| harness.nonce(admin));
+    let rates = thread::scope(|scope| {
+        scope.spawn(|| pay_in_a_plain_loop(&harness, &input, &stop));
+        scope.spawn(|| pay_in_a_pipelining_loop(&harness, &input, &stop));
+        // The first block of each is not full.
+        let full = nonces();
+        wait_until("each has begun", || nonces().iter().zip(full).all(|(now, it)| *now > it));
+        let (started, before) = (Instant::now(), nonces());
+        thread::sleep(measured);
+        let (elapsed, after) = (started.elapsed().as_secs_f64(), nonces());
+        stop.store(true, Ordering::Relaxed);
+        [0, 1, 2].map(|admin| (after[admin] - before[admin]) as f64 / elapsed)
+    });
+    let [server, plain, pipelining] = rates;
+    let blocks = seconds.map_or("instant".to_owned(), |seconds| format!("{seconds} s"));
+    eprintln!(
+        "{blocks}: plain loop {plain:.2}/s, pipelining loop {pipelining:.2}/s, server {server:.2}/s"
+    );
+}
+
+#[test]
+#[ignore = "a measurement, for docs/performance.md"]
+fn rates_at_usual_block_times() {
+    measure_rates(None, 15);
+    thread::scope(|scope| {
+        for (seconds, blocks) in [(1, 30), (2, 20), (12, 8)] {
+            scope.spawn(move || measure_rates(Some(seconds), blocks));
+        }
+    });
 }

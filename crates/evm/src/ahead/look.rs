@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{BatchError, BatchResult, HeaderId, ScopeId};
-use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, FollowingPayments};
+use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, FollowingPayments, Payment};
 use log::debug;
 use thiserror::Error;
 use tokio::time::timeout;
@@ -11,6 +11,7 @@ use crate::{
     context::EvmContext,
     node::{AccountState, NodeClient, NodeError},
     nonce::others_show_at_most,
+    price::Urgency,
     scope::AccountScopeId,
 };
 
@@ -25,7 +26,9 @@ pub(crate) struct Look<'a> {
     /// The node that answered about the withdrawal that is under way.
     pub(crate) node: &'a NodeClient,
     pub(crate) scope: &'a AccountScopeId,
-    /// The nonce of that withdrawal.
+    /// That withdrawal.
+    pub(crate) payment: &'a Payment,
+    /// Its nonce.
     pub(crate) head: &'a AssignedNonce,
 }
 
@@ -59,12 +62,22 @@ impl Look<'_> {
         self.limited(final_nonces(self, payments, account.mined)).await.unwrap_or_default()
     }
 
-    /// Sends again what the node has lost, and signs and sends what may be in flight.
+    /// Raises fees that are too low, sends again what the node has lost, and signs and sends what may be
+    /// in flight.
     pub(crate) async fn sign_and_send(&self, following: &Following) {
         let Following { payments, account } = following;
         let work = async {
-            self.send_missing(payments, *account).await?;
-            self.sign_more(payments, *account).await
+            let is_mined = self.head.nonce < account.mined;
+            if is_mined && payments.payments.is_empty() {
+                return Ok(());
+            }
+            let Ok(quote) = self.context.quote(self.node, Urgency::Usual).await else {
+                return self.send_missing(payments, *account).await;
+            };
+            if !self.raise_fees(payments, *account, &quote).await? {
+                self.send_missing(payments, *account).await?;
+            }
+            self.sign_more(payments, *account, &quote).await
         };
         self.limited(work).await;
     }
@@ -82,9 +95,6 @@ impl Look<'_> {
 
     async fn read(&self, batch_id: HeaderId) -> Result<Option<Following>, LookError> {
         let Some(payments) = self.following(batch_id).await? else { return Ok(None) };
-        if payments.in_flight().next().is_none() && payments.unsigned().next().is_none() {
-            return Ok(None);
-        }
         let account = self.node.account_state(self.scope.address()).await?;
         Ok(Some(Following { payments, account }))
     }

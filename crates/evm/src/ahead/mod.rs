@@ -7,6 +7,7 @@ mod cost;
 mod follow;
 mod look;
 mod pauses;
+mod raise_fees;
 mod resend;
 mod sign;
 

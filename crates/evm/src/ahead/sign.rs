@@ -12,14 +12,14 @@ use super::{
 use crate::{
     node::{AccountState, NodeError},
     pool::PoolCall,
-    price::{Bid, GasQuote, Urgency, price_gate},
+    price::{Bid, GasQuote, price_gate},
     send::{TransactionDraft, payment_gas_limit, sign},
     signer::AccountSigner,
     values::{GasPrice, parse_address},
 };
 
 /// How long a look signs. A remote signer may be slow; what is left is signed by the next look.
-const SIGNING_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const SIGNING_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a look has signed.
 #[derive(Default)]
@@ -42,6 +42,7 @@ impl Look<'_> {
         &self,
         following: &FollowingPayments,
         account: AccountState,
+        quote: &GasQuote,
     ) -> Result<(), LookError> {
         let (context, service_id) = (self.context, self.scope.service_id());
         let pending = following.next_nonce.saturating_sub(account.mined);
@@ -68,10 +69,16 @@ impl Look<'_> {
         }
         // If the look ends here because the signer does not answer, the pause has begun.
         context.ahead_pauses.begin(service_id, first.batch_id, now);
-        let signed = self.sign(following, &unsigned, signer, account).await;
+        let signed = self.sign(following, &unsigned, (signer, quote), account).await;
         context.ahead_pauses.end(service_id);
         let Signed { transactions: signed, ended_by_time } = signed?;
-        if let Some(stopped_at) = unsigned.get(signed.len()).filter(|_| !ended_by_time) {
+        // The price is read by each look. The other causes cost more to find out about.
+        let has_price = |it: &&&FollowingPayment| {
+            let pool = parse_address(&it.payment.pool);
+            pool.is_ok_and(|pool| price_gate(quote, context.cap_of(pool)).is_ok())
+        };
+        let stopped_at = unsigned.get(signed.len()).filter(|_| !ended_by_time);
+        if let Some(stopped_at) = stopped_at.filter(has_price) {
             context.ahead_pauses.begin(service_id, stopped_at.batch_id, now);
         }
         if signed.is_empty() {
@@ -91,14 +98,11 @@ impl Look<'_> {
         &self,
         following: &FollowingPayments,
         unsigned: &[&FollowingPayment],
-        signer: &AccountSigner,
+        (signer, quote): (&AccountSigner, &GasQuote),
         account: AccountState,
     ) -> Result<Signed, LookError> {
-        let Ok(quote) = self.context.quote(self.node, Urgency::Usual).await else {
-            return Ok(Signed::default());
-        };
         let candidates: Vec<Candidate> =
-            unsigned.iter().map_while(|it| self.candidate(it, &quote)).collect();
+            unsigned.iter().map_while(|it| self.candidate(it, quote)).collect();
         let gas_limits = self.simulate(&candidates).await?;
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
         let chain_id = self.context.chain_id;
@@ -154,19 +158,19 @@ impl Look<'_> {
     }
 
     /// What the transactions that are not mined may cost.
-    fn reserved(&self, following: &FollowingPayments, mined: u64) -> U256 {
+    pub(super) fn reserved(&self, following: &FollowingPayments, mined: u64) -> U256 {
         let behind = following.in_flight().filter_map(|it| it.payment.nonce.as_ref());
         let open = behind.chain([self.head]).filter(|assigned| assigned.nonce >= mined);
         open.map(highest_cost).fold(U256::ZERO, U256::saturating_add)
     }
 
-    fn note_signed(&self, signed: &[NewSignedTransaction]) {
+    pub(super) fn note_signed(&self, signed: &[NewSignedTransaction]) {
         for signed in signed {
             self.context.price_source.record(signed);
             info!(
                 service:% = self.scope, nonce = signed.nonce, hash:% = B256::from(signed.hash),
                 max_fee:% = GasPrice::from_wei(signed.max_fee);
-                "transaction signed before it is its withdrawal's turn"
+                "transaction signed together with others of its gas admin"
             );
         }
     }

@@ -54,7 +54,7 @@ impl EvmStatusReader {
             NonceObservation::Mined(mined) if is_final => {
                 let call = parsed(PoolCall::for_payment(&payment))?;
                 let result = FinalResult::read(mined, node, scope.address(), &call).await?;
-                let look = self.look(&nodes, node, scope, assigned);
+                let look = self.look(&nodes, node, scope, (&payment, assigned));
                 let following = look.start(batch_id).await;
                 let closed = match &following {
                     Some(following) => look.final_nonces(following).await,
@@ -82,7 +82,7 @@ impl EvmStatusReader {
         }
         let is_sent = !matches!(observation, NonceObservation::NotFound);
         if is_sent {
-            let look = self.look(&nodes, node, scope, assigned);
+            let look = self.look(&nodes, node, scope, (&payment, assigned));
             if let Some(following) = look.start(batch_id).await {
                 look.sign_and_send(&following).await;
             }
@@ -95,9 +95,9 @@ impl EvmStatusReader {
         nodes: &'a [NodeClient],
         node: &'a NodeClient,
         scope: &'a AccountScopeId,
-        head: &'a AssignedNonce,
+        (payment, head): (&'a Payment, &'a AssignedNonce),
     ) -> Look<'a> {
-        Look { context: &self.0, nodes, node, scope, head }
+        Look { context: &self.0, nodes, node, scope, payment, head }
     }
 
     /// The nonce is used, but no node shows one of its transactions: looks for the transaction that

@@ -1,4 +1,7 @@
-use super::quote::{BaseFee, GasQuote};
+use super::{
+    quote::{BaseFee, GasQuote},
+    raise::an_eighth_more,
+};
 use crate::values::GasPrice;
 
 /// What a transaction offers for a unit of gas, in wei.
@@ -14,14 +17,19 @@ pub(crate) struct Bid {
 
 impl Bid {
     /// The bid at this price: twice the base fee and the tip, so that it stays valid while the base
-    /// fee rises, and never more than the cap.
+    /// fee rises, and never more than the cap. A bid that could not be raised below the cap is the cap, where
+    /// it is only a limit.
     pub(crate) fn new(quote: &GasQuote, cap: GasPrice) -> Self {
         let max_fee = match quote.base {
             BaseFee::Fee(base) => base.saturating_mul(2).saturating_add(quote.tip),
             BaseFee::None => quote.price,
             BaseFee::Unknown => quote.price.saturating_mul(2),
         };
-        let max_fee = max_fee.min(cap.wei());
+        let is_limit = quote.base != BaseFee::None;
+        let max_fee = match an_eighth_more(max_fee) > cap.wei() && is_limit {
+            true => cap.wei(),
+            false => max_fee.min(cap.wei()),
+        };
         let tip = quote.tip.min(max_fee);
         Self { max_fee, tip, is_legacy: quote.base == BaseFee::None }
     }

@@ -15,7 +15,8 @@ pub(crate) fn raise_bid(highest: (u128, u128), quote: &GasQuote, cap: GasPrice) 
     (max_fee <= cap.wei()).then_some(Bid { max_fee, tip, ..current })
 }
 
-fn an_eighth_more(fee: u128) -> u128 {
+/// What a replacement of a transaction with this fee must offer at least.
+pub(super) fn an_eighth_more(fee: u128) -> u128 {
     fee.saturating_add(fee.div_ceil(8).max(1))
 }
 

@@ -43,7 +43,10 @@ impl SendAttempt<'_> {
     /// Simulates the call, so that a refusal of the pool costs no nonce, and returns the gas limit.
     async fn simulate(&self, call: &PoolCall) -> Step<u64> {
         match simulate(&self.node, self.admin, call).await {
-            Ok(estimate) => self.gas_limit(estimate).await,
+            Ok(estimate) => {
+                self.context.unconfirmed_refusals.forget(self.admin);
+                self.gas_limit(estimate).await
+            }
             Err(SimulationError::Node(error)) => Err(answer::node_failed(error)),
             Err(SimulationError::Refused(refusal)) => {
                 Err(self.refused_by_node(call, &refusal).await)

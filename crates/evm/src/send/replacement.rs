@@ -125,7 +125,7 @@ fn best_transaction(assigned: &AssignedNonce) -> Option<&SignedTransaction> {
 }
 
 /// The highest max fee and the highest tip. A replacement must outbid both.
-fn highest_fees(assigned: &AssignedNonce) -> (u128, u128) {
+pub(crate) fn highest_fees(assigned: &AssignedNonce) -> (u128, u128) {
     let signed = assigned.transactions.iter().map(|transaction| &transaction.signed);
     signed.fold((0, 0), |(fee, tip), it| (fee.max(it.max_fee), tip.max(it.tip)))
 }

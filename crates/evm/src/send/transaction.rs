@@ -49,7 +49,7 @@ pub(crate) async fn sign(
 }
 
 /// Signs an earlier transaction again, with another gas limit and other fees.
-pub(super) async fn sign_replacement(
+pub(crate) async fn sign_replacement(
     signer: &AccountSigner,
     earlier: &NewSignedTransaction,
     gas_limit: u64,

@@ -18,7 +18,7 @@ use crate::{context::EvmContext, node::NodeClient, pool::PoolCall};
 /// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
 ///
 /// The nodes are asked again, each after it has told how far it has come: what a node said before may be
-/// about an older block.
+/// about an older block. A withdrawal fails only if they say the same at a later block.
 pub(crate) async fn resolve_refusal(
     context: &EvmContext,
     nodes: &[NodeClient],
@@ -32,14 +32,39 @@ pub(crate) async fn resolve_refusal(
     let reports = NodeReport::read_all(nodes, admin, call).await?;
     let heads = reports.iter().filter_map(NodeReport::head_number);
     let highest = heads.fold(context.highest_block.get(), u64::max);
-    let seen = context.first_refusals.block(admin, payment, highest, context.clock.monotonic());
+    let monotonic = context.clock.monotonic();
+    let seen = context.first_refusals.block(admin, payment, highest, monotonic);
     let now = context.clock.now();
+    let refused_at =
+        reports.iter().filter_map(|report| report.refused_at(seen, context, now)).min();
     let votes: Vec<NodeVote> =
         reports.into_iter().map(|report| report.into_vote(seen, context, now)).collect();
-    Ok(decide(refusal, &votes, context.agreeing_nodes))
+    let outcome = decide(refusal, &votes, context.agreeing_nodes);
+    let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
+        context.unconfirmed_refusals.forget(admin);
+        return Ok(outcome);
+    };
+    if let PoolRefusal::NoContract(pool) = refusal
+        && context.store.has_paid(&payment.pool).await?
+    {
+        return Ok(RefusalOutcome::Wait(format!(
+            "there is no contract at the pool {pool}, which has paid before: the nodes are wrong or on \
+             another chain, or the contract was removed; cancel the withdrawal if it was"
+        )));
+    }
+    let (refused, time) = ((refusal.clone(), block), (monotonic, context.resend_after));
+    Ok(context.unconfirmed_refusals.confirm(admin, payment, refused, time))
 }
 
 impl NodeReport {
+    /// The latest block of a node that refuses the withdrawal and is up to date.
+    fn refused_at(&self, seen: u64, context: &EvmContext, now: Timestamp) -> Option<u64> {
+        let (state, simulated) = self.answer.as_ref().ok()?;
+        let is_refused =
+            simulated.is_some() && state.lag(seen, context.head_age_limit, now).is_none();
+        is_refused.then_some(state.head.number)
+    }
+
     fn into_vote(self, seen: u64, context: &EvmContext, now: Timestamp) -> NodeVote {
         let vote = match self.answer {
             Err(error) => Vote::None(format!("does not answer: {error}")),

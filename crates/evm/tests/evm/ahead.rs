@@ -85,7 +85,7 @@ async fn refused_withdrawal_ends_those_that_are_signed() {
     harness.mine(1);
     harness.status(first).await;
     assert_eq!(harness.outcome(second).await, Outcome::Committed);
-    assert_eq!(harness.outcome(refused).await, Outcome::Rejected);
+    assert_eq!(harness.refuse(refused).await.outcome, Outcome::Rejected);
     harness.accept(last).await;
     assert_eq!(harness.nonce(last).nonce, 2);
 }

@@ -30,7 +30,7 @@ async fn simulated_refusal_is_rejected_with_its_reason() {
     let harness = Harness::new();
     let pool = Pool::deploy(&harness.chain, &harness.chain.accounts()[1]).unwrap();
     let id = harness.schedule_at(pool.address(), "500");
-    let answer = harness.send(id).await;
+    let answer = harness.refuse(id).await;
     let reason = "the pool refuses the withdrawal: not the owner";
     assert_not_signed(&harness, id, &answer, Outcome::Rejected, reason);
 }
@@ -42,7 +42,7 @@ async fn failed_gas_estimate_is_rejected() {
         .proxy
         .set("eth_estimateGas", Fault::rpc_error("gas required exceeds allowance (30000000)"));
     let id = harness.schedule("500");
-    let answer = harness.send(id).await;
+    let answer = harness.refuse(id).await;
     let reason = "it needs more gas than allowed";
     assert_not_signed(&harness, id, &answer, Outcome::Rejected, reason);
 }
@@ -52,7 +52,7 @@ async fn pool_without_a_contract_is_rejected() {
     let harness = Harness::new();
     let empty_account = "0x00000000000000000000000000000000000000aa";
     let id = harness.schedule_at(empty_account, "500");
-    let answer = harness.send(id).await;
+    let answer = harness.refuse(id).await;
     let reason = "there is no contract at the pool 0x00000000000000000000000000000000000000AA";
     assert_not_signed(&harness, id, &answer, Outcome::Rejected, reason);
 }

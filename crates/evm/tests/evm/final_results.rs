@@ -116,7 +116,7 @@ async fn retry_of_a_reverted_withdrawal_takes_another_nonce() {
     harness.failure_reason(id).await;
     harness.retry(id);
     assert_eq!(harness.evidence(id).await, Evidence::Repeatable);
-    assert_eq!(harness.outcome(id).await, Outcome::Rejected);
+    assert_eq!(harness.refuse(id).await.outcome, Outcome::Rejected);
     assert_eq!(harness.nonce(id).nonce, 0, "the simulation uses no nonce");
     let other = Pool::deploy(&harness.chain, harness.admin()).unwrap();
     let code = harness.chain.rpc("eth_getCode", json!([other.address(), "latest"])).unwrap();

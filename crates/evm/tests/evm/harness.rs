@@ -159,6 +159,15 @@ impl Harness {
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
     }
 
+    /// Sends a withdrawal that the pool refuses until a later block confirms it.
+    pub async fn refuse(&self, id: WithdrawalId) -> SubmissionAnswer {
+        let first = self.send(id).await;
+        assert_eq!(first.outcome, Outcome::Parked, "{first:?}");
+        assert!(first.message.as_ref().unwrap().contains("a later block"), "{first:?}");
+        self.mine(1);
+        self.send(id).await
+    }
+
     /// Schedules a withdrawal and sends it; it is pending at the node.
     pub async fn send_withdrawal(&self) -> WithdrawalId {
         let id = self.schedule("500");

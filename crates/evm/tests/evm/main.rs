@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod ahead;
+mod ahead_fees;
 mod ahead_other_nodes;
 mod ahead_resend;
 mod ahead_signers;

@@ -340,6 +340,35 @@ impl SigningStore for MemoryStore {
         Ok(true)
     }
 
+    fn replace_following(
+        &self,
+        following: &FollowingPayments,
+        signed: Vec<NewSignedTransaction>,
+    ) -> BatchResult<bool> {
+        self.check("replace_following")?;
+        let mut state = self.state();
+        let BatchAttempt { service_id, batch_id, .. } = &following.head;
+        let present = state.following(service_id, batch_id, following.payments.len());
+        if present.is_none_or(|present| present.head != following.head) {
+            return Ok(false);
+        }
+        let is_open = |signed: &NewSignedTransaction| {
+            let mut nonces = state.nonces.iter();
+            nonces.any(|(of, id, it)| {
+                let is_it = of == service_id && it.nonce == signed.nonce && it.outcome.is_none();
+                is_it && id.is_some_and(|id| !state.withdrawals[&id].1.cancel_requested)
+            })
+        };
+        if !signed.iter().all(is_open) {
+            return Ok(false);
+        }
+        for signed in signed {
+            let signed = new_transaction(signed, &*self.clock);
+            state.nonce(service_id, signed.signed.nonce)?.transactions.push(signed);
+        }
+        Ok(true)
+    }
+
     fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
         self.check("next_nonce")?;
         Ok(self.state().next_nonce(service_id))
@@ -443,6 +472,15 @@ impl SigningStore for MemoryStore {
     fn pools(&self, _service_id: &ServiceId) -> BatchResult<Vec<String>> {
         self.check("pools")?;
         Ok(self.state().withdrawals.values().map(|(_, payment)| payment.pool.clone()).collect())
+    }
+
+    fn has_paid(&self, pool: &str) -> BatchResult<bool> {
+        self.check("has_paid")?;
+        let state = self.state();
+        Ok(state.nonces.iter().any(|(_, id, nonce)| {
+            let is_paid = matches!(nonce.outcome, Some(NonceOutcome::Withdrawn { .. }));
+            is_paid && id.is_some_and(|id| state.withdrawals[&id].1.pool == pool)
+        }))
     }
 
     fn unpaid_withdrawals(

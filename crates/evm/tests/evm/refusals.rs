@@ -89,7 +89,7 @@ async fn withdrawal_too_large_for_a_block_is_rejected() {
     let harness = Harness::new();
     harness.chain.set_block_gas_limit(30_000).unwrap();
     let id = harness.schedule("500");
-    let answer = harness.send(id).await;
+    let answer = harness.refuse(id).await;
     assert_eq!(answer.outcome, Outcome::Rejected, "{answer:?}");
     assert!(answer.message.as_deref().unwrap().contains("more gas than allowed"), "{answer:?}");
     assert_eq!(harness.store.nonces(id), []);
@@ -250,7 +250,7 @@ async fn pending_note_names_a_price_above_its_fee() {
     harness.chain.set_base_fee(60).unwrap();
     harness.accept(id).await;
     harness.status(id).await;
-    let expected = "its transaction to be mined; the gas price is 61 gwei, above the 21 gwei that it pays \
+    let expected = "its transaction to be mined; the gas price is 61 gwei, above the 22 gwei that it pays \
                     at most";
     assert_eq!(harness.nonce(id).note.as_deref(), Some(expected));
     // The price falls: the next time it is sent, the note ends.

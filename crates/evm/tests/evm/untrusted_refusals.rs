@@ -8,7 +8,7 @@ use grid_batch_test_chain::{Anvil, AnvilOptions, Fault, FaultProxy, Mining};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, RESEND_AFTER};
 
 const HEAD: &str = "eth_getBlockByNumber";
 const UNREACHABLE: &str = "http://127.0.0.1:9";
@@ -85,6 +85,9 @@ async fn node_with_only_the_first_block_fails_no_withdrawal() {
     assert_ended(&harness, id, &send().await, (Outcome::Parked, reason));
     // A chain that has begun, and has no such pool.
     fresh.mine(1).unwrap();
+    let reason = "not final until a later block than 1 shows the same: there is no contract";
+    assert_ended(&harness, id, &send().await, (Outcome::Parked, reason));
+    fresh.mine(1).unwrap();
     let reason = "there is no contract at the pool";
     assert_ended(&harness, id, &send().await, (Outcome::Rejected, reason));
 }
@@ -151,7 +154,7 @@ async fn unreachable_node_is_waited_for_if_it_is_needed() {
     assert_ended(&harness, id, &answer, (Outcome::Parked, "http://127.0.0.1:9 does not answer: "));
     harness.restart_with(|options: &mut EvmOptions| options.agreeing_nodes = 1);
     harness.use_nodes(&[&url, UNREACHABLE]);
-    let answer = harness.send(id).await;
+    let answer = harness.refuse(id).await;
     let reason = "the pool refuses the withdrawal: not the owner";
     assert_ended(&harness, id, &answer, (Outcome::Rejected, reason));
 }
@@ -170,6 +173,51 @@ async fn old_block_counts_only_without_a_limit() {
     let reason = "has not had a block after block 1 for ";
     assert_ended(&harness, id, &answer, (Outcome::Parked, reason));
     harness.restart_with(limit(None));
-    let answer = harness.send(id).await;
+    let answer = harness.refuse(id).await;
     assert_ended(&harness, id, &answer, (Outcome::Rejected, "not the owner"));
+}
+
+#[tokio::test]
+async fn wrong_answer_of_a_moment_fails_no_withdrawal() {
+    let harness = Harness::new();
+    let ids = [harness.schedule("500"), harness.schedule("600")];
+    for id in ids {
+        // Blocks are added between the wrong answers, which are not about the same withdrawal.
+        lose_state(&harness.proxy);
+        let reason = "shows the same: there is no contract";
+        assert_ended(&harness, id, &harness.send(id).await, (Outcome::Parked, reason));
+        harness.mine(1);
+    }
+    harness.proxy.clear();
+    harness.accept(ids[1]).await;
+}
+
+#[tokio::test]
+async fn refusal_without_blocks_counts_after_a_while() {
+    let harness = Harness::new();
+    harness.set_pool_owner(5);
+    let id = harness.schedule("500");
+    for outcome in [Outcome::Parked, Outcome::Parked, Outcome::Rejected] {
+        assert_ended(&harness, id, &harness.send(id).await, (outcome, "not the owner"));
+        harness.advance_clock(RESEND_AFTER / 2);
+    }
+}
+
+#[tokio::test]
+async fn missing_code_of_a_pool_that_has_paid_never_fails() {
+    let harness = Harness::new();
+    let paid = harness.send_withdrawal().await;
+    harness.mine(1);
+    assert_eq!(harness.status(paid).await, LedgerStatus::Committed);
+    lose_state(&harness.proxy);
+    let id = harness.schedule("500");
+    for _ in 0..3 {
+        let answer = harness.send(id).await;
+        assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
+        assert!(answer.message.unwrap().contains("which has paid before"));
+        harness.mine(1);
+        harness.advance_clock(RESEND_AFTER);
+    }
+    harness.proxy.clear();
+    harness.accept(id).await;
 }

@@ -331,7 +331,7 @@ pub static SETTINGS: &[Setting] = &[
         "evm.resend_after",
         "30s",
         "A transaction that is not mined for this long is sent again, with a higher gas price if \
-         the maximum allows it",
+         the maximum allows it; a refusal of a pool that no later block confirms counts after this time",
     ),
     number(
         "evm.longest_gap",

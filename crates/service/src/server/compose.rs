@@ -283,7 +283,8 @@ fn start_ledger_check(
     claims: &ClaimStore,
 ) -> Result<RunningLedgerCheck, StartError> {
     const FIRST_ANSWERS_LIMIT: Duration = Duration::from_secs(2);
-    let running = RunningLedgerCheck::start(check, Arc::new(claims.clone()))?;
+    let was_bound = claims.store().ledger().map_err(StartError::part)?.is_some();
+    let running = RunningLedgerCheck::start(check, Arc::new(claims.clone()), was_bound)?;
     running.wait_for_answers(FIRST_ANSWERS_LIMIT);
     let check = running.check();
     if let Some(mismatch) = check.mismatch() {

@@ -107,6 +107,7 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     store.record_foreign_use(&attempt.service_id, nonce, &[1; 32]).unwrap();
     store.record_highest_block(7).unwrap();
     store.highest_block().unwrap();
+    store.has_paid("pool 1").unwrap();
     assert_eq!(store.transactions_from(&attempt.service_id, nonce).unwrap(), [dearer]);
 
     let events = store.events(&EventPosition::Oldest, &EventFilter::default(), 9).unwrap().unwrap();
@@ -141,6 +142,9 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
     let ahead = transaction(&attempt, nonce + 1, 2);
     assert!(store.sign_following(&following, vec![ahead.clone()]).unwrap());
     store.mark_all_sent(&[(ahead.hash, None)]).unwrap();
+    assert!(
+        store.replace_following(&following, vec![transaction(&attempt, nonce + 1, 5)]).unwrap()
+    );
     let outcome = |nonce| ClosedNonce {
         nonce,
         note: "reverted".to_owned(),

@@ -20,6 +20,7 @@ mod nonce_row;
 mod nonces;
 mod open;
 mod payment;
+mod replace_following;
 mod retry;
 mod rewards;
 mod rows;
@@ -46,6 +47,7 @@ pub(crate) use highest_block::{highest_block, record_highest_block};
 pub(crate) use list::withdrawals;
 pub(crate) use nonces::{close_nonce, mark_sent, next_nonce, note, record_foreign_use};
 pub(crate) use payment::payment;
+pub(crate) use replace_following::replace_following;
 pub(crate) use retry::retry_withdrawal;
 pub(crate) use rewards::{add_reward, reward};
 pub(crate) use schedule::schedule;
@@ -54,7 +56,7 @@ pub(crate) use sign::{assign_nonce, fill_nonce, replace_transaction};
 pub(crate) use sign_following::sign_following;
 pub(crate) use transactions::transactions_from;
 pub(crate) use unsettled::{
-    pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces, unsettled_since,
+    has_paid, pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces, unsettled_since,
 };
 
 /// The batch that tries a withdrawal in this generation. Its bytes describe the payment; the

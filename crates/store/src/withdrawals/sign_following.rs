@@ -74,7 +74,10 @@ fn nonces_with_owners(
 
 /// Locks the lane of the withdrawal that is under way, if it is in the same attempt and epoch, and
 /// returns when its batch was stored.
-fn lock_head(connection: &mut Connection, head: &BatchAttempt) -> Result<Option<i64>, StoreError> {
+pub(super) fn lock_head(
+    connection: &mut Connection,
+    head: &BatchAttempt,
+) -> Result<Option<i64>, StoreError> {
     let lock = connection.dialect().locking("for update of s");
     let found = find_head(connection, &head.service_id, &head.batch_id, lock)?;
     let Some(found) = found else { return Ok(None) };

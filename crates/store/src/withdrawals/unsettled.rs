@@ -1,15 +1,16 @@
 use diesel::{
     QueryableByName,
+    prelude::*,
     sql_types::{BigInt, Binary, Bool, Nullable, Text},
 };
-use grid_batch_core::{ServiceId, Timestamp};
+use grid_batch_core::{DltStatus, ServiceId, Timestamp};
 use grid_batch_withdrawals::{UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, WithdrawalId};
 
 use super::{
     nonces::highest_nonce,
     rows::{hash, whole},
 };
-use crate::sql::{Connection, Statement, Store, StoreError, rows::time};
+use crate::sql::{Connection, Statement, Store, StoreError, rows::time, schema::withdrawals};
 
 /// The nonces that the chain may have used for something that is not stored.
 pub(crate) fn unsettled_nonces(
@@ -135,6 +136,17 @@ pub(super) fn pools_of(
     .text(service_id.as_str());
     let rows: Vec<PoolRow> = connection.load(&statement)?;
     Ok(rows.into_iter().map(|row| row.pool).collect())
+}
+
+/// Whether a withdrawal from this pool was made.
+pub(crate) fn has_paid(store: &Store, pool: &str) -> Result<bool, StoreError> {
+    let paid = withdrawals::table
+        .filter(withdrawals::pool.eq(pool))
+        .filter(withdrawals::list_state.eq(DltStatus::Committed.as_str()))
+        .select(withdrawals::seq)
+        .limit(1);
+    let rows: Vec<i64> = store.pools.read()?.load_query("has_paid", paid)?;
+    Ok(!rows.is_empty())
 }
 
 /// The withdrawals with these terms that are not known to be paid, in the order of their batches.

@@ -180,15 +180,16 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
         Finding::warning(LEDGER, missing, advice)
     }));
     let recorded = store.and_then(|store| store.ledger().ok().flatten());
-    let inspection = LedgerInspection { recorded, nodes };
-    if let (Some(recorded), Some(actual)) = (&inspection.recorded, inspection.actual())
-        && !recorded.identity.agrees_with(actual)
-    {
-        findings.push(Finding::problem(
-            LEDGER,
-            "the nodes belong to another ledger than the database",
-            "correct ledger.urls or the database; `grid-batch ledger show` shows both",
-        ));
+    for NodeIdentity { url, identity } in &nodes {
+        if let (Some(recorded), Ok(actual)) = (&recorded, identity)
+            && !recorded.identity.agrees_with(actual)
+        {
+            findings.push(Finding::problem(
+                LEDGER,
+                format!("{url} belongs to another ledger than the database"),
+                "correct ledger.urls or the database; `grid-batch ledger show` shows both",
+            ));
+        }
     }
     findings
 }

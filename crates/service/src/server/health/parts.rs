@@ -108,20 +108,21 @@ fn claims_part(sources: &HealthSources) -> HealthPart {
 fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
     /// How many nodes are named.
     const NAMED: usize = 5;
-    let (nodes, outages) = (ledger.node_count(), ledger.outages());
-    let part = match outages.is_empty() {
-        true => HealthPart::default(),
-        false => {
-            let named: Vec<_> = outages.iter().take(NAMED).map(ToString::to_string).collect();
-            let more = match outages.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
-            degraded(format!("{}{more}; the log has the reasons", named.join("; ")))
-        }
-    };
+    let (nodes, outages, others) = (ledger.node_count(), ledger.outages(), ledger.other_ledgers());
+    let mut reasons = Vec::new();
+    if !outages.is_empty() {
+        let named: Vec<_> = outages.iter().take(NAMED).map(ToString::to_string).collect();
+        let more = match outages.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        reasons.push(format!("{}{more}; the log has the reasons", named.join("; ")));
+    }
+    let not_used = |other: &String| format!("{other}; it is not used");
+    reasons.extend(others.iter().take(NAMED).map(not_used));
+    let part = with_reasons(&reasons);
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    let answering = nodes.saturating_sub(outages.len());
+    let answering = nodes.saturating_sub(outages.len() + others.len());
     with_numbers(part, [("nodes", number(nodes)), ("answering", number(answering))])
 }
 

@@ -17,8 +17,8 @@ use std::{path::Path, sync::Arc};
 
 use grid_batch_core::{
     AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
-    LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck, ServiceScopeId,
-    StatusReport, StatusUrlResolver, SubmissionSender, TransactionCheck,
+    LedgerIdentity, LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck,
+    ServiceScopeId, StatusReport, StatusUrlResolver, SubmissionSender, TransactionCheck,
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough};
@@ -149,9 +149,8 @@ fn check_with(
     reader: Arc<dyn LedgerIdentityReader>,
     config: &Config,
 ) -> Result<LedgerCheck, StartError> {
-    let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
     let options = LedgerCheckOptions {
-        configured,
+        configured: configured_ledger(config)?,
         urls: config.ledger.nodes(),
         peers: config.ledger.peers_by_service(),
         outages: config.ledger.http.outages.clone(),
@@ -159,6 +158,17 @@ fn check_with(
         clock: config.clock(),
     };
     Ok(LedgerCheck::new(reader, options))
+}
+
+/// The ledger of the settings, as far as they identify it.
+fn configured_ledger(config: &Config) -> Result<LedgerIdentity, StartError> {
+    let identity = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
+    #[cfg(feature = "evm")]
+    if config.ledger.kind == Some(LedgerKind::Evm) {
+        let id = grid_batch_evm::EvmIdentityReader::id_of_chain(config.evm.chain_id);
+        return Ok(LedgerIdentity { id, ..identity });
+    }
+    Ok(identity)
 }
 
 /// The parts of a Sawtooth ledger that need no store.

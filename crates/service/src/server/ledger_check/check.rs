@@ -151,7 +151,24 @@ impl LedgerCheck {
         self.0.options.outages.nodes().count()
     }
 
-    /// The nodes and peers that do not answer, and the nodes that do not confirm their ledger.
+    /// How each node that belongs to another ledger does.
+    pub(in crate::server) fn other_ledgers(&self) -> Vec<String> {
+        let mismatch = |node: &Node| node.lock().other_ledger().map(ToString::to_string);
+        self.0.nodes.iter().filter_map(mismatch).collect()
+    }
+
+    /// Ends the server if every node belongs to another ledger.
+    pub(super) fn check_all_others(&self) {
+        let mut mismatches = Vec::new();
+        for node in &self.0.nodes {
+            let state = node.lock();
+            let Some(mismatch) = state.other_ledger() else { return };
+            mismatches.push(mismatch.clone());
+        }
+        mismatches.into_iter().take(1).for_each(|mismatch| self.found_mismatch(mismatch));
+    }
+
+    /// The nodes and peers that do not answer, and the nodes that do not tell their ledger.
     pub(in crate::server) fn outages(&self) -> Vec<NodeOutage> {
         let mut outages: Vec<_> =
             self.0.nodes.iter().filter_map(|node| self.outage(node)).collect();
@@ -166,7 +183,7 @@ impl LedgerCheck {
         nodes.filter_map(|node| self.outage(node)).collect()
     }
 
-    /// The outage of a node, if it does not answer or does not confirm its ledger.
+    /// The outage of a node, if it does not answer or does not tell its ledger.
     pub(super) fn outage(&self, node: &Node) -> Option<NodeOutage> {
         let outages = &self.0.options.outages;
         outages.outage(&node.name).or_else(|| {
@@ -201,7 +218,7 @@ impl LedgerCheck {
         ))
     }
 
-    /// Whether every node was asked and has answered or failed, or one belongs to another ledger.
+    /// Whether every node was asked and has answered or failed, or the server must stop.
     pub(in crate::server) fn is_complete(&self) -> bool {
         self.mismatch().is_some() || self.0.nodes.iter().all(|node| node.lock().checks() > 0)
     }
@@ -232,7 +249,7 @@ impl LedgerCheck {
         // Without an answer in time, the node is not trusted.
         let _ = timeout(limit, answers.wait_for(is_answered)).await;
         if self.mismatch().is_some() {
-            return Err("a node belongs to another ledger than the database".to_owned());
+            return Err("the nodes belong to another ledger than the database".to_owned());
         }
         if self.is_trusted(node) {
             return Ok(());
@@ -256,7 +273,9 @@ impl LedgerCheck {
 
     /// Why none of these nodes is used, if each has answered and not as a node of the ledger.
     pub(super) fn unusable(&self, urls: &[String]) -> Option<String> {
-        let is_unusable = |node: &&Node| matches!(node.lock().answer(), NodeAnswer::Unusable(_));
+        let is_unusable = |node: &&Node| {
+            matches!(node.lock().answer(), NodeAnswer::Unusable(_) | NodeAnswer::OtherLedger(_))
+        };
         let problem = |url: &String| self.node(url).filter(is_unusable).map(Node::problem);
         let problems: Option<Vec<String>> = urls.iter().map(problem).collect();
         problems.map(|problems| problems.join("; "))
@@ -282,10 +301,7 @@ impl Node {
 
     /// Why the node is not used, with its URL.
     fn problem(&self) -> String {
-        let reason = match self.lock().answer() {
-            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error) => error.clone(),
-            NodeAnswer::None | NodeAnswer::Confirmed => "no answer yet".to_owned(),
-        };
+        let reason = self.lock().answer().problem().unwrap_or_else(|| "no answer yet".to_owned());
         format!("{}: {reason}", redact_url(&self.url))
     }
 }

@@ -18,6 +18,19 @@ pub enum LedgerMismatchError {
         /// The ledger of the database.
         recorded: Box<RecordedLedger>,
     },
+    /// A node belongs to another ledger than the one that the settings identify.
+    #[error(
+        "the node {node} belongs to another ledger ({actual}) than the settings tell ({configured}); \
+         correct ledger.urls or evm.chain_id"
+    )]
+    NodeOfSettings {
+        /// The URL of the node, without secrets.
+        node: String,
+        /// The ledger of the node.
+        actual: Box<LedgerIdentity>,
+        /// The ledger of the settings.
+        configured: Box<LedgerIdentity>,
+    },
     /// The database was bound to its ledger before that had a name.
     #[error(
         "the database is bound to a {} ledger without a name, and ledger.name is {:?}: if it is this ledger, run \

@@ -2,7 +2,7 @@
 //!
 //! The database is bound to one ledger (decision 16). No services are claimed until a node has confirmed
 //! that it belongs to it. A node that has not confirmed it is sent nothing and asked nothing else. A
-//! node of another ledger ends the server.
+//! node of another ledger is not used, and if all are, the server ends.
 
 mod check;
 mod checked_claims;

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use grid_batch_core::MonotonicTime;
 
+use super::LedgerMismatchError;
+
 /// What is known about one node.
 #[derive(Debug, Default)]
 pub(super) struct NodeState {
@@ -14,6 +16,8 @@ pub(super) struct NodeState {
     answered_failures: u64,
     /// How often the node was asked.
     checks: u64,
+    /// Whether it has ever confirmed its ledger.
+    has_confirmed: bool,
     /// When the first check failed since it last confirmed its ledger.
     unconfirmed_since: Option<MonotonicTime>,
 }
@@ -30,6 +34,19 @@ pub(super) enum NodeAnswer {
     Failed(String),
     /// It answered, and not as a node of the ledger does.
     Unusable(String),
+    /// It belongs to another ledger.
+    OtherLedger(Box<LedgerMismatchError>),
+}
+
+impl NodeAnswer {
+    /// Why the node is not used. `None`: it is, or it was not asked yet.
+    pub(super) fn problem(&self) -> Option<String> {
+        match self {
+            Self::Failed(reason) | Self::Unusable(reason) => Some(reason.clone()),
+            Self::OtherLedger(mismatch) => Some(mismatch.to_string()),
+            Self::None | Self::Confirmed => None,
+        }
+    }
 }
 
 impl NodeState {
@@ -52,6 +69,7 @@ impl NodeState {
             NodeAnswer::Confirmed => None,
             _ => self.unconfirmed_since.or(Some(asked_at)),
         };
+        self.has_confirmed |= answer == NodeAnswer::Confirmed;
         self.answer = answer;
         self.asked_at = Some(asked_at);
         self.answered_failures = failures_before;
@@ -68,11 +86,11 @@ impl NodeState {
         self.failures += 1;
     }
 
-    /// Since when and why the node does not confirm its ledger.
+    /// Since when and why the node does not tell its ledger.
     pub(super) fn unconfirmed(&self) -> Option<(MonotonicTime, &str)> {
         let reason = match &self.answer {
             NodeAnswer::Failed(reason) | NodeAnswer::Unusable(reason) => reason,
-            NodeAnswer::None | NodeAnswer::Confirmed => return None,
+            NodeAnswer::None | NodeAnswer::Confirmed | NodeAnswer::OtherLedger(_) => return None,
         };
         Some((self.unconfirmed_since?, reason))
     }
@@ -90,6 +108,19 @@ impl NodeState {
         self.checks
     }
 
+    /// Whether it has ever confirmed its ledger.
+    pub(super) fn has_confirmed(&self) -> bool {
+        self.has_confirmed
+    }
+
+    /// The ledger that the node belongs to, if that is another one.
+    pub(super) fn other_ledger(&self) -> Option<&LedgerMismatchError> {
+        match &self.answer {
+            NodeAnswer::OtherLedger(mismatch) => Some(mismatch),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_confirmed(&self) -> bool {
         self.answer == NodeAnswer::Confirmed
     }
@@ -105,9 +136,7 @@ impl NodeState {
     pub(super) fn pause(&self) -> Duration {
         match self.answer {
             NodeAnswer::Confirmed => Self::CONFIRMED_INTERVAL,
-            NodeAnswer::None | NodeAnswer::Failed(_) | NodeAnswer::Unusable(_) => {
-                Self::FAILED_INTERVAL
-            }
+            _ => Self::FAILED_INTERVAL,
         }
     }
 }

@@ -27,9 +27,8 @@ impl LedgerCheck {
         let outage = self.outage(node);
         let state = node.lock();
         let identity_problem = match state.answer() {
-            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error) => Some(error.clone()),
             NodeAnswer::None => Some("no answer yet".to_owned()),
-            NodeAnswer::Confirmed => None,
+            answer => answer.problem(),
         };
         NodeReport {
             url: redact_url(&node.url),

@@ -108,8 +108,9 @@ impl TestCheck {
             clock: Arc::<ManualClock>::clone(&clock),
         };
         let check = LedgerCheck::new(Arc::<TestLedgers>::clone(&ledgers), options);
-        let watcher =
-            Watcher { check: check.clone(), database: Arc::<TestLedgers>::clone(&ledgers) };
+        let was_bound = ledgers.recorded.lock().unwrap().is_some();
+        let database = Arc::<TestLedgers>::clone(&ledgers);
+        let watcher = Watcher { check: check.clone(), database, was_bound };
         tokio::spawn(async move { watcher.run(&Shutdown::new()).await });
         let test = Self { ledgers, clock, check };
         test.wait_until(|check| check.is_complete()).await;
@@ -199,7 +200,7 @@ async fn without_an_answer_nothing_is_claimed_until_one_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn node_of_another_ledger_ends_everything() {
+async fn nodes_of_two_ledgers_end_everything_in_a_new_database() {
     let test = TestCheck::start(Some("x"), Some("y")).await;
     test.wait_until(|check| check.mismatch().is_some()).await;
     assert!(!test.check.may_claim());
@@ -218,12 +219,44 @@ async fn node_of_another_ledger_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn node_of_another_ledger_is_not_used() {
+    let ledgers = Arc::new(TestLedgers::default());
+    ledgers.record("x");
+    ledgers.set("a", Some("y"));
+    ledgers.set("b", Some("x"));
+    let test = TestCheck::start_with(ledgers).await;
+    test.wait_until(LedgerCheck::may_claim).await;
+    assert_eq!(test.confirmed_nodes(), "b");
+    assert!(test.check.confirm_now("a").await.unwrap_err().contains("another ledger"));
+    assert_eq!(test.check.confirm_now("b").await, Ok(()));
+    let [other] = &test.check.other_ledgers()[..] else { panic!() };
+    assert!(other.contains("node a") && other.contains("(sawtooth, y)"), "{other}");
+    test.ledgers.set("a", Some("x"));
+    test.pass(2).await;
+    assert_eq!((test.confirmed_nodes(), test.check.other_ledgers().len()), ("ab".to_owned(), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_all_of_another_ledger_end_everything() {
+    let ledgers = Arc::new(TestLedgers::default());
+    ledgers.record("x");
+    ledgers.set("a", Some("y"));
+    ledgers.set("b", None);
+    let test = TestCheck::start_with(ledgers).await;
+    test.pass(2).await;
+    assert!(test.check.mismatch().is_none(), "one node may be right");
+    test.ledgers.set("b", Some("z"));
+    test.wait_until(|check| check.mismatch().is_some()).await;
+    assert!(!test.check.may_claim());
+}
+
+#[tokio::test(start_paused = true)]
 async fn node_that_was_replaced_is_found_before_the_next_batch() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.pass(6).await;
     test.ledgers.set("a", Some("y"));
     assert!(test.check.confirm_now("a").await.is_err());
-    assert!(test.check.mismatch().is_some());
+    assert_eq!((test.confirmed_nodes(), test.check.mismatch()), ("b".to_owned(), None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,7 +264,8 @@ async fn node_that_was_replaced_is_found_without_a_batch() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.ledgers.set("b", Some("y"));
     test.pass(31).await;
-    test.wait_until(|check| check.mismatch().is_some()).await;
+    test.wait_until(|check| !check.is_confirmed("b")).await;
+    assert!(test.check.may_claim());
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,7 +277,7 @@ async fn failed_connection_has_the_node_asked_again() {
     test.check.connection_failed("a");
     test.ledgers.set("a", Some("y"));
     assert!(test.check.confirm_now("a").await.is_err());
-    test.wait_until(|check| check.mismatch().is_some()).await;
+    test.wait_until(|check| !check.is_confirmed("a")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -322,7 +356,7 @@ async fn node_that_was_replaced_proves_no_absence() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.ledgers.set("a", Some("y"));
     assert_eq!(find_evidence::<GlobalScopeId>(&test).await, Ok(Evidence::Inconclusive));
-    assert!(test.check.mismatch().is_some());
+    assert!(!test.check.is_confirmed("a"));
 }
 
 #[tokio::test(start_paused = true)]

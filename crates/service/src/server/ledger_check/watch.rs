@@ -34,14 +34,15 @@ pub(in crate::server) struct RunningLedgerCheck {
 
 impl RunningLedgerCheck {
     /// Asks each node at once, and then regularly. The answers are compared with the ledger of
-    /// this database.
+    /// this database, which `was_bound` to it before.
     pub(in crate::server) fn start(
         check: LedgerCheck,
         database: Arc<dyn LedgerRegistry>,
+        was_bound: bool,
     ) -> Result<Self, InternalError> {
         let shutdown = Shutdown::new();
         let requested = shutdown.clone();
-        let watcher = Watcher { check: check.clone(), database };
+        let watcher = Watcher { check: check.clone(), database, was_bound };
         let runtime = || Builder::new_current_thread().enable_all().build();
         let thread = RuntimeThread::start("ledger-check", runtime, move |runtime: Runtime| {
             runtime.block_on(watcher.run(&requested));
@@ -79,6 +80,8 @@ impl Drop for RunningLedgerCheck {
 pub(super) struct Watcher {
     pub(super) check: LedgerCheck,
     pub(super) database: Arc<dyn LedgerRegistry>,
+    /// Whether the database was bound to its ledger before any node was asked.
+    pub(super) was_bound: bool,
 }
 
 impl Watcher {
@@ -168,17 +171,26 @@ impl Watcher {
         self.log_change(node, &answer);
         let is_back = answer == NodeAnswer::Confirmed && !node.lock().is_confirmed();
         node.lock().answered(answer, asked_at, failures_before);
+        self.check.check_all_others();
         self.check.0.answers.send_replace(());
         if is_back {
             self.check.0.waiting.poll();
         }
     }
 
-    /// Compares what a node has told with the ledger of the database.
+    /// Compares what a node has told with the ledger of the settings and of the database.
     async fn compare_told(&self, node: &Node, id: String) -> NodeAnswer {
-        let ledger = LedgerIdentity { id, ..self.check.0.options.configured.clone() };
+        let configured = &self.check.0.options.configured;
+        let ledger = LedgerIdentity { id, ..configured.clone() };
         if self.check.0.confirmed.get() == Some(&ledger) {
             return NodeAnswer::Confirmed;
+        }
+        if !configured.id.is_empty() && !configured.agrees_with(&ledger) {
+            return NodeAnswer::OtherLedger(Box::new(LedgerMismatchError::NodeOfSettings {
+                node: redact_url(&node.url),
+                actual: Box::new(ledger),
+                configured: Box::new(configured.clone()),
+            }));
         }
         match self.compare(ledger.clone()).await {
             Ok(LedgerConfirmation::Confirmed) => {
@@ -186,12 +198,16 @@ impl Watcher {
                 NodeAnswer::Confirmed
             }
             Ok(LedgerConfirmation::Other(recorded)) => {
-                self.check.found_mismatch(LedgerMismatchError::Node {
+                let mismatch = LedgerMismatchError::Node {
                     node: redact_url(&node.url),
                     actual: Box::new(ledger),
                     recorded: Box::new(recorded),
-                });
-                NodeAnswer::Failed("it belongs to another ledger".to_owned())
+                };
+                // Another node has just told what the database is bound to. Nothing tells which is right.
+                if !self.was_bound && !node.lock().has_confirmed() {
+                    self.check.found_mismatch(mismatch.clone());
+                }
+                NodeAnswer::OtherLedger(Box::new(mismatch))
             }
             Err(error) => NodeAnswer::Failed(error.to_string()),
         }
@@ -208,17 +224,17 @@ impl Watcher {
         let url = redact_url(&node.url);
         let is_confirmed = node.lock().is_confirmed();
         let was_asked = node.lock().checks() > 0;
-        match answer {
-            NodeAnswer::Confirmed if !is_confirmed => {
+        let was_other = node.lock().other_ledger().is_some();
+        let is_other = matches!(answer, NodeAnswer::OtherLedger(_));
+        if *answer == NodeAnswer::Confirmed {
+            if !is_confirmed {
                 info!(node = url.as_str(); "the node has confirmed its ledger");
             }
-            NodeAnswer::Failed(error) | NodeAnswer::Unusable(error)
-                if is_confirmed || !was_asked =>
-            {
-                warn!(node = url.as_str(), error = error.as_str();
-                    "the node has not confirmed its ledger; it is not used until it has");
-            }
-            _ => {}
+        } else if let Some(error) = answer.problem()
+            && (is_confirmed || !was_asked || is_other && !was_other)
+        {
+            warn!(node = url.as_str(), error = error.as_str();
+                "the node has not confirmed its ledger; it is not used until it has");
         }
     }
 }

@@ -212,7 +212,9 @@ fn unpaid_withdrawals_are_in_the_order_of_batches(db: &Database) {
     assert_eq!(store.pools(&service(ACCOUNT)).unwrap(), ["0xpool"]);
     // The first one is committed, and the second one fails and is retried.
     let first = store.take_one(ACCOUNT);
+    assert!(!store.has_paid("0xpool").unwrap());
     store.accept_and(&first, LedgerStatus::Committed);
+    assert!(store.has_paid("0xpool").unwrap() && !store.has_paid("0xother").unwrap());
     let second = store.take_one(ACCOUNT);
     store.reject(&second, "no");
     let unpaid = || {

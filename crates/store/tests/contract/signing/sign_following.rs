@@ -23,6 +23,8 @@ on_both! {
     other_nonces_than_the_next_are_refused,
     held_withdrawal_ends_those_to_sign,
     withdrawals_of_a_restored_database_are_not_signed_ahead,
+    open_nonces_get_further_transactions_together,
+    replacements_of_a_cancelled_withdrawal_store_none,
     outcomes_are_stored_together,
     conflicting_outcome_stores_none,
     ended_withdrawal_ahead_is_not_unsettled,
@@ -285,4 +287,42 @@ fn withdrawal_signed_ahead_is_listed_as_pending(db: &Database) {
     assert_eq!(listed(WithdrawalState::Pending), [withdrawal_id(2), withdrawal_id(1)]);
     assert_eq!(listed(WithdrawalState::Held), [withdrawal_id(3)]);
     assert_eq!(listed(WithdrawalState::Scheduled), [withdrawal_id(4)]);
+}
+
+/// Transactions with these nonces, and a higher fee than those of [`transactions`].
+fn replacements(nonces: std::ops::RangeInclusive<u64>) -> Vec<NewSignedTransaction> {
+    nonces.map(|nonce| signed(nonce, 200)).collect()
+}
+
+/// How many transactions each withdrawal from 1 to this number has.
+fn transaction_counts(store: &TestStore, last: u128) -> Vec<usize> {
+    let nonce = |number| store.details_of(number).nonce;
+    (1..=last).map(|number| nonce(number).map_or(0, |it| it.transactions.len())).collect()
+}
+
+fn open_nonces_get_further_transactions_together(db: &Database) {
+    let store = db.open();
+    let head = accepted_first(&store, 4);
+    assert!(store.sign_following(&following(&store, &head), transactions(1..=2)).unwrap());
+    let read = following(&store, &head);
+    assert!(store.replace_following(&read, replacements(0..=2)).unwrap());
+    assert_eq!(transaction_counts(&store, 4), [2, 2, 2, 0]);
+    // The last one has no nonce.
+    assert!(!store.replace_following(&read, replacements(2..=3)).unwrap());
+    store.close_nonce(&head.service_id, 1, &NonceOutcome::Reverted).unwrap();
+    assert!(!store.replace_following(&read, vec![signed(1, 300)]).unwrap(), "it is closed");
+    store.accept_and(&head, LedgerStatus::Committed);
+    assert!(!store.replace_following(&read, vec![signed(2, 300)]).unwrap(), "the head has ended");
+    assert_eq!(transaction_counts(&store, 4), [2, 2, 2, 0]);
+}
+
+fn replacements_of_a_cancelled_withdrawal_store_none(db: &Database) {
+    let store = db.open();
+    let head = accepted_first(&store, 3);
+    assert!(store.sign_following(&following(&store, &head), transactions(1..=2)).unwrap());
+    let read = following(&store, &head);
+    store.cancel_withdrawal(&withdrawal_id(3)).unwrap();
+    assert!(!store.replace_following(&read, replacements(0..=2)).unwrap());
+    assert_eq!(transaction_counts(&store, 3), [1, 1, 1]);
+    assert!(store.replace_following(&read, replacements(0..=1)).unwrap());
 }

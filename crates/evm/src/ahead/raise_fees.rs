@@ -1,0 +1,101 @@
+use grid_batch_withdrawals::{
+    AssignedNonce, FollowingPayments, NewSignedTransaction, Payment, SignedTransaction,
+};
+use log::debug;
+
+use super::{
+    cost::{cost, highest_cost},
+    look::{Look, LookError},
+    sign::SIGNING_LIMIT,
+};
+use crate::{
+    node::AccountState,
+    price::{Bid, GasQuote, covers_price, raise_bid},
+    send::{gas_limit, highest_fees, sign_replacement},
+    values::parse_address,
+};
+
+impl Look<'_> {
+    /// Replaces all transactions that cannot be mined at this price, in the order of their nonces, as far as
+    /// the cap and the funds allow it, and sends the replacements. Whether there were any.
+    ///
+    /// The first withdrawal that is held or cancelled ends them: its own attempt decides, and those behind it
+    /// cannot be mined before it.
+    pub(super) async fn raise_fees(
+        &self,
+        following: &FollowingPayments,
+        account: AccountState,
+        quote: &GasQuote,
+    ) -> Result<bool, LookError> {
+        let raises = self.raises(following, account, quote);
+        let Some(signer) = self.context.signers.get(&self.scope.address()) else {
+            return Ok(false);
+        };
+        let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
+        let start = self.context.clock.monotonic();
+        let mut signed: Vec<NewSignedTransaction> = Vec::new();
+        for Raise { nonce, best, bid } in raises {
+            let Ok(gas_limit) = gas_limit(&best.signed) else { break };
+            let more = cost(gas_limit, &bid).saturating_sub(highest_cost(nonce));
+            let Some(left) = funds.checked_sub(more) else { break };
+            funds = left;
+            match sign_replacement(signer, &best.signed, gas_limit, &bid).await {
+                Ok(replacement) => signed.push(replacement),
+                // Its own attempt says why.
+                Err(_) => break,
+            }
+            if self.context.clock.monotonic().since(start) >= SIGNING_LIMIT {
+                break;
+            }
+        }
+        if signed.is_empty() {
+            return Ok(false);
+        }
+        if !self.context.store.replace_following(following.clone(), signed.clone()).await? {
+            debug!(service:% = self.scope; "the queue has changed; no fee is raised");
+            return Ok(false);
+        }
+        self.note_signed(&signed);
+        self.broadcast(&signed.iter().collect::<Vec<_>>()).await?;
+        Ok(true)
+    }
+
+    fn raises<'a>(
+        &'a self,
+        following: &'a FollowingPayments,
+        account: AccountState,
+        quote: &GasQuote,
+    ) -> Vec<Raise<'a>> {
+        let behind = following.payments.iter();
+        let behind = behind.take_while(|it| !it.is_held).map(|it| &it.payment);
+        let payments = [self.payment].into_iter().chain(behind);
+        payments
+            .take_while(|payment| !payment.cancel_requested)
+            .filter_map(|payment| self.raise(payment, account, quote))
+            .collect()
+    }
+
+    fn raise<'a>(
+        &self,
+        payment: &'a Payment,
+        account: AccountState,
+        quote: &GasQuote,
+    ) -> Option<Raise<'a>> {
+        let nonce = payment.nonce.as_ref().filter(|it| it.outcome.is_none())?;
+        let best = nonce.transactions.iter().max_by_key(|transaction| transaction.rank())?;
+        let is_mined = nonce.nonce < account.mined;
+        if is_mined || best.signed.is_filler || covers_price(best.signed.max_fee, quote) {
+            return None;
+        }
+        let cap = self.context.cap_of(parse_address(&payment.pool).ok()?);
+        let bid = raise_bid(highest_fees(nonce), quote, cap)?;
+        Some(Raise { nonce, best, bid })
+    }
+}
+
+/// A transaction to replace, and the bid of its replacement.
+struct Raise<'a> {
+    nonce: &'a AssignedNonce,
+    best: &'a SignedTransaction,
+    bid: Bid,
+}
