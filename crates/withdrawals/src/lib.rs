@@ -29,7 +29,9 @@ pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
 pub use nonce::{AssignedNonce, NonceOutcome};
 pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};
 pub use payment::Payment;
-pub use payment_limits::{PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits};
+pub use payment_limits::{
+    PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentBudget, PaymentLimitError, PaymentLimits,
+};
 pub use retry_failed::{FailedFilter, FailedWithdrawal, FailedWithdrawals};
 pub use reward::{Reward, RewardConflict};
 pub use rules::WithdrawalRules;

@@ -5,7 +5,7 @@ use mockall::mock;
 
 use crate::{
     BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayments,
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, RetryOutcome, Reward, RewardConflict,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward, RewardConflict,
     RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
     UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
     WithdrawalId, WithdrawalRules, WithdrawalStore,
@@ -74,6 +74,7 @@ mock! {
             after: Option<&'a WithdrawalId>,
             limit: usize,
         ) -> BatchResult<Vec<FailedWithdrawal>>;
+        fn payment_budget(&self) -> BatchResult<PaymentBudget>;
         fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;
         fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>>;
         fn reward(&self, id: &RewardId) -> BatchResult<Option<Reward>>;

@@ -5,8 +5,8 @@ use grid_batch_core::{
 };
 
 use crate::{
-    AheadCount, AssignedNonce, FailedFilter, FailedWithdrawal, NonceOutcome, PaymentLimitError,
-    Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict,
+    AheadCount, AssignedNonce, FailedFilter, FailedWithdrawal, NonceOutcome, PaymentBudget,
+    PaymentLimitError, Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict,
     WithdrawalId, WithdrawalState,
 };
 
@@ -158,6 +158,9 @@ pub trait WithdrawalStore: Send + Sync {
         after: Option<&WithdrawalId>,
         limit: usize,
     ) -> BatchResult<Vec<FailedWithdrawal>>;
+
+    /// What the payment limits leave now.
+    fn payment_budget(&self) -> BatchResult<PaymentBudget>;
 
     /// Schedules a failed withdrawal again, with a new batch.
     fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;

@@ -17,13 +17,17 @@ use crate::commands::{
 
 const DEFAULT_LIMIT: &str = "1000";
 
+const UNKNOWN_LIMITS: &str = "the configuration has no evm.pools, so the payment limits of the pools are not \
+                              known; give the server's configuration with --config";
+
 pub(crate) fn command() -> Command {
     let filters = ["pool", "service", "since", "reason", "all"];
     Command::new("retry-withdrawals")
         .about("Schedules failed withdrawals again, the oldest first")
         .long_about(
             "Schedules failed withdrawals again, the oldest first, each as POST /withdrawals/ID/retry does. \
-             Without --yes, it only lists them. A running server finds them within queue.poll_interval. If \
+             Without --yes, it only lists them, and those that a payment limit refuses. It needs the \
+             server's configuration, because that has the limits. A running server finds them within queue.poll_interval. If \
              the command is interrupted, run it again: it continues.",
         )
         .arg(
@@ -77,6 +81,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         true => Database::to_write(matches)?,
         false => Database::to_read(matches)?,
     };
+    if is_confirmed && !database.knows_pools {
+        return Err(Failure::configuration(UNKNOWN_LIMITS));
+    }
     let filter = filter(matches, &database);
     let limit = matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize;
     let found = match is_confirmed {
@@ -115,8 +122,19 @@ fn print_text(database: &Database, found: &FailedWithdrawals, is_retried: bool) 
         print_stdout(format_args!("{} is not scheduled again", failed.withdrawal.id));
         print_wrapped("    ", &error.to_string());
     }
+    let named = u64::try_from(found.refused.len()).unwrap_or(u64::MAX);
+    if found.refused_count > named {
+        let left_out = found.refused_count - named;
+        print_stdout(format_args!("a payment limit refuses {left_out} more"));
+    }
+    if !database.knows_pools {
+        print_stdout(UNKNOWN_LIMITS);
+    }
     let (count, name) = (found.withdrawals.len(), database.name());
     match (count, is_retried) {
+        (0, _) if found.refused_count > 0 => print_stdout(format_args!(
+            "a payment limit refuses all failed withdrawals that match in {name}"
+        )),
         (0, _) => print_stdout(format_args!("no failed withdrawal matches in {name}")),
         (_, true) => {
             print_stdout(format_args!("{count} withdrawals are scheduled again in {name}"))
@@ -150,7 +168,9 @@ fn print_document(database: &Database, found: &FailedWithdrawals, is_retried: bo
         "database": database.name(),
         "retried": is_retried,
         "has_more": found.has_more,
+        "limits_are_known": database.knows_pools,
         "refused": refused.collect::<Vec<_>>(),
+        "refused_count": found.refused_count,
         "withdrawals": withdrawals.collect::<Vec<_>>(),
     }));
 }

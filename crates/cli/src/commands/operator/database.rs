@@ -1,5 +1,6 @@
 use clap::{Arg, ArgAction, ArgMatches};
 use grid_batch_core::{Clock, Timestamp};
+use grid_batch_service::Config;
 use grid_batch_store::{DatabaseUrl, Store, StoreOptions};
 use serde_json::Value;
 
@@ -9,22 +10,29 @@ use crate::commands::{failure::Failure, flags, print::print_stdout};
 pub(in crate::commands) struct Database {
     pub(in crate::commands) store: Store,
     url: DatabaseUrl,
+    /// Whether the configuration has pools, and so their payment limits.
+    pub(in crate::commands) knows_pools: bool,
 }
 
 impl Database {
     /// Opens it to read, for which the rights to read are enough.
     pub(in crate::commands) fn to_read(matches: &ArgMatches) -> Result<Self, Failure> {
-        let config = flags::load(matches)?;
-        let store = Store::open_to_read(&config.database, config.store)?;
-        Ok(Self { store, url: config.database })
+        let config = flags::load(matches)?.with_payment_limits()?;
+        let store = Store::open_to_read(&config.database, config.store.clone())?;
+        Ok(Self::new(store, config))
     }
 
     /// Opens it to record what an operator does.
     pub(in crate::commands) fn to_write(matches: &ArgMatches) -> Result<Self, Failure> {
         let config = flags::load(matches)?.with_payment_limits()?;
-        let options = StoreOptions { leaves_policies: true, ..config.store };
+        let options = StoreOptions { leaves_policies: true, ..config.store.clone() };
         let store = Store::open_existing(&config.database, options)?;
-        Ok(Self { store, url: config.database })
+        Ok(Self::new(store, config))
+    }
+
+    fn new(store: Store, config: Config) -> Self {
+        let knows_pools = !config.evm.pools.is_empty();
+        Self { store, url: config.database, knows_pools }
     }
 
     /// Its URL without the password.
