@@ -14,10 +14,10 @@ use grid_batch_core::{
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward, RewardConflict,
-    RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
-    UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
-    WithdrawalId, WithdrawalStore,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward,
+    RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore,
+    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
 use crate::{Store, events, operator, submission, withdrawals};

@@ -26,7 +26,7 @@ pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
 pub use ids::{RewardId, ShortIdError, WithdrawalId};
 pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
-pub use nonce::{AssignedNonce, NonceOutcome};
+pub use nonce::{AssignedNonce, FinalTransaction, NonceOutcome};
 pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};
 pub use payment::Payment;
 pub use payment_limits::{
@@ -39,7 +39,7 @@ pub use schedule::{AheadCount, ScheduleOutcome, WithdrawalConflict};
 pub use signing_store::{BatchAttempt, SignFn, SigningStore};
 pub use transaction::{NewSignedTransaction, SignedTransaction};
 pub use withdrawal::{Withdrawal, WithdrawalKind};
-pub use withdrawal_state::WithdrawalState;
+pub use withdrawal_state::{WithdrawalEnd, WithdrawalState};
 pub use withdrawal_store::{
     CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalFilter, WithdrawalStore,
 };

@@ -5,10 +5,10 @@ use mockall::mock;
 
 use crate::{
     BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayments,
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward, RewardConflict,
-    RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
-    UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
-    WithdrawalId, WithdrawalRules, WithdrawalStore,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward,
+    RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore,
+    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter, WithdrawalId, WithdrawalRules, WithdrawalStore,
 };
 
 mock! {

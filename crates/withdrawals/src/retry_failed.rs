@@ -1,8 +1,6 @@
 use grid_batch_core::{BatchError, BatchResult, ServiceId, Timestamp};
 
-use crate::{
-    Amount, PaymentLimitError, RetryOutcome, Withdrawal, WithdrawalId, WithdrawalStore,
-};
+use crate::{Amount, PaymentLimitError, RetryOutcome, Withdrawal, WithdrawalId, WithdrawalStore};
 
 /// How many failed withdrawals are read at once.
 const PAGE: usize = 500;

@@ -78,7 +78,7 @@ fn write_retry(
             stored.notify(slice::from_ref(&details.withdrawal.service_id));
             Ok(details)
         }
-        RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed { state: name(state) }),
+        RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed { state: state.as_str() }),
         RetryOutcome::PaymentLimit(error) => Err(error.into()),
         RetryOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
     }

@@ -26,6 +26,7 @@ fn withdrawal(number: u64) -> Withdrawal {
         pool: format!("pool {}", number % 200),
         beneficiary: format!("member {}", number % 1_000),
         amount: "1".to_owned(),
+        idempotency_key: None,
     }
 }
 
@@ -141,6 +142,7 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
         nonce,
         note: "reverted".to_owned(),
         outcome: Some(NonceOutcome::Reverted),
+        transaction: None,
     };
     store.close_nonces(&attempt.service_id, &[outcome(nonce), outcome(nonce + 1)]).unwrap();
 }

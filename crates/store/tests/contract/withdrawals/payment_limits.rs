@@ -5,8 +5,8 @@ use std::{sync::Arc, thread};
 use grid_batch_core::{Decision, Outcome};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_withdrawals::{
-    Amount, FailedFilter, FailedWithdrawals, PaymentLimitError, PaymentLimits, RetryOutcome, ScheduleOutcome, Withdrawal,
-    WithdrawalConflict,
+    Amount, FailedFilter, FailedWithdrawals, PaymentLimitError, PaymentLimits, RetryOutcome,
+    ScheduleOutcome, Withdrawal, WithdrawalConflict,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
