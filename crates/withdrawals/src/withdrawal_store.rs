@@ -87,10 +87,10 @@ pub enum CancelOutcome {
         /// The state of its batch.
         state: BatchState,
     },
-    /// The withdrawal has ended; nothing changed.
+    /// Its batch has ended; nothing changed.
     AlreadyEnded {
-        /// The state of its batch.
-        state: BatchState,
+        /// Its state.
+        state: WithdrawalState,
     },
     /// There is no such withdrawal.
     NotFound,

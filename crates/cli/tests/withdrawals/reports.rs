@@ -3,6 +3,7 @@
 use grid_batch_test_support::process::run;
 use serde_json::{Value, json};
 
+use crate::foreign_transactions::decide_invalid;
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
 /// Runs a command of an operator.
@@ -83,9 +84,8 @@ fn withdrawal_that_is_decided_invalid_and_paid_is_withdrawn() {
     let (server, id) = start(&harness);
     let service = server.withdrawal(&id)["gas_admin"].as_str().unwrap().to_owned();
     operate(&harness, &["hold", &service, &id]);
-    server.wait_for_state(&id, "held");
-    operate(&harness, &["decide", &service, &id, "invalid", "--attempt", "1"]);
-    server.wait_for_state(&id, "failed");
+    let held = server.wait_for_state(&id, "held");
+    decide_invalid(&harness, &server, &held);
     harness.anvil.start_mining().unwrap();
     harness.anvil.mine(2).unwrap();
     let paid = server.wait_for_state(&id, "withdrawn");

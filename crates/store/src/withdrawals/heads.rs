@@ -34,15 +34,12 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
         .select((batches::service_id.nullable().assume_not_null(), waiting_holds::batch_seq));
     let held: Vec<(String, i64)> = connection.load_query("held_withdrawals", held)?;
     let mut heads = BTreeMap::new();
-    for (service_id, batch_seq) in load_without_event(connection)? {
-        let state = WithdrawalState::Held;
-        heads.insert(batch_seq, Head { service_id, batch_seq, state });
-    }
     for (service_id, batch_seq) in load_signed_ahead(connection)? {
         let state = WithdrawalState::Pending;
         heads.insert(batch_seq, Head { service_id, batch_seq, state });
     }
-    for (service_id, batch_seq) in held {
+    let without_event = load_without_event(connection)?;
+    for (service_id, batch_seq) in held.into_iter().chain(without_event) {
         let state = WithdrawalState::Held;
         heads.insert(batch_seq, Head { service_id, batch_seq, state });
     }

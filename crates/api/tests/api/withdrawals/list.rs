@@ -47,6 +47,21 @@ fn last_page_may_be_full() {
 }
 
 #[test]
+fn withdrawal_is_found_by_its_idempotency_key() {
+    let server = server_with_pools();
+    let id = server.post_withdrawal(&["idempotency-key: invoice 17"], "pool1", "1").scheduled_id();
+    server.withdraw("2");
+    let mut in_body = withdrawal_request("pool2", "3");
+    in_body["idempotency_key"] = "invoice 17".into();
+    server.post_json("/withdrawals", &[], &in_body).scheduled_id();
+    assert_eq!(server.withdrawal(&id)["idempotency_key"], "invoice 17");
+    assert_eq!(amounts(&list(&server, "?idempotency_key=invoice%2017")), ["3", "1"]);
+    assert_eq!(amounts(&list(&server, "?idempotency_key=invoice+17&pool=pool1")), ["1"]);
+    assert_eq!(amounts(&list(&server, "?idempotency_key=invoice")), [""; 0]);
+    assert!(list(&server, "?pool=pool1")["data"][0].get("idempotency_key").is_none());
+}
+
+#[test]
 fn filters_select_withdrawals() {
     let server = server_with_pools();
     server.withdraw("1");

@@ -89,7 +89,9 @@ fn payment_after_an_operators_decision_is_reported(db: &Database) {
     for (number, is_closed_first) in [(1, false), (2, true)] {
         store.schedule_all(&[withdrawal(ACCOUNT, number)]);
         let (taken, nonce) = store.take_and_sign(ACCOUNT);
-        let close_nonce = || drop(close(&store, nonce, withdrawn()));
+        let close_nonce = || {
+            close(&store, nonce, withdrawn());
+        };
         if is_closed_first {
             close_nonce();
         }
