@@ -82,8 +82,7 @@ fn payment_without_the_event_does_not_hold_up_others() {
 fn withdrawal_that_is_decided_invalid_and_paid_is_withdrawn() {
     let harness = WithdrawalHarness::new(1);
     let (server, id) = start(&harness);
-    let service = server.withdrawal(&id)["gas_admin"].as_str().unwrap().to_owned();
-    operate(&harness, &["hold", &service, &id]);
+    operate(&harness, &["hold", &id, "--reason", "it is not to be paid"]);
     let held = server.wait_for_state(&id, "held");
     decide_invalid(&harness, &server, &held);
     harness.anvil.start_mining().unwrap();

@@ -63,6 +63,7 @@ fn payment_without_the_event_waits_for_a_decision(db: &Database) {
     }
     // The next one is not held up.
     assert_eq!(store.take_and_sign(ACCOUNT).1, 2);
+    assert_eq!(store.service_counts().unwrap().held, 1);
     for (number, paid) in [(1, Some(withdrawal_id(1))), (2, None)] {
         assert_eq!(state(&store, number), WithdrawalState::Held);
         let refused = RetryOutcome::NotFailed { state: WithdrawalState::Held };
@@ -76,6 +77,7 @@ fn payment_without_the_event_waits_for_a_decision(db: &Database) {
         assert!(store.decide_nonce(&account, nonce, paid.as_ref()).unwrap());
         assert!(!store.decide_nonce(&account, nonce, paid.as_ref()).unwrap());
     }
+    assert_eq!(store.service_counts().unwrap().held, 0);
     assert_eq!(state(&store, 1), WithdrawalState::Withdrawn);
     assert_eq!(state(&store, 2), WithdrawalState::Failed);
     let failed = FailedFilter::default().find(&*store, 9).unwrap().withdrawals;
