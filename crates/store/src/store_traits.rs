@@ -243,7 +243,7 @@ impl WithdrawalStore for Store {
     }
 
     fn payment_budget(&self) -> BatchResult<PaymentBudget> {
-        Ok(withdrawals::payment_budget(self)?)
+        Ok(Self::payment_budget(self)?)
     }
 
     fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome> {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use alloy_primitives::hex;
 use grid_batch_core::{Evidence, LedgerStatus, Outcome};
-use grid_batch_evm::EvmOptions;
+use grid_batch_evm::{EvmOptions, GasPrice};
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
@@ -195,11 +195,13 @@ async fn bid_above_a_lowered_cap_parks_at_a_high_price() {
     harness.chain.set_base_fee(60).unwrap();
     let answer = harness.send(id).await;
     assert_eq!(answer.outcome, Outcome::Parked);
-    let reason = "its transaction was signed before the cap was lowered: it pays up to 101 gwei, above \
-                  the cap of 40 gwei, and the node does not have it; it is sent again when the price is \
-                  below the cap: the base fee is 60 gwei, not below the cap of 40 gwei; with the tip, the gas price is 61 gwei \
-                  (source: node)";
-    assert_eq!(answer.message.as_deref(), Some(reason));
+    let bid = GasPrice::from_wei(fees(&harness, id)[0].0);
+    let reason = format!(
+        "its transaction was signed before the cap was lowered: it pays up to {bid}, above the cap of 40 gwei, \
+         and the node does not have it; it is sent again when the price is below the cap: the base fee is \
+         60 gwei, not below the cap of 40 gwei; with the tip, the gas price is 61 gwei (source: node)"
+    );
+    assert_eq!(answer.message, Some(reason));
     harness.mine(1);
     assert_eq!(harness.polls(), []);
     harness.chain.set_base_fee(10).unwrap();
@@ -218,9 +220,12 @@ async fn sent_above_a_lowered_cap_stays_pending_and_says_so() {
     harness.accept(id).await;
     assert_eq!(harness.proxy.calls(SEND), 1);
     assert_eq!(harness.status(id).await, LedgerStatus::Pending);
-    let note = "its transaction to be mined; it was sent before the cap was lowered: it pays up to 101 gwei, \
-                above the cap of 40 gwei";
-    assert_eq!(harness.nonce(id).note.as_deref(), Some(note));
+    let bid = GasPrice::from_wei(fees(&harness, id)[0].0);
+    let note = format!(
+        "its transaction to be mined; it was sent before the cap was lowered: it pays up to {bid}, above the \
+         cap of 40 gwei"
+    );
+    assert_eq!(harness.nonce(id).note, Some(note));
     harness.mine(1);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
 }

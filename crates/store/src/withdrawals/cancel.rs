@@ -1,9 +1,7 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::BatchState;
-use grid_batch_withdrawals::{
-    CancelOutcome, WithdrawalDetails, WithdrawalId, WithdrawalState,
-};
+use grid_batch_withdrawals::{CancelOutcome, WithdrawalDetails, WithdrawalId, WithdrawalState};
 
 use super::retry::lock_withdrawal;
 use crate::{

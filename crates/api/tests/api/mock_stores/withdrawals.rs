@@ -273,7 +273,9 @@ fn operations_report_what_the_store_refuses() {
         .expect_retry_withdrawal()
         .returning(move |_| Ok(RetryOutcome::NotFailed { state: state.into() }));
     store.expect_cancel_withdrawal().times(1).returning(|_| Ok(CancelOutcome::NotFound));
-    store.expect_cancel_withdrawal().returning(move |_| Ok(CancelOutcome::AlreadyEnded { state: state.into() }));
+    store
+        .expect_cancel_withdrawal()
+        .returning(move |_| Ok(CancelOutcome::AlreadyEnded { state: state.into() }));
     let server = server(store);
     for operation in ["retry", "cancel"] {
         let path = format!("{}/{operation}", withdrawal_path());
