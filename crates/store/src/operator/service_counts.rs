@@ -61,8 +61,9 @@ const HELD: &str = "-- held_services
                      and (w.position is null or h.cause = 'MISSING_TRANSACTION'))
          from waiting_holds h where h.batch_seq > 0
          union
-         select n.service_id from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
-         where n.service_id > '' and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+         select n.service_id from account_nonces n
+         where n.service_id > '' and n.pool_withdrawal_id = ''
+             and (select w.list_state from withdrawals w where w.seq = n.withdrawal_seq) = 'OPEN'
      ) as x";
 
 /// No lane is read while the database never went back.
