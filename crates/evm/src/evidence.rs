@@ -123,7 +123,7 @@ fn must_be_cancelled(payment: &Payment, assigned: &AssignedNonce) -> bool {
 /// A failure is reported by the status reader; here it only must not be sent again.
 fn evidence_of_outcome(outcome: &NonceOutcome) -> Evidence {
     match outcome {
-        NonceOutcome::Withdrawn { .. } => Evidence::Committed,
+        NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => Evidence::Committed,
         NonceOutcome::Reverted | NonceOutcome::Cancelled => Evidence::Present,
         NonceOutcome::UsedElsewhere => Evidence::Repeatable,
     }

@@ -16,9 +16,9 @@ use grid_batch_core::{
     TokenId,
 };
 use grid_batch_withdrawals::{
-    CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PoolSum, RetryOutcome, Reward,
-    RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce, Withdrawal, WithdrawalConflict,
-    WithdrawalDetails, WithdrawalFilter, WithdrawalId,
+    CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PaymentBudget, PoolSum,
+    RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce, Withdrawal,
+    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId,
 };
 
 use crate::{
@@ -635,6 +635,11 @@ impl Store {
     /// What was scheduled from each of these pools in the last 24 hours.
     pub fn pool_sums(&self, pools: &[&str]) -> Result<Vec<PoolSum>, StoreError> {
         withdrawals::pool_sums(self, pools)
+    }
+
+    /// What the payment limits leave now.
+    pub fn payment_budget(&self) -> Result<PaymentBudget, StoreError> {
+        withdrawals::payment_budget(self)
     }
 
     /// One page of failed withdrawals, in the order in which they were scheduled: those after this one.

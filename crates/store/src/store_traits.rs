@@ -14,10 +14,10 @@ use grid_batch_core::{
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, RetryOutcome, Reward, RewardConflict,
-    RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
-    UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
-    WithdrawalId, WithdrawalStore,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward,
+    RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore,
+    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
 use crate::{Store, events, operator, submission, withdrawals};
@@ -240,6 +240,10 @@ impl WithdrawalStore for Store {
         limit: usize,
     ) -> BatchResult<Vec<FailedWithdrawal>> {
         Ok(Self::failed_withdrawals(self, filter, after, limit)?)
+    }
+
+    fn payment_budget(&self) -> BatchResult<PaymentBudget> {
+        Ok(Self::payment_budget(self)?)
     }
 
     fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome> {

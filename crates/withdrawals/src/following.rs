@@ -1,6 +1,6 @@
 use grid_batch_core::HeaderId;
 
-use crate::{BatchAttempt, NonceOutcome, Payment};
+use crate::{BatchAttempt, FinalTransaction, NonceOutcome, Payment};
 
 /// The withdrawals behind one that is under way. They may be signed before it is their turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,10 @@ pub struct ClosedNonce {
     pub nonce: u64,
     /// What was observed.
     pub note: String,
-    /// How the use of the nonce ended. `None`: an operator has to find out; only the note is stored.
+    /// How the use of the nonce ended. `None`: only the note is stored.
     pub outcome: Option<NonceOutcome>,
+    /// The transaction that used it.
+    pub transaction: Option<FinalTransaction>,
 }
 
 impl FollowingPayments {
@@ -82,6 +84,7 @@ mod tests {
             note: None,
             foreign_hash: None,
             outcome,
+            final_transaction: None,
             transactions: Vec::new(),
         });
         let withdrawal_id = WithdrawalId::from_bytes([number; 16]);

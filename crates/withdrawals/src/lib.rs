@@ -26,10 +26,12 @@ pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
 pub use ids::{RewardId, ShortIdError, WithdrawalId, keep_latest_generation};
 pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
-pub use nonce::{AssignedNonce, NonceOutcome};
+pub use nonce::{AssignedNonce, FinalTransaction, NonceOutcome};
 pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};
 pub use payment::Payment;
-pub use payment_limits::{PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits};
+pub use payment_limits::{
+    PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentBudget, PaymentLimitError, PaymentLimits,
+};
 pub use retry_failed::{FailedFilter, FailedWithdrawal, FailedWithdrawals};
 pub use reward::{Reward, RewardConflict};
 pub use rules::WithdrawalRules;
@@ -37,7 +39,7 @@ pub use schedule::{AheadCount, ScheduleOutcome, WithdrawalConflict};
 pub use signing_store::{BatchAttempt, SignFn, SigningStore};
 pub use transaction::{NewSignedTransaction, SignedTransaction};
 pub use withdrawal::{Withdrawal, WithdrawalKind};
-pub use withdrawal_state::WithdrawalState;
+pub use withdrawal_state::{WithdrawalEnd, WithdrawalState};
 pub use withdrawal_store::{
     CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalFilter, WithdrawalStore,
 };

@@ -5,10 +5,10 @@ use mockall::mock;
 
 use crate::{
     BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayments,
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, RetryOutcome, Reward, RewardConflict,
-    RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
-    UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
-    WithdrawalId, WithdrawalRules, WithdrawalStore,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward,
+    RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore,
+    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter, WithdrawalId, WithdrawalRules, WithdrawalStore,
 };
 
 mock! {
@@ -77,6 +77,7 @@ mock! {
             after: Option<&'a WithdrawalId>,
             limit: usize,
         ) -> BatchResult<Vec<FailedWithdrawal>>;
+        fn payment_budget(&self) -> BatchResult<PaymentBudget>;
         fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;
         fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>>;
         fn reward(&self, id: &RewardId) -> BatchResult<Option<Reward>>;

@@ -18,8 +18,23 @@ pub struct AssignedNonce {
     pub foreign_hash: Option<[u8; 32]>,
     /// How the use of the nonce ended. `None`: it is still open.
     pub outcome: Option<NonceOutcome>,
+    /// The transaction that used it, once that is final.
+    pub final_transaction: Option<FinalTransaction>,
     /// The transactions that were signed with it, the oldest first.
     pub transactions: Vec<SignedTransaction>,
+}
+
+/// A final transaction, as its receipt shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinalTransaction {
+    /// Its hash.
+    pub hash: [u8; 32],
+    /// The number of its block.
+    pub block: u64,
+    /// The gas that it used, if the node tells.
+    pub gas_used: Option<u64>,
+    /// The price that it paid for a unit of gas, in wei, if the node tells.
+    pub gas_price: Option<u128>,
 }
 
 /// How the use of a nonce ended. An outcome is final.
@@ -30,6 +45,9 @@ pub enum NonceOutcome {
         /// The pool's id, in decimal digits.
         withdrawal_id: String,
     },
+    /// The transaction of the withdrawal succeeded, and the pool did not emit its event. An operator decides
+    /// whether it was made.
+    WithoutEvent,
     /// The withdrawal was mined, and the pool refused it.
     Reverted,
     /// A filler was mined: the withdrawal was cancelled.

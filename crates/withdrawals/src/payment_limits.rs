@@ -86,6 +86,30 @@ impl PaymentLimits {
     }
 }
 
+/// What the limits leave of what may be scheduled, as of when it was read. The default limits nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PaymentBudget {
+    /// The limits.
+    pub limits: PaymentLimits,
+    /// What counts in the limits for a day, by the pool's address.
+    pub scheduled: BTreeMap<String, Amount>,
+}
+
+impl PaymentBudget {
+    /// Refuses an amount that the limits of its pool do not allow.
+    pub fn check(&self, pool: &str, amount: &Amount) -> Result<(), PaymentLimitError> {
+        self.limits.check_payment(pool, amount)?;
+        let scheduled = self.scheduled.get(pool).cloned().unwrap_or_default();
+        self.limits.check_day(pool, amount, &scheduled)
+    }
+
+    /// Counts an amount.
+    pub fn take(&mut self, pool: &str, amount: &Amount) {
+        let scheduled = self.scheduled.entry(pool.to_owned()).or_default();
+        *scheduled = scheduled.plus(amount);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

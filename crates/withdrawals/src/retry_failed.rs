@@ -1,8 +1,6 @@
-use std::collections::BTreeSet;
+use grid_batch_core::{BatchError, BatchResult, ServiceId, Timestamp};
 
-use grid_batch_core::{BatchResult, ServiceId, Timestamp};
-
-use crate::{PaymentLimitError, RetryOutcome, Withdrawal, WithdrawalId, WithdrawalStore};
+use crate::{Amount, PaymentLimitError, RetryOutcome, Withdrawal, WithdrawalId, WithdrawalStore};
 
 /// How many failed withdrawals are read at once.
 const PAGE: usize = 500;
@@ -36,9 +34,11 @@ pub struct FailedWithdrawal {
 pub struct FailedWithdrawals {
     /// The withdrawals.
     pub withdrawals: Vec<FailedWithdrawal>,
-    /// Withdrawals that were not retried, because of a payment limit.
+    /// Withdrawals that a payment limit refuses, at most [`Self::MAX_REFUSED`].
     pub refused: Vec<(FailedWithdrawal, PaymentLimitError)>,
-    /// Whether there are more.
+    /// How many a payment limit refuses.
+    pub refused_count: u64,
+    /// Whether more match than were looked at.
     pub has_more: bool,
 }
 
@@ -48,30 +48,18 @@ impl FailedFilter {
         *self == Self::default()
     }
 
-    /// The first failed withdrawals that this selects, at most `limit`.
+    /// What [`retry`](Self::retry) would do, if nothing else is scheduled meanwhile. Nothing changes.
     pub fn find(
         &self,
         store: &dyn WithdrawalStore,
         limit: usize,
     ) -> BatchResult<FailedWithdrawals> {
-        let mut found = Vec::new();
-        let mut after: Option<WithdrawalId> = None;
-        loop {
-            let page = store.failed_withdrawals(self, after.as_ref(), PAGE)?;
-            let is_last = page.len() < PAGE;
-            after = page.last().map(|last| last.withdrawal.id);
-            found.extend(page.into_iter().filter(|failed| self.has_reason(failed)));
-            if is_last || found.len() > limit {
-                break;
-            }
-        }
-        let has_more = found.len() > limit;
-        found.truncate(limit);
-        Ok(FailedWithdrawals { withdrawals: found, refused: Vec::new(), has_more })
+        let retry = |_: &WithdrawalId| Ok(RetryOutcome::Scheduled { generation: 0 });
+        self.retry_with(store, limit, &retry)
     }
 
     /// Retries the failed withdrawals that this selects, at most `limit`, each in a commit of its own.
-    /// Returns those that were retried, and those that a payment limit refused.
+    /// Those that a payment limit refuses do not count.
     ///
     /// Of two calls at the same time, one retries a withdrawal. After an error, those before it are
     /// retried; a call with the same filter continues.
@@ -80,28 +68,42 @@ impl FailedFilter {
         store: &dyn WithdrawalStore,
         limit: usize,
     ) -> BatchResult<FailedWithdrawals> {
+        self.retry_with(store, limit, &|id| store.retry_withdrawal(id))
+    }
+
+    fn retry_with(
+        &self,
+        store: &dyn WithdrawalStore,
+        limit: usize,
+        retry: &dyn Fn(&WithdrawalId) -> BatchResult<RetryOutcome>,
+    ) -> BatchResult<FailedWithdrawals> {
+        // Those that it refuses cost no transaction each.
+        let mut budget = store.payment_budget()?;
         let mut done = FailedWithdrawals::default();
-        let mut full_pools: BTreeSet<String> = BTreeSet::new();
         let mut after: Option<WithdrawalId> = None;
         loop {
             let page = store.failed_withdrawals(self, after.as_ref(), PAGE)?;
             let is_last = page.len() < PAGE;
             after = page.last().map(|last| last.withdrawal.id);
             for failed in page.into_iter().filter(|failed| self.has_reason(failed)) {
-                if full_pools.contains(&failed.withdrawal.pool) {
-                    continue;
-                }
                 if done.withdrawals.len() == limit {
                     done.has_more = true;
                     return Ok(done);
                 }
-                match store.retry_withdrawal(&failed.withdrawal.id)? {
-                    RetryOutcome::Scheduled { .. } => done.withdrawals.push(failed),
+                let Withdrawal { id, pool, .. } = &failed.withdrawal;
+                let amount = amount_of(&failed.withdrawal)?;
+                if let Err(error) = budget.check(pool, &amount) {
+                    done.refuse(failed, error);
+                    continue;
+                }
+                match retry(id)? {
+                    RetryOutcome::Scheduled { .. } => {
+                        budget.take(pool, &amount);
+                        done.withdrawals.push(failed);
+                    }
                     RetryOutcome::PaymentLimit(error) => {
-                        if let PaymentLimitError::Day { pool, .. } = &error {
-                            full_pools.insert(pool.clone());
-                        }
-                        done.refused.push((failed, error));
+                        budget = store.payment_budget()?;
+                        done.refuse(failed, error);
                     }
                     // It was retried meanwhile, or removed.
                     RetryOutcome::NotFailed { .. } | RetryOutcome::NotFound => {}
@@ -117,4 +119,24 @@ impl FailedFilter {
         let text = self.reason_contains.as_deref();
         text.is_none_or(|text| failed.fail_reason.contains(text))
     }
+}
+
+impl FailedWithdrawals {
+    /// How many of those that are refused are named.
+    pub const MAX_REFUSED: usize = 1_000;
+
+    fn refuse(&mut self, failed: FailedWithdrawal, error: PaymentLimitError) {
+        self.refused_count += 1;
+        if self.refused.len() < Self::MAX_REFUSED {
+            self.refused.push((failed, error));
+        }
+    }
+}
+
+/// The amount of a withdrawal, which is stored as a text.
+fn amount_of(withdrawal: &Withdrawal) -> BatchResult<Amount> {
+    let corrupt = |error| {
+        BatchError::InternalError(format!("the amount of {} is invalid: {error}", withdrawal.id))
+    };
+    withdrawal.amount.parse().map_err(corrupt)
 }

@@ -147,7 +147,7 @@ pub trait SigningStore: Send + Sync {
     fn record_highest_block(&self, number: u64) -> BatchResult<()>;
     /// Records the notes and the final outcomes of nonces in one commit.
     fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<()> {
-        for ClosedNonce { nonce, note, outcome } in closed {
+        for ClosedNonce { nonce, note, outcome, .. } in closed {
             self.note(service_id, *nonce, Some(note))?;
             if let Some(outcome) = outcome {
                 self.close_nonce(service_id, *nonce, outcome)?;

@@ -24,6 +24,8 @@ pub struct Withdrawal {
     pub beneficiary: String,
     /// The amount, in the smallest unit of the pool's currency.
     pub amount: String,
+    /// The idempotency key of the request, if it had one.
+    pub idempotency_key: Option<String>,
 }
 
 /// How a withdrawal was requested.

@@ -27,6 +27,16 @@ pub enum WithdrawalState {
     Failed,
 }
 
+/// How a withdrawal ended. It is what its batch ended as, unless the chain or a later decision shows
+/// something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithdrawalEnd {
+    /// It was made.
+    Withdrawn,
+    /// It was not made.
+    Failed,
+}
+
 impl WithdrawalState {
     /// Every state.
     pub const ALL: [Self; 9] = [
@@ -41,11 +51,17 @@ impl WithdrawalState {
         Self::Failed,
     ];
 
-    /// The state of a withdrawal. While it is held, that is its state, whatever its batch has reached.
+    /// The state of a withdrawal. While it is held, that is its state, whatever its batch has reached. One
+    /// whose batch has ended without its own end waits for an operator.
     pub fn of(details: &WithdrawalDetails) -> Self {
         match details.batch.held {
             Some(_) => Self::Held,
             None if details.is_signed_ahead() => Self::Pending,
+            None if details.batch.progress.state.is_terminal() => match details.end {
+                Some(WithdrawalEnd::Withdrawn) => Self::Withdrawn,
+                Some(WithdrawalEnd::Failed) => Self::Failed,
+                None => Self::Held,
+            },
             None => details.batch.progress.state.into(),
         }
     }

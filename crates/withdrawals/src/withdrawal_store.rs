@@ -5,9 +5,9 @@ use grid_batch_core::{
 };
 
 use crate::{
-    AheadCount, AssignedNonce, FailedFilter, FailedWithdrawal, NonceOutcome, PaymentLimitError,
-    Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict,
-    WithdrawalId, WithdrawalState,
+    AheadCount, AssignedNonce, FailedFilter, FailedWithdrawal, NonceOutcome, PaymentBudget,
+    PaymentLimitError, Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal,
+    WithdrawalConflict, WithdrawalEnd, WithdrawalId, WithdrawalState,
 };
 
 /// Everything that is stored about one withdrawal.
@@ -31,8 +31,10 @@ pub struct WithdrawalDetails {
     pub ahead: Option<AheadCount>,
     /// The last nonce that it was assigned, in any generation.
     pub nonce: Option<AssignedNonce>,
-    /// Why it failed, if it did.
+    /// Why it failed, if it did, or why its batch was decided as invalid.
     pub fail_reason: Option<String>,
+    /// How it ended, if it has and that is known.
+    pub end: Option<WithdrawalEnd>,
 }
 
 impl WithdrawalDetails {
@@ -71,6 +73,7 @@ impl WithdrawalDetails {
             ahead: Some(AheadCount::exactly(ahead)),
             nonce: None,
             fail_reason: None,
+            end: None,
         }
     }
 }
@@ -84,10 +87,10 @@ pub enum CancelOutcome {
         /// The state of its batch.
         state: BatchState,
     },
-    /// The withdrawal has ended; nothing changed.
+    /// Its batch has ended; nothing changed.
     AlreadyEnded {
-        /// The state of its batch.
-        state: BatchState,
+        /// Its state.
+        state: WithdrawalState,
     },
     /// There is no such withdrawal.
     NotFound,
@@ -103,8 +106,8 @@ pub enum RetryOutcome {
     },
     /// It has not failed, or was retried a moment ago; nothing changed.
     NotFailed {
-        /// The state of its batch.
-        state: BatchState,
+        /// Its state.
+        state: WithdrawalState,
     },
     /// A payment limit of its pool would be exceeded; nothing changed.
     PaymentLimit(PaymentLimitError),
@@ -123,6 +126,8 @@ pub struct WithdrawalFilter {
     pub reward_id: Option<RewardId>,
     /// Only withdrawals to this beneficiary.
     pub beneficiary: Option<String>,
+    /// Only withdrawals that were requested with this idempotency key.
+    pub idempotency_key: Option<String>,
     /// Only withdrawals in one of these states. Empty: in any state.
     pub states: BTreeSet<WithdrawalState>,
 }
@@ -158,6 +163,9 @@ pub trait WithdrawalStore: Send + Sync {
         after: Option<&WithdrawalId>,
         limit: usize,
     ) -> BatchResult<Vec<FailedWithdrawal>>;
+
+    /// What the payment limits leave now.
+    fn payment_budget(&self) -> BatchResult<PaymentBudget>;
 
     /// Schedules a failed withdrawal again, with a new batch.
     fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;

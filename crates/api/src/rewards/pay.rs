@@ -83,15 +83,17 @@ async fn pay(
     let (pool, service_id) = context.parse_pool(&reward.pool)?;
 
     let may_repeat = key.is_some();
-    let (id, unique_by) = match key {
+    let (id, unique_by) = match &key {
         _ if reward.once_per_member => (
             withdrawal_id_from_reward_and_member(&reward.id, &beneficiary),
             UniqueBy::Member { may_repeat },
         ),
-        Some(key) => (withdrawal_id_from_reward_and_key(&reward.id, &key), UniqueBy::Key),
+        Some(key) => (withdrawal_id_from_reward_and_key(&reward.id, key), UniqueBy::Key),
         None => (WithdrawalId::from_bytes(random_id()?), UniqueBy::Key),
     };
     let (reward_id, amount) = (Some(reward.id), reward.amount);
-    let withdrawal = Withdrawal { id, service_id, kind, reward_id, pool, beneficiary, amount };
+    let idempotency_key = key;
+    let withdrawal =
+        Withdrawal { id, service_id, kind, reward_id, pool, beneficiary, amount, idempotency_key };
     schedule(context, &request, withdrawal, unique_by).await
 }

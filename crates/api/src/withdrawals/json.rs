@@ -1,7 +1,8 @@
 use axum::http::request::Parts;
 use grid_batch_core::{BatchState, Hex};
 use grid_batch_withdrawals::{
-    NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalId, WithdrawalState,
+    FinalTransaction, NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalEnd,
+    WithdrawalId, WithdrawalState,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,6 +23,9 @@ pub(crate) struct WithdrawalJson {
     gas_admin: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     reward_id: Option<String>,
+    /// The key of the request that scheduled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<String>,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<String>,
@@ -32,6 +36,12 @@ pub(crate) struct WithdrawalJson {
     generation: u32,
     attempts: u32,
     transactions: Vec<TransactionJson>,
+    /// The one of them that is final: it paid, or its failure is final.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    final_transaction: Option<FinalTransactionJson>,
+    /// What the chain shows, if an operator decided something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correction: Option<String>,
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     cancelled_at: Option<String>,
@@ -51,6 +61,20 @@ struct TransactionJson {
     sent_at: Option<String>,
     last_error: Option<String>,
     adopted: bool,
+}
+
+/// A transaction that is final, and what it cost.
+#[derive(Debug, Serialize, ToSchema)]
+struct FinalTransactionJson {
+    hash: String,
+    block: u64,
+    gas_used: Option<u64>,
+    /// What it paid for a unit of gas.
+    gas_price_gwei: Option<String>,
+    /// What its gas cost, in wei.
+    fee: Option<String>,
+    /// The same in the chain's coins.
+    fee_ether: Option<String>,
 }
 
 /// The path of a withdrawal.
@@ -73,7 +97,10 @@ impl WithdrawalJson {
         let state = WithdrawalState::of(&details).as_str();
         let waits_for = waits_for(&details);
         let withdrawal_id = final_withdrawal_id(&details);
+        let correction = correction(&details);
+        let fail_reason = fail_reason(&details);
         let WithdrawalDetails { withdrawal, batch, nonce, .. } = details;
+        let final_transaction = nonce.as_ref().and_then(|nonce| nonce.final_transaction);
         let transactions = nonce.map_or_else(Vec::new, |nonce| nonce.transactions);
         Self {
             id: withdrawal.id.to_string(),
@@ -83,13 +110,16 @@ impl WithdrawalJson {
             amount: withdrawal.amount,
             gas_admin: withdrawal.service_id.to_string(),
             reward_id: withdrawal.reward_id.map(|id| id.to_string()),
+            idempotency_key: withdrawal.idempotency_key,
             state,
             waits_for,
             withdrawal_id,
-            fail_reason: details.fail_reason,
+            fail_reason,
             generation: details.generation,
             attempts: batch.progress.attempts,
             transactions: transactions.into_iter().map(TransactionJson::new).collect(),
+            final_transaction: final_transaction.map(FinalTransactionJson::new),
+            correction,
             created_at: rfc3339(details.created_at),
             cancelled_at: details.cancelled_at.map(rfc3339),
             ended_at: batch.ended_at.map(rfc3339),
@@ -115,12 +145,49 @@ impl TransactionJson {
     }
 }
 
+impl FinalTransactionJson {
+    fn new(transaction: FinalTransaction) -> Self {
+        let FinalTransaction { hash, block, gas_used, gas_price } = transaction;
+        let fee = gas_used.zip(gas_price).map(|(gas, price)| price.saturating_mul(gas.into()));
+        Self {
+            hash: format!("0x{}", Hex(&hash)),
+            block,
+            gas_used,
+            gas_price_gwei: gas_price.map(gwei),
+            fee: fee.map(|fee| fee.to_string()),
+            fee_ether: fee.map(ether),
+        }
+    }
+}
+
+/// Why it failed. If an operator decided that a payment was not made, the note about it says what happened.
+fn fail_reason(details: &WithdrawalDetails) -> Option<String> {
+    match WithdrawalState::of(details) {
+        WithdrawalState::Failed => {
+            let note = details.nonce.as_ref().and_then(|nonce| nonce.note.clone());
+            details.fail_reason.clone().or(note)
+        }
+        _ => None,
+    }
+}
+
+/// An operator decided that the withdrawal was not made, and it was.
+fn correction(details: &WithdrawalDetails) -> Option<String> {
+    let is_corrected = details.end == Some(WithdrawalEnd::Withdrawn)
+        && details.batch.progress.state == BatchState::Invalid;
+    is_corrected.then(|| {
+        let note = details.nonce.as_ref().and_then(|nonce| nonce.note.as_deref());
+        let decided = details.fail_reason.as_deref().unwrap_or("it was not made");
+        format!("{}; an operator had decided: {decided}", note.unwrap_or("it was made"))
+    })
+}
+
 /// The id that the pool gave to the withdrawal. Until the withdrawal is committed, a reorganization
 /// of the chain can still change it.
 fn final_withdrawal_id(details: &WithdrawalDetails) -> Option<String> {
     match &details.nonce.as_ref()?.outcome {
         Some(NonceOutcome::Withdrawn { withdrawal_id })
-            if details.batch.progress.state == BatchState::Committed =>
+            if details.end == Some(WithdrawalEnd::Withdrawn) =>
         {
             Some(withdrawal_id.clone())
         }
@@ -130,10 +197,21 @@ fn final_withdrawal_id(details: &WithdrawalDetails) -> Option<String> {
 
 /// Formats wei in gwei, without rounding.
 fn gwei(wei: u128) -> String {
-    const WEI_PER_GWEI: u128 = 1_000_000_000;
-    match (wei / WEI_PER_GWEI, wei % WEI_PER_GWEI) {
-        (whole, 0) => whole.to_string(),
-        (whole, fraction) => format!("{whole}.{fraction:09}").trim_end_matches('0').to_owned(),
+    in_units_of(wei, 9)
+}
+
+/// Formats wei in the chain's coins, without rounding.
+fn ether(wei: u128) -> String {
+    in_units_of(wei, 18)
+}
+
+/// Formats wei in units of ten to the power of `digits` wei.
+fn in_units_of(wei: u128, digits: usize) -> String {
+    let text = format!("{wei:0>width$}", width = digits + 1);
+    let (whole, fraction) = text.split_at(text.len() - digits);
+    match fraction.trim_end_matches('0') {
+        "" => whole.to_owned(),
+        fraction => format!("{whole}.{fraction}"),
     }
 }
 
@@ -152,5 +230,6 @@ mod tests {
         ] {
             assert_eq!(gwei(wei), text);
         }
+        assert_eq!(ether(21_000_000_000_001), "0.000021000000000001");
     }
 }

@@ -17,7 +17,8 @@ use crate::{
     },
 };
 
-const PARAMETERS: &[&str] = &["pool", "beneficiary", "reward_id", "state", "limit", "before"];
+const PARAMETERS: &[&str] =
+    &["pool", "beneficiary", "reward_id", "idempotency_key", "state", "limit", "before"];
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 
@@ -43,6 +44,7 @@ struct PagingJson {
         ("pool" = Option<String>, Query, description = "The address of the pool"),
         ("beneficiary" = Option<String>, Query, description = "The address that is paid"),
         ("reward_id" = Option<String>, Query, description = "The reward"),
+        ("idempotency_key" = Option<String>, Query, description = "The key of the request"),
         ("state" = Option<String>, Query, description = "States, separated by commas; also `open` and `ended`"),
         ("limit" = Option<String>, Query, description = "At most so many, 100 by default"),
         ("before" = Option<String>, Query, description = "The id after which the page starts"),
@@ -86,8 +88,9 @@ fn parse_filter(context: &WithdrawalContext, query: &Query) -> Result<Withdrawal
     let beneficiary =
         query.get("beneficiary")?.map(|text| context.parse_beneficiary(text)).transpose()?;
     let reward_id = query.get("reward_id")?.map(str::parse).transpose()?;
+    let idempotency_key = query.get("idempotency_key")?.map(str::to_owned);
     let states = query.get("state")?.map_or_else(|| Ok(BTreeSet::new()), parse_states)?;
-    Ok(WithdrawalFilter { pool, beneficiary, reward_id, states, ..WithdrawalFilter::default() })
+    Ok(WithdrawalFilter { pool, service_id: None, reward_id, beneficiary, idempotency_key, states })
 }
 
 /// The states of which all are meant.

@@ -5,9 +5,8 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::BatchState;
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalState, WithdrawalStore,
+    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
 };
 
 use crate::{
@@ -78,7 +77,7 @@ fn write_retry(
             stored.notify(slice::from_ref(&details.withdrawal.service_id));
             Ok(details)
         }
-        RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed { state: name(state) }),
+        RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed { state: state.as_str() }),
         RetryOutcome::PaymentLimit(error) => Err(error.into()),
         RetryOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
     }
@@ -96,13 +95,11 @@ fn write_cancellation(
             stored.notify(slice::from_ref(&details.withdrawal.service_id));
             Ok(details)
         }
-        CancelOutcome::AlreadyEnded { state } => Err(ApiError::AlreadyEnded { state: name(state) }),
+        CancelOutcome::AlreadyEnded { state } => {
+            Err(ApiError::AlreadyEnded { state: state.as_str() })
+        }
         CancelOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
     }
-}
-
-fn name(state: BatchState) -> &'static str {
-    WithdrawalState::from(state).as_str()
 }
 
 fn read(store: &dyn WithdrawalStore, id: &WithdrawalId) -> Result<WithdrawalDetails, ApiError> {

@@ -24,9 +24,11 @@ const LIMIT: usize = 100;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RetriedJson {
     data: Vec<FailedWithdrawalJson>,
-    /// What was not retried, because of a payment limit.
+    /// What a payment limit refuses; the first 1,000 of them.
     refused: Vec<RefusedRetryJson>,
-    /// Whether more match: the same request continues with them.
+    /// How many a payment limit refuses.
+    refused_count: u64,
+    /// Whether more match than were looked at: the same request continues with them.
     has_more: bool,
 }
 
@@ -82,7 +84,8 @@ pub(crate) async fn post(
         true => filter.find(&*store, LIMIT).map_err(ApiError::read_failed),
         false => retry(&filter, &*store, &stored),
     };
-    let FailedWithdrawals { withdrawals, refused, has_more } = context.writes.run(work).await?;
+    let found = context.writes.run(work).await?;
+    let FailedWithdrawals { withdrawals, refused, refused_count, has_more } = found;
     let to_json = |failed: FailedWithdrawal| {
         let path = withdrawal_path(&failed.withdrawal.id);
         FailedWithdrawalJson::new(failed, link::to_path(&path, &request, context.api.local_addr))
@@ -94,6 +97,7 @@ pub(crate) async fn post(
     Ok(Json(RetriedJson {
         data: withdrawals.into_iter().map(to_json).collect(),
         refused: refused.collect(),
+        refused_count,
         has_more,
     }))
 }

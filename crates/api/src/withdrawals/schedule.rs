@@ -61,13 +61,22 @@ pub(crate) async fn post(
     let (pool, service_id) = context.parse_pool(&fields.string("pool")?)?;
     let beneficiary = context.parse_beneficiary(&fields.string("beneficiary")?)?;
     let amount = context.parse_amount(&fields.string("amount")?)?;
-    let id = match take_idempotency_key(&request.headers, &mut fields)? {
-        Some(key) => withdrawal_id_from_key(&pool, &key),
+    let idempotency_key = take_idempotency_key(&request.headers, &mut fields)?;
+    let id = match &idempotency_key {
+        Some(key) => withdrawal_id_from_key(&pool, key),
         None => WithdrawalId::from_bytes(random_id()?),
     };
     let kind = WithdrawalKind::Propose;
-    let withdrawal =
-        Withdrawal { id, service_id, kind, reward_id: None, pool, beneficiary, amount };
+    let withdrawal = Withdrawal {
+        id,
+        service_id,
+        kind,
+        reward_id: None,
+        pool,
+        beneficiary,
+        amount,
+        idempotency_key,
+    };
     schedule(&context, &request, withdrawal, UniqueBy::Key).await
 }
 

@@ -11,6 +11,9 @@ pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
     let without_nonce = details.batch.last_error.as_deref().filter(|_| nonce.is_none());
     let waits_for = match WithdrawalState::of(details) {
         WithdrawalState::Withdrawn | WithdrawalState::Failed => return None,
+        WithdrawalState::Held if details.batch.progress.state.is_terminal() => {
+            decision(details, nonce)
+        }
         WithdrawalState::Held => hold_reason(details, note.or(without_nonce)),
         WithdrawalState::Scheduled => queue_position(details.ahead),
         WithdrawalState::Parked => next_try(details),
@@ -69,6 +72,17 @@ fn hold_reason(details: &WithdrawalDetails, note: Option<&str>) -> String {
         }
         _ => reason.clone(),
     }
+}
+
+/// Its batch has ended, and an operator decides whether it was made.
+fn decision(details: &WithdrawalDetails, nonce: Option<&AssignedNonce>) -> String {
+    let Some(AssignedNonce { nonce, note, .. }) = nonce else { return String::new() };
+    let (id, service) = (details.withdrawal.id, &details.withdrawal.service_id);
+    let note = note.as_deref().unwrap_or("its transaction is final");
+    format!(
+        "{note}; look at the chain, then run grid-batch nonce {service} {nonce} {id} if it was made, or \
+         grid-batch nonce {service} {nonce} elsewhere if it was not"
+    )
 }
 
 fn queue_position(ahead: Option<AheadCount>) -> String {

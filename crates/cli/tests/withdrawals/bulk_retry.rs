@@ -75,6 +75,48 @@ fn command_keeps_the_limit_of_a_day() {
 }
 
 #[test]
+fn dry_runs_and_runs_agree_about_the_limit_of_a_day() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve();
+    let ids = fail(&harness, &server, &[4, 9, 5, 6]);
+    server.process.kill();
+    harness.anvil.stop_mining().unwrap();
+    let limit = format!("{}=10", harness.pools[0].address());
+    let server = harness.serve_with(&[("--evm-maximum-payments-per-day", &limit)]);
+    let (listed, _) = retry(&harness, &["--all", "--evm-maximum-payments-per-day", &limit]);
+    let post = |dry_run: bool| {
+        let body = json!({"reason_contains": "not the owner", "dry_run": dry_run});
+        server.post("/withdrawals/retry", &body).json()
+    };
+    let (found, retried) = (post(true), post(false));
+    assert_eq!(found, retried);
+    assert_eq!((&found["refused_count"], &found["has_more"]), (&json!(2), &json!(false)));
+    let ids_in = |document: &Value, list: &str| -> Vec<String> {
+        let entries = document[list].as_array().unwrap().iter();
+        entries.map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids_in(&found, "data"), [ids[0].clone(), ids[2].clone()]);
+    assert_eq!(ids_in(&found, "refused"), [ids[1].clone(), ids[3].clone()]);
+    assert_eq!(ids_in(&listed, "withdrawals"), ids_in(&found, "data"));
+    assert_eq!(listed["refused"], found["refused"]);
+}
+
+#[test]
+fn command_does_not_retry_without_knowing_the_limits() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve();
+    let ids = fail(&harness, &server, &[4]);
+    let database = harness.database_only(&["retry-withdrawals", "--all"]);
+    let listed = run(database);
+    assert_eq!(listed.exit_code, Some(0), "{listed:?}");
+    assert!(listed.stdout.contains("payment limits of the pools are not known"), "{listed:?}");
+    let refused = run(harness.database_only(&["retry-withdrawals", "--all", "--yes"]));
+    assert_eq!(refused.exit_code, Some(78), "{refused:?}");
+    assert!(refused.stderr.contains("--config"), "{refused:?}");
+    assert_eq!(server.withdrawal(&ids[0])["state"], "failed");
+}
+
+#[test]
 fn command_needs_a_filter() {
     let harness = WithdrawalHarness::new(1);
     let output = run(harness.command_with(&["retry-withdrawals", "--yes"]));

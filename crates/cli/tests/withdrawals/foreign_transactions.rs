@@ -22,7 +22,7 @@ fn use_the_first_nonce(harness: &WithdrawalHarness) -> String {
 }
 
 /// Decides, as the operator, that a held withdrawal is invalid.
-fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, held: &Value) {
+pub fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, held: &Value) {
     let (id, service) = (held["id"].as_str().unwrap(), held["gas_admin"].as_str().unwrap());
     let listed = run(harness.command_with(&["held", "--service", service, "--json"]));
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();

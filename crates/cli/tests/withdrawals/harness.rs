@@ -157,6 +157,13 @@ impl WithdrawalHarness {
         command
     }
 
+    /// A command with these arguments that knows the database and no configuration.
+    pub fn database_only(&self, arguments: &[&str]) -> Command {
+        let mut command = GRID_BATCH.command(arguments);
+        command.current_dir(self.path().join("..")).args(["--database", &self.database]);
+        command
+    }
+
     pub fn serve(&self) -> WithdrawalServer {
         self.serve_with(&[])
     }

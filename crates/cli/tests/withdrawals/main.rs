@@ -30,6 +30,7 @@ mod payment_limits;
 mod random_faults;
 mod refusals;
 mod rejections;
+mod reports;
 mod restored_database;
 mod speed;
 mod wrong_answers;

@@ -1,13 +1,30 @@
-use grid_batch_withdrawals::AssignedNonce;
+use grid_batch_withdrawals::{AssignedNonce, Payment};
 
-use crate::{context::EvmContext, price::covers_price, values::GasPrice};
+use crate::{
+    context::EvmContext,
+    price::covers_price,
+    send::above_cap,
+    values::{GasPrice, parse_address},
+};
 
-/// Why a transaction that nodes have is not mined now, if its fee explains it. The price is one that the
+/// Why a transaction that nodes have is not mined now, if its fee explains it, or that it pays more than the
+/// present cap. The price is one that the
 /// sender has read lately: it reads one before it sends a pending transaction again.
-pub(super) fn pending_note(context: &EvmContext, assigned: &AssignedNonce) -> Option<String> {
+pub(super) fn pending_note(
+    context: &EvmContext,
+    payment: &Payment,
+    assigned: &AssignedNonce,
+) -> Option<String> {
+    let max_fee = assigned.transactions.iter().map(|it| it.signed.max_fee).max()?;
+    let cap = parse_address(&payment.pool).ok().map(|pool| context.cap_of(pool));
+    if let Some(cap) = cap.filter(|cap| max_fee > cap.wei()) {
+        let above = above_cap(max_fee, cap);
+        return Some(format!(
+            "its transaction to be mined; it was sent before the cap was lowered: {above}"
+        ));
+    }
     let within = context.resend_after.saturating_mul(2);
     let quote = context.facts.quote(context.clock.monotonic(), within)?;
-    let max_fee = assigned.transactions.iter().map(|it| it.signed.max_fee).max()?;
     (!covers_price(max_fee, &quote)).then(|| {
         format!(
             "its transaction to be mined; the gas price is {}, above the {} that it pays at most",

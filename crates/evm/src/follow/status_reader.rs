@@ -8,8 +8,8 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchError, BatchResult, BatchStatusReader, HeaderId, LedgerStatus, ScopeId, StatusReport,
 };
-use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, Payment};
-use log::{info, warn};
+use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, NonceOutcome, Payment};
+use log::{error, info, warn};
 
 use super::{pending_note::pending_note, withdrawal_status::WithdrawalStatus};
 use crate::{
@@ -76,7 +76,7 @@ impl EvmStatusReader {
                 return self.status_of_used_nonce(&nodes, scope, &payment, assigned).await;
             }
             NonceObservation::Pending => {
-                self.note(scope, assigned, pending_note(&self.0, assigned)).await?;
+                self.note(scope, assigned, pending_note(&self.0, &payment, assigned)).await?;
             }
             NonceObservation::NotFound => self.note(scope, assigned, None).await?,
         }
@@ -168,8 +168,14 @@ impl EvmStatusReader {
         };
         let closed: Vec<ClosedNonce> = iter::once(head).chain(following).collect();
         self.0.store.close_nonces(scope.service_id(), closed.clone()).await?;
-        for ClosedNonce { nonce, note, .. } in closed.iter().filter(|it| it.outcome.is_some()) {
-            info!(service:% = scope, nonce, end = note.as_str(); "a withdrawal has ended");
+        for ClosedNonce { nonce, note, outcome, .. } in &closed {
+            match outcome {
+                Some(NonceOutcome::WithoutEvent) => error!(
+                    service:% = scope, nonce, note = note.as_str();
+                    "an operator has to decide whether a withdrawal was made; grid-batch nonce lists it"
+                ),
+                _ => info!(service:% = scope, nonce, end = note.as_str(); "a withdrawal has ended"),
+            }
         }
         Ok(status)
     }

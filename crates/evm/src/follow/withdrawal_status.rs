@@ -30,7 +30,10 @@ impl WithdrawalStatus {
 
     pub(super) fn from_outcome(outcome: &NonceOutcome, note: Option<String>) -> Self {
         match outcome {
-            NonceOutcome::Withdrawn { .. } => Self::without_reason(LedgerStatus::Committed),
+            // Its transaction is applied; what it did is not a question of the ledger's status.
+            NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => {
+                Self::without_reason(LedgerStatus::Committed)
+            }
             NonceOutcome::Reverted | NonceOutcome::Cancelled => {
                 Self { status: LedgerStatus::Invalid, reason: note }
             }

@@ -21,7 +21,8 @@ pub struct AccountGas {
     pub gas_limit: GasLimit,
     /// Whether it could pay for the gas when that was last needed.
     pub can_pay: bool,
-    /// How many withdrawals the balance pays for if each costs as much as the cap allows.
+    /// How many withdrawals the balance pays for if each costs as much as the cap allows. `None`: the balance
+    /// is not known, or gas is free.
     pub withdrawals_left: Option<u64>,
     /// Whether these are fewer than they should be.
     pub is_low: bool,
@@ -89,8 +90,14 @@ impl GasLimit {
         U256::from(self.gas()) * U256::from(price.wei())
     }
 
+    /// How many withdrawals a balance pays for at the cap. `None`: the present price is zero.
+    pub(super) fn left(self, balance: U256, cap: GasPrice, price: Option<GasPrice>) -> Option<u64> {
+        let is_free = price.is_some_and(|price| price.wei() == 0);
+        (!is_free).then(|| self.payable(balance, cap))
+    }
+
     /// How many withdrawals a balance pays for at this price.
-    pub(super) fn payable(self, balance: U256, price: GasPrice) -> u64 {
+    fn payable(self, balance: U256, price: GasPrice) -> u64 {
         let payable = balance.checked_div(self.cost(price)).unwrap_or(U256::MAX);
         u64::try_from(payable).unwrap_or(u64::MAX)
     }
@@ -107,6 +114,13 @@ impl AccountGas {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn balance_is_not_counted_where_gas_is_free() {
+        let (limit, cap) = (GasLimit::of(None), GasPrice::from_wei(200));
+        let left = |price: Option<u128>| limit.left(U256::ZERO, cap, price.map(GasPrice::from_wei));
+        assert_eq!((left(Some(0)), left(Some(1)), left(None)), (None, Some(0), Some(0)));
+    }
 
     #[test]
     fn balance_pays_for_whole_withdrawals() {

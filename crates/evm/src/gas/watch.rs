@@ -3,6 +3,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, U256};
 use grid_batch_core::ScopeId;
 use grid_batch_support::ErrorChain;
+use log::debug;
 
 use super::{
     account_gas::{AccountGas, GasLimit, PoolGas, Seen},
@@ -12,6 +13,7 @@ use crate::{
     context::EvmContext,
     node::{NodeClient, NodeError},
     scope::AccountScopeId,
+    settle::close_own_uses,
     values::GasPrice,
 };
 
@@ -56,6 +58,7 @@ impl GasWatch {
             match self.look_at(&node).await {
                 Ok(()) => {
                     has_succeeded = true;
+                    self.close_own_uses(&node).await;
                     break;
                 }
                 Err(failure) => error = ErrorChain(&failure).to_string(),
@@ -78,6 +81,17 @@ impl GasWatch {
         let urls = self.context.nodes.status_urls(first.account.service_id().as_str(), "");
         let client = |url| NodeClient::new(self.context.watch_http.clone(), url);
         urls.into_iter().map(client).collect()
+    }
+
+    /// Finds payments of withdrawals that an operator decided about, also while their gas admins have no
+    /// other.
+    async fn close_own_uses(&self, node: &NodeClient) {
+        let (context, nodes) = (&self.context, self.nodes());
+        for WatchedAccount { account, .. } in &self.accounts {
+            if let Err(error) = close_own_uses(context, &nodes, node, account).await {
+                debug!(service:% = account, error:? = error; "nonces of ended withdrawals were not settled");
+            }
+        }
     }
 
     /// The first balance that cannot be read ends the look: the next node may answer.
@@ -112,11 +126,13 @@ impl GasWatch {
         let cap = pools.iter().map(|pool| pool.cap).max().unwrap_or(context.cap);
         let gas_limit = GasLimit::of(context.gas.gas_limit(address));
         let balance: Seen<U256> = context.gas.balance(address, now);
-        let withdrawals_left = balance.value.map(|balance| gas_limit.payable(balance, cap));
+        let price = context.gas.price(now);
+        let left = |balance| gas_limit.left(balance, cap, price.value);
+        let withdrawals_left = balance.value.and_then(left);
         AccountGas {
             name: watched.name.clone(),
             address,
-            price: context.gas.price(now),
+            price,
             cap,
             gas_limit,
             can_pay: context.gas.can_pay(address),

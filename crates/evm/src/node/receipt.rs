@@ -10,6 +10,9 @@ pub(crate) struct Receipt {
     pub(crate) succeeded: bool,
     pub(crate) block: BlockId,
     pub(crate) logs: Vec<EventLog>,
+    pub(crate) gas_used: Option<u64>,
+    /// In wei, for a unit of gas.
+    pub(crate) gas_price: Option<u128>,
 }
 
 /// An event that a contract emitted.
@@ -30,6 +33,8 @@ pub(super) struct ReceiptJson {
     block_number: Option<Quantity<u64>>,
     block_hash: Option<B256>,
     logs: Vec<EventLog>,
+    gas_used: Option<Quantity<u64>>,
+    effective_gas_price: Option<Quantity<u128>>,
 }
 
 impl ReceiptJson {
@@ -40,9 +45,17 @@ impl ReceiptJson {
             let reason = format!("the receipt is for {actual}, expected {expected}");
             return Err(NodeError::InvalidResponse(reason));
         }
-        let Self { succeeded, logs, block_number, block_hash, .. } = self;
+        let Self {
+            succeeded, logs, block_number, block_hash, gas_used, effective_gas_price, ..
+        } = self;
         let Some((Quantity(number), hash)) = block_number.zip(block_hash) else { return Ok(None) };
-        Ok(Some(Receipt { succeeded, block: BlockId { number, hash }, logs }))
+        Ok(Some(Receipt {
+            succeeded,
+            block: BlockId { number, hash },
+            logs,
+            gas_used: gas_used.map(|Quantity(gas)| gas),
+            gas_price: effective_gas_price.map(|Quantity(price)| price),
+        }))
     }
 }
 

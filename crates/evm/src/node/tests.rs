@@ -126,12 +126,13 @@ async fn receipt_is_read() {
     });
     let receipt = json!({
         "transactionHash": HASH, "status": "0x1", "blockNumber": "0x5", "blockHash": HASH,
-        "logs": [log], "gasUsed": "0x5208", "contractAddress": null,
+        "logs": [log], "gasUsed": "0x5208", "effectiveGasPrice": "0x7", "contractAddress": null,
     });
     let (_server, node) = node_with_result(receipt).await;
     let log = EventLog { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
     let block = BlockId { number: 5, hash: HASH };
-    let expected = Receipt { succeeded: true, block, logs: vec![log] };
+    let (gas_used, gas_price) = (Some(21_000), Some(7));
+    let expected = Receipt { succeeded: true, block, logs: vec![log], gas_used, gas_price };
     assert_eq!(node.receipt(HASH).await, Ok(Some(expected)));
 }
 

@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, U256};
-use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
+use grid_batch_withdrawals::{ClosedNonce, FinalTransaction, NonceOutcome};
 
 use super::MinedTransaction;
 use crate::{
@@ -10,10 +10,10 @@ use crate::{
 /// How a withdrawal ended, by a final transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FinalResult {
-    /// `None`: the pool did not emit its event, and an operator has to find out.
-    outcome: Option<NonceOutcome>,
+    outcome: NonceOutcome,
     /// The same in words.
     note: String,
+    transaction: FinalTransaction,
 }
 
 impl FinalResult {
@@ -24,41 +24,41 @@ impl FinalResult {
         call: &PoolCall,
     ) -> Result<Self, NodeError> {
         let block = mined.receipt.block.number;
-        if mined.transaction.signed.is_filler {
-            return Ok(Self::cancelled(block));
-        }
-        if !mined.receipt.succeeded {
-            return Ok(Self::reverted(block, &reason_at(block, node, admin, call).await?));
-        }
-        Ok(Self::succeeded(block, withdrawal_id(call.pool, &mined.receipt.logs)))
+        let (outcome, note) = if mined.transaction.signed.is_filler {
+            cancelled(block)
+        } else if mined.receipt.succeeded {
+            succeeded(block, withdrawal_id(call.pool, &mined.receipt.logs))
+        } else {
+            reverted(block, &reason_at(block, node, admin, call).await?)
+        };
+        Ok(Self { outcome, note, transaction: mined.report() })
     }
 
     /// The result as the outcome of this nonce.
     pub(crate) fn into_closed(self, nonce: u64) -> ClosedNonce {
-        let Self { outcome, note } = self;
-        ClosedNonce { nonce, note, outcome }
+        let Self { outcome, note, transaction } = self;
+        ClosedNonce { nonce, note, outcome: Some(outcome), transaction: Some(transaction) }
     }
+}
 
-    fn cancelled(block: u64) -> Self {
-        let note = format!("cancelled in block {block}; the pool was not called");
-        Self { outcome: Some(NonceOutcome::Cancelled), note }
-    }
+fn cancelled(block: u64) -> (NonceOutcome, String) {
+    let note = format!("cancelled in block {block}; the pool was not called");
+    (NonceOutcome::Cancelled, note)
+}
 
-    fn reverted(block: u64, reason: &str) -> Self {
-        let note = format!("the pool refused the withdrawal in block {block}: {reason}");
-        Self { outcome: Some(NonceOutcome::Reverted), note }
-    }
+fn reverted(block: u64, reason: &str) -> (NonceOutcome, String) {
+    let note = format!("the pool refused the withdrawal in block {block}: {reason}");
+    (NonceOutcome::Reverted, note)
+}
 
-    fn succeeded(block: u64, id: Option<U256>) -> Self {
-        let Some(id) = id else {
-            let note =
-                format!("mined in block {block}, but the pool did not emit WithdrawPollCreated");
-            return Self { outcome: None, note };
-        };
-        let withdrawal_id = id.to_string();
-        let note = format!("withdrawn in block {block} with the pool's id {withdrawal_id}");
-        Self { outcome: Some(NonceOutcome::Withdrawn { withdrawal_id }), note }
-    }
+fn succeeded(block: u64, id: Option<U256>) -> (NonceOutcome, String) {
+    let Some(id) = id else {
+        let note = format!("mined in block {block}, but the pool did not emit WithdrawPollCreated");
+        return (NonceOutcome::WithoutEvent, note);
+    };
+    let withdrawal_id = id.to_string();
+    let note = format!("withdrawn in block {block} with the pool's id {withdrawal_id}");
+    (NonceOutcome::Withdrawn { withdrawal_id }, note)
 }
 
 /// Why the pool refused. A receipt has no reason, so the call is repeated as of that block.

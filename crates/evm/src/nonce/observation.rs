@@ -1,5 +1,5 @@
 use alloy_primitives::Address;
-use grid_batch_withdrawals::{AssignedNonce, SignedTransaction};
+use grid_batch_withdrawals::{AssignedNonce, FinalTransaction, SignedTransaction};
 
 use super::finality::final_with;
 use crate::node::{BlockTag, NodeClient, NodeError, Receipt};
@@ -59,6 +59,17 @@ impl<'a> NonceObservation<'a> {
 }
 
 impl MinedTransaction<'_> {
+    /// What is reported about it when it is final.
+    pub(crate) fn report(&self) -> FinalTransaction {
+        let signed = &self.transaction.signed;
+        FinalTransaction {
+            hash: signed.hash,
+            block: self.receipt.block.number,
+            gas_used: self.receipt.gas_used,
+            gas_price: self.receipt.gas_price,
+        }
+    }
+
     /// The note that operators and clients see.
     pub(crate) fn note(&self, confirmations: u64) -> String {
         let block = self.receipt.block;

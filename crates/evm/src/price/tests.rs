@@ -54,6 +54,18 @@ async fn broken_node() -> (TestServer, NodeClient) {
 }
 
 #[tokio::test]
+async fn gas_is_free_where_the_node_asks_for_nothing() {
+    for (base_fee, suggested, price) in [("0x0", "0x0", 0), ("0x0", "0x5", 5), ("0x7", "0x0", 8)] {
+        let (_server, node) = node_with(json!({
+            "eth_feeHistory": {"baseFeePerGas": [base_fee, base_fee], "reward": []},
+            "eth_maxPriorityFeePerGas": suggested,
+        }))
+        .await;
+        assert_eq!(GasPriceSource::Node.quote(&node).await.unwrap().price, price);
+    }
+}
+
+#[tokio::test]
 async fn node_price_is_the_next_base_fee_and_a_low_tip() {
     let high = "0x1bf08eb000";
     for (rewards, suggested, tip, late) in [

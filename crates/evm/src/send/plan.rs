@@ -22,7 +22,9 @@ impl<'a> SendPlan<'a> {
         match assigned.outcome {
             None => Self::Resend(assigned),
             Some(NonceOutcome::UsedElsewhere) => Self::without_nonce(payment),
-            Some(NonceOutcome::Withdrawn { .. }) => Self::Finished(answer::committed()),
+            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => {
+                Self::Finished(answer::committed())
+            }
             Some(NonceOutcome::Reverted) => {
                 Self::rejected(assigned, "the pool refused the withdrawal")
             }
@@ -67,6 +69,7 @@ mod tests {
                 note: None,
                 foreign_hash: None,
                 outcome,
+                final_transaction: None,
                 transactions: Vec::new(),
             }),
         }

@@ -13,10 +13,12 @@ use crate::{
 
 /// Which transaction is sent with a nonce that has transactions already.
 impl SendAttempt<'_> {
-    /// The same bytes, unless the withdrawal is to be cancelled or has to pay more.
+    /// The same bytes, unless the withdrawal is to be cancelled or has to pay more. `is_pending`: the node has
+    /// one of its transactions.
     pub(super) async fn transaction_to_send(
         &self,
         assigned: &AssignedNonce,
+        is_pending: bool,
     ) -> Step<NewSignedTransaction> {
         let Some(best) = best_transaction(assigned) else {
             let nonce = assigned.nonce;
@@ -40,8 +42,15 @@ impl SendAttempt<'_> {
             return self.store_replacement(replacement).await;
         }
         match price_gate(&quote, cap) {
-            // The cap was lowered: the transaction could be mined at a price above it.
-            Err(closed) if best.signed.max_fee > cap.wei() => Err(self.parked(closed)),
+            // The transaction could be mined at a price above the cap.
+            Err(closed) if best.signed.max_fee > cap.wei() => Err(match is_pending {
+                true => answer::accepted(),
+                false => self.parked(format_args!(
+                    "its transaction was signed before the cap was lowered: {}, and the node does not \
+                     have it; it is sent again when the price is below the cap: {closed}",
+                    above_cap(best.signed.max_fee, cap)
+                )),
+            }),
             _ => Ok(best.signed.clone()),
         }
     }
@@ -117,6 +126,11 @@ impl SendAttempt<'_> {
     async fn store_replacement(&self, signed: NewSignedTransaction) -> Step<NewSignedTransaction> {
         self.stored(self.context.store.replace_transaction(&self.batch, signed).await)
     }
+}
+
+/// What a transaction pays that was signed before the cap was lowered.
+pub(crate) fn above_cap(max_fee: u128, cap: GasPrice) -> String {
+    format!("it pays up to {}, above the cap of {cap}", GasPrice::from_wei(max_fee))
 }
 
 /// The filler, if there is one, or else the payment; of several the last one with the highest fee.

@@ -29,7 +29,7 @@ impl SendAttempt<'_> {
             return Ok(Some(answer::accepted()));
         }
         self.check_gap(count, assigned.nonce)?;
-        let signed = self.transaction_to_send(assigned).await?;
+        let signed = self.transaction_to_send(assigned, is_pending).await?;
         self.send_lower_nonces(count, assigned.nonce).await?;
         let answer = self.broadcast(&signed).await;
         // The node keeps the transaction that this one was to replace.

@@ -1,12 +1,12 @@
 use alloy_primitives::B256;
 use grid_batch_core::{ScopeId, Timestamp};
-use grid_batch_withdrawals::{ClosedNonce, SignedTransaction};
-use log::info;
+use grid_batch_withdrawals::{ClosedNonce, NonceOutcome, SignedTransaction};
+use log::{info, warn};
 
 use super::settlement::{MAX_AT_ONCE, SettleError};
 use crate::{
     context::EvmContext,
-    node::{NodeClient, NodeError, Receipt},
+    node::{BlockTag, NodeClient, NodeError, Receipt},
     nonce::{Confirmations, FinalResult, MinedTransaction, find_dispute},
     pool::PoolCall,
     scope::AccountScopeId,
@@ -33,6 +33,29 @@ pub(super) async fn find_mined(
     Ok(None)
 }
 
+/// Closes the nonces of withdrawals that have ended, if their own transactions are final: also while no
+/// withdrawal is next, before whose nonce they are settled.
+pub(crate) async fn close_own_uses(
+    context: &EvmContext,
+    nodes: &[NodeClient],
+    node: &NodeClient,
+    scope: &AccountScopeId,
+) -> Result<(), SettleError> {
+    let unsettled = context.store.unsettled_nonces(scope.service_id()).await?;
+    let mut stored = unsettled.stored.into_iter().filter(|it| it.undecided.is_none()).peekable();
+    if stored.peek().is_none() {
+        return Ok(());
+    }
+    let count = node.transaction_count(scope.address(), BlockTag::Latest).await?;
+    let mut uses = Vec::new();
+    for stored in stored.filter(|it| it.nonce < count).take(MAX_AT_ONCE) {
+        if let Some((hash, receipt)) = find_mined(node, &stored.hashes).await? {
+            uses.push(OwnUse { nonce: stored.nonce, hash, receipt });
+        }
+    }
+    close_final(context, nodes, node, scope, uses).await
+}
+
 /// Closes nonces whose own transactions are final. Their withdrawals have ended, or they have none, so no
 /// status reader closes them, and nothing is signed ahead while they are open.
 pub(super) async fn close_final(
@@ -57,8 +80,17 @@ pub(super) async fn close_final(
         return Ok(());
     }
     context.store.close_nonces(scope.service_id(), closed.clone()).await?;
-    for ClosedNonce { nonce, note, .. } in closed.iter().filter(|it| it.outcome.is_some()) {
-        info!(service:% = scope, nonce, end = note.as_str(); "a nonce of no open withdrawal is closed");
+    for ClosedNonce { nonce, note, outcome, .. } in &closed {
+        match outcome {
+            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => warn!(
+                service:% = scope, nonce, note = note.as_str();
+                "a withdrawal that an operator decided about was paid"
+            ),
+            _ => info!(
+                service:% = scope, nonce, end = note.as_str();
+                "a nonce of no open withdrawal is closed"
+            ),
+        }
     }
     Ok(())
 }

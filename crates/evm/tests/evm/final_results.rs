@@ -130,21 +130,38 @@ async fn retry_of_a_reverted_withdrawal_takes_another_nonce() {
 }
 
 #[tokio::test]
-async fn mined_without_an_event_waits_for_an_operator() {
+async fn mined_without_an_event_ends_and_is_never_signed_again() {
     let harness = Harness::new();
     let id = harness.send_withdrawal().await;
     // It accepts every call and emits nothing.
     replace_pool_code(&harness, json!("0x00"));
     harness.mine(1);
     for _ in 0..2 {
-        assert_eq!(harness.status(id).await, LedgerStatus::Valid);
-        assert_eq!(harness.evidence(id).await, Evidence::Present);
+        assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+        assert_eq!(harness.evidence(id).await, Evidence::Committed);
         let note = "mined in block 2, but the pool did not emit WithdrawPollCreated".to_owned();
         assert_eq!(harness.nonce(id).note, Some(note));
     }
-    assert_eq!(harness.nonce(id).outcome, None);
-    assert_eq!(harness.outcome(id).await, Outcome::Accepted);
+    assert_eq!(harness.nonce(id).outcome, Some(NonceOutcome::WithoutEvent));
+    harness.retry(id);
+    assert_eq!(harness.outcome(id).await, Outcome::Committed);
     assert_eq!(harness.proxy.calls(SEND), 1);
+}
+
+#[tokio::test]
+async fn final_transaction_is_kept_with_what_it_cost() {
+    let harness = Harness::new();
+    let id = harness.send_withdrawal().await;
+    harness.mine(1);
+    assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+    let kept = harness.nonce(id).final_transaction.unwrap();
+    let hash = format!("0x{}", grid_batch_core::Hex(&kept.hash));
+    let receipt = harness.chain.rpc("eth_getTransactionReceipt", json!([hash])).unwrap();
+    let number = |name: &str| {
+        u64::from_str_radix(receipt[name].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    };
+    assert_eq!((kept.block, kept.gas_used), (2, Some(number("gasUsed"))));
+    assert_eq!(kept.gas_price, Some(number("effectiveGasPrice").into()));
 }
 
 #[tokio::test]

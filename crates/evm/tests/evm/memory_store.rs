@@ -7,9 +7,9 @@ use std::{
 
 use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    AssignedNonce, BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction,
-    NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
-    UnsettledNonce, UnsettledNonces, WithdrawalId,
+    AssignedNonce, BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments,
+    NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore,
+    UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, WithdrawalId,
 };
 
 #[derive(Debug)]
@@ -143,7 +143,10 @@ impl StoreState {
     fn nonce_of(&self, payment: &Payment) -> Option<AssignedNonce> {
         let mut nonces = self.nonces.iter().rev();
         let (_, _, last) = nonces.find(|(_, of, _)| *of == Some(payment.withdrawal_id))?;
-        let did_not_pay = !matches!(last.outcome, None | Some(NonceOutcome::Withdrawn { .. }));
+        let did_not_pay = !matches!(
+            last.outcome,
+            None | Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent)
+        );
         let is_past = did_not_pay && last.generation < payment.generation;
         (!is_past).then(|| last.clone())
     }
@@ -166,7 +169,7 @@ impl StoreState {
         };
         match assigned.outcome {
             None => withdrawal.is_some_and(|id| !has_failed(id)),
-            Some(NonceOutcome::Withdrawn { .. }) => true,
+            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => true,
             Some(_) => false,
         }
     }
@@ -242,7 +245,10 @@ impl SigningStore for MemoryStore {
         let mut state = self.state();
         let Some(payment) = state.current_payment(attempt) else { return Ok(None) };
         let blocks = |outcome: &Option<NonceOutcome>| {
-            matches!(outcome, None | Some(NonceOutcome::Withdrawn { .. }))
+            matches!(
+                outcome,
+                None | Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent)
+            )
         };
         if !state.undecided.is_empty() {
             return Ok(None);
@@ -441,6 +447,17 @@ impl SigningStore for MemoryStore {
         }
     }
 
+    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<()> {
+        for ClosedNonce { nonce, note, outcome, transaction } in closed {
+            self.note(service_id, *nonce, Some(note))?;
+            if let Some(outcome) = outcome {
+                self.close_nonce(service_id, *nonce, outcome)?;
+            }
+            self.state().nonce(service_id, *nonce)?.final_transaction = *transaction;
+        }
+        Ok(())
+    }
+
     fn highest_block(&self) -> BatchResult<Option<u64>> {
         self.check("highest_block")?;
         Ok(self.state().highest_block)
@@ -561,6 +578,7 @@ fn unassigned_nonce(nonce: u64, assigned_at: Timestamp) -> AssignedNonce {
         note: None,
         foreign_hash: None,
         outcome: None,
+        final_transaction: None,
         transactions: Vec::new(),
     }
 }
@@ -578,6 +596,7 @@ fn new_nonce(generation: u32, signed: &SignedTransaction) -> AssignedNonce {
         note: None,
         foreign_hash: None,
         outcome: None,
+        final_transaction: None,
         transactions: vec![signed.clone()],
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use alloy_primitives::hex;
 use grid_batch_core::{Evidence, LedgerStatus, Outcome};
-use grid_batch_evm::EvmOptions;
+use grid_batch_evm::{EvmOptions, GasPrice};
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
@@ -195,13 +195,37 @@ async fn bid_above_a_lowered_cap_parks_at_a_high_price() {
     harness.chain.set_base_fee(60).unwrap();
     let answer = harness.send(id).await;
     assert_eq!(answer.outcome, Outcome::Parked);
-    let reason = "the base fee is 60 gwei, not below the cap of 40 gwei; with the tip, the gas price is \
-                  61 gwei (source: node)";
-    assert_eq!(answer.message.as_deref(), Some(reason));
+    let bid = GasPrice::from_wei(fees(&harness, id)[0].0);
+    let reason = format!(
+        "its transaction was signed before the cap was lowered: it pays up to {bid}, above the cap of 40 gwei, \
+         and the node does not have it; it is sent again when the price is below the cap: the base fee is \
+         60 gwei, not below the cap of 40 gwei; with the tip, the gas price is 61 gwei (source: node)"
+    );
+    assert_eq!(answer.message, Some(reason));
     harness.mine(1);
     assert_eq!(harness.polls(), []);
     harness.chain.set_base_fee(10).unwrap();
     harness.accept(id).await;
+    harness.mine(1);
+    assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+}
+
+#[tokio::test]
+async fn sent_above_a_lowered_cap_stays_pending_and_says_so() {
+    let mut harness = Harness::with(|chain| chain.base_fee_gwei = Some(50), |_| {});
+    let id = harness.send_withdrawal().await;
+    harness.advance_clock(RESEND_AFTER + Duration::from_secs(1));
+    harness.restart_with(|options| options.cap = "40".parse().unwrap());
+    harness.chain.set_base_fee(60).unwrap();
+    harness.accept(id).await;
+    assert_eq!(harness.proxy.calls(SEND), 1);
+    assert_eq!(harness.status(id).await, LedgerStatus::Pending);
+    let bid = GasPrice::from_wei(fees(&harness, id)[0].0);
+    let note = format!(
+        "its transaction to be mined; it was sent before the cap was lowered: it pays up to {bid}, above the \
+         cap of 40 gwei"
+    );
+    assert_eq!(harness.nonce(id).note, Some(note));
     harness.mine(1);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
 }

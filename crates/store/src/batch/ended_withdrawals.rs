@@ -27,7 +27,8 @@ pub(super) fn of_withdrawals<'a>(lanes: &[&'a Lane], ended: &[EndedRow]) -> Vec<
     lanes.iter().copied().filter(|lane| seqs.contains(&lane.batch_seq)).collect()
 }
 
-/// Writes how their batches ended into withdrawals.
+/// Writes how their batches ended into withdrawals, unless the chain has shown that they were made. Those
+/// whose pool did not emit its event are left to an operator.
 pub(super) fn end_withdrawals(
     connection: &mut Connection,
     lanes: &[&Lane],
@@ -40,7 +41,11 @@ pub(super) fn end_withdrawals(
     let statement = Statement::new(
         connection.dialect(),
         "-- end_withdrawals
-         update withdrawals as w set list_state = x.dlt_status
+         update withdrawals as w
+         set list_state = coalesce(
+             (select case n.pool_withdrawal_id when '' then 'OPEN' else 'COMMITTED' end
+              from account_nonces n where n.withdrawal_seq = w.seq and n.outcome = 'WITHDRAWN'),
+             x.dlt_status)
          from {x} where w.batch_seq = x.batch_seq",
     )
     .rows(

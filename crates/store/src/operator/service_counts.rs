@@ -51,7 +51,7 @@ const OPEN: &str = "-- open_services
      ) as x";
 
 /// The hold of a batch that waits behind another one begins with its turn. A batch that misses a transaction
-/// has no turn.
+/// has no turn. A payment without the event of its pool is held although its batch has ended.
 const HELD: &str = "-- held_services
      select count(x.service_id) as count from (
          select s.service_id from lanes s where s.busy and s.held_at is not null
@@ -60,6 +60,10 @@ const HELD: &str = "-- held_services
                  where w.batch_seq = h.batch_seq
                      and (w.position is null or h.cause = 'MISSING_TRANSACTION'))
          from waiting_holds h where h.batch_seq > 0
+         union
+         select n.service_id from account_nonces n
+         where n.service_id > '' and n.pool_withdrawal_id = ''
+             and (select w.list_state from withdrawals w where w.seq = n.withdrawal_seq) = 'OPEN'
      ) as x";
 
 /// No lane is read while the database never went back.

@@ -27,6 +27,7 @@ fn withdrawal(number: u64) -> Withdrawal {
         pool: format!("pool {}", number % 200),
         beneficiary: format!("member {}", number % 1_000),
         amount: "1".to_owned(),
+        idempotency_key: None,
     }
 }
 
@@ -124,9 +125,35 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     assert_eq!(store.gas_admin_queues(&accounts[..1]).unwrap()[0].last_failures.len(), 1);
     store.retry_withdrawal(&id).unwrap();
 
+    correct_ends(claims, &accounts[4..6]);
+
     let to = |_: &str| Some(accounts[2].clone());
     let step = store.move_withdrawals(&accounts[3], &to, None, 5).unwrap();
     assert_eq!((step.kept.len(), step.moved.len()), (2, 3));
+}
+
+/// Pays a withdrawal that has failed, and has an operator decide about one that paid without an event.
+fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
+    let store = claims.store();
+    let (rejected, accepted) = (Outcome::Rejected, Outcome::Accepted);
+    let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "7".to_owned() };
+    for (account, outcome, end) in
+        [(0, rejected, withdrawn), (1, accepted, NonceOutcome::WithoutEvent)]
+    {
+        let taken = claims.take_round(&accounts[account..=account]).unwrap().remove(0);
+        let (BatchAttempt { service_id, batch_id, .. }, nonce) = sign(store, &taken);
+        let record = |event| {
+            store.record(&[Change::new(service_id.clone(), batch_id, event)]).unwrap();
+        };
+        record(Event::Outcome { attempt: 1, outcome });
+        let note = "its note".to_owned();
+        let closed = ClosedNonce { nonce, note, outcome: Some(end), transaction: None };
+        store.close_nonces(&service_id, &[closed]).unwrap();
+        if outcome == accepted {
+            record(Event::status(LedgerStatus::Committed));
+            assert!(store.decide_nonce(&service_id, nonce, None).unwrap());
+        }
+    }
 }
 
 /// Signs for a withdrawal behind one that is under way, and closes both nonces.
@@ -149,6 +176,7 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
         nonce,
         note: "reverted".to_owned(),
         outcome: Some(NonceOutcome::Reverted),
+        transaction: None,
     };
     store.close_nonces(&attempt.service_id, &[outcome(nonce), outcome(nonce + 1)]).unwrap();
 }

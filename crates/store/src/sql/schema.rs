@@ -297,6 +297,7 @@ table! {
         cancelled_at -> Nullable<BigInt>,
         list_state -> Text,
         counted_at -> Nullable<BigInt>,
+        idempotency_key -> Nullable<Text>,
     }
 }
 
@@ -330,6 +331,10 @@ table! {
         outcome -> Nullable<Text>,
         pool_withdrawal_id -> Nullable<Text>,
         undecided -> Bool,
+        mined_hash -> Nullable<Binary>,
+        block_number -> Nullable<BigInt>,
+        gas_used -> Nullable<BigInt>,
+        gas_price -> Nullable<BigInt>,
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::BatchState;
-use grid_batch_withdrawals::{CancelOutcome, WithdrawalDetails, WithdrawalId};
+use grid_batch_withdrawals::{CancelOutcome, WithdrawalDetails, WithdrawalId, WithdrawalState};
 
 use super::retry::lock_withdrawal;
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) fn cancel_withdrawal(
         };
         let state = details.batch.progress.state;
         if state.is_terminal() {
-            return Ok(CancelOutcome::AlreadyEnded { state });
+            return Ok(CancelOutcome::AlreadyEnded { state: WithdrawalState::of(&details) });
         }
         mark_cancelled(store, connection, id)?;
         if state == BatchState::Delayed {

@@ -1,8 +1,11 @@
 use std::collections::HashMap;
 
-use diesel::{QueryableByName, sql_types::BigInt};
-use grid_batch_core::ServiceId;
-use grid_batch_withdrawals::ClosedNonce;
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Nullable, Text},
+};
+use grid_batch_core::{DltStatus, ServiceId};
+use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
 
 use super::{
     nonce_row::{OutcomeRow, outcome_columns},
@@ -23,25 +26,39 @@ pub(crate) fn close_nonces(
     store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let mut stored = lock_nonces(connection, service_id, closed)?;
         let mut open = Vec::with_capacity(closed.len());
+        let mut decided = Vec::new();
         for closed in closed {
             let ClosedNonce { nonce, outcome, .. } = closed;
-            let stored = stored.remove(&to_stored("nonce", *nonce)?);
+            let number = to_stored("nonce", *nonce)?;
+            let (stored, is_failed) = stored.remove(&number).unzip();
             if check_outcome(service_id, *nonce, stored, outcome.as_ref())? {
                 open.push(closed);
+                if is_failed == Some(true)
+                    && matches!(outcome, Some(NonceOutcome::Withdrawn { .. }))
+                {
+                    decided.push(number);
+                }
             }
         }
         if open.is_empty() {
             return Ok(());
         }
-        write_closed(connection, service_id, &open)
+        write_closed(connection, service_id, &open)?;
+        if decided.is_empty() {
+            return Ok(());
+        }
+        correct_ends(connection, service_id, &decided)
     })
 }
+
+/// The outcome of a nonce, and whether its withdrawal was reported as failed.
+type LockedNonce = (OutcomeRow, bool);
 
 fn lock_nonces(
     connection: &mut Connection,
     service_id: &ServiceId,
     closed: &[ClosedNonce],
-) -> Result<HashMap<i64, OutcomeRow>, StoreError> {
+) -> Result<HashMap<i64, LockedNonce>, StoreError> {
     let numbers = closed.iter().map(|it| to_stored("nonce", it.nonce));
     let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
     let dialect = connection.dialect();
@@ -50,9 +67,10 @@ fn lock_nonces(
         dialect,
         format!(
             "-- lock_nonces
-             select n.nonce, n.outcome, n.pool_withdrawal_id
+             select n.nonce, n.outcome, n.pool_withdrawal_id, w.list_state
              from {{x}} join account_nonces n
                  on n.service_id = x.service_id and n.nonce = x.nonce
+             left join withdrawals w on w.seq = n.withdrawal_seq
              order by n.service_id, n.nonce {lock}"
         ),
     )
@@ -62,7 +80,10 @@ fn lock_nonces(
             .long("nonce", numbers),
     );
     let rows: Vec<LockedNonceRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().map(|row| (row.nonce, row.outcome)).collect())
+    let locked = |LockedNonceRow { nonce, outcome, list_state }| {
+        (nonce, (outcome, list_state.as_deref() == Some(DltStatus::Invalid.as_str())))
+    };
+    Ok(rows.into_iter().map(locked).collect())
 }
 
 fn write_closed(
@@ -78,12 +99,15 @@ fn write_closed(
         let id = columns.and_then(|(_, id)| id).map(str::to_owned);
         (columns.map(|(outcome, _)| outcome), id)
     };
+    let transactions = || closed.iter().map(|it| it.transaction.as_ref());
     let (outcomes, ids): (Vec<_>, Vec<_>) = closed.iter().map(columns).unzip();
     let statement = Statement::new(
         connection.dialect(),
         "-- close_nonces
          update account_nonces as n
-         set outcome = x.outcome, pool_withdrawal_id = x.pool_withdrawal_id, note = x.note
+         set outcome = x.outcome, pool_withdrawal_id = x.pool_withdrawal_id, note = x.note,
+             mined_hash = x.mined_hash, block_number = x.block_number, gas_used = x.gas_used,
+             gas_price = x.gas_price
          from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
     )
     .rows(
@@ -92,7 +116,37 @@ fn write_closed(
             .long("nonce", numbers)
             .optional_text("outcome", outcomes)
             .optional_text("pool_withdrawal_id", ids.iter().map(Option::as_deref))
-            .optional_text("note", notes.iter().map(|note| Some(&**note))),
+            .optional_text("note", notes.iter().map(|note| Some(&**note)))
+            .optional_bytes("mined_hash", transactions().map(|it| it.map(|it| &it.hash[..])))
+            .optional_long("block_number", transactions().map(|it| stored(it?.block)))
+            .optional_long("gas_used", transactions().map(|it| stored(it?.gas_used?)))
+            .optional_long("gas_price", transactions().map(|it| stored(it?.gas_price?))),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// A number of a report, if it can be stored.
+fn stored(number: impl TryInto<i64>) -> Option<i64> {
+    number.try_into().ok()
+}
+
+/// Withdrawals that an operator decided as not made, and that were made with these nonces.
+fn correct_ends(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonces: &[i64],
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- correct_ends
+         update withdrawals as w set list_state = 'COMMITTED'
+         from {x} join account_nonces n on n.service_id = x.service_id and n.nonce = x.nonce
+         where w.seq = n.withdrawal_seq and w.list_state = 'INVALID'",
+    )
+    .rows(
+        Rows::default()
+            .text("service_id", nonces.iter().map(|_| service_id.as_str()))
+            .long("nonce", nonces.iter().copied()),
     );
     connection.execute(&statement).map(drop)
 }
@@ -103,4 +157,6 @@ struct LockedNonceRow {
     nonce: i64,
     #[diesel(embed)]
     outcome: OutcomeRow,
+    #[diesel(sql_type = Nullable<Text>)]
+    list_state: Option<String>,
 }

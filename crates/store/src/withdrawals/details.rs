@@ -76,6 +76,7 @@ pub(super) fn add_details(
                 created_at: withdrawal.created_at(),
                 generation: withdrawal.generation()?,
                 cancelled_at: withdrawal.cancelled_at(),
+                end: withdrawal.end(),
                 ahead: None,
                 nonce,
                 withdrawal: withdrawal.into_withdrawal()?,

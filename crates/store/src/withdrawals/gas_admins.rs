@@ -5,7 +5,9 @@ use diesel::{
     sql_types::{BigInt, Binary, Nullable, Text},
 };
 use grid_batch_core::{ServiceId, Timestamp};
-use grid_batch_withdrawals::{GasAdminQueue, LastFailure, PoolSum, WithdrawalState};
+use grid_batch_withdrawals::{
+    GasAdminQueue, LastFailure, PaymentBudget, PaymentLimits, PoolSum, WithdrawalState,
+};
 
 use super::{
     heads::{Head, load_heads},
@@ -44,6 +46,14 @@ pub(crate) fn pool_sums(store: &Store, pools: &[&str]) -> Result<Vec<PoolSum>, S
         amount: sums.remove(*pool).unwrap_or_default(),
     };
     Ok(pools.iter().map(sum).collect())
+}
+
+/// What the payment limits leave now.
+pub(crate) fn payment_budget(store: &Store) -> Result<PaymentBudget, StoreError> {
+    let limits = PaymentLimits::clone(&store.payment_limits);
+    let pools: Vec<&str> = limits.day.keys().map(String::as_str).collect();
+    let scheduled = sums_of_day(&mut *store.pools.read()?, &pools, store.now())?;
+    Ok(PaymentBudget { limits, scheduled })
 }
 
 type Queues = BTreeMap<ServiceId, GasAdminQueue>;

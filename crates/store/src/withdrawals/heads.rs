@@ -1,17 +1,21 @@
 use std::collections::BTreeMap;
 
-use diesel::prelude::*;
+use diesel::{
+    QueryableByName,
+    prelude::*,
+    sql_types::{BigInt, Text},
+};
 use grid_batch_withdrawals::WithdrawalState;
 
 use super::signed_ahead::load_signed_ahead;
 use crate::sql::{
-    Connection, StoreError,
+    Connection, Statement, StoreError,
     rows::progress,
     schema::{batches, lanes, waiting_holds},
 };
 
-/// An open batch that is next or under way in its service, held, or signed ahead. All other open batches
-/// are scheduled.
+/// A batch that is next or under way in its service, held, or signed ahead, or whose withdrawal waits for a
+/// decision. All other open batches are scheduled.
 pub(super) struct Head {
     pub(super) service_id: String,
     pub(super) batch_seq: i64,
@@ -34,7 +38,8 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
         let state = WithdrawalState::Pending;
         heads.insert(batch_seq, Head { service_id, batch_seq, state });
     }
-    for (service_id, batch_seq) in held {
+    let without_event = load_without_event(connection)?;
+    for (service_id, batch_seq) in held.into_iter().chain(without_event) {
         let state = WithdrawalState::Held;
         heads.insert(batch_seq, Head { service_id, batch_seq, state });
     }
@@ -46,6 +51,30 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
         }
     }
     Ok(heads.into_values().collect())
+}
+
+/// Those of which an operator has to decide whether they were made.
+fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>, StoreError> {
+    // Every service id is greater than the empty text.
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- withdrawals_without_event
+         select n.service_id, w.batch_seq
+         from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
+         where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+         order by n.service_id, n.nonce",
+    )
+    .text("");
+    let rows: Vec<WithoutEventRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().map(|row| (row.service_id, row.batch_seq)).collect())
+}
+
+#[derive(QueryableByName)]
+struct WithoutEventRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
 }
 
 #[derive(Queryable, Selectable)]

@@ -131,6 +131,9 @@ impl Page<'_> {
         if let Some(reward_id) = &filter.reward_id {
             selected = selected.filter(withdrawals::reward_id.eq(&reward_id.as_bytes()[..]));
         }
+        if let Some(key) = &filter.idempotency_key {
+            selected = selected.filter(withdrawals::idempotency_key.eq(key));
+        }
         selected
     }
 }

@@ -42,7 +42,7 @@ pub(crate) use close::close_nonces;
 pub(crate) use details::withdrawal;
 pub(crate) use failed::failed_withdrawals;
 pub(crate) use following::following_payments;
-pub(crate) use gas_admins::{gas_admin_queues, pool_sums};
+pub(crate) use gas_admins::{gas_admin_queues, payment_budget, pool_sums};
 pub(crate) use highest_block::{highest_block, record_highest_block};
 pub(crate) use list::withdrawals;
 pub(crate) use nonces::{close_nonce, mark_sent, next_nonce, note, record_foreign_use};

@@ -97,9 +97,10 @@ pub(super) fn amount_of(withdrawal: &Withdrawal) -> Result<Amount, StoreError> {
     withdrawal.amount.parse().map_err(StoreError::corrupt)
 }
 
-/// Whether both are the same withdrawal. The gas admin of its pool may have changed meanwhile.
+/// Whether both are the same withdrawal. The gas admin of its pool may have changed meanwhile, and the only
+/// withdrawal of a member may have been requested with another key.
 fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
-    let Withdrawal { id, service_id: _, kind, reward_id, pool, beneficiary, amount } = stored;
+    let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, .. } = stored;
     (id, kind, reward_id, pool, beneficiary, amount)
         == (
             &given.id,

@@ -2,7 +2,7 @@ use diesel::{
     NullableExpressionMethods, Queryable, QueryableByName, Selectable,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
+use grid_batch_withdrawals::{AssignedNonce, FinalTransaction, NonceOutcome};
 
 use super::{
     rows::{hash, whole},
@@ -13,7 +13,7 @@ use crate::sql::{StoreError, rows::time, schema::account_nonces};
 /// The columns of a [`NonceRow`], from `account_nonces n`.
 pub(crate) const NONCE_COLUMNS: &str = "n.service_id as account, n.nonce,
     n.generation as nonce_generation, n.assigned_at, n.note, n.foreign_hash, n.outcome,
-    n.pool_withdrawal_id";
+    n.pool_withdrawal_id, n.mined_hash, n.block_number, n.gas_used, n.gas_price";
 
 /// Joins the highest nonce that was assigned to `withdrawals w`, if there is one.
 pub(crate) const WITH_NONCE: &str =
@@ -38,6 +38,14 @@ pub(crate) struct NonceRow {
     foreign_hash: Option<Vec<u8>>,
     #[diesel(embed)]
     outcome: OutcomeRow,
+    #[diesel(sql_type = Nullable<Binary>)]
+    mined_hash: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    block_number: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    gas_used: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    gas_price: Option<i64>,
 }
 
 impl NonceRow {
@@ -54,6 +62,15 @@ impl NonceRow {
         else {
             return Ok(None);
         };
+        let final_transaction = match self.mined_hash.zip(self.block_number) {
+            Some((mined_hash, block)) => Some(FinalTransaction {
+                hash: hash(mined_hash)?,
+                block: whole(block)?,
+                gas_used: self.gas_used.map(whole).transpose()?,
+                gas_price: self.gas_price.map(whole).transpose()?.map(u128::from),
+            }),
+            None => None,
+        };
         Ok(Some(AssignedNonce {
             nonce: whole(key.1)?,
             generation: u32::try_from(generation).map_err(StoreError::corrupt)?,
@@ -61,6 +78,7 @@ impl NonceRow {
             note: self.note,
             foreign_hash: self.foreign_hash.map(hash).transpose()?,
             outcome: self.outcome.read()?,
+            final_transaction,
             transactions: transactions.remove(&key).unwrap_or_default(),
         }))
     }
@@ -78,9 +96,11 @@ pub(crate) struct OutcomeRow {
 
 impl OutcomeRow {
     pub(super) fn read(self) -> Result<Option<NonceOutcome>, StoreError> {
-        match (self.outcome.as_deref(), self.pool_withdrawal_id) {
+        match (self.outcome.as_deref(), self.pool_withdrawal_id.as_deref()) {
             (None, None) => Ok(None),
+            (Some("WITHDRAWN"), Some("")) => Ok(Some(NonceOutcome::WithoutEvent)),
             (Some("WITHDRAWN"), Some(withdrawal_id)) => {
+                let withdrawal_id = withdrawal_id.to_owned();
                 Ok(Some(NonceOutcome::Withdrawn { withdrawal_id }))
             }
             (Some("REVERTED"), None) => Ok(Some(NonceOutcome::Reverted)),
@@ -97,6 +117,8 @@ impl OutcomeRow {
 pub(super) fn outcome_columns(outcome: &NonceOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         NonceOutcome::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
+        // The id of a payment is not null in the table.
+        NonceOutcome::WithoutEvent => ("WITHDRAWN", Some("")),
         NonceOutcome::Reverted => ("REVERTED", None),
         NonceOutcome::Cancelled => ("CANCELLED", None),
         NonceOutcome::UsedElsewhere => ("USED_ELSEWHERE", None),

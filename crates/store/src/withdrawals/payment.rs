@@ -77,7 +77,10 @@ fn counts(nonce: &AssignedNonce, generation: u32) -> bool {
 
 /// Whether the withdrawal is, or may still be, paid with this nonce.
 pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
-    matches!(nonce.outcome, None | Some(NonceOutcome::Withdrawn { .. }))
+    matches!(
+        nonce.outcome,
+        None | Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent)
+    )
 }
 
 /// A withdrawal with its highest nonce.

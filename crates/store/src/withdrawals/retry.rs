@@ -1,5 +1,5 @@
-use grid_batch_core::{BatchState, NewBatch};
-use grid_batch_withdrawals::{RetryOutcome, WithdrawalDetails, WithdrawalId};
+use grid_batch_core::NewBatch;
+use grid_batch_withdrawals::{RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalState};
 
 use super::{batch_of, details::find_withdrawal, new_withdrawals::amount_of};
 use crate::{
@@ -21,8 +21,8 @@ pub(crate) fn retry_withdrawal(
         let Some(details) = lock_withdrawal(connection, id)? else {
             return Ok(RetryOutcome::NotFound);
         };
-        let state = details.batch.progress.state;
-        if state != BatchState::Invalid {
+        let state = WithdrawalState::of(&details);
+        if state != WithdrawalState::Failed {
             return Ok(RetryOutcome::NotFailed { state });
         }
         let (limits, pools) = (&store.payment_limits, [details.withdrawal.pool.as_str()].into());

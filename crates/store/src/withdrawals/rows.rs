@@ -2,8 +2,8 @@ use diesel::{
     Queryable, QueryableByName, Selectable,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::Timestamp;
-use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalId};
+use grid_batch_core::{DltStatus, Timestamp};
+use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalEnd, WithdrawalId};
 
 use crate::sql::{
     StoreError,
@@ -14,7 +14,7 @@ use crate::sql::{
 /// The columns of a [`WithdrawalRow`], from `withdrawals w`. None has the name of a batch's column.
 pub(crate) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
     w.service_id as gas_admin, w.kind, w.reward_id, w.pool, w.beneficiary, w.amount, w.generation,
-    w.created_at as scheduled_at, w.cancelled_at";
+    w.created_at as scheduled_at, w.cancelled_at, w.idempotency_key, w.list_state";
 
 /// A withdrawal, without its batch.
 #[derive(QueryableByName, Queryable, Selectable)]
@@ -42,6 +42,10 @@ pub(crate) struct WithdrawalRow {
     scheduled_at: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     cancelled_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    idempotency_key: Option<String>,
+    #[diesel(sql_type = Text)]
+    list_state: String,
 }
 
 impl WithdrawalRow {
@@ -51,6 +55,15 @@ impl WithdrawalRow {
 
     pub(crate) fn cancelled_at(&self) -> Option<Timestamp> {
         time(self.cancelled_at)
+    }
+
+    /// How the withdrawal ended, as far as is known.
+    pub(crate) fn end(&self) -> Option<WithdrawalEnd> {
+        match self.list_state.parse() {
+            Ok(DltStatus::Committed) => Some(WithdrawalEnd::Withdrawn),
+            Ok(DltStatus::Invalid) => Some(WithdrawalEnd::Failed),
+            _ => None,
+        }
     }
 
     pub(crate) fn generation(&self) -> Result<u32, StoreError> {
@@ -66,6 +79,7 @@ impl WithdrawalRow {
             pool: self.pool,
             beneficiary: self.beneficiary,
             amount: self.amount,
+            idempotency_key: self.idempotency_key,
         })
     }
 }

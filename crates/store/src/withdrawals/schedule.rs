@@ -149,9 +149,9 @@ fn insert_withdrawals(
         connection.dialect(),
         "-- insert_withdrawals
          insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at, counted_at)
+             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key)
          select withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at, counted_at
+             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key
          from {x} order by created_at, service_id",
     )
     .rows(
@@ -168,7 +168,8 @@ fn insert_withdrawals(
             .text("amount", new().map(|w| w.amount.as_str()))
             .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
             .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
-            .long("counted_at", new().map(|_| counted_at)),
+            .long("counted_at", new().map(|_| counted_at))
+            .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref())),
     );
     connection.execute(&statement).map(drop)
 }

@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{ServiceId, Timestamp};
+use grid_batch_core::{DltStatus, ServiceId, Timestamp};
 use grid_batch_withdrawals::{NewSignedTransaction, NonceUse, SignedTransaction, WithdrawalId};
 
 use super::{to_stored, transactions::insert_stored};
@@ -85,6 +85,9 @@ pub(crate) fn decide_nonce(
     store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         lock_services(connection, [service_id])?;
         let Some(stored) = find_nonce(connection, service_id, number)? else { return Ok(false) };
+        if stored.is_without_event() {
+            return decide_without_event(connection, service_id, number, &stored, paid);
+        }
         if !stored.undecided {
             return Ok(false);
         }
@@ -109,6 +112,49 @@ pub(crate) fn decide_nonce(
         update_settled(connection, service_id, number, &settled)?;
         Ok(true)
     })
+}
+
+/// Records whether the withdrawal was made whose transaction succeeded without the event of the pool.
+/// `false`: the decision is about another withdrawal, or was made before.
+fn decide_without_event(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: i64,
+    stored: &StoredNonceRow,
+    paid: Option<&WithdrawalId>,
+) -> Result<bool, StoreError> {
+    let owner = match paid {
+        Some(id) => payable_owner(connection, service_id, id, nonce)?,
+        None => stored.owner(),
+    };
+    let Some((withdrawal_seq, _)) = owner.filter(|owner| Some(*owner) == stored.owner()) else {
+        return Ok(false);
+    };
+    let end = if paid.is_some() { DltStatus::Committed } else { DltStatus::Invalid };
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- decide_end
+         update withdrawals set list_state = ?
+         where seq = ? and list_state = 'OPEN'
+             and (select b.dlt_status from batches b where b.seq = withdrawals.batch_seq) is not null",
+    )
+    .text(end.as_str())
+    .long(withdrawal_seq);
+    if connection.execute(&statement)? == 0 {
+        return Ok(false);
+    }
+    if paid.is_none() {
+        let statement = Statement::new(
+            connection.dialect(),
+            "-- withdraw_payment
+             update account_nonces set outcome = 'USED_ELSEWHERE', pool_withdrawal_id = null
+             where service_id = ? and nonce = ?",
+        )
+        .text(service_id.as_str())
+        .long(nonce);
+        connection.execute(&statement)?;
+    }
+    Ok(true)
 }
 
 /// The `seq` and the generation of a withdrawal that has a nonce.
@@ -239,7 +285,7 @@ fn find_nonce(
         dialect,
         format!(
             "-- find_nonce
-             select n.withdrawal_seq, n.generation, n.outcome, n.undecided
+             select n.withdrawal_seq, n.generation, n.outcome, n.undecided, n.pool_withdrawal_id
              from account_nonces n where n.service_id = ? and n.nonce = ? {lock}"
         ),
     )
@@ -294,9 +340,15 @@ struct StoredNonceRow {
     outcome: Option<String>,
     #[diesel(sql_type = Bool)]
     undecided: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    pool_withdrawal_id: Option<String>,
 }
 
 impl StoredNonceRow {
+    fn is_without_event(&self) -> bool {
+        self.pool_withdrawal_id.as_deref() == Some("")
+    }
+
     fn owner(&self) -> Option<Owner> {
         self.withdrawal_seq.zip(self.generation)
     }

@@ -83,8 +83,13 @@ pub(crate) fn undecided_nonces(
              select n.service_id as account, n.nonce, n.note, n.foreign_hash as hash
              from account_nonces n
              where n.service_id > ? and coalesce(n.outcome, '') = '' and n.undecided
-             order by n.service_id, n.nonce",
+             union all
+             select n.service_id as account, n.nonce, n.note, n.mined_hash as hash
+             from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
+             where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+             order by account, nonce",
         )
+        .text("")
         .text("");
     let rows: Vec<UndecidedRow> = store.pools.read()?.load(&statement)?;
     let read = |row: UndecidedRow| {

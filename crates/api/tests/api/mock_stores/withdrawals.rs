@@ -7,8 +7,8 @@ use grid_batch_core::{
 };
 use grid_batch_withdrawals::{
     AheadCount, CancelOutcome, PaymentLimitError, RetryOutcome, Reward, RewardConflict, RewardId,
-    ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId,
-    WithdrawalKind, WithdrawalRules,
+    ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalEnd,
+    WithdrawalId, WithdrawalKind, WithdrawalRules,
     mocks::{MockWithdrawalRules, MockWithdrawalStore},
 };
 
@@ -47,6 +47,7 @@ fn withdrawal(id: WithdrawalId) -> Withdrawal {
         pool: "p".to_owned(),
         beneficiary: "b".to_owned(),
         amount: "1".to_owned(),
+        idempotency_key: None,
     }
 }
 
@@ -60,6 +61,11 @@ fn details(id: WithdrawalId, state: BatchState) -> WithdrawalDetails {
         ahead: Some(AheadCount::exactly(0)),
         nonce: None,
         fail_reason: None,
+        end: match state {
+            BatchState::Committed => Some(WithdrawalEnd::Withdrawn),
+            BatchState::Invalid => Some(WithdrawalEnd::Failed),
+            _ => None,
+        },
     }
 }
 
@@ -263,9 +269,13 @@ fn operations_report_what_the_store_refuses() {
     let mut store = MockWithdrawalStore::new();
     let state = BatchState::Committed;
     store.expect_retry_withdrawal().times(1).returning(|_| Ok(RetryOutcome::NotFound));
-    store.expect_retry_withdrawal().returning(move |_| Ok(RetryOutcome::NotFailed { state }));
+    store
+        .expect_retry_withdrawal()
+        .returning(move |_| Ok(RetryOutcome::NotFailed { state: state.into() }));
     store.expect_cancel_withdrawal().times(1).returning(|_| Ok(CancelOutcome::NotFound));
-    store.expect_cancel_withdrawal().returning(move |_| Ok(CancelOutcome::AlreadyEnded { state }));
+    store
+        .expect_cancel_withdrawal()
+        .returning(move |_| Ok(CancelOutcome::AlreadyEnded { state: state.into() }));
     let server = server(store);
     for operation in ["retry", "cancel"] {
         let path = format!("{}/{operation}", withdrawal_path());

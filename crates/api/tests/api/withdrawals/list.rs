@@ -47,6 +47,21 @@ fn last_page_may_be_full() {
 }
 
 #[test]
+fn withdrawal_is_found_by_its_idempotency_key() {
+    let server = server_with_pools();
+    let id = server.post_withdrawal(&["idempotency-key: invoice 17"], "pool1", "1").scheduled_id();
+    server.withdraw("2");
+    let mut in_body = withdrawal_request("pool2", "3");
+    in_body["idempotency_key"] = "invoice 17".into();
+    server.post_json("/withdrawals", &[], &in_body).scheduled_id();
+    assert_eq!(server.withdrawal(&id)["idempotency_key"], "invoice 17");
+    assert_eq!(amounts(&list(&server, "?idempotency_key=invoice%2017")), ["3", "1"]);
+    assert_eq!(amounts(&list(&server, "?idempotency_key=invoice+17&pool=pool1")), ["1"]);
+    assert_eq!(amounts(&list(&server, "?idempotency_key=invoice")), [""; 0]);
+    assert!(list(&server, "?pool=pool1")["data"][0].get("idempotency_key").is_none());
+}
+
+#[test]
 fn filters_select_withdrawals() {
     let server = server_with_pools();
     server.withdraw("1");
@@ -99,6 +114,7 @@ fn list_of_a_removed_pool_is_readable() {
         pool: "removed pool".to_owned(),
         beneficiary: "member1".to_owned(),
         amount: "7".to_owned(),
+        idempotency_key: None,
     };
     server.store.schedule(&[removed]).unwrap().remove(0).unwrap();
     assert_eq!(amounts(&list(&server, "?pool=removed%20pool")), ["7"]);

@@ -10,30 +10,48 @@ use crate::commands::{failure::Failure, flags, print::print_stdout};
 pub(in crate::commands) struct Database {
     pub(in crate::commands) store: Store,
     url: DatabaseUrl,
+    /// Whether the configuration has pools, and so their payment limits.
+    pub(in crate::commands) knows_pools: bool,
 }
 
 impl Database {
     /// Opens it to read, for which the rights to read are enough.
     pub(in crate::commands) fn to_read(matches: &ArgMatches) -> Result<Self, Failure> {
-        let config = flags::load(matches)?;
-        let store = Store::open_to_read(&config.database, config.store)?;
-        Ok(Self { store, url: config.database })
+        Self::open_to_read(flags::load(matches)?)
     }
 
     /// Opens it to record what an operator does.
     pub(in crate::commands) fn to_write(matches: &ArgMatches) -> Result<Self, Failure> {
-        Self::to_change(flags::load(matches)?)
+        Self::open_to_write(flags::load(matches)?)
     }
 
-    /// Opens it to schedule withdrawals, within the payment limits of the settings.
-    pub(in crate::commands) fn to_schedule(matches: &ArgMatches) -> Result<Self, Failure> {
-        Self::to_change(flags::load(matches)?.with_payment_limits()?)
+    /// Opens it to schedule withdrawals within the payment limits of the settings, or to read which ones
+    /// would be scheduled.
+    pub(in crate::commands) fn to_schedule(
+        matches: &ArgMatches,
+        is_confirmed: bool,
+    ) -> Result<Self, Failure> {
+        let config = flags::load(matches)?.with_payment_limits()?;
+        match is_confirmed {
+            true => Self::open_to_write(config),
+            false => Self::open_to_read(config),
+        }
     }
 
-    fn to_change(config: Config) -> Result<Self, Failure> {
-        let options = StoreOptions { leaves_policies: true, ..config.store };
+    fn open_to_read(config: Config) -> Result<Self, Failure> {
+        let store = Store::open_to_read(&config.database, config.store.clone())?;
+        Ok(Self::new(store, config))
+    }
+
+    fn open_to_write(config: Config) -> Result<Self, Failure> {
+        let options = StoreOptions { leaves_policies: true, ..config.store.clone() };
         let store = Store::open_existing(&config.database, options)?;
-        Ok(Self { store, url: config.database })
+        Ok(Self::new(store, config))
+    }
+
+    fn new(store: Store, config: Config) -> Self {
+        let knows_pools = !config.evm.pools.is_empty();
+        Self { store, url: config.database, knows_pools }
     }
 
     /// Its URL without the password.

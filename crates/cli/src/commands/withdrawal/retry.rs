@@ -22,6 +22,9 @@ use crate::commands::{
 
 const DEFAULT_LIMIT: &str = "1000";
 
+const UNKNOWN_LIMITS: &str = "the configuration has no evm.pools, so the payment limits of the pools are not \
+                              known; give the server's configuration with --config";
+
 /// What selects failed withdrawals.
 const FILTERS: [&str; 5] = ["pool", "service", "since", "reason", "all"];
 
@@ -31,8 +34,8 @@ pub(super) fn command() -> Command {
         .long_about(
             "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
              first. With filters and without --yes, it only lists them. If the command is interrupted, run it again: \
-             it continues. With a database, it needs filters; a running server finds the withdrawals within \
-             queue.poll_interval.",
+             it continues. With a database, it needs filters, and the server's configuration for the payment \
+             limits; a running server finds the withdrawals within queue.poll_interval.",
         )
         .arg(withdrawals_argument().conflicts_with_all(FILTERS))
         .args(filter_flags())
@@ -112,15 +115,19 @@ struct Retried {
     withdrawals: Vec<Value>,
     /// Those that a payment limit excludes, as `id` and `reason`.
     refused: Vec<Value>,
+    /// How many a payment limit excludes; not all of them are named.
+    refused_count: u64,
+    /// Whether the payment limits of the pools are known.
+    limits_are_known: bool,
     has_more: bool,
 }
 
 fn retry_in_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let is_confirmed = matches.get_flag("yes");
-    let database = match is_confirmed {
-        true => Database::to_schedule(matches)?,
-        false => Database::to_read(matches)?,
-    };
+    let database = Database::to_schedule(matches, is_confirmed)?;
+    if is_confirmed && !database.knows_pools {
+        return Err(Failure::configuration(UNKNOWN_LIMITS));
+    }
     let since = matches.get_one::<Duration>("since");
     let filter = FailedFilter {
         pool: text(matches, "pool"),
@@ -132,7 +139,8 @@ fn retry_in_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         true => filter.retry(&database.store, limit(matches))?,
         false => filter.find(&database.store, limit(matches))?,
     };
-    print(matches, &Retried::of_database(found), ("database", &database.name()));
+    let retried = Retried::of_database(found, database.knows_pools);
+    print(matches, &retried, ("database", &database.name()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -149,7 +157,7 @@ fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         "reason_contains": text(matches, "reason"),
         "dry_run": !is_confirmed,
     });
-    let mut retried = Retried::default();
+    let mut retried = Retried { limits_are_known: true, ..Retried::default() };
     loop {
         let answer = server.client.post("/withdrawals/retry", &[], &without_nulls(&fields))?;
         retried.add(&answer);
@@ -186,12 +194,14 @@ fn limit(matches: &ArgMatches) -> usize {
 }
 
 impl Retried {
-    fn of_database(found: FailedWithdrawals) -> Self {
+    fn of_database(found: FailedWithdrawals, limits_are_known: bool) -> Self {
         let refused = found.refused.iter().map(|(failed, error)| {
             json!({"id": failed.withdrawal.id.to_string(), "reason": error.to_string()})
         });
         Self {
             refused: refused.collect(),
+            refused_count: found.refused_count,
+            limits_are_known,
             withdrawals: found.withdrawals.iter().map(failed_json).collect(),
             has_more: found.has_more,
         }
@@ -202,6 +212,7 @@ impl Retried {
         self.withdrawals.extend(list("data"));
         // A request reports what the one before has refused as well.
         self.refused = list("refused");
+        self.refused_count = answer["refused_count"].as_u64().unwrap_or_default();
         self.has_more = answer["has_more"].as_bool().unwrap_or(false);
     }
 }
@@ -227,7 +238,9 @@ fn print(matches: &ArgMatches, retried: &Retried, (kind, place): (&str, &str)) {
             kind: place,
             "retried": is_confirmed,
             "has_more": retried.has_more,
+            "limits_are_known": retried.limits_are_known,
             "refused": retried.refused,
+            "refused_count": retried.refused_count,
             "withdrawals": retried.withdrawals,
         }));
     }
@@ -241,8 +254,19 @@ fn print(matches: &ArgMatches, retried: &Retried, (kind, place): (&str, &str)) {
         print_stdout(format_args!("{} is not scheduled again", field(refused, "id")));
         print_wrapped("    ", &field(refused, "reason"));
     }
+    let named = u64::try_from(retried.refused.len()).unwrap_or(u64::MAX);
+    if retried.refused_count > named {
+        let left_out = retried.refused_count - named;
+        print_stdout(format_args!("a payment limit refuses {left_out} more"));
+    }
+    if !retried.limits_are_known {
+        print_stdout(UNKNOWN_LIMITS);
+    }
     let count = retried.withdrawals.len();
     match (count, is_confirmed) {
+        (0, _) if retried.refused_count > 0 => print_stdout(format_args!(
+            "a payment limit refuses all failed withdrawals that match in {place}"
+        )),
         (0, _) => print_stdout(format_args!("no failed withdrawal matches in {place}")),
         (_, true) => {
             print_stdout(format_args!("{count} withdrawals are scheduled again in {place}"))

@@ -183,6 +183,12 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("withdrawals of a reward", NOTHING, &|| {
         page(WithdrawalFilter { reward_id: Some(RewardId::from_bytes([1; 16])), ..all() });
     });
+    run("withdrawals with a key", NOTHING, &|| {
+        page(WithdrawalFilter { idempotency_key: Some("key".to_owned()), ..all() });
+    });
+    run("payment budget", NOTHING, &|| {
+        store.payment_budget().unwrap();
+    });
     run("withdrawals of a service", NOTHING, &|| {
         page(WithdrawalFilter { service_id: Some("account::01".parse().unwrap()), ..all() });
     });

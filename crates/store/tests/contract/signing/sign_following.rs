@@ -200,7 +200,7 @@ fn held_withdrawal_ends_those_to_sign(db: &Database) {
 }
 
 fn closed(nonce: u64, outcome: NonceOutcome) -> ClosedNonce {
-    ClosedNonce { nonce, note: format!("note {nonce}"), outcome: Some(outcome) }
+    ClosedNonce { nonce, note: format!("note {nonce}"), outcome: Some(outcome), transaction: None }
 }
 
 fn withdrawn(id: u64) -> NonceOutcome {
@@ -211,7 +211,8 @@ fn outcomes_are_stored_together(db: &Database) {
     let store = db.open();
     let head = accepted_first(&store, 4);
     store.sign_following(&following(&store, &head), transactions(1..=3)).unwrap();
-    let unknown = ClosedNonce { nonce: 3, note: "no event".to_owned(), outcome: None };
+    let unknown =
+        ClosedNonce { nonce: 3, note: "no event".to_owned(), outcome: None, transaction: None };
     let outcomes = [closed(0, withdrawn(7)), closed(1, NonceOutcome::Reverted), unknown];
     for _ in 0..2 {
         store.close_nonces(&service(ACCOUNT), &outcomes).unwrap();

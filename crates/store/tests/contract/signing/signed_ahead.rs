@@ -106,7 +106,7 @@ fn closed_nonce_of_an_ended_withdrawal_is_settled(db: &Database) {
     };
     assert!(has_unsettled());
     let outcome = Some(NonceOutcome::Withdrawn { withdrawal_id: "7".to_owned() });
-    let closed = ClosedNonce { nonce: 0, note: "withdrawn".to_owned(), outcome };
+    let closed = ClosedNonce { nonce: 0, note: "withdrawn".to_owned(), outcome, transaction: None };
     store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
     assert!(!has_unsettled());
 }

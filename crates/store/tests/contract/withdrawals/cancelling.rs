@@ -49,7 +49,7 @@ fn ended_withdrawal_is_not_cancelled(db: &Database) {
     store.reject(&store.take_one(ACCOUNT), "no");
     for (number, state) in [(1, BatchState::Committed), (2, BatchState::Invalid)] {
         let cancelled = store.cancel_withdrawal(&withdrawal_id(number)).unwrap();
-        assert_eq!(cancelled, CancelOutcome::AlreadyEnded { state });
+        assert_eq!(cancelled, CancelOutcome::AlreadyEnded { state: state.into() });
         assert_eq!(store.details_of(number).cancelled_at, None);
     }
 }

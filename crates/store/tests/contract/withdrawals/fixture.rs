@@ -28,6 +28,7 @@ pub fn withdrawal(account: &str, number: u128) -> Withdrawal {
         pool: "0xpool".to_owned(),
         beneficiary: format!("0xmember{number}"),
         amount: (1_000 + number).to_string(),
+        idempotency_key: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod listing;
 mod moving;
 mod payment_limits;
 mod reads;
+mod reports;
 mod retrying;
 mod retrying_failed;
 mod rewards;

@@ -5,8 +5,8 @@ use std::{sync::Arc, thread};
 use grid_batch_core::{Decision, Outcome};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_withdrawals::{
-    Amount, PaymentLimitError, PaymentLimits, RetryOutcome, ScheduleOutcome, Withdrawal,
-    WithdrawalConflict,
+    Amount, FailedFilter, FailedWithdrawals, PaymentLimitError, PaymentLimits, RetryOutcome,
+    ScheduleOutcome, Withdrawal, WithdrawalConflict,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
@@ -22,6 +22,7 @@ on_both! {
     failed_withdrawal_counts_no_longer,
     withdrawal_that_is_decided_invalid_counts_no_longer,
     retry_counts_once_and_is_limited,
+    bulk_retry_checks_each_and_its_dry_run_agrees,
     amounts_stop_counting_after_a_day,
     sums_have_more_than_128_bits,
     old_sums_are_removed,
@@ -165,6 +166,32 @@ fn retry_counts_once_and_is_limited(db: &Database) {
     let refused = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
     assert!(matches!(refused, RetryOutcome::PaymentLimit(_)), "{refused:?}");
     assert_eq!((store.details_of(1).generation, sum(&store).as_str()), (2, "50"));
+}
+
+fn bulk_retry_checks_each_and_its_dry_run_agrees(db: &Database) {
+    let store = db.open();
+    for (number, amount) in (1..).zip(["4", "5", "6", "7", "1", "8"]) {
+        store.schedule_all(&[payment(number, amount)]);
+        store.reject(&store.take_one(ACCOUNT), "no");
+    }
+    let store = day_limit(db, "10");
+    let all = FailedFilter::default();
+    let found = all.find(&*store, 9).unwrap();
+    let numbers = |found: &FailedWithdrawals| {
+        let retried = found.withdrawals.iter().map(|failed| failed.withdrawal.id);
+        let refused = found.refused.iter().map(|(failed, _)| failed.withdrawal.id);
+        (Vec::from_iter(retried), Vec::from_iter(refused))
+    };
+    let expected = ([1, 2, 5].map(withdrawal_id).into(), [3, 4, 6].map(withdrawal_id).into());
+    assert_eq!((numbers(&found), found.has_more), (expected, false));
+    let reasons: Vec<String> = found.refused.iter().map(|(_, error)| error.to_string()).collect();
+    assert!(reasons[0].contains("1 are left") && reasons[2].contains("0 are left"), "{reasons:?}");
+    assert_eq!(sum(&store), "0", "nothing changes");
+    assert!(all.find(&*store, 3).unwrap().has_more);
+    assert_eq!(all.retry(&*store, 9).unwrap(), found);
+    assert_eq!(sum(&store), "10");
+    let again = all.find(&*store, 9).unwrap();
+    assert_eq!((again.withdrawals.len(), again.refused.len(), again.has_more), (0, 3, false));
 }
 
 fn amounts_stop_counting_after_a_day(db: &Database) {

@@ -1,7 +1,7 @@
 use std::thread;
 
 use grid_batch_core::{BatchState, Decision, LedgerStatus, Outcome};
-use grid_batch_withdrawals::{NonceOutcome, RetryOutcome, SigningStore};
+use grid_batch_withdrawals::{NonceOutcome, RetryOutcome, SigningStore, WithdrawalState};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, exactly, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, on_both, service};
@@ -42,16 +42,16 @@ fn withdrawal_that_has_not_failed_is_not_retried(db: &Database) {
     let store = db.open();
     assert_eq!(store.retry_withdrawal(&withdrawal_id(1)).unwrap(), RetryOutcome::NotFound);
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
-    let not_failed = |state| {
+    let not_failed = |state: WithdrawalState| {
         let retried = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
         assert_eq!(retried, RetryOutcome::NotFailed { state });
         assert_eq!(store.details_of(1).generation, 1);
     };
-    not_failed(BatchState::New);
+    not_failed(WithdrawalState::Scheduled);
     let taken = store.take_one(ACCOUNT);
-    not_failed(BatchState::Submitting);
+    not_failed(WithdrawalState::Submitting);
     store.accept_and(&taken, LedgerStatus::Committed);
-    not_failed(BatchState::Committed);
+    not_failed(WithdrawalState::Withdrawn);
 }
 
 fn concurrent_retries_start_one_generation(db: &Database) {
@@ -66,7 +66,7 @@ fn concurrent_retries_start_one_generation(db: &Database) {
     });
     let started =
         answers.iter().filter(|a| **a == RetryOutcome::Scheduled { generation: 2 }).count();
-    let refused = RetryOutcome::NotFailed { state: BatchState::New };
+    let refused = RetryOutcome::NotFailed { state: WithdrawalState::Scheduled };
     assert_eq!((started, answers.iter().filter(|a| **a == refused).count()), (1, 7));
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 1);
 }

@@ -68,6 +68,9 @@ function list(withdrawals) {
     { name: "Beneficiary", cell: (it) => element("span", { class: "id" }, it.beneficiary) },
     { name: "Scheduled", cell: (it) => ago(it.created_at) },
     { name: "Attempts", number: true, cell: (it) => number(it.attempts) },
-    { name: "Why it waits or failed", text: true, cell: (it) => it.fail_reason ?? it.waits_for ?? "" },
+    { name: "Transaction and block", cell: (it) => it.final_transaction ? [element("span", { class: "id" }, it.final_transaction.hash), ` in ${number(it.final_transaction.block)}`] : "" },
+    { name: "Fee in ether", number: true, cell: (it) => it.final_transaction?.fee_ether ?? "" },
+    { name: "Idempotency key", cell: (it) => it.idempotency_key ?? "" },
+    { name: "Why it waits or failed", text: true, cell: (it) => it.correction ?? it.fail_reason ?? it.waits_for ?? "" },
   ], withdrawals, "There are no withdrawals.");
 }
