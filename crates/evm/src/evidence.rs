@@ -9,9 +9,9 @@ use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 use crate::{
     context::EvmContext,
     node::NodeClient,
-    nonce::{NonceObservation, is_foreign_use_final, observe_nonce},
+    nonce::{NonceObservation, observe_nonce},
     scope::AccountScopeId,
-    settle::{SettleError, Settled, settle_nonces},
+    settle::{SettleError, Settled, UsedNonce, explain_used_nonce, settle_nonces},
 };
 
 /// Finds evidence about withdrawals: whether they have to be sent again. They are always sent again
@@ -37,10 +37,9 @@ impl EvmEvidenceReader {
         match best.observation {
             NonceObservation::Mined(_) => Ok(Evidence::Present.into()),
             NonceObservation::UsedElsewhere => {
-                let evidence = self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes);
+                let report = self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes);
                 // The status reader noted which transaction used the nonce.
-                let detail = assigned.note.clone();
-                Ok(EvidenceReport { detail, ..evidence.await?.into() })
+                Ok(EvidenceReport { detail: assigned.note.clone(), ..report.await? })
             }
             NonceObservation::NotFound => Ok(Evidence::Repeatable.into()),
             NonceObservation::Pending => Ok(self.evidence_of_pending(&payment, assigned).into()),
@@ -84,22 +83,27 @@ impl EvmEvidenceReader {
         Ok(settled?)
     }
 
-    /// A withdrawal may get another nonce only after an operator's retry, and only if the use of its
-    /// nonce by another transaction is final.
+    /// A withdrawal gets another nonce only if it is final that another transaction used the nonce that it
+    /// has. Until then it is asked again soon: no operator is needed.
     async fn evidence_of_used_nonce(
         &self,
         scope: &AccountScopeId,
         payment: &Payment,
         assigned: &AssignedNonce,
         nodes: &[NodeClient],
-    ) -> BatchResult<Evidence> {
-        if assigned.generation == payment.generation {
-            return Ok(Evidence::Inconclusive);
-        }
-        match is_foreign_use_final(nodes, &self.0, scope.address(), assigned).await? {
-            true => Ok(Evidence::Repeatable),
-            false => Ok(Evidence::Inconclusive),
-        }
+    ) -> BatchResult<EvidenceReport> {
+        let Some(hash) = assigned.foreign_hash else { return Ok(Evidence::Inconclusive.into()) };
+        let explained =
+            explain_used_nonce(&self.0, nodes, scope, payment, assigned, hash.into()).await?;
+        Ok(match explained {
+            UsedNonce::Own => Evidence::Present.into(),
+            UsedNonce::Moved | UsedNonce::Foreign => Evidence::Repeatable.into(),
+            UsedNonce::Undecided => Evidence::Inconclusive.into(),
+            UsedNonce::NotFinal => {
+                let again_in = Some(self.0.gate_interval);
+                EvidenceReport { again_in, ..Evidence::Inconclusive.into() }
+            }
+        })
     }
 
     fn evidence_of_pending(&self, payment: &Payment, assigned: &AssignedNonce) -> Evidence {

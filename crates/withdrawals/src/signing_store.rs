@@ -65,7 +65,7 @@ pub trait SigningStore: Send + Sync {
 
     /// The withdrawals behind the one of this batch, at most `count`, the oldest first.
     ///
-    /// `None`: the batch is not under way, because the ledger has not accepted it or it is held.
+    /// `None`: the batch is not the first of its service, or has not been sent.
     fn following_payments(
         &self,
         service_id: &ServiceId,

@@ -62,6 +62,9 @@ impl Look<'_> {
     /// Sends again what the node has lost, and signs and sends what may be in flight.
     pub(crate) async fn sign_and_send(&self, following: &Following) {
         let Following { payments, account } = following;
+        if !payments.is_under_way {
+            return;
+        }
         let work = async {
             self.send_missing(payments, *account).await?;
             self.sign_more(payments, *account).await

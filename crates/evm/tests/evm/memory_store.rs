@@ -196,6 +196,7 @@ impl StoreState {
         });
         Some(FollowingPayments {
             head: BatchAttempt { service_id: service_id.clone(), batch_id: *batch_id, attempt_id },
+            is_under_way: !self.held.contains(&head),
             next_nonce: self.next_nonce(service_id).unwrap_or_default(),
             has_unsettled: !self.unsettled(service_id).is_empty(),
             payments: payments.take(count).collect(),
