@@ -26,7 +26,7 @@ impl EvmEvidenceReader {
         // The sender rejects a batch that belongs to no withdrawal.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable.into()) };
         let Some(assigned) = &payment.nonce else {
-            let evidence = self.evidence_without_nonce(batch, &scope, &payment).await?;
+            let evidence = self.evidence_without_nonce(batch, &scope).await?;
             return Ok(evidence.into());
         };
         if let Some(outcome) = &assigned.outcome {
@@ -52,14 +52,13 @@ impl EvmEvidenceReader {
         &self,
         batch: &UnresolvedBatch,
         scope: &AccountScopeId,
-        payment: &Payment,
     ) -> BatchResult<Evidence> {
         let unsettled = self.0.store.unsettled_nonces(&batch.service_id).await?;
         if unsettled.stored.iter().all(|nonce| nonce.undecided.is_none()) {
             return Ok(Evidence::Repeatable);
         }
         let nodes = self.0.nodes_for(&self.0.read_http, &batch.service_id, &batch.batch_id)?;
-        match self.settle_at_any(nodes, scope, payment).await? {
+        match self.settle_at_any(nodes, scope).await? {
             Settled::All { .. } => Ok(Evidence::Repeatable),
             Settled::NotYet(_) | Settled::Undecided { .. } => Ok(Evidence::Inconclusive),
         }
@@ -70,15 +69,14 @@ impl EvmEvidenceReader {
         &self,
         mut nodes: Vec<NodeClient>,
         scope: &AccountScopeId,
-        payment: &Payment,
     ) -> BatchResult<Settled> {
-        let mut settled = settle_nonces(&self.0, &nodes, scope, payment).await;
+        let mut settled = settle_nonces(&self.0, &nodes, scope).await;
         for _ in 1..nodes.len() {
             if !matches!(settled, Err(SettleError::Node(_))) {
                 break;
             }
             nodes.rotate_left(1);
-            settled = settle_nonces(&self.0, &nodes, scope, payment).await;
+            settled = settle_nonces(&self.0, &nodes, scope).await;
         }
         Ok(settled?)
     }

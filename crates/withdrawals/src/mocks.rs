@@ -36,6 +36,7 @@ mock! {
         fn highest_block(&self) -> BatchResult<Option<u64>>;
         fn record_highest_block(&self, number: u64) -> BatchResult<()>;
         fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;
+        fn first_open(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
         fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
         fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
         fn unpaid_withdrawals(&self, service_id: &ServiceId, pool: &str, beneficiary: &str, amount: &str)

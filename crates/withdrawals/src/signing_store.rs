@@ -151,6 +151,9 @@ pub trait SigningStore: Send + Sync {
     /// assigned, or, without one, when the first withdrawal of the service was scheduled.
     fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
 
+    /// When the first open withdrawal of the service was scheduled.
+    fn first_open(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
+
     /// The pools of the service's withdrawals.
     fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
 

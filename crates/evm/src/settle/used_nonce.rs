@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, B256};
-use grid_batch_core::{BatchError, BatchResult, ScopeId};
+use grid_batch_core::{BatchError, BatchResult, ScopeId, Timestamp};
 use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment};
 use log::info;
 
@@ -98,7 +98,9 @@ async fn foreign_use(
     let pools: Vec<Address> = pools.iter().filter_map(|pool| parse_address(pool).ok()).collect();
     let found = find_at_any(nodes, |node| FoundUse::read(node, details, &pools)).await?;
     let Some(found) = found else { return Ok(None) };
-    let mut candidates = Candidates::default();
+    // The withdrawal was scheduled before its nonce was used.
+    let next_scheduled_at = Some(Timestamp::default());
+    let mut candidates = Candidates { next_scheduled_at, ..Candidates::default() };
     if let UseKind::Call { terms, .. } = &found.kind {
         let withdrawals = store.unpaid_withdrawals(service_id, terms).await?;
         candidates.by_terms.insert(terms.clone(), withdrawals);

@@ -441,6 +441,17 @@ impl SigningStore for MemoryStore {
         Ok(highest.or(first))
     }
 
+    fn first_open(&self, _service_id: &ServiceId) -> BatchResult<Option<Timestamp>> {
+        self.check("first_open")?;
+        let state = self.state();
+        let has_ended = |id: WithdrawalId| {
+            state.has_failed(id)
+                || state.nonces.iter().any(|(_, of, it)| *of == Some(id) && it.outcome.is_some())
+        };
+        let mut open = state.scheduled.iter().filter(|(id, _)| !has_ended(*id));
+        Ok(open.next().map(|(_, scheduled_at)| *scheduled_at))
+    }
+
     fn pools(&self, _service_id: &ServiceId) -> BatchResult<Vec<String>> {
         self.check("pools")?;
         Ok(self.state().withdrawals.values().map(|(_, payment)| payment.pool.clone()).collect())

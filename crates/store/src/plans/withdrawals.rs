@@ -148,6 +148,7 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
 /// Reads what may be unsettled, adopts a transaction, moves it, and decides about others.
 fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     let service_id = &attempt.service_id;
+    store.first_open(service_id).unwrap();
     let used_at = store.unsettled_since(service_id).unwrap().unwrap();
     store.unsettled_nonces(service_id).unwrap();
     // The account has the numbers that end in 00; 900 and 1,900 have the same terms.

@@ -54,7 +54,7 @@ pub(crate) use sign::{assign_nonce, fill_nonce, replace_transaction};
 pub(crate) use sign_following::sign_following;
 pub(crate) use transactions::transactions_from;
 pub(crate) use unsettled::{
-    pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces, unsettled_since,
+    first_open, pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces, unsettled_since,
 };
 
 /// The batch that tries a withdrawal in this generation. Its bytes describe the payment; the

@@ -117,6 +117,24 @@ pub(crate) fn unsettled_since(
     Ok(rows.first().and_then(|row| time(row.since)))
 }
 
+/// When the first open withdrawal of the account was scheduled.
+pub(crate) fn first_open(
+    store: &Store,
+    service_id: &ServiceId,
+) -> Result<Option<Timestamp>, StoreError> {
+    let statement = store
+        .statement(
+            "-- first_open_withdrawal
+             select w.created_at as since
+             from batches b join withdrawals w on w.batch_seq = b.seq
+             where b.service_id = ? and b.ended_at is null
+             order by b.service_id, b.created_at limit 1",
+        )
+        .text(service_id.as_str());
+    let rows: Vec<SinceRow> = store.pools.read()?.load(&statement)?;
+    Ok(rows.first().and_then(|row| time(row.since)))
+}
+
 /// The pools of the account's withdrawals.
 pub(crate) fn pools(store: &Store, service_id: &ServiceId) -> Result<Vec<String>, StoreError> {
     let mut connection = store.pools.read()?;
