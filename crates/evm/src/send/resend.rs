@@ -30,7 +30,7 @@ impl SendAttempt<'_> {
         if !is_pending && self.is_mined_elsewhere(count, assigned).await? {
             return Ok(Some(answer::accepted()));
         }
-        self.check_gap(count, assigned.nonce)?;
+        self.check_gap(count, assigned.nonce).await?;
         let signed = self.transaction_to_send(assigned).await?;
         self.send_lower_nonces(count, assigned.nonce).await?;
         let answer = self.broadcast(&signed).await;

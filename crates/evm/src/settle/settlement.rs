@@ -134,7 +134,8 @@ impl Settlement<'_> {
         let (mut nonces, mut own) = (Vec::new(), Vec::new());
         for stored in &unsettled.stored {
             let (nonce, is_used) = (stored.nonce, stored.nonce < count);
-            if !is_used && stored.undecided.is_none() {
+            let is_enough = own.len() >= MAX_AT_ONCE;
+            if stored.undecided.is_none() && (!is_used || is_enough) {
                 continue;
             }
             match find_mined(node, &stored.hashes).await? {

@@ -45,7 +45,7 @@ pub(super) fn lock_payment(
     find_payment(connection, &attempt.service_id, &attempt.batch_id)
 }
 
-fn find_payment(
+pub(super) fn find_payment(
     connection: &mut Connection,
     service_id: &ServiceId,
     batch_id: &HeaderId,
