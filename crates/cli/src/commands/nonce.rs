@@ -3,9 +3,7 @@
 use std::{ops::RangeInclusive, process::ExitCode};
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, OperatorTarget, OperatorVerb, ServiceId,
-};
+use grid_batch_core::{ActionEffect, ActionOutcome, OperatorTarget, OperatorVerb, ServiceId};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
@@ -158,6 +156,9 @@ fn decide_paid(
     withdrawal: &WithdrawalId,
 ) -> Result<ExitCode, Failure> {
     let nonce = one(nonces)?;
+    if is_dry_run(matches) {
+        return Err(Failure::usage("a decision for a withdrawal has no dry run".to_owned()));
+    }
     if !Database::to_write(matches)?.store.decide_nonce(service, nonce, Some(withdrawal))? {
         return Err(Failure::new(format!(
             "nothing changed: nonce {nonce} of {service} is not undecided, or the withdrawal is not \

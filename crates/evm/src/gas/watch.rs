@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
-use grid_batch_core::ScopeId;
+use grid_batch_core::{BatchResult, ScopeId};
 use grid_batch_support::ErrorChain;
+use log::debug;
 
 use super::{
     account_gas::{AccountGas, GasLimit, PoolGas, Seen},
@@ -10,8 +11,9 @@ use super::{
 };
 use crate::{
     context::EvmContext,
-    node::{NodeClient, NodeError},
+    node::{BlockTag, NodeClient, NodeError},
     scope::AccountScopeId,
+    settle::settle_nonces,
     values::GasPrice,
 };
 
@@ -49,17 +51,23 @@ impl GasWatch {
 
     /// Reads the gas price and all balances, and logs which balances have become low. Returns whether a
     /// node had all balances. Dropping the future ends the look.
+    ///
+    /// It also finds out what other programs did with the accounts that have no open withdrawal, while nodes
+    /// still show it.
     pub async fn look(&self) -> bool {
         let mut error = "no node has confirmed which chain it is on".to_owned();
         let mut has_succeeded = false;
-        for node in self.nodes() {
-            match self.look_at(&node).await {
+        let mut nodes = self.nodes();
+        for _ in 0..nodes.len() {
+            match self.look_at(&nodes[0]).await {
                 Ok(()) => {
                     has_succeeded = true;
+                    self.settle_idle(&nodes).await;
                     break;
                 }
                 Err(failure) => error = ErrorChain(&failure).to_string(),
             }
+            nodes.rotate_left(1);
         }
         if !has_succeeded {
             self.note_failure(&error);
@@ -88,6 +96,30 @@ impl GasWatch {
         for address in self.addresses() {
             let balance = node.balance(address).await?;
             context.gas.note_balance(address, balance, context.clock.monotonic());
+        }
+        Ok(())
+    }
+
+    /// A failure only costs time: the first node is asked again with the next look.
+    async fn settle_idle(&self, nodes: &[NodeClient]) {
+        for WatchedAccount { account, .. } in &self.accounts {
+            if let Err(error) = self.settle_if_idle(nodes, account).await {
+                debug!(service:% = account, error:%; "the nonces of an idle account were not looked at");
+            }
+        }
+    }
+
+    async fn settle_if_idle(
+        &self,
+        nodes: &[NodeClient],
+        account: &AccountScopeId,
+    ) -> BatchResult<()> {
+        let (store, service_id) = (&self.context.store, account.service_id());
+        let Some(node) = nodes.first() else { return Ok(()) };
+        let count = node.transaction_count(account.address(), BlockTag::Latest).await?;
+        let Some(next) = store.next_nonce(service_id).await? else { return Ok(()) };
+        if count > next && store.first_open(service_id).await?.is_none() {
+            settle_nonces(&self.context, nodes, account).await?;
         }
         Ok(())
     }

@@ -66,8 +66,7 @@ impl SendAttempt<'_> {
         }
         let unsettled = self.context.store.unsettled_nonces(self.service_id()).await;
         let unsettled = unsettled.map_err(answer::store_failed)?;
-        // Those that an operator has filled.
-        let filled = unsettled.stored.iter().filter(|it| it.undecided.is_none());
+        let filled = unsettled.stored.iter().filter(|it| it.to_fill);
         let filled = filled.filter(|it| (count..nonce).contains(&it.nonce)).count();
         let filled = u64::try_from(filled).unwrap_or(u64::MAX);
         if nonce.saturating_sub(count).saturating_sub(filled) <= limit {

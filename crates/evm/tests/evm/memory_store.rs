@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -76,6 +77,16 @@ impl MemoryStore {
         let mut state = self.state();
         state.undecided.remove(&nonce);
         state.nonce(service_id, nonce).unwrap().outcome = Some(NonceOutcome::UsedElsewhere);
+    }
+
+    /// An operator has these free nonces filled.
+    pub fn decide_fill(&self, service_id: &ServiceId, nonces: Range<u64>) {
+        let (mut state, now) = (self.state(), self.clock.now());
+        let free = nonces.filter(|nonce| state.nonces.iter().all(|(.., it)| it.nonce != *nonce));
+        let free: Vec<u64> = free.collect();
+        let note = Some("to be filled".to_owned());
+        let to_fill = |it| AssignedNonce { note: note.clone(), ..unassigned_nonce(it, now) };
+        state.nonces.extend(free.into_iter().map(|it| (service_id.clone(), None, to_fill(it))));
     }
 
     /// Starts the next attempt of the withdrawal's batch.
@@ -210,11 +221,13 @@ impl StoreState {
                 let has_ended = withdrawal.is_none_or(|id| self.has_failed(id));
                 of == service_id && it.outcome.is_none() && has_ended
             };
-        let unsettled = self.nonces.iter().filter(is_unsettled).map(|(_, _, it)| UnsettledNonce {
-            nonce: it.nonce,
-            undecided: self.undecided.get(&it.nonce).cloned(),
-            hashes: it.transactions.iter().map(|it| it.signed.hash).collect(),
-        });
+        let unsettled =
+            self.nonces.iter().filter(is_unsettled).map(|(_, withdrawal, it)| UnsettledNonce {
+                nonce: it.nonce,
+                undecided: self.undecided.get(&it.nonce).cloned(),
+                to_fill: withdrawal.is_none() && it.note.is_some(),
+                hashes: it.transactions.iter().map(|it| it.signed.hash).collect(),
+            });
         let mut unsettled: Vec<_> = unsettled.collect();
         unsettled.sort_by_key(|it| it.nonce);
         unsettled

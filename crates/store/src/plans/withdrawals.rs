@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use grid_batch_core::{
-    AttemptId, Change, Event, LedgerStatus, Outcome, ServiceId, TakenBatch, Timestamp,
+    AttemptId, Change, Event, LedgerStatus, Operator, OperatorAction, OperatorTarget, OperatorVerb,
+    Outcome, ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
@@ -174,6 +175,22 @@ fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     let other = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
     let other = other.iter().find(|it| it.is_open && it.nonce.is_none()).unwrap();
     store.decide_nonce(service_id, nonce + 4, Some(&other.id)).unwrap();
+    decide_about_nonces(store, service_id, nonce);
+}
+
+/// Decides about a range, has a gap filled, and starts the account at another nonce, and back.
+fn decide_about_nonces(store: &Store, service_id: &ServiceId, nonce: u64) {
+    let next = store.next_nonce(service_id).unwrap().unwrap();
+    for (verb, first, last) in [
+        (OperatorVerb::NoncesElsewhere, nonce, nonce + 9),
+        (OperatorVerb::StartNonce, next + 9, next + 9),
+        (OperatorVerb::StartNonce, next + 5, next + 5),
+        (OperatorVerb::FillNonces, 0, 9),
+    ] {
+        let target = OperatorTarget::Nonces { service_id: service_id.clone(), first, last };
+        let (reason, operator) = (None, Operator::program());
+        store.act(&OperatorAction { verb, target, reason, operator, dry_run: false }).unwrap();
+    }
 }
 
 pub(super) fn record_on_postgres() -> Recording {

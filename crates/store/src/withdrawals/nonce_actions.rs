@@ -38,7 +38,6 @@ struct Decision<'a> {
     service_id: &'a ServiceId,
     first: u64,
     last: u64,
-    reason: Option<&'a str>,
 }
 
 /// Carries out and logs what an operator decides about nonces. The withdrawal that waited for it is tried again.
@@ -50,7 +49,7 @@ pub(crate) fn act_on_nonces(
         return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
     };
     let reason = action.reason.as_deref();
-    let decision = Decision { service_id, first: *first, last: *last, reason };
+    let decision = Decision { service_id, first: *first, last: *last };
     act_with(store, action, |connection| {
         lock_services(connection, [service_id])?;
         if !is_stored(connection, service_id)? {
@@ -132,8 +131,10 @@ impl Decision<'_> {
         for step in free.chunks(STEP) {
             insert_nonces(connection, service_id, step, store.now())?;
         }
+        note_filled(connection, service_id, first, last)?;
         let count = free.len();
-        let after = format!("{count} nonces from {first} to {last} are filled with empty transfers");
+        let after =
+            format!("{count} nonces from {first} to {last} are filled with empty transfers");
         Ok(Ok((format!("{count} free nonces"), after)))
     }
 }
@@ -226,6 +227,26 @@ fn stored_between(
     .long(to_stored("nonce", last)?);
     let rows: Vec<NonceRow> = connection.load(&statement)?;
     rows.into_iter().filter_map(|row| row.nonce).map(whole).collect()
+}
+
+/// Notes that an operator has these nonces filled, so that they do not count as missing.
+fn note_filled(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    first: u64,
+    last: u64,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- note_filled_nonces
+         update account_nonces set note = 'an operator decided that it is filled'
+         where service_id = ? and nonce >= ? and nonce <= ?
+             and withdrawal_seq is null and coalesce(outcome, '') = '' and not undecided",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", first)?)
+    .long(to_stored("nonce", last)?);
+    connection.execute(&statement).map(drop)
 }
 
 /// Removes the nonces from this one on, with which nothing was signed.
