@@ -88,7 +88,7 @@ fn those_behind_a_held_withdrawal_are_shown_as_mined() {
 }
 
 #[test]
-fn withdrawal_is_held_when_its_nonce_is_used_by_an_empty_transfer() {
+fn withdrawal_is_held_when_an_empty_transfer_used_its_nonce() {
     let (harness, server, id) = start_with_pending_withdrawal();
     use_the_first_nonce(&harness);
     let withdrawal = server.wait_for_state(&id, "held");

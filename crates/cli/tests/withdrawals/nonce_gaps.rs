@@ -30,7 +30,7 @@ fn gap_longer_than_the_limit_is_said_and_then_closed() {
 
 /// A confirmation over HTTP, a wrong one, and its correction by the command.
 #[test]
-fn wrong_nonce_parks_until_a_node_is_right_or_an_operator_decides() {
+fn wrong_nonce_parks_until_an_operator_corrects_it() {
     let harness = WithdrawalHarness::new(1);
     let server = harness.serve();
     let first = server.schedule(&harness.withdrawal_request(0, 1));
