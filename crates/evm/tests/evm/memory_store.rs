@@ -85,6 +85,11 @@ impl MemoryStore {
         let free = nonces.filter(|nonce| state.nonces.iter().all(|(.., it)| it.nonce != *nonce));
         let free: Vec<u64> = free.collect();
         let note = Some("to be filled".to_owned());
+        for (_, withdrawal, stored) in &mut state.nonces {
+            if withdrawal.is_none() && stored.outcome.is_none() {
+                stored.note = note.clone();
+            }
+        }
         let to_fill = |it| AssignedNonce { note: note.clone(), ..unassigned_nonce(it, now) };
         state.nonces.extend(free.into_iter().map(|it| (service_id.clone(), None, to_fill(it))));
     }
