@@ -38,6 +38,12 @@ pub enum OperatorVerb {
     ReleaseClaim,
     /// Has an instance take nothing more, and give up its services.
     Drain,
+    /// Decides that undecided nonces of an account were used for no withdrawal.
+    NoncesElsewhere,
+    /// Decides which nonce of an account is the next one: those below were used, and for no withdrawal.
+    StartNonce,
+    /// Has nonces that no transaction uses filled, because a transaction with a higher one waits for them.
+    FillNonces,
 }
 
 /// A text that is not an [`OperatorVerb`].
@@ -53,7 +59,7 @@ pub struct OperatorVerbError {
 
 impl OperatorVerb {
     /// Every verb.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Retry,
         Self::Resubmit,
         Self::EndCommitted,
@@ -67,6 +73,9 @@ impl OperatorVerb {
         Self::Resume,
         Self::ReleaseClaim,
         Self::Drain,
+        Self::NoncesElsewhere,
+        Self::StartNonce,
+        Self::FillNonces,
     ];
 
     /// The verb as databases and responses write it.
@@ -85,6 +94,9 @@ impl OperatorVerb {
             Self::Resume => "resume",
             Self::ReleaseClaim => "release_claim",
             Self::Drain => "drain",
+            Self::NoncesElsewhere => "nonces_elsewhere",
+            Self::StartNonce => "start_nonce",
+            Self::FillNonces => "fill_nonces",
         }
     }
 
@@ -104,6 +116,9 @@ impl OperatorVerb {
             Self::Resume => "end the pause",
             Self::ReleaseClaim => "make the owner of the service release it",
             Self::Drain => "have the instance give up its services and take no others",
+            Self::NoncesElsewhere => "decide that the nonces were used for no withdrawal",
+            Self::StartNonce => "decide that the account goes on with this nonce",
+            Self::FillNonces => "fill the nonces with empty transfers",
         }
     }
 
@@ -149,6 +164,15 @@ pub enum OperatorTarget {
     },
     /// A service.
     Service(ServiceId),
+    /// Nonces of the account of a service, from the first to the last one.
+    Nonces {
+        /// The service.
+        service_id: ServiceId,
+        /// The first nonce.
+        first: u64,
+        /// The last nonce.
+        last: u64,
+    },
     /// All services.
     AllServices,
     /// An instance.
@@ -156,11 +180,11 @@ pub enum OperatorTarget {
 }
 
 impl OperatorTarget {
-    /// The kind of thing, as databases and responses write it.
+    /// The kind of thing, as databases and responses write it. Nonces are a part of their service.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Batch { .. } => "batch",
-            Self::Service(_) => "service",
+            Self::Service(_) | Self::Nonces { .. } => "service",
             Self::AllServices => "all_services",
             Self::Instance(_) => "instance",
         }
@@ -169,7 +193,9 @@ impl OperatorTarget {
     /// The service that it is, or that it belongs to.
     pub const fn service_id(&self) -> Option<&ServiceId> {
         match self {
-            Self::Batch { service_id, .. } | Self::Service(service_id) => Some(service_id),
+            Self::Batch { service_id, .. }
+            | Self::Service(service_id)
+            | Self::Nonces { service_id, .. } => Some(service_id),
             Self::AllServices | Self::Instance(_) => None,
         }
     }
@@ -178,7 +204,7 @@ impl OperatorTarget {
     pub const fn batch(&self) -> Option<(&HeaderId, Option<u32>)> {
         match self {
             Self::Batch { batch_id, attempt, .. } => Some((batch_id, *attempt)),
-            Self::Service(_) | Self::AllServices | Self::Instance(_) => None,
+            Self::Service(_) | Self::Nonces { .. } | Self::AllServices | Self::Instance(_) => None,
         }
     }
 
@@ -186,7 +212,7 @@ impl OperatorTarget {
     pub const fn instance(&self) -> Option<&InstanceId> {
         match self {
             Self::Instance(instance) => Some(instance),
-            Self::Batch { .. } | Self::Service(_) | Self::AllServices => None,
+            Self::Batch { .. } | Self::Service(_) | Self::Nonces { .. } | Self::AllServices => None,
         }
     }
 }
@@ -322,6 +348,36 @@ pub enum ActionRefusal {
         "another transaction keeps rows of the service locked in the database; nothing was changed, try again"
     )]
     Locked,
+    /// No nonce of the range is undecided.
+    #[error("none of these nonces is undecided")]
+    NotUndecided,
+    /// The account goes on with this nonce already.
+    #[error("the account goes on with nonce {nonce} already")]
+    AlreadyNext {
+        /// The nonce.
+        nonce: u64,
+    },
+    /// Transactions were signed with nonces from this one on.
+    #[error(
+        "a transaction was signed with nonce {nonce}, and can be mined as long as no other one uses the nonce: \
+         fill the nonces below it instead"
+    )]
+    Signed {
+        /// The nonce.
+        nonce: u64,
+    },
+    /// No transaction waits for these nonces.
+    #[error("nothing is signed with a higher nonce, so nothing waits for these nonces")]
+    NothingWaits,
+    /// All of these nonces are stored.
+    #[error("all of these nonces are stored, so they are sent or filled anyway")]
+    NothingToFill,
+    /// Too many nonces are to be filled at once.
+    #[error("more than {most} nonces are to be filled; fill them in parts, the lowest first")]
+    TooManyNonces {
+        /// The most.
+        most: u64,
+    },
     /// A decision does not name the attempt that it is about.
     #[error("{verb} is about one attempt of the batch: name the one that you looked at")]
     NoAttempt {

@@ -9,9 +9,9 @@ use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 use crate::{
     context::EvmContext,
     node::NodeClient,
-    nonce::{NonceObservation, is_foreign_use_final, observe_nonce},
+    nonce::{NonceObservation, observe_nonce},
     scope::AccountScopeId,
-    settle::{SettleError, Settled, settle_nonces},
+    settle::{SettleError, Settled, UsedNonce, explain_used_nonce, settle_nonces},
 };
 
 /// Finds evidence about withdrawals: whether they have to be sent again. They are always sent again
@@ -26,7 +26,7 @@ impl EvmEvidenceReader {
         // The sender rejects a batch that belongs to no withdrawal.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable.into()) };
         let Some(assigned) = &payment.nonce else {
-            let evidence = self.evidence_without_nonce(batch, &scope, &payment).await?;
+            let evidence = self.evidence_without_nonce(batch, &scope).await?;
             return Ok(evidence.into());
         };
         if let Some(outcome) = &assigned.outcome {
@@ -37,10 +37,9 @@ impl EvmEvidenceReader {
         match best.observation {
             NonceObservation::Mined(_) => Ok(Evidence::Present.into()),
             NonceObservation::UsedElsewhere => {
-                let evidence = self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes);
+                let report = self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes);
                 // The status reader noted which transaction used the nonce.
-                let detail = assigned.note.clone();
-                Ok(EvidenceReport { detail, ..evidence.await?.into() })
+                Ok(EvidenceReport { detail: assigned.note.clone(), ..report.await? })
             }
             NonceObservation::NotFound => Ok(Evidence::Repeatable.into()),
             NonceObservation::Pending => Ok(self.evidence_of_pending(&payment, assigned).into()),
@@ -53,14 +52,13 @@ impl EvmEvidenceReader {
         &self,
         batch: &UnresolvedBatch,
         scope: &AccountScopeId,
-        payment: &Payment,
     ) -> BatchResult<Evidence> {
         let unsettled = self.0.store.unsettled_nonces(&batch.service_id).await?;
         if unsettled.stored.iter().all(|nonce| nonce.undecided.is_none()) {
             return Ok(Evidence::Repeatable);
         }
         let nodes = self.0.nodes_for(&self.0.read_http, &batch.service_id, &batch.batch_id)?;
-        match self.settle_at_any(nodes, scope, payment).await? {
+        match self.settle_at_any(nodes, scope).await? {
             Settled::All { .. } => Ok(Evidence::Repeatable),
             Settled::NotYet(_) | Settled::Undecided { .. } => Ok(Evidence::Inconclusive),
         }
@@ -71,35 +69,39 @@ impl EvmEvidenceReader {
         &self,
         mut nodes: Vec<NodeClient>,
         scope: &AccountScopeId,
-        payment: &Payment,
     ) -> BatchResult<Settled> {
-        let mut settled = settle_nonces(&self.0, &nodes, scope, payment).await;
+        let mut settled = settle_nonces(&self.0, &nodes, scope).await;
         for _ in 1..nodes.len() {
             if !matches!(settled, Err(SettleError::Node(_))) {
                 break;
             }
             nodes.rotate_left(1);
-            settled = settle_nonces(&self.0, &nodes, scope, payment).await;
+            settled = settle_nonces(&self.0, &nodes, scope).await;
         }
         Ok(settled?)
     }
 
-    /// A withdrawal may get another nonce only after an operator's retry, and only if the use of its
-    /// nonce by another transaction is final.
+    /// A withdrawal gets another nonce only if it is final that another transaction used the nonce that it
+    /// has. Until then it is asked again soon: no operator is needed.
     async fn evidence_of_used_nonce(
         &self,
         scope: &AccountScopeId,
         payment: &Payment,
         assigned: &AssignedNonce,
         nodes: &[NodeClient],
-    ) -> BatchResult<Evidence> {
-        if assigned.generation == payment.generation {
-            return Ok(Evidence::Inconclusive);
-        }
-        match is_foreign_use_final(nodes, &self.0, scope.address(), assigned).await? {
-            true => Ok(Evidence::Repeatable),
-            false => Ok(Evidence::Inconclusive),
-        }
+    ) -> BatchResult<EvidenceReport> {
+        let Some(hash) = assigned.foreign_hash else { return Ok(Evidence::Inconclusive.into()) };
+        let explained =
+            explain_used_nonce(&self.0, nodes, scope, payment, assigned, hash.into()).await?;
+        Ok(match explained {
+            UsedNonce::Own => Evidence::Present.into(),
+            UsedNonce::Moved | UsedNonce::Foreign => Evidence::Repeatable.into(),
+            UsedNonce::Undecided => Evidence::Inconclusive.into(),
+            UsedNonce::NotFinal => {
+                let again_in = Some(self.0.gate_interval);
+                EvidenceReport { again_in, ..Evidence::Inconclusive.into() }
+            }
+        })
     }
 
     fn evidence_of_pending(&self, payment: &Payment, assigned: &AssignedNonce) -> Evidence {

@@ -212,6 +212,14 @@ impl AsyncSigningStore {
         self.run(move |store| store.unsettled_since(&service_id)).await
     }
 
+    pub(crate) async fn first_open(
+        &self,
+        service_id: &ServiceId,
+    ) -> BatchResult<Option<Timestamp>> {
+        let service_id = service_id.clone();
+        self.run(move |store| store.first_open(&service_id)).await
+    }
+
     pub(crate) async fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>> {
         let service_id = service_id.clone();
         self.run(move |store| store.pools(&service_id)).await

@@ -362,7 +362,10 @@ impl Store {
 
     /// Does what an operator asks for and logs it, in one commit. A dry run only finds out what would happen.
     pub fn act(&self, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
-        operator::act(self, action)
+        match &action.target {
+            OperatorTarget::Nonces { .. } => withdrawals::act_on_nonces(self, action),
+            _ => operator::act(self, action),
+        }
     }
 
     /// The batches of this target that are with a submitter of any instance. After a pause, a drain or a hold of

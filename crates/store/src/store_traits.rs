@@ -365,6 +365,10 @@ impl SigningStore for Store {
         Ok(withdrawals::unsettled_since(self, service_id)?)
     }
 
+    fn first_open(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>> {
+        Ok(withdrawals::first_open(self, service_id)?)
+    }
+
     fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>> {
         Ok(withdrawals::pools(self, service_id)?)
     }

@@ -2,11 +2,14 @@ use grid_batch_core::HeaderId;
 
 use crate::{BatchAttempt, FinalTransaction, NonceOutcome, Payment};
 
-/// The withdrawals behind one that is under way. They may be signed before it is their turn.
+/// The withdrawals behind the first one of a gas admin. They may be signed before it is their turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowingPayments {
-    /// The present attempt of the withdrawal that is under way, and the present epoch of its claim.
+    /// The present attempt of the first withdrawal, and the present epoch of its claim.
     pub head: BatchAttempt,
+    /// Whether it is under way: the ledger has accepted it, and it is not held. Otherwise nothing behind it is
+    /// signed.
+    pub is_under_way: bool,
     /// The nonce after the highest one that was assigned or filled.
     pub next_nonce: u64,
     /// Whether a stored nonce has to be settled before another one is assigned.
@@ -107,7 +110,13 @@ mod tests {
             batch_id: WithdrawalId::from_bytes([9; 16]).batch_id(1),
             attempt_id: AttemptId { attempt: 1, epoch: 1 },
         };
-        let following = FollowingPayments { head, next_nonce: 1, has_unsettled: false, payments };
+        let following = FollowingPayments {
+            head,
+            is_under_way: true,
+            next_nonce: 1,
+            has_unsettled: false,
+            payments,
+        };
         let number = |it: &FollowingPayment| it.payment.withdrawal_id.as_bytes()[0];
         following.unsigned().map(number).collect()
     }

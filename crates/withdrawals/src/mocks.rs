@@ -38,6 +38,7 @@ mock! {
         fn highest_block(&self) -> BatchResult<Option<u64>>;
         fn record_highest_block(&self, number: u64) -> BatchResult<()>;
         fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;
+        fn first_open(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
         fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
         fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
         fn has_paid(&self, pool: &str) -> BatchResult<bool>;

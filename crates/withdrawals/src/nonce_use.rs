@@ -20,6 +20,8 @@ pub struct UnsettledNonce {
     pub nonce: u64,
     /// Why it cannot be decided what it was used for. `None`: not known to be undecided.
     pub undecided: Option<String>,
+    /// Whether an operator decided that it is filled, however many others are.
+    pub to_fill: bool,
     /// The hashes of the transactions that are stored for it.
     pub hashes: Vec<[u8; 32]>,
 }

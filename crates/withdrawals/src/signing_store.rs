@@ -65,7 +65,7 @@ pub trait SigningStore: Send + Sync {
 
     /// The withdrawals behind the one of this batch, at most `count`, the oldest first.
     ///
-    /// `None`: the batch is not under way, because the ledger has not accepted it or it is held.
+    /// `None`: the batch is not the first of its service, or has not been sent.
     fn following_payments(
         &self,
         service_id: &ServiceId,
@@ -162,6 +162,9 @@ pub trait SigningStore: Send + Sync {
     /// A time before the first use of any nonce that is not stored: when the highest stored nonce was
     /// assigned, or, without one, when the first withdrawal of the service was scheduled.
     fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
+
+    /// When the first open withdrawal of the service was scheduled.
+    fn first_open(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
 
     /// The pools of the service's withdrawals.
     fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;

@@ -56,7 +56,10 @@ impl WithdrawalState {
     pub fn of(details: &WithdrawalDetails) -> Self {
         match details.batch.held {
             Some(_) => Self::Held,
-            None if details.is_signed_ahead() => Self::Pending,
+            None if details.is_signed_ahead() => {
+                let outcome = details.nonce.as_ref().and_then(|nonce| nonce.outcome.as_ref());
+                Self::of_signed_ahead(outcome.is_some())
+            }
             None if details.batch.progress.state.is_terminal() => match details.end {
                 Some(WithdrawalEnd::Withdrawn) => Self::Withdrawn,
                 Some(WithdrawalEnd::Failed) => Self::Failed,
@@ -64,6 +67,11 @@ impl WithdrawalState {
             },
             None => details.batch.progress.state.into(),
         }
+    }
+
+    /// The state of a withdrawal that was signed ahead. Its end is reported after those of earlier ones.
+    pub const fn of_signed_ahead(has_outcome: bool) -> Self {
+        if has_outcome { Self::Mined } else { Self::Pending }
     }
 
     /// The state as responses and queries write it.

@@ -88,6 +88,13 @@ impl JsonObject {
         }
     }
 
+    /// Takes a required number.
+    pub(crate) fn u64(&mut self, name: &'static str) -> Result<u64, ApiError> {
+        const RANGE: &str = "a whole number from 0 on";
+        let value = self.0.remove(name).unwrap_or_default();
+        value.as_u64().ok_or_else(|| wrong_type(name, &value, RANGE))
+    }
+
     /// Takes a required object that has no fields other than `known`.
     pub(crate) fn object(
         &mut self,

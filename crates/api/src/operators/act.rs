@@ -15,7 +15,7 @@ use super::{
 use crate::{
     access::Caller,
     batches::NamedBatch,
-    http::{ApiError, Problems, Query},
+    http::{ApiError, JsonObject, Problems, Query},
 };
 
 pub(super) type Answer = Result<Json<DoneJson>, ApiError>;
@@ -108,14 +108,24 @@ async fn act_on(
     verb: OperatorVerb,
     target: impl FnOnce() -> Result<OperatorTarget, ApiError>,
 ) -> Answer {
-    let (request, mut fields) =
-        context.read_json(request, &["reason", "dry_run"], BODY_LIMIT).await?;
+    act_on_fields(context, request, &["reason", "dry_run"], verb, |_| target()).await
+}
+
+/// A verb about something that the path and the `known` fields of the body name.
+pub(super) async fn act_on_fields(
+    context: Arc<OperatorContext>,
+    request: Request,
+    known: &'static [&'static str],
+    verb: OperatorVerb,
+    target: impl FnOnce(&mut JsonObject) -> Result<OperatorTarget, ApiError>,
+) -> Answer {
+    let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;
     let wait = match verb.stops_sending() {
         true => query.check_names(&["wait"]).and_then(|()| requested_wait(&query))?,
         false => query.check_names(&[]).map(|()| None)?,
     };
-    let target = target()?;
+    let target = target(&mut fields)?;
     Caller::of(&request)?.check_selected(target.service_id())?;
     let reason = Some(take_reason(&mut fields)?);
     let dry_run = fields.boolean("dry_run", false)?;
@@ -129,7 +139,7 @@ async fn act(
     path: IdPath,
     request: Request,
     known: &'static [&'static str],
-    verb: impl FnOnce(&mut crate::http::JsonObject) -> Result<OperatorVerb, ApiError>,
+    verb: impl FnOnce(&mut JsonObject) -> Result<OperatorVerb, ApiError>,
 ) -> Answer {
     let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;

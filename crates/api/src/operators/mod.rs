@@ -8,6 +8,7 @@ mod being_sent;
 mod context;
 mod json;
 mod list;
+mod nonces;
 mod requests;
 mod selection;
 mod verbs;
@@ -22,6 +23,7 @@ pub(crate) use json::RecordedJson;
 /// The routes of operators.
 pub(crate) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {
     verbs::routes()
+        .merge(nonces::routes())
         .routes(routes!(list::get))
         .routes(routes!(act_on_many::post))
         .routes(routes!(act::end_batch))

@@ -35,6 +35,28 @@ pub(super) struct EndRequest {
     r#as: String,
 }
 
+/// A decision about nonces of a gas admin.
+#[derive(ToSchema)]
+pub(super) struct NonceRangeRequest {
+    #[schema(inline)]
+    #[serde(flatten)]
+    action: ActionRequest,
+    /// The first nonce.
+    first: u64,
+    /// The last nonce.
+    last: u64,
+}
+
+/// Which nonce of a gas admin is the next one.
+#[derive(ToSchema)]
+pub(super) struct StartNonceRequest {
+    #[schema(inline)]
+    #[serde(flatten)]
+    action: ActionRequest,
+    /// The next nonce: those below were used, and for no withdrawal that is open.
+    nonce: u64,
+}
+
 /// An action on many batches.
 #[derive(ToSchema)]
 pub(super) struct ManyRequest {

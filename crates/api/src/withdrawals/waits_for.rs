@@ -22,7 +22,9 @@ pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
             let reason = note.or(without_nonce);
             reason.unwrap_or("evidence of whether its transaction was sent").to_owned()
         }
-        WithdrawalState::Pending if details.is_signed_ahead() => signed_ahead(details, note),
+        WithdrawalState::Pending | WithdrawalState::Mined if details.is_signed_ahead() => {
+            signed_ahead(details, note)
+        }
         WithdrawalState::Pending => note.unwrap_or("its transaction to be mined").to_owned(),
         WithdrawalState::Mined => {
             note.unwrap_or("the block of its transaction to be final").to_owned()

@@ -125,7 +125,9 @@ fn about(target: &OperatorTarget) -> String {
         OperatorTarget::Batch { service_id, batch_id, .. } => {
             format!("{service_id} {}", short_id(batch_id))
         }
-        OperatorTarget::Service(service_id) => service_id.to_string(),
+        OperatorTarget::Service(service_id) | OperatorTarget::Nonces { service_id, .. } => {
+            service_id.to_string()
+        }
         OperatorTarget::AllServices => "all services".to_owned(),
         OperatorTarget::Instance(instance) => format!("the instance {instance}"),
     }

@@ -8,12 +8,16 @@ use serde_json::{Value, json};
 
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
-/// Mines a transaction with the first nonce and a higher fee, as another program with the key would,
-/// and returns its hash.
+/// Mines an empty transfer with the first nonce and a higher fee, as another program with the key would,
+/// and returns its hash. It may be the filler of a cancellation that is not stored.
 fn use_the_first_nonce(harness: &WithdrawalHarness) -> String {
+    use_the_first_nonce_with_value(harness, "0x0")
+}
+
+fn use_the_first_nonce_with_value(harness: &WithdrawalHarness, value: &str) -> String {
     let admin = &harness.anvil.accounts()[0].address;
     let foreign = json!({
-        "from": admin, "to": admin, "value": "0x1", "nonce": "0x0", "gas": "0x5208",
+        "from": admin, "to": admin, "value": value, "nonce": "0x0", "gas": "0x5208",
         "maxFeePerGas": "0x2540be400", "maxPriorityFeePerGas": "0x2540be400",
     });
     let hash = harness.anvil.rpc("eth_sendTransaction", json!([foreign])).unwrap();
@@ -54,8 +58,37 @@ fn start_with(flags: &[(&str, &str)]) -> (WithdrawalHarness, WithdrawalServer, S
     (harness, server, id)
 }
 
+/// The payment cannot happen with that nonce, so no operator is needed.
 #[test]
-fn withdrawal_is_held_when_its_nonce_is_used_elsewhere() {
+fn withdrawal_is_signed_again_when_its_nonce_is_used_elsewhere() {
+    let (harness, server, id) = start_with_pending_withdrawal();
+    let (used_at, before) = (Instant::now(), harness.proxy.log().len());
+    use_the_first_nonce_with_value(&harness, "0x1");
+    harness.anvil.start_mining().unwrap();
+    server.wait_until_withdrawn(&[id]);
+    eprintln!("{} requests, {:?}", harness.proxy.log().len() - before, used_at.elapsed());
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1], 2));
+}
+
+/// The withdrawals behind it are mined, and a cancellation ends it.
+#[test]
+fn those_behind_a_held_withdrawal_are_shown_as_mined() {
+    let (harness, server, id) = start_with_pending_withdrawal();
+    let behind = server.schedule(&harness.withdrawal_request(0, 2));
+    server.wait_for_state(&behind, "pending");
+    use_the_first_nonce(&harness);
+    server.wait_for_state(&id, "held");
+    let mined = server.wait_for_state(&behind, "mined");
+    assert!(mined["waits_for"].as_str().unwrap().starts_with("withdrawn in block"), "{mined}");
+    assert_eq!(server.post(&format!("/withdrawals/{id}/cancel"), &json!({})).status, 202);
+    harness.anvil.start_mining().unwrap();
+    server.wait_for_state(&id, "failed");
+    server.wait_until_withdrawn(&[behind]);
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![2], 2));
+}
+
+#[test]
+fn withdrawal_is_held_when_an_empty_transfer_used_its_nonce() {
     let (harness, server, id) = start_with_pending_withdrawal();
     use_the_first_nonce(&harness);
     let withdrawal = server.wait_for_state(&id, "held");

@@ -1,4 +1,8 @@
-//! A chain that has lost many transactions of a gas admin.
+//! A chain that has lost many transactions of a gas admin, and nodes that are wrong about its nonces.
+
+use grid_batch_test_chain::Fault;
+use grid_batch_test_support::{process::run, wait::wait_until};
+use serde_json::json;
 
 use crate::harness::WithdrawalHarness;
 
@@ -22,4 +26,35 @@ fn gap_longer_than_the_limit_is_said_and_then_closed() {
     let server = harness.serve_with(&[("--evm-longest-gap", "3")]);
     server.wait_until_withdrawn(&[id]);
     assert_eq!(harness.paid(0), [1, 2, 3, 4]);
+}
+
+/// A confirmation over HTTP, a wrong one, and its correction by the command.
+#[test]
+fn wrong_nonce_parks_until_an_operator_corrects_it() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve();
+    let first = server.schedule(&harness.withdrawal_request(0, 1));
+    server.wait_until_withdrawn(&[first]);
+    harness.proxy.set("eth_getTransactionCount", Fault::Result(json!("0x384")));
+    let id = server.schedule(&harness.withdrawal_request(0, 2));
+    let parked = server.wait_for_state(&id, "parked");
+    let service = parked["gas_admin"].as_str().unwrap();
+    let command = format!("grid-batch nonce {service} 900 start");
+    assert!(parked["waits_for"].as_str().unwrap().contains(&command), "{parked}");
+    assert_eq!(harness.nonce(0), 1);
+
+    // The operator believes the node.
+    let start = format!("/v1/services/{}/nonces/start", service.replace(':', "%3A"));
+    let started = server.post(&start, &json!({ "nonce": 900, "reason": "the node says so" }));
+    assert_eq!(started.status, 200, "{started:?}");
+    assert_eq!(started.json()["changed"]["to"], "the next nonce is 900");
+    harness.proxy.clear();
+    wait_until("the gap is said", || {
+        let waits_for = server.withdrawal(&id)["waits_for"].clone();
+        waits_for.as_str().is_some_and(|text| text.contains(&format!("{service} 1 start")))
+    });
+    let corrected = run(harness.command_with(&["nonce", service, "1", "start"]));
+    assert_eq!(corrected.exit_code, Some(0), "{corrected:?}");
+    server.wait_until_withdrawn(&[id]);
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1, 2], 2));
 }

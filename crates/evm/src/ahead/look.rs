@@ -66,6 +66,9 @@ impl Look<'_> {
     /// in flight.
     pub(crate) async fn sign_and_send(&self, following: &Following) {
         let Following { payments, account } = following;
+        if !payments.is_under_way {
+            return;
+        }
         let work = async {
             let is_mined = self.head.nonce < account.mined;
             if is_mined && payments.payments.is_empty() {

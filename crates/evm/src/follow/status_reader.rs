@@ -73,6 +73,8 @@ impl EvmStatusReader {
                 self.note(scope, assigned, Some(note)).await?;
             }
             NonceObservation::UsedElsewhere => {
+                let look = self.look(&nodes, node, scope, (&payment, assigned));
+                self.close_following(&look, batch_id).await?;
                 return self.status_of_used_nonce(&nodes, scope, &payment, assigned).await;
             }
             NonceObservation::Pending => {
@@ -100,6 +102,13 @@ impl EvmStatusReader {
         Look { context: &self.0, nodes, node, scope, payment, head }
     }
 
+    /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
+    async fn close_following(&self, look: &Look<'_>, batch_id: HeaderId) -> BatchResult<()> {
+        let Some(following) = look.start(batch_id).await else { return Ok(()) };
+        let closed = look.final_nonces(&following).await;
+        self.close_nonces(look.scope, closed).await
+    }
+
     /// The nonce is used, but no node shows one of its transactions: looks for the transaction that
     /// used it.
     async fn status_of_used_nonce(
@@ -124,7 +133,7 @@ impl EvmStatusReader {
         match explain_used_nonce(&self.0, nodes, scope, payment, assigned, hash).await? {
             UsedNonce::Own => return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending)),
             UsedNonce::Moved => return Ok(WithdrawalStatus::not_reported()),
-            UsedNonce::Foreign => {}
+            UsedNonce::Foreign | UsedNonce::NotFinal | UsedNonce::Undecided => {}
         }
         let note = format!(
             "nonce {nonce} of {admin} was used by {hash}, which was not signed by this server"
@@ -167,6 +176,18 @@ impl EvmStatusReader {
             None => WithdrawalStatus::without_reason(LedgerStatus::Valid),
         };
         let closed: Vec<ClosedNonce> = iter::once(head).chain(following).collect();
+        self.close_nonces(scope, closed).await?;
+        Ok(status)
+    }
+
+    async fn close_nonces(
+        &self,
+        scope: &AccountScopeId,
+        closed: Vec<ClosedNonce>,
+    ) -> BatchResult<()> {
+        if closed.is_empty() {
+            return Ok(());
+        }
         self.0.store.close_nonces(scope.service_id(), closed.clone()).await?;
         for ClosedNonce { nonce, note, outcome, .. } in &closed {
             match outcome {
@@ -177,7 +198,7 @@ impl EvmStatusReader {
                 _ => info!(service:% = scope, nonce, end = note.as_str(); "a withdrawal has ended"),
             }
         }
-        Ok(status)
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
-use grid_batch_core::ScopeId;
+use grid_batch_core::{BatchResult, ScopeId};
 use grid_batch_support::ErrorChain;
 use log::debug;
 
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     context::EvmContext,
-    node::{NodeClient, NodeError},
+    node::{BlockTag, NodeClient, NodeError},
     scope::AccountScopeId,
-    settle::close_own_uses,
+    settle::{close_own_uses, settle_nonces},
     values::GasPrice,
 };
 
@@ -51,18 +51,23 @@ impl GasWatch {
 
     /// Reads the gas price and all balances, and logs which balances have become low. Returns whether a
     /// node had all balances. Dropping the future ends the look.
+    ///
+    /// It also finds out what other programs did with the accounts that have no open withdrawal, while nodes
+    /// still show it.
     pub async fn look(&self) -> bool {
         let mut error = "no node has confirmed which chain it is on".to_owned();
         let mut has_succeeded = false;
-        for node in self.nodes() {
-            match self.look_at(&node).await {
+        let mut nodes = self.nodes();
+        for _ in 0..nodes.len() {
+            match self.look_at(&nodes[0]).await {
                 Ok(()) => {
                     has_succeeded = true;
-                    self.close_own_uses(&node).await;
+                    self.settle(&nodes).await;
                     break;
                 }
                 Err(failure) => error = ErrorChain(&failure).to_string(),
             }
+            nodes.rotate_left(1);
         }
         if !has_succeeded {
             self.note_failure(&error);
@@ -83,17 +88,6 @@ impl GasWatch {
         urls.into_iter().map(client).collect()
     }
 
-    /// Finds payments of withdrawals that an operator decided about, also while their gas admins have no
-    /// other.
-    async fn close_own_uses(&self, node: &NodeClient) {
-        let (context, nodes) = (&self.context, self.nodes());
-        for WatchedAccount { account, .. } in &self.accounts {
-            if let Err(error) = close_own_uses(context, &nodes, node, account).await {
-                debug!(service:% = account, error:? = error; "nonces of ended withdrawals were not settled");
-            }
-        }
-    }
-
     /// The first balance that cannot be read ends the look: the next node may answer.
     async fn look_at(&self, node: &NodeClient) -> Result<(), NodeError> {
         let context = &self.context;
@@ -102,6 +96,35 @@ impl GasWatch {
         for address in self.addresses() {
             let balance = node.balance(address).await?;
             context.gas.note_balance(address, balance, context.clock.monotonic());
+        }
+        Ok(())
+    }
+
+    /// Finds payments of withdrawals that an operator decided about, and what other programs did with idle
+    /// accounts. A failure only costs time: the first node is asked again with the next look.
+    async fn settle(&self, nodes: &[NodeClient]) {
+        let Some(node) = nodes.first() else { return };
+        for WatchedAccount { account, .. } in &self.accounts {
+            if let Err(error) = close_own_uses(&self.context, nodes, node, account).await {
+                debug!(service:% = account, error:? = error; "nonces of ended withdrawals were not settled");
+            }
+            if let Err(error) = self.settle_if_idle(nodes, node, account).await {
+                debug!(service:% = account, error:%; "the nonces of an idle account were not looked at");
+            }
+        }
+    }
+
+    async fn settle_if_idle(
+        &self,
+        nodes: &[NodeClient],
+        node: &NodeClient,
+        account: &AccountScopeId,
+    ) -> BatchResult<()> {
+        let (store, service_id) = (&self.context.store, account.service_id());
+        let count = node.transaction_count(account.address(), BlockTag::Latest).await?;
+        let Some(next) = store.next_nonce(service_id).await? else { return Ok(()) };
+        if count > next && store.first_open(service_id).await?.is_none() {
+            settle_nonces(&self.context, nodes, account).await?;
         }
         Ok(())
     }

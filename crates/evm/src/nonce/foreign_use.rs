@@ -14,7 +14,8 @@ use crate::{
 /// The longest step back in the search, in blocks. Most nodes keep the state of far fewer.
 const LONGEST_STEP: u64 = 1 << 16;
 
-/// Whether a transaction that was not signed here has used the nonce, with enough confirmations.
+/// Whether a transaction that was not signed here has used the nonce, with enough confirmations, at this many
+/// nodes.
 ///
 /// That no node shows one of our transactions proves nothing: a node has to show the foreign one.
 pub(crate) async fn is_foreign_use_final(
@@ -22,14 +23,23 @@ pub(crate) async fn is_foreign_use_final(
     context: &EvmContext,
     admin: Address,
     assigned: &AssignedNonce,
+    agreeing: usize,
 ) -> Result<bool, NodeError> {
     let Some(hash) = assigned.foreign_hash.map(B256::from) else { return Ok(false) };
-    let find = async |node: &NodeClient| {
-        let block = final_block_of(node, context, admin, assigned.nonce, hash).await?;
-        let Some(block) = block else { return Ok(None) };
-        Ok(find_dispute(context, nodes, node, block).await.is_none().then_some(block))
-    };
-    Ok(find_at_any(nodes, find).await?.is_some())
+    let (mut shown, mut has_answered, mut first_error) = (0, false, None);
+    for node in nodes {
+        match final_block_of(node, context, admin, assigned.nonce, hash).await {
+            Ok(Some(block)) if find_dispute(context, nodes, node, block).await.is_none() => {
+                shown += 1;
+                if shown >= agreeing.min(nodes.len()) {
+                    return Ok(true);
+                }
+            }
+            Ok(_) => has_answered = true,
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    first_error.filter(|_| !has_answered && shown == 0).map_or(Ok(false), Err)
 }
 
 /// The block of this transaction, if it uses the nonce and is final.

@@ -2,7 +2,9 @@ use std::fmt::Display;
 
 use alloy_primitives::{Address, B256};
 use grid_batch_core::{BatchResult, HeaderId, ScopeId, ServiceId, Submission, SubmissionAnswer};
-use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, Payment, SignedTransaction};
+use grid_batch_withdrawals::{
+    AssignedNonce, BatchAttempt, NewSignedTransaction, Payment, SignedTransaction,
+};
 use log::info;
 
 use super::{
@@ -87,6 +89,16 @@ impl<'a> SendAttempt<'a> {
     /// Parks the withdrawal until the gates are checked again.
     pub(super) fn parked(&self, reason: impl Display) -> SubmissionAnswer {
         answer::parked(reason, self.context.gate_interval)
+    }
+
+    /// The answer if a withdrawal is cancelled that cannot be paid by what was signed for it.
+    pub(super) fn cancelled(&self) -> SubmissionAnswer {
+        match &self.payment.nonce {
+            Some(AssignedNonce { nonce, .. }) => answer::rejected(format_args!(
+                "cancelled; its nonce {nonce} was used by another transaction"
+            )),
+            None => answer::rejected("cancelled before anything was signed"),
+        }
     }
 
     /// The answer if nothing was signed. No nonce was used, so the withdrawal waits for the signer.

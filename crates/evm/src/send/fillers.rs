@@ -28,7 +28,11 @@ impl SendAttempt<'_> {
             let outcome = self.broadcast(signed).await.outcome;
             debug!(service:% = self.service_id(), nonce, outcome:%; "sent a transaction with a lower nonce");
         }
-        Ok(())
+        let left = (nonce - count).saturating_sub(MAX_AT_ONCE);
+        match left > self.context.longest_gap {
+            true => Err(self.parked(format_args!("{left} more nonces below {nonce} to be filled"))),
+            false => Ok(()),
+        }
     }
 
     /// Signs and stores a new filler, if the nonce has no transaction that may be sent, or only a

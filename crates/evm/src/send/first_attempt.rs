@@ -61,7 +61,7 @@ impl SendAttempt<'_> {
     /// would leave a gap, and one wrong response of a node would block the account.
     pub(super) async fn settle_nonces(&self, scope: &AccountScopeId) -> Step<u64> {
         let nodes = self.nodes()?;
-        let settled = settle_nonces(self.context, &nodes, scope, &self.payment).await;
+        let settled = settle_nonces(self.context, &nodes, scope).await;
         match settled {
             Ok(Settled::All { count }) => Ok(count),
             Ok(Settled::NotYet(reason)) => Err(self.parked(reason)),

@@ -1,4 +1,5 @@
 use alloy_primitives::Address;
+use grid_batch_core::ServiceId;
 use thiserror::Error;
 
 use super::{
@@ -7,45 +8,73 @@ use super::{
 };
 
 /// More nonces are free than are filled without an operator. The withdrawal is parked until the gap is
-/// shorter.
+/// shorter, or until an operator has the nonces filled.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the node shows no transactions of {account} with the nonces {first} to {last}, and the next one is \
      {}: more than evm.longest_gap ({limit}) nonces are missing, the lowest is {first}. If the node lags \
-     behind, nothing has to be done. If the chain has lost these transactions, set evm.longest_gap to {} \
+     behind, nothing has to be done. {}. If the chain has lost these transactions, set evm.longest_gap to {} \
      and restart: what is stored is sent again, and free nonces are filled with empty transfers",
     last + 1,
+    self.what_to_do(),
     last + 1 - first
 )]
 pub(super) struct NonceGap {
+    service_id: ServiceId,
     account: Address,
     first: u64,
     last: u64,
     limit: u64,
+    /// Whether a transaction is signed with the nonce after the gap.
+    is_signed: bool,
 }
 
 impl NonceGap {
-    /// The gap between the number of the account's transactions and the next nonce, if it is too long.
-    fn find(account: Address, count: u64, nonce: u64, limit: u64) -> Option<Self> {
-        let is_too_long = nonce.checked_sub(count).is_some_and(|gap| gap > limit);
-        is_too_long.then(|| Self { account, first: count, last: nonce - 1, limit })
+    fn what_to_do(&self) -> String {
+        let Self { service_id, first, last, is_signed, .. } = self;
+        match is_signed {
+            true => format!(
+                "If they were never used, the withdrawal cannot be signed again, because its transaction can be \
+                 mined later: run grid-batch nonce {service_id} {first}-{last} fill --reason TEXT, which sends an \
+                 empty transfer for each free one of these {} nonces",
+                last + 1 - first
+            ),
+            false => format!(
+                "If they were never used, run grid-batch nonce {service_id} {first} start --reason TEXT"
+            ),
+        }
     }
 }
 
 impl SendAttempt<'_> {
     /// Parks the withdrawal that has this nonce if too many lower ones are missing at the node.
-    pub(super) fn check_gap(&self, count: u64, nonce: u64) -> Step<()> {
-        match NonceGap::find(self.admin, count, nonce, self.context.longest_gap) {
-            Some(gap) => Err(self.parked(gap)),
-            None => Ok(()),
-        }
+    pub(super) async fn check_gap(&self, count: u64, nonce: u64) -> Step<()> {
+        self.check_gap_below(count, nonce, true).await
     }
 
     /// The same for the nonce that would be assigned.
     pub(super) async fn check_gap_before_next(&self, count: u64) -> Step<()> {
         let next = self.context.store.next_nonce(self.service_id()).await;
         let next = next.map_err(answer::store_failed)?.unwrap_or_default();
-        self.check_gap(count, next)
+        self.check_gap_below(count, next, false).await
+    }
+
+    async fn check_gap_below(&self, count: u64, nonce: u64, is_signed: bool) -> Step<()> {
+        let limit = self.context.longest_gap;
+        if nonce.saturating_sub(count) <= limit {
+            return Ok(());
+        }
+        let unsettled = self.context.store.unsettled_nonces(self.service_id()).await;
+        let unsettled = unsettled.map_err(answer::store_failed)?;
+        let filled = unsettled.stored.iter().filter(|it| it.to_fill);
+        let filled = filled.filter(|it| (count..nonce).contains(&it.nonce)).count();
+        let filled = u64::try_from(filled).unwrap_or(u64::MAX);
+        if nonce.saturating_sub(count).saturating_sub(filled) <= limit {
+            return Ok(());
+        }
+        let (service_id, account) = (self.service_id().clone(), self.admin);
+        let (first, last) = (count, nonce - 1);
+        Err(self.parked(NonceGap { service_id, account, first, last, limit, is_signed }))
     }
 }
 
@@ -54,13 +83,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gap_is_too_long_above_the_limit() {
-        let find = |count, nonce| NonceGap::find(Address::ZERO, count, nonce, 64);
-        assert_eq!((find(5, 69), find(9, 5), find(0, 0)), (None, None, None));
-        let gap = find(5, 70).unwrap();
-        assert_eq!((gap.first, gap.last), (5, 69));
-        let text = gap.to_string();
-        assert!(text.contains("the nonces 5 to 69, and the next one is 70"), "{text}");
-        assert!(text.contains("set evm.longest_gap to 65"), "{text}");
+    fn gap_names_the_command_that_closes_it() {
+        let gap = |is_signed| {
+            let service_id = "account".parse().unwrap();
+            let account = Address::ZERO;
+            NonceGap { service_id, account, first: 5, last: 69, limit: 64, is_signed }.to_string()
+        };
+        for (text, command) in
+            [(gap(true), "nonce account 5-69 fill"), (gap(false), "nonce account 5 start")]
+        {
+            assert!(text.contains("the nonces 5 to 69, and the next one is 70"), "{text}");
+            assert!(text.contains("set evm.longest_gap to 65"), "{text}");
+            assert!(text.contains(command), "{text}");
+        }
     }
 }

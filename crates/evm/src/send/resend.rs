@@ -1,12 +1,14 @@
 use grid_batch_core::{Outcome, SubmissionAnswer};
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
+use log::warn;
 
 use super::{
     answer::{self, Step},
     attempt::SendAttempt,
 };
 use crate::{
-    nonce::{NonceObservation, is_foreign_use_final, node_ahead},
+    node::NodeClient,
+    nonce::{NonceObservation, node_ahead, observe_nonce},
     scope::AccountScopeId,
     settle::{UsedNonce, explain_used_nonce},
 };
@@ -28,7 +30,7 @@ impl SendAttempt<'_> {
         if !is_pending && self.is_mined_elsewhere(count, assigned).await? {
             return Ok(Some(answer::accepted()));
         }
-        self.check_gap(count, assigned.nonce)?;
+        self.check_gap(count, assigned.nonce).await?;
         let signed = self.transaction_to_send(assigned, is_pending).await?;
         self.send_lower_nonces(count, assigned.nonce).await?;
         let answer = self.broadcast(&signed).await;
@@ -65,44 +67,44 @@ impl SendAttempt<'_> {
         is_first_attempt && lately && !self.payment.cancel_requested
     }
 
-    /// Closes the nonce, but only after an operator's retry, and only if the use of the nonce by
-    /// another program is final.
+    /// Closes the nonce if it is final that another transaction used it, so that the withdrawal gets another
+    /// one.
     async fn replace_used_nonce(&self, assigned: &AssignedNonce) -> Step<Option<SubmissionAnswer>> {
-        let is_retry = assigned.generation < self.payment.generation;
-        if !is_retry || !self.is_foreign_use_final(assigned).await? {
-            return Err(answer::ambiguous(format_args!(
-                "nonce {} was used by a transaction that was not signed by this server",
-                assigned.nonce
-            )));
+        let nodes = self.nodes()?;
+        let best = observe_nonce(&nodes, self.context, self.admin, assigned).await;
+        let best = best.map_err(answer::store_failed)?;
+        if matches!(best.observation, NonceObservation::Mined(_)) {
+            return Ok(Some(answer::accepted()));
         }
-        match self.explain(assigned).await? {
+        match self.explain(&nodes, assigned).await? {
             UsedNonce::Own => return Ok(Some(answer::accepted())),
             UsedNonce::Moved => return Ok(None),
             UsedNonce::Foreign => {}
+            UsedNonce::NotFinal | UsedNonce::Undecided => {
+                return Err(answer::ambiguous(format_args!(
+                    "nonce {} was used by a transaction that was not signed by this server",
+                    assigned.nonce
+                )));
+            }
         }
         let (store, outcome) = (&self.context.store, NonceOutcome::UsedElsewhere);
         let closed = store.close_nonce(self.service_id(), assigned.nonce, outcome).await;
         closed.map_err(answer::store_failed)?;
+        warn!(
+            service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
+            nonce = assigned.nonce;
+            "another transaction used the nonce of a withdrawal, which gets another one unless it is cancelled"
+        );
         Ok(None)
     }
 
     /// What the transaction that used the nonce is to the withdrawal.
-    async fn explain(&self, assigned: &AssignedNonce) -> Step<UsedNonce> {
-        let Some(hash) = assigned.foreign_hash else { return Ok(UsedNonce::Foreign) };
+    async fn explain(&self, nodes: &[NodeClient], assigned: &AssignedNonce) -> Step<UsedNonce> {
+        let Some(hash) = assigned.foreign_hash else { return Ok(UsedNonce::NotFinal) };
         let context = self.context;
-        let nodes = context.nodes_for(&context.send_http, self.service_id(), &self.batch.batch_id);
-        let nodes = nodes.map_err(answer::store_failed)?;
         let scope = AccountScopeId::new(context.chain_id, self.admin);
         let explained =
-            explain_used_nonce(context, &nodes, &scope, &self.payment, assigned, hash.into());
+            explain_used_nonce(context, nodes, &scope, &self.payment, assigned, hash.into());
         explained.await.map_err(answer::store_failed)
-    }
-
-    async fn is_foreign_use_final(&self, assigned: &AssignedNonce) -> Step<bool> {
-        let context = self.context;
-        let nodes = context.nodes_for(&context.send_http, self.service_id(), &self.batch.batch_id);
-        let nodes = nodes.map_err(answer::store_failed)?;
-        let is_final = is_foreign_use_final(&nodes, context, self.admin, assigned).await;
-        is_final.map_err(answer::node_failed)
     }
 }

@@ -3,12 +3,7 @@ use std::{fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionSender};
 
-use super::{
-    answer::{self, Step},
-    attempt::SendAttempt,
-    parked_log::ParkedLog,
-    plan::SendPlan,
-};
+use super::{answer::Step, attempt::SendAttempt, parked_log::ParkedLog, plan::SendPlan};
 use crate::{context::EvmContext, scope::AccountScopeId};
 
 /// Sends withdrawals to pools: it signs a transaction, stores it, and only then sends it.
@@ -42,7 +37,7 @@ impl EvmSender {
         let attempt = SendAttempt::load(&self.context, url, submission).await?;
         match SendPlan::for_payment(&attempt.payment) {
             SendPlan::Finished(answer) => Ok(answer),
-            SendPlan::Cancel => Err(answer::rejected("cancelled before anything was signed")),
+            SendPlan::Cancel => Err(attempt.cancelled()),
             SendPlan::AssignNonce => attempt.send_with_new_nonce(count).await,
             SendPlan::Resend(assigned) => {
                 let answer = attempt.resend(assigned).await?;

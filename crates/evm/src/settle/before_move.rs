@@ -28,9 +28,9 @@ impl EvmAccountCheck {
     ) -> BatchResult<Option<String>> {
         let scope = AccountScopeId::from_service_id(service_id)
             .map_err(|error| BatchError::InternalError(error.to_string()))?;
-        let Some(payment) = self.0.store.payment(service_id, first).await? else {
+        if self.0.store.payment(service_id, first).await?.is_none() {
             return Ok(Some("the withdrawal was changed meanwhile".to_owned()));
-        };
+        }
         let nodes = self.0.nodes_for(&self.0.read_http, service_id, &first)?;
         let mut by_count = Vec::new();
         for node in nodes {
@@ -48,10 +48,9 @@ impl EvmAccountCheck {
                 return Ok(Some(uncertainty));
             }
         }
-        Ok(match settle_nonces(&self.0, &nodes, &scope, &payment).await? {
+        Ok(match settle_nonces(&self.0, &nodes, &scope).await? {
             Settled::All { .. } => None,
-            Settled::NotYet(reason) => Some(reason.to_owned()),
-            Settled::Undecided { note } => Some(note),
+            Settled::NotYet(reason) | Settled::Undecided { note: reason } => Some(reason),
         })
     }
 

@@ -1,6 +1,6 @@
 use alloy_primitives::{Address, B256};
 use grid_batch_core::Timestamp;
-use grid_batch_withdrawals::{NewSignedTransaction, Payment};
+use grid_batch_withdrawals::NewSignedTransaction;
 
 use crate::{
     node::{NodeClient, NodeError, TransactionDetails},
@@ -13,13 +13,6 @@ pub(crate) struct Terms {
     pub(crate) pool: String,
     pub(crate) beneficiary: String,
     pub(crate) amount: String,
-}
-
-impl Terms {
-    pub(crate) fn of(payment: &Payment) -> Self {
-        let Payment { pool, beneficiary, amount, .. } = payment.clone();
-        Self { pool, beneficiary, amount }
-    }
 }
 
 /// What the nodes show about a nonce that was used.

@@ -14,8 +14,8 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 pub(super) struct Candidates {
     /// Those that are not known to be paid, in the order in which they are to be made.
     pub(super) by_terms: HashMap<Terms, Vec<UnpaidWithdrawal>>,
-    /// When the withdrawal that is next was scheduled.
-    pub(super) next_scheduled_at: Timestamp,
+    /// When the first open withdrawal was scheduled. `None`: there is none that could have been cancelled.
+    pub(super) next_scheduled_at: Option<Timestamp>,
 }
 
 /// What each nonce was used for. `found` is ordered by nonce.
@@ -36,10 +36,14 @@ pub(super) fn match_uses(found: &[FoundUse], candidates: &Candidates) -> Vec<(u6
             UseKind::UnknownPayment => {
                 undecided(found, "a pool made a withdrawal in it, but its call cannot be read")
             }
-            UseKind::Filler if is_before(candidates.next_scheduled_at, found) => undecided(
-                found,
-                "it is empty, as if it cancelled a withdrawal whose cancellation is not stored",
-            ),
+            UseKind::Filler
+                if candidates.next_scheduled_at.is_some_and(|time| is_before(time, found)) =>
+            {
+                undecided(
+                    found,
+                    "it is empty, as if it cancelled a withdrawal whose cancellation is not stored",
+                )
+            }
             UseKind::Filler => elsewhere(found, "it is empty"),
             UseKind::Other => elsewhere(found, "it does not call a pool"),
             UseKind::NotShown => undecided(found, "no node shows the transaction"),
@@ -174,7 +178,7 @@ mod tests {
     /// What each nonce was used for: the number of a withdrawal, `e`lsewhere, or `u`ndecided.
     fn matched(found: &[FoundUse], withdrawals: &[UnpaidWithdrawal]) -> String {
         let by_terms = [(terms(), withdrawals.to_vec())].into();
-        let candidates = Candidates { by_terms, next_scheduled_at: after(0) };
+        let candidates = Candidates { by_terms, next_scheduled_at: Some(after(0)) };
         let uses =
             match_uses(found, &candidates).into_iter().map(|(_, nonce_use)| match nonce_use {
                 NonceUse::Withdrawal { id, .. } => id.as_bytes()[0].to_string(),
@@ -236,7 +240,8 @@ mod tests {
             (0..).zip(kinds).map(|(n, kind)| found(n, kind)).chain([not_shown]).collect();
         assert_eq!(matched(&uses, &[open(1)]), "euuu");
         // A filler that was mined before the next withdrawal was scheduled cancelled none that is open.
-        let candidates = Candidates { next_scheduled_at: after(2_000), ..Candidates::default() };
+        let candidates =
+            Candidates { next_scheduled_at: Some(after(2_000)), ..Candidates::default() };
         let matched = match_uses(&uses[1..2], &candidates);
         assert!(matches!(matched[..], [(1, NonceUse::Elsewhere { .. })]), "{matched:?}");
     }

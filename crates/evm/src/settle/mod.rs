@@ -3,6 +3,7 @@
 
 mod before_move;
 mod found_use;
+mod history;
 mod matching;
 mod own_use;
 mod search;

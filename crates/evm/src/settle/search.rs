@@ -1,9 +1,9 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use alloy_primitives::{Address, B256};
 use grid_batch_core::Timestamp;
 
-use super::found_use::FoundUse;
+use super::found_use::{FoundUse, UseKind};
 use crate::{
     context::EvmContext,
     node::{BlockTag, NodeClient, NodeError},
@@ -42,6 +42,19 @@ impl Search<'_> {
             found.insert(*nonce, shown.unwrap_or_else(|| FoundUse::not_shown(*nonce)));
         }
         Ok(found.into_values().collect())
+    }
+
+    /// Whether a node shows the transaction with this nonce.
+    pub(super) async fn shows(&self, nonce: u64) -> Result<bool, NodeError> {
+        let found = self.find_uses(&[nonce]).await?;
+        Ok(found.iter().any(|found| found.kind != UseKind::NotShown))
+    }
+
+    /// Whether the account has made a withdrawal with one of these nonces.
+    pub(super) async fn finds_payments(&self, nonces: Range<u64>) -> Result<bool, NodeError> {
+        let nonces: Vec<u64> = nonces.collect();
+        let paid = find_at_any(self.nodes, |node| self.find_paid(node, &nonces)).await?;
+        Ok(paid.is_some_and(|paid| !paid.is_empty()))
     }
 
     /// The highest count of transactions that the account had before `since`, if a node knows it.

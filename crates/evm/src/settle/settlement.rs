@@ -1,10 +1,11 @@
 use alloy_primitives::B256;
 use grid_batch_core::{BatchError, BatchResult, ScopeId, Timestamp};
-use grid_batch_withdrawals::{NonceUse, Payment, UnsettledNonces};
+use grid_batch_withdrawals::{NonceUse, UnsettledNonces};
 use log::{info, warn};
 
 use super::{
-    found_use::{FoundUse, Terms, UseKind},
+    found_use::{FoundUse, UseKind},
+    history::History,
     matching::{Candidates, match_uses},
     own_use::{OwnUse, close_final, find_mined},
     search::Search,
@@ -25,8 +26,8 @@ pub(super) const MAX_AT_ONCE: usize = 50;
 pub(crate) enum Settled {
     /// All are: those below this transaction count.
     All { count: u64 },
-    /// Not yet, for this reason: more blocks or more requests are needed.
-    NotYet(&'static str),
+    /// Not yet, for this reason: more blocks or more requests are needed, or no node shows a transaction.
+    NotYet(String),
     /// It cannot be decided what one was used for.
     Undecided { note: String },
 }
@@ -61,22 +62,19 @@ impl From<SettleError> for BatchError {
 
 /// Settles the nonces that the chain has used: finds out what each was used for, and stores it.
 ///
-/// `payment` is the withdrawal that is next. The first node's transaction count counts; the others
-/// help to find transactions.
+/// The first node's transaction count counts; the others help to find transactions.
 pub(crate) async fn settle_nonces(
     context: &EvmContext,
     nodes: &[NodeClient],
     scope: &AccountScopeId,
-    payment: &Payment,
 ) -> Result<Settled, SettleError> {
-    Settlement { context, nodes, scope, payment }.run().await
+    Settlement { context, nodes, scope }.run().await
 }
 
 struct Settlement<'a> {
     context: &'a EvmContext,
     nodes: &'a [NodeClient],
     scope: &'a AccountScopeId,
-    payment: &'a Payment,
 }
 
 impl Settlement<'_> {
@@ -93,26 +91,35 @@ impl Settlement<'_> {
         if count <= next && stored.is_empty() {
             return Ok(Settled::All { count });
         }
+        let not_yet = |reason: &str| Ok(Settled::NotYet(reason.to_owned()));
         if self.final_count(node).await? != Some(count) {
-            return Ok(Settled::NotYet(
+            return not_yet(
                 "the gas admin has transactions that are not stored; waiting until they are final",
-            ));
+            );
         }
         if self.is_disputed(node).await? {
-            return Ok(Settled::NotYet(
-                "the nodes show different blocks; waiting until they agree",
-            ));
+            return not_yet("the nodes show different blocks; waiting until they agree");
         }
         let Some(search) = self.search().await? else { return Ok(Settled::All { count }) };
-        let first = self.first_nonce(&search, next, count).await?;
+        let history = History { scope: self.scope, next: unsettled.next, count };
+        let Some(first) = self.first_nonce(&search, &history).await? else {
+            return Ok(Settled::NotYet(history.not_shown(count - 1)));
+        };
         let mut nonces: Vec<u64> = stored.into_iter().chain(first..count).collect();
         let is_complete = nonces.len() <= MAX_AT_ONCE;
+        if !is_complete && history.is_new() && !search.finds_payments(first..count).await? {
+            return Ok(Settled::NotYet(history.too_long()));
+        }
         nonces.truncate(MAX_AT_ONCE);
-        let undecided = self.settle(&search, &nonces, &unsettled).await?;
+        let found = search.find_uses(&nonces).await?;
+        if let Some(hidden) = history.hidden(&found) {
+            return Ok(Settled::NotYet(history.not_shown(hidden)));
+        }
+        let undecided = self.settle(&search, found, &unsettled).await?;
         match undecided {
             Some(note) => Ok(Settled::Undecided { note: self.what_to_do(&note) }),
             None if is_complete => Ok(Settled::All { count }),
-            None => Ok(Settled::NotYet("earlier transactions of the gas admin are looked at")),
+            None => not_yet("earlier transactions of the gas admin are looked at"),
         }
     }
 
@@ -127,7 +134,8 @@ impl Settlement<'_> {
         let (mut nonces, mut own) = (Vec::new(), Vec::new());
         for stored in &unsettled.stored {
             let (nonce, is_used) = (stored.nonce, stored.nonce < count);
-            if !is_used && stored.undecided.is_none() {
+            let is_enough = own.len() >= MAX_AT_ONCE;
+            if stored.undecided.is_none() && (!is_used || is_enough) {
                 continue;
             }
             match find_mined(node, &stored.hashes).await? {
@@ -176,34 +184,42 @@ impl Settlement<'_> {
     }
 
     /// The first nonce to look at. Those before were used before anything was stored for the account;
-    /// it is recorded that they are settled.
+    /// it is recorded that they are settled. `None`: no node shows the last transaction.
+    ///
+    /// A node may be wrong about the count of transactions, also about past blocks. So a count is believed only
+    /// with the transaction that it ends with: a nonce that is signed with cannot be taken back.
     async fn first_nonce(
         &self,
         search: &Search<'_>,
-        next: u64,
-        count: u64,
-    ) -> Result<u64, SettleError> {
+        history: &History<'_>,
+    ) -> Result<Option<u64>, SettleError> {
+        let (next, count) = (history.next.unwrap_or_default(), history.count);
         if count <= next {
-            return Ok(count);
+            return Ok(Some(count));
+        }
+        if !search.shows(count - 1).await? {
+            return Ok(None);
         }
         let before = search.count_before().await?.unwrap_or_default().min(count);
         let Some(last) = before.checked_sub(1).filter(|last| *last >= next) else {
-            return Ok(next);
+            return Ok(Some(next));
         };
+        if before < count && !search.shows(last).await? {
+            return Ok(Some(next));
+        }
         let note = format!("nonce {last} was used before the first withdrawal was scheduled");
         let nonce_use = NonceUse::Elsewhere { hash: None, note };
         self.store(last, search.since, nonce_use).await?;
-        Ok(before)
+        Ok(Some(before))
     }
 
-    /// Settles these nonces. Returns the note about the first one that is undecided.
+    /// Settles the nonces of these uses. Returns the note about the first one that is undecided.
     async fn settle(
         &self,
         search: &Search<'_>,
-        nonces: &[u64],
+        found: Vec<FoundUse>,
         unsettled: &UnsettledNonces,
     ) -> Result<Option<String>, SettleError> {
-        let found = search.find_uses(nonces).await?;
         let candidates = self.candidates(&found).await?;
         let mut first_undecided = None;
         for (found, (nonce, nonce_use)) in found.iter().zip(match_uses(&found, &candidates)) {
@@ -231,9 +247,7 @@ impl Settlement<'_> {
                 candidates.by_terms.insert(terms.clone(), withdrawals);
             }
         }
-        let next = store.unpaid_withdrawals(service_id, &Terms::of(self.payment)).await?;
-        let next = next.iter().find(|it| it.id == self.payment.withdrawal_id);
-        candidates.next_scheduled_at = next.map(|it| it.created_at).unwrap_or_default();
+        candidates.next_scheduled_at = store.first_open(service_id).await?;
         Ok(candidates)
     }
 
@@ -273,7 +287,8 @@ impl Settlement<'_> {
         let service_id = self.scope.service_id();
         format!(
             "{note}; look at the chain, then run grid-batch nonce {service_id} NONCE with \
-             \"elsewhere\", or with the id of the withdrawal that it was used for"
+             \"elsewhere\", or with the id of the withdrawal that it was used for; FIRST-LAST decides several \
+             nonces"
         )
     }
 }

@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, B256};
-use grid_batch_core::{BatchError, BatchResult, ScopeId};
+use grid_batch_core::{BatchError, BatchResult, ScopeId, Timestamp};
 use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment};
 use log::info;
 
@@ -23,12 +23,27 @@ pub(crate) enum UsedNonce {
     Own,
     /// It is another withdrawal's, and has the nonce now. This one has none.
     Moved,
-    /// It belongs to no withdrawal that is stored.
+    /// It is not known to be final at enough nodes.
+    NotFinal,
+    /// It is final, and it cannot be decided whether it belongs to a withdrawal.
+    Undecided,
+    /// It is final, and it belongs to no withdrawal that is stored: with this nonce, the withdrawal can never
+    /// be paid.
     Foreign,
+}
+
+/// What a final transaction did, as far as this withdrawal is concerned.
+enum ForeignUse {
+    OfAnother(NonceUse),
+    OfNone,
+    Undecided,
 }
 
 /// Finds out whether the transaction that used the nonce of a withdrawal pays this or another one,
 /// and adopts it.
+///
+/// A withdrawal that another transaction keeps from being paid may be signed again. So enough nodes have to
+/// show that transaction, unless an operator has requested a retry.
 pub(crate) async fn explain_used_nonce(
     context: &EvmContext,
     nodes: &[NodeClient],
@@ -38,19 +53,30 @@ pub(crate) async fn explain_used_nonce(
     hash: B256,
 ) -> BatchResult<UsedNonce> {
     let Some(details) = find_at_any(nodes, |node| node.transaction_details(hash)).await? else {
-        return Ok(UsedNonce::Foreign);
+        return Ok(UsedNonce::NotFinal);
     };
     if let Some(transaction) = details.signed.clone().filter(|_| is_own(&details, payment)) {
         let own = NonceUse::Withdrawal { id: payment.withdrawal_id, transaction };
         return adopt(context, scope, assigned, own, UsedNonce::Own).await;
     }
-    let is_final = AssignedNonce { foreign_hash: Some(hash.0), ..assigned.clone() };
-    if !is_foreign_use_final(nodes, context, scope.address(), &is_final).await? {
-        return Ok(UsedNonce::Foreign);
+    let used = AssignedNonce { foreign_hash: Some(hash.0), ..assigned.clone() };
+    let is_final_at =
+        |agreeing| is_foreign_use_final(nodes, context, scope.address(), &used, agreeing);
+    if !is_final_at(1).await? {
+        return Ok(UsedNonce::NotFinal);
     }
-    match use_of_another(context, nodes, scope, &details).await? {
-        Some(other) => adopt(context, scope, assigned, other, UsedNonce::Moved).await,
-        None => Ok(UsedNonce::Foreign),
+    let foreign_use = foreign_use(context, nodes, scope, &details).await?;
+    let is_retry = assigned.generation < payment.generation;
+    match foreign_use {
+        Some(ForeignUse::OfAnother(other)) => {
+            adopt(context, scope, assigned, other, UsedNonce::Moved).await
+        }
+        _ if is_retry => Ok(UsedNonce::Foreign),
+        Some(ForeignUse::OfNone) if is_final_at(context.agreeing_nodes).await? => {
+            Ok(UsedNonce::Foreign)
+        }
+        Some(ForeignUse::Undecided) => Ok(UsedNonce::Undecided),
+        Some(ForeignUse::OfNone) | None => Ok(UsedNonce::NotFinal),
     }
 }
 
@@ -60,25 +86,31 @@ fn is_own(details: &TransactionDetails, payment: &Payment) -> bool {
     makes_call || (payment.cancel_requested && details.is_filler())
 }
 
-/// The open withdrawal that a final transaction was for, if there is one.
-async fn use_of_another(
+/// What a final transaction did. `None`: no node shows its receipt.
+async fn foreign_use(
     context: &EvmContext,
     nodes: &[NodeClient],
     scope: &AccountScopeId,
     details: &TransactionDetails,
-) -> BatchResult<Option<NonceUse>> {
+) -> BatchResult<Option<ForeignUse>> {
     let (store, service_id) = (&context.store, scope.service_id());
     let pools = store.pools(service_id).await?;
     let pools: Vec<Address> = pools.iter().filter_map(|pool| parse_address(pool).ok()).collect();
     let found = find_at_any(nodes, |node| FoundUse::read(node, details, &pools)).await?;
     let Some(found) = found else { return Ok(None) };
-    let UseKind::Call { terms, .. } = &found.kind else { return Ok(None) };
-    let withdrawals = store.unpaid_withdrawals(service_id, terms).await?;
-    let by_terms = [(terms.clone(), withdrawals)].into();
-    let candidates = Candidates { by_terms, ..Candidates::default() };
+    // The withdrawal was scheduled before its nonce was used.
+    let next_scheduled_at = Some(Timestamp::default());
+    let mut candidates = Candidates { next_scheduled_at, ..Candidates::default() };
+    if let UseKind::Call { terms, .. } = &found.kind {
+        let withdrawals = store.unpaid_withdrawals(service_id, terms).await?;
+        candidates.by_terms.insert(terms.clone(), withdrawals);
+    }
     let uses = match_uses(std::slice::from_ref(&found), &candidates);
-    let mut uses = uses.into_iter().map(|(_, nonce_use)| nonce_use);
-    Ok(uses.find(|nonce_use| matches!(nonce_use, NonceUse::Withdrawal { .. })))
+    Ok(uses.into_iter().next().map(|(_, nonce_use)| match nonce_use {
+        other @ NonceUse::Withdrawal { .. } => ForeignUse::OfAnother(other),
+        NonceUse::Elsewhere { .. } => ForeignUse::OfNone,
+        NonceUse::Undecided { .. } => ForeignUse::Undecided,
+    }))
 }
 
 async fn adopt(

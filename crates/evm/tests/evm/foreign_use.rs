@@ -2,7 +2,7 @@
 
 use alloy_primitives::hex;
 use grid_batch_core::{Evidence, LedgerStatus, Outcome, ScopeId};
-use grid_batch_test_chain::Fault;
+use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::{NonceOutcome, SigningStore, WithdrawalId};
 use serde_json::json;
 
@@ -32,13 +32,13 @@ async fn next_nonce_follows_foreign_transactions() {
 }
 
 #[tokio::test]
-async fn foreign_use_alone_never_assigns_another_nonce() {
-    let (harness, id) = with_foreign_use(1).await;
-    for _ in 0..5 {
+async fn nonce_is_kept_until_its_foreign_use_is_final() {
+    let (harness, id) = with_foreign_use(3).await;
+    for _ in 0..2 {
         assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
         assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
         assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
-        harness.mine(10);
+        harness.mine(1);
     }
     let assigned = harness.nonce(id);
     let foreign_hash = hex::encode_prefixed(assigned.foreign_hash.unwrap());
@@ -52,17 +52,15 @@ async fn foreign_use_alone_never_assigns_another_nonce() {
 }
 
 #[tokio::test]
-async fn retry_assigns_another_nonce_after_final_foreign_use() {
+async fn final_foreign_use_assigns_another_nonce() {
     let (harness, id) = with_foreign_use(3).await;
     assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
-    harness.retry(id);
-    for _ in 0..2 {
-        assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
-        assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
-        assert_eq!(harness.nonce(id).nonce, 0);
-        harness.mine(1);
-    }
+    harness.mine(2);
     assert_eq!(harness.evidence(id).await, Evidence::Repeatable);
+    assert_paid_with_second_nonce(&harness, id).await;
+}
+
+async fn assert_paid_with_second_nonce(harness: &Harness, id: WithdrawalId) {
     harness.accept(id).await;
     harness.mine(3);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
@@ -71,6 +69,86 @@ async fn retry_assigns_another_nonce_after_final_foreign_use() {
     let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
     assert_eq!(outcome, [(0, Some(NonceOutcome::UsedElsewhere)), (1, Some(withdrawn))]);
     assert_eq!(harness.polls().len(), 1);
+}
+
+#[tokio::test]
+async fn cancelled_withdrawal_ends_after_final_foreign_use() {
+    let (harness, id) = with_foreign_use(1).await;
+    assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
+    harness.cancel(id);
+    assert_eq!(harness.evidence(id).await, Evidence::Repeatable);
+    let answer = harness.send(id).await;
+    assert_eq!(answer.outcome, Outcome::Rejected, "{answer:?}");
+    assert!(answer.message.unwrap().contains("its nonce 0 was used by another transaction"));
+    assert_eq!(
+        (harness.nonce(id).outcome, harness.polls()),
+        (Some(NonceOutcome::UsedElsewhere), vec![])
+    );
+}
+
+/// An empty transfer may be the filler of a cancellation that is not stored any more.
+#[tokio::test]
+async fn empty_transfer_decides_nothing() {
+    let harness = Harness::new();
+    let id = harness.send_withdrawal().await;
+    harness.chain.drop_transaction(&harness.hashes(id)[0]).unwrap();
+    let admin = &harness.admin().address;
+    let empty = json!([{"from": admin, "to": admin, "value": "0x0", "gas": "0x5208"}]);
+    harness.chain.rpc("eth_sendTransaction", empty).unwrap();
+    harness.mine(3);
+    assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
+    assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
+    assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
+    // An operator decides and retries.
+    harness.retry(id);
+    assert_paid_with_second_nonce(&harness, id).await;
+}
+
+/// More than half of the nodes have to show it.
+#[tokio::test]
+async fn one_node_of_three_does_not_assign_another_nonce() {
+    let (mut harness, id) = with_foreign_use(1).await;
+    harness.restart_with(|options| options.agreeing_nodes = 2);
+    let others = [(); 2].map(|()| FaultProxy::start(harness.chain.url()).unwrap());
+    let url = harness.proxy.url().to_owned();
+    harness.use_nodes(&[&url, others[0].url(), others[1].url()]);
+    for other in &others {
+        other.set("eth_getTransactionByHash", Fault::Null);
+    }
+    assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
+    assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
+    assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
+    others[0].clear();
+    assert_eq!(harness.evidence(id).await, Evidence::Repeatable);
+    harness.accept(id).await;
+}
+
+/// Their transactions are mined, whatever becomes of the first one.
+#[tokio::test]
+async fn those_behind_a_used_nonce_are_followed() {
+    let harness = Harness::with_options(|options| options.in_flight = 16);
+    let ids = ["1", "2", "3"].map(|amount| harness.schedule(amount));
+    harness.accept(ids[0]).await;
+    assert_eq!(harness.status(ids[0]).await, LedgerStatus::Pending);
+    let foreign = json!([{
+        "from": harness.admin().address, "to": harness.beneficiary(), "value": "0x1", "gas": "0x5208",
+        "nonce": "0x0", "maxFeePerGas": "0x2540be400", "maxPriorityFeePerGas": "0x2540be400",
+    }]);
+    harness.chain.rpc("eth_sendTransaction", foreign).unwrap();
+    harness.mine(1);
+    harness.store.hold(ids[0]);
+    assert_eq!(harness.status(ids[0]).await, LedgerStatus::NotReported);
+    for id in &ids[1..] {
+        let outcome = harness.nonce(*id).outcome;
+        assert!(matches!(outcome, Some(NonceOutcome::Withdrawn { .. })), "{outcome:?}");
+    }
+    assert_eq!(harness.store.nonces(ids[0]).len(), 1);
+    // The first one is paid with a nonce after theirs.
+    harness.accept(ids[0]).await;
+    harness.mine(1);
+    assert_eq!(harness.status(ids[0]).await, LedgerStatus::Committed);
+    assert_eq!(harness.store.nonces(ids[0]).last().unwrap().nonce, 3);
+    assert_eq!(harness.polls().len(), 3);
 }
 
 #[tokio::test]
@@ -111,7 +189,6 @@ async fn foreign_use_needs_the_foreign_transaction() {
     harness.mine(5);
     harness.proxy.set("eth_getBlockByNumber", Fault::Null);
     assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
-    harness.retry(id);
     harness.proxy.clear();
     assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
     assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use grid_batch_core::Outcome;
+use grid_batch_core::{LedgerStatus, Outcome};
 use grid_batch_evm::{
     AccountGas, Address, AllowedBeneficiaries, GasLimit, GasWatch, WatchedAccount,
 };
 use grid_batch_test_chain::Fault;
+use grid_batch_withdrawals::SigningStore;
 
 use crate::harness::{Harness, SEND};
 
@@ -98,4 +99,32 @@ async fn beneficiary_that_is_not_allowed_is_rejected_unsigned() {
         options.beneficiaries = AllowedBeneficiaries::new([(None, beneficiary)]);
     });
     harness.accept(id).await;
+}
+
+/// The transaction is settled while nodes show it, so that a pruned node stops nothing later.
+#[tokio::test]
+async fn transaction_of_an_idle_account_is_settled() {
+    let harness = Harness::new();
+    let paid = harness.send_withdrawal().await;
+    harness.mine(1);
+    assert_eq!(harness.status(paid).await, LedgerStatus::Committed);
+    let next = || harness.store.next_nonce(&harness.service_id()).unwrap();
+    let watch = watch(&harness, 0);
+    harness.use_key_elsewhere();
+    let open = harness.schedule("1");
+    assert!(watch.look().await);
+    assert_eq!(next(), Some(1), "its own attempt looks at it");
+    harness.store.decide_invalid(open);
+    assert!(watch.look().await);
+    assert_eq!(next(), Some(2));
+    let before = harness.proxy.log().len();
+    assert!(watch.look().await);
+    let looked: Vec<String> = harness.proxy.log().split_off(before);
+    assert_eq!(
+        looked.iter().filter(|it| *it == "eth_getTransactionCount").count(),
+        1,
+        "{looked:?}"
+    );
+    let id = harness.send_withdrawal().await;
+    assert_eq!(harness.nonce(id).nonce, 2);
 }

@@ -18,6 +18,7 @@ mod foreign_use;
 mod gas_watch;
 mod gates;
 mod harness;
+mod history;
 mod lagging_nodes;
 mod memory_store;
 mod nonce_gaps;

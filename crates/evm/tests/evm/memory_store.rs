@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -76,6 +77,21 @@ impl MemoryStore {
         let mut state = self.state();
         state.undecided.remove(&nonce);
         state.nonce(service_id, nonce).unwrap().outcome = Some(NonceOutcome::UsedElsewhere);
+    }
+
+    /// An operator has these free nonces filled.
+    pub fn decide_fill(&self, service_id: &ServiceId, nonces: Range<u64>) {
+        let (mut state, now) = (self.state(), self.clock.now());
+        let free = nonces.filter(|nonce| state.nonces.iter().all(|(.., it)| it.nonce != *nonce));
+        let free: Vec<u64> = free.collect();
+        let note = Some("to be filled".to_owned());
+        for (_, withdrawal, stored) in &mut state.nonces {
+            if withdrawal.is_none() && stored.outcome.is_none() {
+                stored.note = note.clone();
+            }
+        }
+        let to_fill = |it| AssignedNonce { note: note.clone(), ..unassigned_nonce(it, now) };
+        state.nonces.extend(free.into_iter().map(|it| (service_id.clone(), None, to_fill(it))));
     }
 
     /// Starts the next attempt of the withdrawal's batch.
@@ -199,6 +215,7 @@ impl StoreState {
         });
         Some(FollowingPayments {
             head: BatchAttempt { service_id: service_id.clone(), batch_id: *batch_id, attempt_id },
+            is_under_way: !self.held.contains(&head),
             next_nonce: self.next_nonce(service_id).unwrap_or_default(),
             has_unsettled: !self.unsettled(service_id).is_empty(),
             payments: payments.take(count).collect(),
@@ -212,11 +229,13 @@ impl StoreState {
                 let has_ended = withdrawal.is_none_or(|id| self.has_failed(id));
                 of == service_id && it.outcome.is_none() && has_ended
             };
-        let unsettled = self.nonces.iter().filter(is_unsettled).map(|(_, _, it)| UnsettledNonce {
-            nonce: it.nonce,
-            undecided: self.undecided.get(&it.nonce).cloned(),
-            hashes: it.transactions.iter().map(|it| it.signed.hash).collect(),
-        });
+        let unsettled =
+            self.nonces.iter().filter(is_unsettled).map(|(_, withdrawal, it)| UnsettledNonce {
+                nonce: it.nonce,
+                undecided: self.undecided.get(&it.nonce).cloned(),
+                to_fill: withdrawal.is_none() && it.note.is_some(),
+                hashes: it.transactions.iter().map(|it| it.signed.hash).collect(),
+            });
         let mut unsettled: Vec<_> = unsettled.collect();
         unsettled.sort_by_key(|it| it.nonce);
         unsettled
@@ -484,6 +503,17 @@ impl SigningStore for MemoryStore {
         let highest = of_service.max_by_key(|(_, _, it)| it.nonce).map(|(_, _, it)| it.assigned_at);
         let first = state.scheduled.first().map(|(_, scheduled_at)| *scheduled_at);
         Ok(highest.or(first))
+    }
+
+    fn first_open(&self, _service_id: &ServiceId) -> BatchResult<Option<Timestamp>> {
+        self.check("first_open")?;
+        let state = self.state();
+        let has_ended = |id: WithdrawalId| {
+            state.has_failed(id)
+                || state.nonces.iter().any(|(_, of, it)| *of == Some(id) && it.outcome.is_some())
+        };
+        let mut open = state.scheduled.iter().filter(|(id, _)| !has_ended(*id));
+        Ok(open.next().map(|(_, scheduled_at)| *scheduled_at))
     }
 
     fn pools(&self, _service_id: &ServiceId) -> BatchResult<Vec<String>> {

@@ -48,3 +48,30 @@ async fn signed_withdrawal_above_a_long_gap_is_parked() {
     assert!(answer.message.unwrap().contains("the nonces 0 to 64"));
     assert_eq!(harness.proxy.calls(SEND), sent);
 }
+
+/// A wrong node made the server sign with a nonce that is far too high.
+#[tokio::test]
+async fn gap_below_a_signed_withdrawal_is_filled_after_a_decision() {
+    let mut harness = with_gap_below(200, |options| options.longest_gap = 200);
+    let id = harness.schedule("500");
+    harness.outcome(id).await;
+    assert_eq!(harness.nonce(id).nonce, 200);
+    harness.restart_chain();
+    harness.restart_with(|options| options.longest_gap = 64);
+    let answer = harness.send(id).await;
+    assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
+    assert!(answer.message.unwrap().contains("0-199 fill"));
+    harness.store.decide_fill(&harness.service_id(), 0..199);
+    let mut left = Vec::new();
+    for _ in 0..6 {
+        let answer = harness.send(id).await;
+        harness.mine(1);
+        left.extend(answer.message);
+        if answer.outcome == Outcome::Accepted {
+            break;
+        }
+    }
+    assert!(left[0].contains("136 more nonces below 200 to be filled"), "{left:?}");
+    assert_eq!(harness.follow(id, 4).await, LedgerStatus::Committed);
+    assert_eq!(harness.polls().len(), 1);
+}

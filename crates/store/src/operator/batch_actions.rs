@@ -1,8 +1,8 @@
 //! What an operator does with one batch.
 
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, BatchState, ChangeOutcome, Decision, HeaderId,
-    OperatorAction, OperatorVerb, ServiceId, StoredBatch,
+    ActionEffect, ActionOutcome, ActionRefusal, BatchState, Change, ChangeOutcome, Decision, Event,
+    Evidence, HeaderId, OperatorAction, OperatorVerb, Progress, ServiceId, StoredBatch,
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     retry::end_delay,
 };
 use crate::{
-    batch::lock_services,
+    batch::{AttemptLog, lock_services, record_locked},
     sql::{Connection, Store, StoreError},
 };
 
@@ -98,4 +98,31 @@ fn after(verb: OperatorVerb, state: BatchState) -> String {
         OperatorVerb::EndFollowing => format!("{state}, what follows ends"),
         _ => state.to_string(),
     }
+}
+
+/// Has a batch tried again that was waiting for a decision about something else, such as a nonce of its account. It
+/// is in doubt only if it was `never_sent`. Returns whether it may be sent now.
+pub(crate) fn try_again(
+    store: &Store,
+    connection: &mut Connection,
+    (service_id, batch_id): (&ServiceId, &HeaderId),
+    never_sent: bool,
+    reason: Option<&str>,
+) -> Result<bool, StoreError> {
+    let Some(locked) = LockedBatch::find(connection, service_id, batch_id)? else {
+        return Ok(false);
+    };
+    let Progress { state, attempts, .. } = locked.batch.progress;
+    let outcome = match state {
+        BatchState::Delayed => end_delay(store, connection, &locked, reason)?,
+        BatchState::InDoubt if never_sent => {
+            let event = Event::Evidence { attempt: attempts, evidence: Evidence::Repeatable };
+            let changes = [Change::new(service_id.clone(), *batch_id, event)];
+            let (log, now) = (AttemptLog::default(), store.now());
+            let recorded = record_locked(connection, &store.scheduler, &changes, log, now)?;
+            return Ok(recorded.iter().any(|it| matches!(it, ChangeOutcome::Applied { .. })));
+        }
+        _ => return Ok(false),
+    };
+    Ok(matches!(outcome, ChangeOutcome::Applied { next_waits: true, .. }))
 }

@@ -27,9 +27,10 @@ mod service_counts;
 mod services;
 mod tokens;
 
-pub(crate) use act::act;
+pub(crate) use act::{act, act_with};
 pub(crate) use action_log::actions;
 pub(crate) use ahead::{ahead, count_ahead_to_limit};
+pub(crate) use batch_actions::try_again;
 pub(crate) use details::{
     details, find, find_by_prefix, find_by_transaction, open_batches, serialized_batch,
 };

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use grid_batch_core::{
-    AttemptId, Change, Event, EventFilter, EventPosition, EventStore, LedgerStatus, Outcome,
-    ServiceId, TakenBatch, Timestamp,
+    AttemptId, Change, Event, EventFilter, EventPosition, EventStore, LedgerStatus, Operator,
+    OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
@@ -164,6 +164,8 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
     let event = Event::Outcome { attempt: attempt.attempt_id.attempt, outcome: Outcome::Accepted };
     let accepted = Change::new(attempt.service_id.clone(), attempt.batch_id, event);
     store.record(&[accepted]).unwrap();
+    let paid = store.payment(&attempt.service_id, &attempt.batch_id).unwrap().unwrap();
+    store.cancel_withdrawal(&paid.withdrawal_id).unwrap();
     let following = store.following_payments(&attempt.service_id, &attempt.batch_id, 16);
     let following = following.unwrap().unwrap();
     let ahead = transaction(&attempt, nonce + 1, 2);
@@ -184,6 +186,7 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
 /// Reads what may be unsettled, adopts a transaction, moves it, and decides about others.
 fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     let service_id = &attempt.service_id;
+    store.first_open(service_id).unwrap();
     let used_at = store.unsettled_since(service_id).unwrap().unwrap();
     store.unsettled_nonces(service_id).unwrap();
     // The account has the numbers that end in 00; 900 and 1,900 have the same terms.
@@ -201,14 +204,30 @@ fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     transaction.hash[31] += 1;
     settle(nonce + 1, NonceUse::Withdrawal { id, transaction });
     settle(nonce + 2, NonceUse::Elsewhere { hash: None, note: "elsewhere".to_owned() });
-    for nonce in [nonce + 3, nonce + 4] {
+    for nonce in [nonce + 3, nonce + 9] {
         settle(nonce, NonceUse::Undecided { hash: None, note: "not shown".to_owned() });
     }
     assert_eq!(store.undecided_nonces().unwrap().len(), 2);
     store.decide_nonce(service_id, nonce + 3, None).unwrap();
     let other = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
     let other = other.iter().find(|it| it.is_open && it.nonce.is_none()).unwrap();
-    store.decide_nonce(service_id, nonce + 4, Some(&other.id)).unwrap();
+    store.decide_nonce(service_id, nonce + 9, Some(&other.id)).unwrap();
+    decide_about_nonces(store, service_id, nonce);
+}
+
+/// Decides about a range, has a gap filled, and starts the account at another nonce, and back.
+fn decide_about_nonces(store: &Store, service_id: &ServiceId, nonce: u64) {
+    let next = store.next_nonce(service_id).unwrap().unwrap();
+    for (verb, first, last) in [
+        (OperatorVerb::NoncesElsewhere, nonce, nonce + 9),
+        (OperatorVerb::StartNonce, next + 9, next + 9),
+        (OperatorVerb::StartNonce, next + 5, next + 5),
+        (OperatorVerb::FillNonces, nonce + 4, nonce + 8),
+    ] {
+        let target = OperatorTarget::Nonces { service_id: service_id.clone(), first, last };
+        let (reason, operator) = (None, Operator::program());
+        store.act(&OperatorAction { verb, target, reason, operator, dry_run: false }).unwrap();
+    }
 }
 
 pub(super) fn record_on_postgres() -> Recording {

@@ -14,9 +14,9 @@ pub(crate) fn being_sent(
 ) -> Result<Vec<SubmittedBatch>, StoreError> {
     let dialect = store.dialect();
     let statement = match target {
-        OperatorTarget::Batch { service_id, .. } | OperatorTarget::Service(service_id) => {
-            of_service(dialect, service_id)
-        }
+        OperatorTarget::Batch { service_id, .. }
+        | OperatorTarget::Service(service_id)
+        | OperatorTarget::Nonces { service_id, .. } => of_service(dialect, service_id),
         OperatorTarget::AllServices => of_all(dialect),
         OperatorTarget::Instance(instance) => of_instance(dialect, instance),
     };

@@ -30,6 +30,9 @@ pub(crate) fn cancel_withdrawal(
         if state == BatchState::Delayed {
             end_delay(connection, &details)?;
         }
+        if state.awaits_poller() {
+            check_now(connection, &details)?;
+        }
         Ok(CancelOutcome::Requested { state })
     })
 }
@@ -39,6 +42,18 @@ fn end_delay(connection: &mut Connection, details: &WithdrawalDetails) -> Result
     let mut lanes = lock_lanes(connection, &BTreeSet::from([batch]))?;
     lanes.retain(|_, lane| lane.end_delay());
     write_open(connection, &lanes.values().collect::<Vec<&Lane>>())
+}
+
+/// Has the status of the batch asked for now: what used its nonce may be the cancellation.
+fn check_now(connection: &mut Connection, details: &WithdrawalDetails) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- check_cancelled
+         update lanes set checked_at = null where service_id = ? and batch_id = ?",
+    )
+    .text(details.batch.service_id.as_str())
+    .bytes(details.batch.batch_id.as_bytes());
+    connection.execute(&statement).map(drop)
 }
 
 fn mark_cancelled(

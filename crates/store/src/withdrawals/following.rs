@@ -18,7 +18,7 @@ use crate::sql::{
     rows::{batch_id as read_batch_id, in_states, limit},
 };
 
-/// The withdrawals behind the one of a batch, if the ledger has accepted it and it is not held.
+/// The withdrawals behind the one of a batch, if that may be at the ledger.
 pub(crate) fn following_payments(
     store: &Store,
     service_id: &ServiceId,
@@ -34,6 +34,7 @@ pub(crate) fn following_payments(
                 batch_id: *batch_id,
                 attempt_id: head.attempt_id()?,
             },
+            is_under_way: head.is_under_way,
             next_nonce: highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1),
             has_unsettled: !stored_nonces(connection, service_id)?.is_empty(),
             payments: payments.into_iter().map(|stored| stored.split().1).collect(),
@@ -58,7 +59,7 @@ impl StoredFollowing {
     }
 }
 
-/// The lane of a batch that is under way.
+/// The lane of a batch that may be at the ledger.
 #[derive(QueryableByName)]
 pub(super) struct HeadRow {
     #[diesel(sql_type = BigInt)]
@@ -67,6 +68,9 @@ pub(super) struct HeadRow {
     attempts: i32,
     #[diesel(sql_type = BigInt)]
     pub(super) created_at: i64,
+    /// Whether the ledger has accepted it, and it is not held.
+    #[diesel(sql_type = Bool)]
+    pub(super) is_under_way: bool,
 }
 
 impl HeadRow {
@@ -78,8 +82,7 @@ impl HeadRow {
     }
 }
 
-/// The lane of this batch, if the ledger has accepted it and it is not held. `lock` is empty or the
-/// clause that locks it.
+/// The lane of this batch, if it may be at the ledger. `lock` is empty or the clause that locks it.
 pub(super) fn find_head(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -87,12 +90,15 @@ pub(super) fn find_head(
     lock: &str,
 ) -> Result<Option<HeadRow>, StoreError> {
     let accepted = in_states("s", |state| matches!(state, BatchState::Pending | BatchState::Valid));
+    let sent = in_states("s", BatchState::awaits_poller);
     let statement = Statement::new(
         connection.dialect(),
         format!(
-            "-- head_under_way
-             select s.epoch, s.attempts, s.created_at from lanes s
-             where s.service_id = ? and s.batch_id = ? and {accepted} and s.held_at is null {lock}"
+            "-- head_at_ledger
+             select s.epoch, s.attempts, s.created_at,
+                 ({accepted} and s.held_at is null) as is_under_way
+             from lanes s
+             where s.service_id = ? and s.batch_id = ? and {sent} {lock}"
         ),
     )
     .text(service_id.as_str())

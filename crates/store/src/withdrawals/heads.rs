@@ -34,8 +34,8 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
         .select((batches::service_id.nullable().assume_not_null(), waiting_holds::batch_seq));
     let held: Vec<(String, i64)> = connection.load_query("held_withdrawals", held)?;
     let mut heads = BTreeMap::new();
-    for (service_id, batch_seq) in load_signed_ahead(connection)? {
-        let state = WithdrawalState::Pending;
+    for (service_id, batch_seq, has_outcome) in load_signed_ahead(connection)? {
+        let state = WithdrawalState::of_signed_ahead(has_outcome);
         heads.insert(batch_seq, Head { service_id, batch_seq, state });
     }
     let without_event = load_without_event(connection)?;

@@ -16,6 +16,7 @@ mod list;
 mod movable;
 mod moving;
 mod new_withdrawals;
+mod nonce_actions;
 mod nonce_row;
 mod nonces;
 mod open;
@@ -45,6 +46,7 @@ pub(crate) use following::following_payments;
 pub(crate) use gas_admins::{gas_admin_queues, payment_budget, pool_sums};
 pub(crate) use highest_block::{highest_block, record_highest_block};
 pub(crate) use list::withdrawals;
+pub(crate) use nonce_actions::act_on_nonces;
 pub(crate) use nonces::{close_nonce, mark_sent, next_nonce, note, record_foreign_use};
 pub(crate) use payment::payment;
 pub(crate) use replace_following::replace_following;
@@ -56,7 +58,8 @@ pub(crate) use sign::{assign_nonce, fill_nonce, replace_transaction};
 pub(crate) use sign_following::sign_following;
 pub(crate) use transactions::transactions_from;
 pub(crate) use unsettled::{
-    has_paid, pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces, unsettled_since,
+    first_open, has_paid, pools, undecided_nonces, unpaid_withdrawals, unsettled_nonces,
+    unsettled_since,
 };
 
 /// The batch that tries a withdrawal in this generation. Its bytes describe the payment; the

@@ -5,7 +5,7 @@ use diesel::{
 use grid_batch_core::{DltStatus, ServiceId, Timestamp};
 use grid_batch_withdrawals::{NewSignedTransaction, NonceUse, SignedTransaction, WithdrawalId};
 
-use super::{to_stored, transactions::insert_stored};
+use super::{nonce_actions::try_heads_again, to_stored, transactions::insert_stored};
 use crate::{
     batch::lock_services,
     sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT, rows::storable},
@@ -110,6 +110,7 @@ pub(crate) fn decide_nonce(
             remove_transactions(connection, service_id, number)?;
         }
         update_settled(connection, service_id, number, &settled)?;
+        try_heads_again(store, connection, service_id, None)?;
         Ok(true)
     })
 }
@@ -200,6 +201,19 @@ impl<'a> SettledNonce<'a> {
             .optional_text("outcome", [self.outcome])
             .bool("undecided", [self.undecided])
     }
+}
+
+/// Stores that a nonce which is not stored was used for no withdrawal.
+pub(super) fn insert_elsewhere(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: u64,
+    nonce_use: &NonceUse,
+    used_at: Timestamp,
+) -> Result<(), StoreError> {
+    let number = to_stored("nonce", nonce)?;
+    let settled = SettledNonce::new(nonce_use, None);
+    insert_settled(connection, service_id, number, &settled, used_at)
 }
 
 fn insert_settled(

@@ -81,7 +81,8 @@ pub(super) fn lock_head(
     let lock = connection.dialect().locking("for update of s");
     let found = find_head(connection, &head.service_id, &head.batch_id, lock)?;
     let Some(found) = found else { return Ok(None) };
-    Ok((found.attempt_id()? == head.attempt_id).then_some(found.created_at))
+    let is_same = found.is_under_way && found.attempt_id()? == head.attempt_id;
+    Ok(is_same.then_some(found.created_at))
 }
 
 /// Whether the transactions have consecutive nonces from the next one on, and the withdrawals that they

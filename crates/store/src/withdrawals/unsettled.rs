@@ -30,7 +30,8 @@ pub(super) fn stored_nonces(
     let statement = Statement::new(
         connection.dialect(),
         "-- unsettled_nonces
-         select n.nonce, n.undecided, n.note, k.hash
+         select n.nonce, n.undecided, n.note, k.hash,
+             (n.withdrawal_seq is null and not n.undecided and n.note is not null) as to_fill
          from account_nonces n
          left join withdrawals w on w.seq = n.withdrawal_seq
          left join batches b on b.seq = w.batch_seq
@@ -46,7 +47,8 @@ pub(super) fn stored_nonces(
         let nonce = whole(row.nonce)?;
         if nonces.last().is_none_or(|last| last.nonce != nonce) {
             let undecided = row.undecided.then(|| row.note.unwrap_or_default());
-            nonces.push(UnsettledNonce { nonce, undecided, hashes: Vec::new() });
+            let to_fill = row.to_fill;
+            nonces.push(UnsettledNonce { nonce, undecided, to_fill, hashes: Vec::new() });
         }
         if let (Some(last), Some(bytes)) = (nonces.last_mut(), row.hash) {
             last.hashes.push(hash(bytes)?);
@@ -96,6 +98,7 @@ pub(crate) fn undecided_nonces(
         let nonce = UnsettledNonce {
             nonce: whole(row.nonce)?,
             undecided: Some(row.note.unwrap_or_default()),
+            to_fill: false,
             hashes: row.hash.map(hash).transpose()?.into_iter().collect(),
         };
         Ok((row.account.parse().map_err(StoreError::corrupt)?, nonce))
@@ -118,6 +121,24 @@ pub(crate) fn unsettled_since(
                   order by w.seq limit 1)) as since",
         )
         .text(service_id.as_str())
+        .text(service_id.as_str());
+    let rows: Vec<SinceRow> = store.pools.read()?.load(&statement)?;
+    Ok(rows.first().and_then(|row| time(row.since)))
+}
+
+/// When the first open withdrawal of the account was scheduled.
+pub(crate) fn first_open(
+    store: &Store,
+    service_id: &ServiceId,
+) -> Result<Option<Timestamp>, StoreError> {
+    let statement = store
+        .statement(
+            "-- first_open_withdrawal
+             select w.created_at as since
+             from batches b join withdrawals w on w.batch_seq = b.seq
+             where b.service_id = ? and b.ended_at is null
+             order by b.service_id, b.created_at limit 1",
+        )
         .text(service_id.as_str());
     let rows: Vec<SinceRow> = store.pools.read()?.load(&statement)?;
     Ok(rows.first().and_then(|row| time(row.since)))
@@ -194,6 +215,8 @@ struct UnsettledRow {
     note: Option<String>,
     #[diesel(sql_type = Nullable<Binary>)]
     hash: Option<Vec<u8>>,
+    #[diesel(sql_type = Bool)]
+    to_fill: bool,
 }
 
 #[derive(QueryableByName)]

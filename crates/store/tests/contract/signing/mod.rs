@@ -2,6 +2,7 @@ mod assign_nonce;
 mod close_nonce;
 mod filler;
 mod mark_sent;
+mod nonce_actions;
 mod payment;
 mod replace;
 mod settle_nonce;

@@ -129,7 +129,10 @@ fn undecided_nonce_stops_signing(db: &Database) {
     let taken = store.take_one(ACCOUNT);
     assert_eq!(store.sign(&taken, 1), None);
     let undecided = Some("still none".to_owned());
-    assert_eq!(unsettled(&store), [UnsettledNonce { nonce: 0, undecided, hashes: vec![] }]);
+    assert_eq!(
+        unsettled(&store),
+        [UnsettledNonce { nonce: 0, undecided, to_fill: false, hashes: vec![] }]
+    );
     let listed = store.undecided_nonces().unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!((&listed[0].0, listed[0].1.nonce), (&service(ACCOUNT), 0));
@@ -185,6 +188,7 @@ fn fillers_and_decided_batches_are_unsettled(db: &Database) {
     let expected = [(4, filler.hash), (5, payment.hash)].map(|(nonce, hash)| UnsettledNonce {
         nonce,
         undecided: None,
+        to_fill: false,
         hashes: vec![hash],
     });
     assert_eq!(unsettled(&store), expected);

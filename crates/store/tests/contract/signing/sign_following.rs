@@ -12,8 +12,8 @@ use crate::{
 
 on_both! {
     following_are_those_behind_the_accepted_head,
-    nothing_follows_a_batch_that_is_not_accepted,
-    nothing_follows_a_held_batch,
+    nothing_is_signed_behind_one_that_is_not_accepted,
+    nothing_is_signed_behind_a_held_batch,
     following_get_the_next_nonces_in_order,
     withdrawal_that_was_signed_ahead_keeps_its_nonce,
     nothing_is_signed_after_another_nonce_was_assigned,
@@ -69,27 +69,35 @@ fn following_are_those_behind_the_accepted_head(db: &Database) {
     store.schedule_all(&[withdrawal("other", 5)]);
     let following = following(&store, &head);
     assert_eq!(unsigned(&following), [2, 3, 4]);
+    assert!(following.is_under_way);
     assert_eq!((following.next_nonce, following.has_unsettled), (1, false));
     let two = store.following_payments(&head.service_id, &head.batch_id, 2).unwrap().unwrap();
     assert_eq!(unsigned(&two), [2, 3]);
 }
 
-fn nothing_follows_a_batch_that_is_not_accepted(db: &Database) {
+fn nothing_is_signed_behind_one_that_is_not_accepted(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
     let (taken, _) = store.take_and_sign(ACCOUNT);
     assert_eq!(find_following(&store, &taken), None);
     store.outcome(&taken, Outcome::Ambiguous);
-    assert_eq!(find_following(&store, &taken), None);
+    assert_only_followed(&store, &taken);
 }
 
-fn nothing_follows_a_held_batch(db: &Database) {
+/// What is behind the batch is shown, and nothing is signed for it.
+fn assert_only_followed(store: &TestStore, head: &TakenBatch) {
+    let following = following(store, head);
+    assert_eq!((following.is_under_way, unsigned(&following)), (false, vec![2]));
+    assert_eq!(store.sign_following(&following, transactions(1..=1)), Ok(false));
+}
+
+fn nothing_is_signed_behind_a_held_batch(db: &Database) {
     let store = db.open();
     let head = accepted_first(&store, 2);
     let before = following(&store, &head);
     db.execute("update lanes set held_at = 1, held_reason = 'held', held_until_decision = true")
         .unwrap();
-    assert_eq!(find_following(&store, &head), None);
+    assert_only_followed(&store, &head);
     assert_eq!(store.sign_following(&before, transactions(1..=1)), Ok(false));
 }
 

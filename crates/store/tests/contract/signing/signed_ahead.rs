@@ -1,6 +1,6 @@
 //! How withdrawals that were signed ahead are listed and counted.
 
-use grid_batch_core::{Decision, LedgerStatus, Outcome, TakenBatch};
+use grid_batch_core::{Decision, Evidence, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_withdrawals::{
     ClosedNonce, NonceOutcome, SigningStore, WithdrawalFilter, WithdrawalId, WithdrawalState,
 };
@@ -13,6 +13,7 @@ use crate::{
 on_both! {
     head_that_was_signed_ahead_is_listed_as_pending,
     those_behind_a_retried_head_are_listed_as_pending,
+    those_behind_a_head_with_a_later_nonce_are_listed,
     signed_ahead_and_held_are_counted_as_such,
     closed_nonce_of_an_ended_withdrawal_is_settled,
 }
@@ -75,6 +76,22 @@ fn those_behind_a_retried_head_are_listed_as_pending(db: &Database) {
     send_ahead(&store, &retried, 1..=1);
     assert_eq!(listed(&store, WithdrawalState::Pending), [withdrawal_id(2), withdrawal_id(1)]);
     assert_eq!(listed(&store, WithdrawalState::Scheduled), []);
+}
+
+/// Another transaction has used the nonce of the head, which gets one after those that were signed ahead.
+fn those_behind_a_head_with_a_later_nonce_are_listed(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
+    let first = accept_next(&store);
+    send_ahead(&store, &first, 1..=2);
+    store.close_as(ACCOUNT, 0, NonceOutcome::UsedElsewhere);
+    store.close_as(ACCOUNT, 1, NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() });
+    store.evidence(&first, Evidence::Repeatable);
+    let again = store.take_one(ACCOUNT);
+    assert_eq!(store.sign(&again, 0).unwrap().signed.nonce, 3);
+    store.outcome(&again, Outcome::Accepted);
+    assert_eq!(listed(&store, WithdrawalState::Mined), [withdrawal_id(2)]);
+    assert_eq!(listed(&store, WithdrawalState::Pending), [withdrawal_id(3), withdrawal_id(1)]);
 }
 
 fn signed_ahead_and_held_are_counted_as_such(db: &Database) {

@@ -1,0 +1,272 @@
+//! What operators decide about the nonces of an account.
+
+use diesel::{
+    QueryableByName,
+    prelude::*,
+    sql_types::{BigInt, Nullable},
+};
+use grid_batch_core::{
+    ActionEffect, ActionOutcome, ActionRefusal, OperatorAction, OperatorTarget, OperatorVerb,
+    ServiceId,
+};
+use grid_batch_withdrawals::NonceUse;
+
+use super::{
+    nonces::{NewNonce, highest_nonce, insert_nonces},
+    payment::{find_payment, may_be_paid},
+    rows::whole,
+    settle::insert_elsewhere,
+    to_stored,
+};
+use crate::{
+    batch::lock_services,
+    operator::{act_with, try_again},
+    sql::{
+        Connection, Statement, Store, StoreError,
+        rows::batch_id,
+        schema::{lanes, services},
+    },
+};
+
+/// The most nonces that one action has filled.
+const MOST_FILLED: u64 = 10_000;
+/// How many rows are inserted by one statement.
+const STEP: usize = 500;
+
+/// What an operator decided about the nonces from the first to the last one.
+struct Decision<'a> {
+    service_id: &'a ServiceId,
+    first: u64,
+    last: u64,
+}
+
+/// Carries out and logs what an operator decides about nonces. The withdrawal that waited for it is tried again.
+pub(crate) fn act_on_nonces(
+    store: &Store,
+    action: &OperatorAction,
+) -> Result<ActionOutcome, StoreError> {
+    let OperatorTarget::Nonces { service_id, first, last } = &action.target else {
+        return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
+    };
+    let reason = action.reason.as_deref();
+    let decision = Decision { service_id, first: *first, last: *last };
+    act_with(store, action, |connection| {
+        lock_services(connection, [service_id])?;
+        if !is_stored(connection, service_id)? {
+            return Ok(ActionOutcome::NotFound);
+        }
+        let decided = match action.verb {
+            OperatorVerb::NoncesElsewhere => decision.elsewhere(connection)?,
+            OperatorVerb::StartNonce => decision.start(store, connection)?,
+            OperatorVerb::FillNonces => decision.fill(store, connection)?,
+            verb => Err(ActionRefusal::WrongTarget { verb }),
+        };
+        Ok(match decided {
+            Ok((before, after)) => {
+                let next_waits = try_heads_again(store, connection, service_id, reason)?;
+                ActionOutcome::Done(ActionEffect { before, after, state: None, next_waits })
+            }
+            Err(refusal) => ActionOutcome::Refused(refusal),
+        })
+    })
+}
+
+/// What the nonces were and are, in words; or why the action is refused.
+type Decided = Result<(String, String), ActionRefusal>;
+
+impl Decision<'_> {
+    /// The undecided ones of these nonces were used for no withdrawal.
+    fn elsewhere(&self, connection: &mut Connection) -> Result<Decided, StoreError> {
+        let closed = close_undecided(connection, self.service_id, self.first, self.last)?;
+        if closed == 0 {
+            return Ok(Err(ActionRefusal::NotUndecided));
+        }
+        let Self { first, last, .. } = self;
+        let after = format!("{closed} nonces from {first} to {last} were used for no withdrawal");
+        Ok(Ok((format!("{closed} undecided nonces"), after)))
+    }
+
+    /// All nonces below the first one were used. Those from it on are free, unless something was signed with them.
+    fn start(&self, store: &Store, connection: &mut Connection) -> Result<Decided, StoreError> {
+        let (service_id, start) = (self.service_id, self.first);
+        let next = highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1);
+        let closed = match start.checked_sub(1) {
+            Some(last) => close_undecided(connection, service_id, 0, last)?,
+            None => 0,
+        };
+        if next == start && closed == 0 {
+            return Ok(Err(ActionRefusal::AlreadyNext { nonce: start }));
+        }
+        if next > start
+            && let Some(nonce) = first_with_withdrawal(connection, service_id, start)?
+        {
+            return Ok(Err(ActionRefusal::Signed { nonce }));
+        }
+        remove_nonces(connection, service_id, start)?;
+        let highest = highest_nonce(connection, service_id)?;
+        if let Some(last) = start.checked_sub(1).filter(|last| highest != Some(*last)) {
+            let note = format!("an operator decided that the account goes on with nonce {start}");
+            let nonce_use = NonceUse::Elsewhere { hash: None, note };
+            insert_elsewhere(connection, service_id, last, &nonce_use, store.now())?;
+        }
+        let after = format!("the next nonce is {start}");
+        Ok(Ok((format!("the next nonce was {next}"), after)))
+    }
+
+    /// The free ones of these nonces are stored without a withdrawal, so that fillers are signed for them.
+    fn fill(&self, store: &Store, connection: &mut Connection) -> Result<Decided, StoreError> {
+        let Self { service_id, first, last, .. } = *self;
+        if last.saturating_sub(first) >= MOST_FILLED {
+            return Ok(Err(ActionRefusal::TooManyNonces { most: MOST_FILLED }));
+        }
+        if first_with_withdrawal(connection, service_id, last.saturating_add(1))?.is_none() {
+            return Ok(Err(ActionRefusal::NothingWaits));
+        }
+        let stored = stored_between(connection, service_id, first, last)?;
+        let free = (first..=last).filter(|nonce| !stored.contains(nonce));
+        let free: Vec<NewNonce> = free.map(|nonce| NewNonce { nonce, owner: None }).collect();
+        if free.is_empty() {
+            return Ok(Err(ActionRefusal::NothingToFill));
+        }
+        for step in free.chunks(STEP) {
+            insert_nonces(connection, service_id, step, store.now())?;
+        }
+        note_filled(connection, service_id, first, last)?;
+        let count = free.len();
+        let after =
+            format!("{count} nonces from {first} to {last} are filled with empty transfers");
+        Ok(Ok((format!("{count} free nonces"), after)))
+    }
+}
+
+/// Has the withdrawals tried again that are next or under way, and waited for the decision.
+pub(super) fn try_heads_again(
+    store: &Store,
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    reason: Option<&str>,
+) -> Result<bool, StoreError> {
+    let query = lanes::table
+        .filter(lanes::service_id.eq(service_id.as_str()))
+        .filter(lanes::busy)
+        .select(lanes::batch_id);
+    let heads: Vec<Option<Vec<u8>>> = connection.load_query("heads_of_account", query)?;
+    let mut next_waits = false;
+    for head in heads.into_iter().flatten() {
+        let head = batch_id(&head)?;
+        let payment = find_payment(connection, service_id, &head)?;
+        let Some(payment) = payment.map(|stored| stored.payment) else { continue };
+        let never_sent = payment.nonce.as_ref().is_none_or(|nonce| !may_be_paid(nonce));
+        next_waits |= try_again(store, connection, (service_id, &head), never_sent, reason)?;
+    }
+    Ok(next_waits)
+}
+
+fn is_stored(connection: &mut Connection, service_id: &ServiceId) -> Result<bool, StoreError> {
+    let query = services::table.find(service_id.as_str()).select(services::service_id);
+    let found: Vec<String> = connection.load_query("service_of_nonces", query)?;
+    Ok(!found.is_empty())
+}
+
+fn close_undecided(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    first: u64,
+    last: u64,
+) -> Result<usize, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- close_undecided_nonces
+         update account_nonces
+         set outcome = 'USED_ELSEWHERE', undecided = false,
+             note = 'an operator decided that it was used for no withdrawal'
+         where service_id = ? and nonce >= ? and nonce <= ?
+             and coalesce(outcome, '') = '' and undecided",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", first)?)
+    .long(to_stored("nonce", last)?);
+    connection.execute(&statement)
+}
+
+/// The first nonce from this one on that was assigned to a withdrawal, or with which a transaction was signed.
+fn first_with_withdrawal(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    from: u64,
+) -> Result<Option<u64>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- first_signed_nonce
+         select min(n.nonce) as nonce from account_nonces n
+         where n.service_id = ? and n.nonce >= ?
+             and (n.withdrawal_seq is not null or exists (
+                 select 1 from signed_transactions k
+                 where k.service_id = n.service_id and k.nonce = n.nonce))",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", from)?);
+    let rows: Vec<NonceRow> = connection.load(&statement)?;
+    rows.first().and_then(|row| row.nonce).map(whole).transpose()
+}
+
+fn stored_between(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    first: u64,
+    last: u64,
+) -> Result<Vec<u64>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- stored_nonces
+         select n.nonce from account_nonces n
+         where n.service_id = ? and n.nonce >= ? and n.nonce <= ? order by n.nonce",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", first)?)
+    .long(to_stored("nonce", last)?);
+    let rows: Vec<NonceRow> = connection.load(&statement)?;
+    rows.into_iter().filter_map(|row| row.nonce).map(whole).collect()
+}
+
+/// Notes that an operator has these nonces filled, so that they do not count as missing.
+fn note_filled(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    first: u64,
+    last: u64,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- note_filled_nonces
+         update account_nonces set note = 'an operator decided that it is filled'
+         where service_id = ? and nonce >= ? and nonce <= ?
+             and withdrawal_seq is null and coalesce(outcome, '') = '' and not undecided",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", first)?)
+    .long(to_stored("nonce", last)?);
+    connection.execute(&statement).map(drop)
+}
+
+/// Removes the nonces from this one on, with which nothing was signed.
+fn remove_nonces(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    from: u64,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- remove_nonces
+         delete from account_nonces where service_id = ? and nonce >= ?",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", from)?);
+    connection.execute(&statement).map(drop)
+}
+
+#[derive(QueryableByName)]
+struct NonceRow {
+    #[diesel(sql_type = Nullable<BigInt>)]
+    nonce: Option<i64>,
+}
