@@ -70,6 +70,7 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         declared_access: None,
         label: None,
         client: None,
+        declared_new: false,
     }
 }
 
