@@ -280,6 +280,15 @@ impl ServiceCheck for NotAtLedger {
         Box::pin(ready(if is_known { Ok(()) } else { Err("no node has it".to_owned()) }))
     }
 
+    fn check_history<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        is_new: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
+        let is_known = service_id.as_str() != "a::d" || is_new;
+        Box::pin(ready(if is_known { Ok(()) } else { Err("of the test".to_owned()) }))
+    }
+
     fn check_key<'a>(
         &'a self,
         _: &'a ServiceId,
@@ -299,4 +308,19 @@ fn batch_of_an_unknown_service_is_not_stored() {
     assert!(message.contains("a::b") && message.contains("no node has it"), "{message}");
     assert!(!server.is_stored(&id(&batch(1))));
     server.post("/batches?service_id=a::c", &body([batch(1)])).link();
+}
+
+#[test]
+fn unproved_batch_is_refused_unless_its_client_says_new() {
+    let server = TestServer::with(|builder, _| builder.with_service_check(Arc::new(NotAtLedger)));
+    let post =
+        |query: &str| server.post(&format!("/batches?service_id=a::d{query}"), &body([batch(1)]));
+    for query in ["", "&new=false"] {
+        assert_eq!(post(query).error(), (409, 1033));
+        assert!(post(query).message().contains("of the test"));
+    }
+    assert_eq!(post("&new=yes").error(), (400, 1023));
+    assert!(!server.is_stored(&id(&batch(1))));
+    post("&new=true").link();
+    assert!(server.is_stored(&id(&batch(1))));
 }
