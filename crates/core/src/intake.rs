@@ -46,7 +46,7 @@ pub enum BatchConflict {
         /// The batch that cannot be stored.
         batch_id: HeaderId,
         /// The transaction.
-        transaction_id: HeaderId,
+        transaction_id: Box<HeaderId>,
     },
     /// The service has as many open batches as it may have.
     #[error(

@@ -67,7 +67,8 @@ fn add_lists(
     let holders = find_transaction_holders(connection, &all)?;
     let past = find_past(store, connection, &all)?;
     let mut limits = Limits::read(store, connection, &all, &created_at)?;
-    let (outcomes, new, past) = decide(lists, &stored, (holders, past), &mut limits);
+    let (outcomes, NewBatches { all: new, past }) =
+        decide(lists, &stored, (holders, past), &mut limits);
     limits.keep();
     insert_scheduled(store, connection, &new, &mut created_at)?;
     record_openers(connection, &new, &created_at)?;
@@ -229,13 +230,13 @@ impl<'a> Limits<'a> {
     }
 }
 
-/// The outcome of each list, the batches to store, and those of them that end as committed at once.
+/// The outcome of each list, and the batches to store.
 fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
     (holders, past): (HashMap<Key<'a>, HeaderId>, HashSet<Key<'a>>),
     limits: &mut Limits<'a>,
-) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>, Vec<&'a NewBatch>) {
+) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, NewBatches<'a>) {
     let bytes = stored
         .iter()
         .map(|((service, id), bytes)| ((service.as_str(), *id), bytes.as_slice()))
@@ -268,7 +269,14 @@ fn decide<'a>(
         })
         .collect();
     let past = new.iter().copied().filter(|batch| known.is_past(batch)).collect();
-    (outcomes, new, past)
+    (outcomes, NewBatches { all: new, past })
+}
+
+/// The batches to store.
+struct NewBatches<'a> {
+    all: Vec<&'a NewBatch>,
+    /// Those that end as committed at once.
+    past: Vec<&'a NewBatch>,
 }
 
 /// The batches that are stored, and those that will be.
@@ -310,7 +318,7 @@ impl<'k> KnownBatches<'k> {
             Some(transaction_id) if !self.is_past(batch) => Err(BatchConflict::AppliedBefore {
                 service_id: batch.service_id.clone(),
                 batch_id: batch.batch_id,
-                transaction_id,
+                transaction_id: Box::new(transaction_id),
             }),
             _ => Ok(AddOutcome::Stored),
         }

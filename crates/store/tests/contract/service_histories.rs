@@ -108,7 +108,7 @@ fn removed_committed_batches_are_committed_when_they_are_added_again(db: &Databa
     let other = NewBatch { transaction_ids: mixed, ..batch(NAME, 9) };
     match add(&store, other) {
         Err(BatchConflict::AppliedBefore { transaction_id, .. }) => {
-            assert_eq!(transaction_id, of_removed[0]);
+            assert_eq!(*transaction_id, of_removed[0]);
         }
         other => panic!("{other:?}"),
     }
@@ -137,7 +137,7 @@ fn applied_transactions_are_refused_at_their_service(db: &Database) {
     }
     match add(&store, batch(NAME, 1)) {
         Err(BatchConflict::AppliedBefore { transaction_id, .. }) => {
-            assert_eq!(transaction_id, second);
+            assert_eq!(*transaction_id, second);
         }
         other => panic!("{other:?}"),
     }

@@ -89,7 +89,7 @@ fn transaction_that_was_applied_before_is_refused() {
             Err(BatchConflict::AppliedBefore {
                 service_id: list[0].service_id.clone(),
                 batch_id: list[0].batch_id,
-                transaction_id: list[0].transaction_ids[0],
+                transaction_id: Box::new(list[0].transaction_ids[0]),
             })
         };
         Ok(lists.iter().map(applied).collect())
