@@ -98,6 +98,7 @@ fn batch(number: usize, services: usize) -> NewBatch {
         serialized_batch: id(number).as_bytes().repeat(10)[..600].to_vec(),
         label: None,
         client: None,
+        declared_new: false,
     }
 }
 

@@ -51,6 +51,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
         declared_access: None,
         label: None,
         client: None,
+        declared_new: false,
     }
 }
 

@@ -53,6 +53,7 @@ fn events() -> Vec<(String, Event)> {
         Outcome::NotSent,
         Outcome::Parked,
         Outcome::RefusedBatch,
+        Outcome::NotProvedNew,
         Outcome::Rejected,
         Outcome::Refused,
         Outcome::Ambiguous,

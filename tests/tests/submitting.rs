@@ -139,5 +139,6 @@ fn batch(number: u64) -> NewBatch {
         declared_access: None,
         label: None,
         client: None,
+        declared_new: false,
     }
 }

@@ -26,6 +26,8 @@ pub struct NewBatch {
     pub label: Option<BatchLabel>,
     /// Who handed it in, for the limit of open batches of a client.
     pub client: Option<ClientId>,
+    /// Its client says that the ledger has never committed it.
+    pub declared_new: bool,
 }
 
 impl fmt::Debug for NewBatch {
@@ -38,6 +40,7 @@ impl fmt::Debug for NewBatch {
             .field("bytes", &self.serialized_batch.len())
             .field("label", &self.label)
             .field("client", &self.client)
+            .field("declared_new", &self.declared_new)
             .finish()
     }
 }

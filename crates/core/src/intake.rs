@@ -34,6 +34,20 @@ pub enum BatchConflict {
     /// Another batch of the service has one of its transactions already.
     #[error(transparent)]
     Transaction(#[from] Box<TransactionConflict>),
+    /// The ledger has applied one of its transactions with a batch that is not stored here, or not any more.
+    #[error(
+        "the service {service_id} has applied the transaction {transaction_id} of the batch {batch_id} before, \
+         with a batch that is not stored any more; if this is that batch, it is committed; otherwise sign a new \
+         transaction"
+    )]
+    AppliedBefore {
+        /// The service that orders the batches.
+        service_id: ServiceId,
+        /// The batch that cannot be stored.
+        batch_id: HeaderId,
+        /// The transaction.
+        transaction_id: Box<HeaderId>,
+    },
     /// The service has as many open batches as it may have.
     #[error(
         "the service {service_id} has {open} open batches, and may have {limit}; send the batches again \

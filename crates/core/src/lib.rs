@@ -42,6 +42,7 @@ mod retention;
 mod round;
 mod scope;
 mod service_check;
+mod service_history;
 mod service_id;
 mod service_overview;
 mod signer;
@@ -121,6 +122,7 @@ pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_check::{KeyRefusal, LedgerKey, ServiceCheck};
+pub use service_history::{HistoryFacts, ServiceHistory};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{
     InstanceLease, OwnedService, ServiceOverview, ServiceOwner, ServiceQueryStore,

@@ -27,6 +27,8 @@ struct NodeContact {
     /// When something was last expected from the node: an answer, or an event.
     expected_at: Option<MonotonicTime>,
     failure: Option<Failure>,
+    /// When a failure was noticed last.
+    failed_at: Option<MonotonicTime>,
 }
 
 /// The first failure since the last answer, with the latest reason.
@@ -98,6 +100,12 @@ impl NodeOutages {
         }
         let first = contact.failure.as_ref().map_or(since, |failure| failure.since.min(since));
         contact.failure = Some(Failure { since: first, reason: reason.to_owned() });
+        contact.failed_at = Some(self.now());
+    }
+
+    /// When it was noticed last that the node does not answer.
+    pub fn failed_at(&self, node: &str) -> Option<MonotonicTime> {
+        self.contact(node)?.failed_at
     }
 
     /// A batch is at this node, or on its way: an answer or an event is expected from it.

@@ -25,6 +25,9 @@ pub enum Outcome {
     /// The ledger certainly did not accept this batch, and refuses it as it is, such as one above a limit
     /// of the node. It may accept it when that has changed.
     RefusedBatch,
+    /// It was not sent, because nothing proves that the ledger has not applied it before, and the ledger would
+    /// apply it again. An operator must decide.
+    NotProvedNew,
     /// It may have been accepted: the answer was lost, or none came in time.
     Ambiguous,
 }
@@ -40,6 +43,7 @@ impl fmt::Display for Outcome {
             Self::Rejected => "rejected",
             Self::Refused => "refused",
             Self::RefusedBatch => "batch refused",
+            Self::NotProvedNew => "not proved to be new",
             Self::Ambiguous => "outcome unknown",
         })
     }

@@ -9,6 +9,16 @@ pub trait ServiceCheck: Send + Sync {
     /// that it does not have it. Without an answer of the ledger, the batch is stored and waits.
     fn check<'a>(&'a self, service_id: &'a ServiceId) -> BoxFuture<'a, Result<bool, String>>;
 
+    /// An error, with the reason, if a batch of the service is refused because the ledger may have committed it
+    /// before. `is_new`: the client says that it has not.
+    fn check_history<'a>(
+        &'a self,
+        _service_id: &'a ServiceId,
+        _is_new: bool,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// An error if the node of the service does not let this key do what the scope says, or if it cannot be asked.
     fn check_key<'a>(
         &'a self,

@@ -291,7 +291,8 @@ fn after_outcome(from: Progress, outcome: Outcome) -> Progress {
         | Outcome::NotSent
         | Outcome::Parked
         | Outcome::Refused
-        | Outcome::RefusedBatch => in_state(BatchState::Delayed),
+        | Outcome::RefusedBatch
+        | Outcome::NotProvedNew => in_state(BatchState::Delayed),
         Outcome::Rejected => invalid(in_state(BatchState::InDoubt)),
         Outcome::Ambiguous => in_state(BatchState::InDoubt),
     }
@@ -351,7 +352,7 @@ mod tests {
     use super::*;
     use proptest::{prelude::*, sample::select};
 
-    const OUTCOMES: [Outcome; 9] = [
+    const OUTCOMES: [Outcome; 10] = [
         Outcome::Accepted,
         Outcome::Committed,
         Outcome::Busy,
@@ -360,6 +361,7 @@ mod tests {
         Outcome::Rejected,
         Outcome::Refused,
         Outcome::RefusedBatch,
+        Outcome::NotProvedNew,
         Outcome::Ambiguous,
     ];
     const STATUSES: [LedgerStatus; 5] = [
@@ -518,6 +520,7 @@ Submitting Parked -> Delayed
 Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
 Submitting RefusedBatch -> Delayed
+Submitting NotProvedNew -> Delayed
 Submitting Ambiguous -> InDoubt
 Delayed Taken -> Submitting
 Delayed DatabaseRestored -> InDoubt

@@ -58,6 +58,7 @@ impl VerifiedBatch {
             serialized_batch: self.bytes,
             label: None,
             client: None,
+            declared_new: false,
         }
     }
 }

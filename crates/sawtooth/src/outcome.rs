@@ -150,7 +150,11 @@ mod tests {
                 Outcome::Rejected => (413, 413),
                 Outcome::Busy => (429, 429),
                 Outcome::Refused => (300, 499),
-                Outcome::NotSent | Outcome::Parked | Outcome::RefusedBatch | Outcome::Committed => {
+                Outcome::NotSent
+                | Outcome::Parked
+                | Outcome::RefusedBatch
+                | Outcome::NotProvedNew
+                | Outcome::Committed => {
                     panic!("{status} does not say {outcome}")
                 }
                 Outcome::Ambiguous => continue,

@@ -36,14 +36,17 @@ impl AppliedTransactions {
         ObservationCount(self.lock().observations)
     }
 
-    /// Records an event. It does not tell which batch the transaction was applied with.
-    pub(crate) fn add_event(&self, service: &ServiceId, transaction: HeaderId) {
+    /// Records an event. It does not tell which batch the transaction was applied with. Returns whether it is
+    /// the first one of the transaction.
+    pub(crate) fn add_event(&self, service: &ServiceId, transaction: HeaderId) -> bool {
         let mut heard = self.lock();
         heard.observations += 1;
         let now = ObservationCount(heard.observations);
         let key = (service.clone(), transaction);
         let applied = heard.transactions.get_or_insert_with(&key, AppliedTransaction::default);
+        let is_first = applied.event_at.is_none();
         applied.event_at.get_or_insert(now);
+        is_first
     }
 
     /// Records the transactions of a committed batch. They prove nothing about another batch.

@@ -16,6 +16,8 @@ pub(crate) struct AskedBatches(Mutex<BoundedMap<BatchKey, AskedAt>>);
 pub(crate) struct AskedAt {
     time: MonotonicTime,
     subscription: Option<SubscriptionId>,
+    /// The answer shows everything that was committed since the history of the service was known.
+    shows_history: bool,
 }
 
 impl AskedBatches {
@@ -39,6 +41,11 @@ impl AskedBatches {
         self.lock().get(batch).is_some_and(|asked_at| asked_at.counts(now))
     }
 
+    /// Whether the last answer that no node has the batch shows that it was not committed before either.
+    pub(crate) fn shows_history(&self, batch: &BatchKey) -> bool {
+        self.lock().get(batch).is_some_and(|asked_at| asked_at.shows_history)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BoundedMap<BatchKey, AskedAt>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,7 +55,11 @@ impl AskedAt {
     /// A question about a batch of this service that is asked now.
     pub(crate) fn now(context: &ScabbardContext, batch: &BatchKey) -> Self {
         let subscription = context.subscriptions.caught_up(&batch.0);
-        Self { time: context.clock.monotonic(), subscription }
+        Self { time: context.clock.monotonic(), subscription, shows_history: false }
+    }
+
+    pub(crate) fn with_history_shown(self, shows_history: bool) -> Self {
+        Self { shows_history, ..self }
     }
 
     fn counts(self, now: Self) -> bool {
@@ -80,7 +91,7 @@ mod tests {
         let batch = ("a::b".parse().unwrap(), HeaderId::from_bytes([1; 64]));
         let at = |seconds, subscription| {
             let time = MonotonicTime::default().plus(Duration::from_secs(seconds));
-            AskedAt { time, subscription }
+            AskedAt { time, subscription, shows_history: false }
         };
         let asked = AskedBatches::new();
         assert!(!asked.contains(&batch, at(5, now)));
@@ -95,7 +106,8 @@ mod tests {
         let service: ServiceId = "a::b".parse().unwrap();
         let [a, b] = [(); 2].map(|()| {
             let from_start = Replay::from_start();
-            let _live = subscriptions.register(&service, EventSource::Node, from_start, None);
+            let now = MonotonicTime::default();
+            let _live = subscriptions.register(&service, EventSource::Node, from_start, None, now);
             subscriptions.at_post(&service).node
         });
         for (then, now) in [(None, None), (a, None), (None, a), (a, b), (a, a)] {

@@ -398,7 +398,13 @@ mod tests {
         let service = "a::b".parse().unwrap();
         [(); 2].map(|()| {
             let node = EventSource::Node;
-            let _live = subscriptions.register(&service, node, Replay::from_start(), None);
+            let _live = subscriptions.register(
+                &service,
+                node,
+                Replay::from_start(),
+                None,
+                MonotonicTime::default(),
+            );
             subscriptions.at_post(&service)
         })
     }

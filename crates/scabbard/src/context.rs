@@ -1,17 +1,31 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, HeaderId, ScopeId, ServiceScopeId, StatusUrlResolver,
+    BatchError, BatchResult, Clock, HeaderId, ScopeId, ServiceHistory, ServiceScopeId,
+    StatusUrlResolver,
 };
 use grid_batch_http::{HttpError, origin};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    PeerService, ScabbardOptions, accepted_keys::AcceptedKeys,
-    applied_transactions::AppliedTransactions, asked_batches::AskedBatches,
-    batch_history::BatchHistory, endings::EndLimits, node_client::NodeClient,
-    node_outages::NodeOutages, peer_listeners::PeerListeners, replay_wait::ReplayWaits,
-    state_roots::StateRootLog, subscriptions::Subscriptions, unknown_services::UnknownServices,
+    PeerService, ScabbardOptions,
+    accepted_keys::AcceptedKeys,
+    applied_transactions::AppliedTransactions,
+    asked_batches::AskedBatches,
+    batch_history::BatchHistory,
+    endings::EndLimits,
+    foreign_transactions::ForeignTransactions,
+    new_batches::{NewBatchRules, ProofWaits},
+    node_client::NodeClient,
+    node_outages::NodeOutages,
+    peer_listeners::PeerListeners,
+    replay_wait::ReplayWaits,
+    state_roots::StateRootLog,
+    subscriptions::Subscriptions,
+    unknown_services::UnknownServices,
 };
 
 /// What the four parts of one adapter share.
@@ -34,7 +48,14 @@ pub(crate) struct ScabbardContext {
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) history: BatchHistory,
     pub(crate) outages: NodeOutages,
+    /// When nodes did not answer, as all requests of the process have shown.
+    pub(crate) nodes_away: grid_batch_core::NodeOutages,
     pub(crate) asked: AskedBatches,
+    /// What the store knows of the batches that services have committed.
+    pub(crate) history_of_services: OnceLock<Arc<dyn ServiceHistory>>,
+    pub(crate) rules: OnceLock<NewBatchRules>,
+    pub(crate) proof_waits: ProofWaits,
+    pub(crate) foreign_transactions: ForeignTransactions,
     pub(crate) replay_waits: ReplayWaits,
     pub(crate) unknown_services: UnknownServices,
     pub(crate) accepted_keys: AcceptedKeys,
@@ -48,6 +69,7 @@ impl ScabbardContext {
     ) -> Result<Self, HttpError> {
         let silence_timeout = options.websocket.silence_timeout;
         Ok(Self {
+            nodes_away: options.http.outages.clone(),
             client: NodeClient::new(token, &options.http, options.websocket)?,
             nodes,
             history: BatchHistory::new(Arc::clone(&options.clock)),
@@ -67,6 +89,10 @@ impl ScabbardContext {
             subscriptions: Arc::default(),
             outages: NodeOutages::new(),
             asked: AskedBatches::new(),
+            history_of_services: OnceLock::new(),
+            rules: OnceLock::new(),
+            proof_waits: ProofWaits::new(),
+            foreign_transactions: ForeignTransactions::new(),
             replay_waits: ReplayWaits::new(),
             unknown_services: UnknownServices::new(),
             accepted_keys: AcceptedKeys::new(),

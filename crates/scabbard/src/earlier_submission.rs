@@ -1,6 +1,8 @@
 //! What is known about a batch before it is sent. Scabbard executes a batch again that is sent again,
 //! and another client may have sent it, or this program, and the database has lost that.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use grid_batch_core::{
     AttemptId, BatchError, BatchResult, HeaderId, LedgerStatus, Outcome, ScopeId, ServiceId,
@@ -14,6 +16,7 @@ use crate::{
     asked_batches::AskedAt,
     batch_history::{BatchKey, FirstPost},
     context::{ScabbardContext, parse_scope, with_node},
+    new_batches::Unreported,
     sender::answer_without_response,
     status_reader::ScabbardStatusReader,
     status_response::BatchReport,
@@ -24,7 +27,7 @@ impl ScabbardContext {
     /// The answer for a batch that must not be sent now, because the ledger has it, or a part of it,
     /// or because that cannot be ruled out.
     pub(crate) async fn refuse_earlier_submission(
-        &self,
+        self: &Arc<Self>,
         submission: &Submission<ServiceScopeId>,
         batch: &BatchKey,
     ) -> Option<SubmissionAnswer> {
@@ -38,32 +41,48 @@ impl ScabbardContext {
         if let Some(answer) = in_memory() {
             return Some(answer);
         }
-        let answer = self.refuse_known_batch(submission, batch).await;
+        let unreported = match self.refuse_known_batch(submission, batch).await {
+            Ok(unreported) => unreported,
+            Err(answer) => return Some(answer),
+        };
         // Events may have been received meanwhile.
-        let answer = answer.or_else(in_memory);
-        answer.or_else(|| self.wait_for_replay(&batch.0))
+        let answer = in_memory().or_else(|| self.wait_for_replay(&batch.0));
+        if answer.is_some() {
+            return answer;
+        }
+        let answer = self.refuse_unproved(batch, unreported?).await;
+        answer.or_else(in_memory)
     }
 
-    /// The answer for a batch that nodes have, or cannot be asked about.
+    /// What the nodes answer if none has the batch; the error is the answer for one that nodes have, or cannot
+    /// be asked about. `None`: it must not be proved to be new.
     async fn refuse_known_batch(
         &self,
         submission: &Submission<ServiceScopeId>,
         batch: &BatchKey,
-    ) -> Option<SubmissionAnswer> {
-        let attempt_id = submission.attempt_id()?;
-        if attempt_id.attempt == 1 && self.asked.contains(batch, AskedAt::now(self, batch)) {
-            return None;
+    ) -> Result<Option<Unreported>, SubmissionAnswer> {
+        let Some(attempt_id) = submission.attempt_id() else { return Ok(None) };
+        if attempt_id.attempt == 1 && self.is_asked(batch) {
+            return Ok(Some(Unreported { shows_history: true, is_complete: true }));
         }
-        let statuses = self.ask_before_post(submission.scope_id(), &[batch.1]).await;
-        match statuses.map(|statuses| statuses.into_iter().flatten().next()) {
-            Ok(Some(status)) if self.is_earlier_submission(status, batch, attempt_id) => {
+        let asked = self.ask_before_post(submission.scope_id(), &[batch.1]).await;
+        let Asked { statuses, unreported } = asked.map_err(|error| cannot_query(&error))?;
+        match statuses.into_iter().flatten().next() {
+            Some(status) if self.is_earlier_submission(status, batch, attempt_id) => {
                 self.history.skip_known_batch(batch, Some(attempt_id.attempt));
                 let reason = format!("a node has the batch already and reports it as {status:?}");
-                Some(refuse(batch, reason))
+                Err(refuse(batch, reason))
             }
-            Ok(_) => None,
-            Err(error) => Some(cannot_query(&error)),
+            // It was sent before.
+            Some(_) => Ok(None),
+            None => Ok(Some(unreported)),
         }
+    }
+
+    /// Whether nodes were asked about the batch lately, and their answers count and prove that it is new.
+    fn is_asked(&self, batch: &BatchKey) -> bool {
+        self.asked.contains(batch, AskedAt::now(self, batch))
+            && (self.is_history_shown(&batch.0) || self.asked.shows_history(batch))
     }
 
     /// Whether a batch with this status was sent before this attempt and must not be sent again. A
@@ -122,8 +141,7 @@ impl ScabbardContext {
         let Ok(scope) = parse_scope(service_id.as_str()) else { return };
         let is_open_question = |id: &HeaderId| {
             let batch = (service_id.clone(), *id);
-            !self.history.is_committed(&batch)
-                && !self.asked.contains(&batch, AskedAt::now(self, &batch))
+            !self.history.is_committed(&batch) && !self.is_asked(&batch)
         };
         let ids: Vec<HeaderId> = batch_ids.iter().copied().filter(is_open_question).collect();
         for ids in ids.chunks(ScabbardStatusReader::MAX_IDS_PER_REQUEST) {
@@ -139,11 +157,16 @@ impl ScabbardContext {
         &self,
         scope: &ServiceScopeId,
         ids: &[HeaderId],
-    ) -> BatchResult<Vec<Option<LedgerStatus>>> {
+    ) -> BatchResult<Asked> {
+        let first = ids.first().copied().unwrap_or_else(|| HeaderId::from_bytes([0; 64]));
+        let anchor = self.anchor(scope.service_id(), &first).await?;
+        let anchor = anchor.map(|id| id.to_string());
+        let (generation, live) =
+            (self.history_generation(), self.subscriptions.at_post(scope.service_id()).node);
         let key = |id: &HeaderId| (scope.service_id().clone(), *id);
         let asked_at: Vec<AskedAt> = ids.iter().map(|id| AskedAt::now(self, &key(id))).collect();
         let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let texts: Vec<&str> = texts.iter().chain(&anchor).map(String::as_str).collect();
         let nodes = self.all_nodes(scope, texts.first().copied().unwrap_or_default())?;
         let service = scope.service_id();
         let queries = nodes.iter().map(async |node| {
@@ -155,16 +178,41 @@ impl ScabbardContext {
             (node.source != EventSource::Node, result)
         });
         let results = join_all(queries).await;
+        let is_anchored = |(_, result): &(bool, BatchResult<Vec<BatchReport>>)| {
+            let id = anchor.as_deref()?;
+            let status = status_at(result, id)?;
+            (status == LedgerStatus::Committed).then_some(())
+        };
+        let shows_history = results.iter().any(|result| is_anchored(result).is_some());
+        if let Some(live) = live.filter(|_| shows_history) {
+            self.subscriptions.set_continuous(service, live, generation);
+        }
+        let is_complete = results.iter().all(|(_, result)| result.is_ok());
         let mut statuses = Vec::with_capacity(ids.len());
         for ((id, text), asked_at) in ids.iter().zip(&texts).zip(asked_at) {
             let status = combined_status(&results, text)?;
             if status.is_none() {
-                self.asked.add(&key(id), asked_at);
+                self.asked.add(&key(id), asked_at.with_history_shown(shows_history));
             }
             statuses.push(status);
         }
-        Ok(statuses)
+        Ok(Asked { statuses, unreported: Unreported { shows_history, is_complete } })
     }
+}
+
+/// What nodes have answered about batches.
+struct Asked {
+    /// The status of each batch that a node reports.
+    statuses: Vec<Option<LedgerStatus>>,
+    /// What the answers prove about those that no node has.
+    unreported: Unreported,
+}
+
+/// The status of a batch in the answer of a node.
+fn status_at(result: &BatchResult<Vec<BatchReport>>, id: &str) -> Option<LedgerStatus> {
+    let reports = result.as_ref().ok()?;
+    let report = reports.iter().find(|batch| batch.report.batch_id == id)?;
+    Some(report.report.status)
 }
 
 fn no_answer_in_time(node: &str) -> BatchError {
@@ -178,11 +226,7 @@ fn combined_status(
     id: &str,
 ) -> BatchResult<Option<LedgerStatus>> {
     use LedgerStatus::{Committed, Invalid, Pending, Valid};
-    let status_at = |result: &BatchResult<Vec<BatchReport>>| {
-        let reports = result.as_ref().ok()?;
-        let report = reports.iter().find(|batch| batch.report.batch_id == id)?;
-        Some(report.report.status)
-    };
+    let status_at = |result| status_at(result, id);
     let statuses: Vec<LedgerStatus> =
         results.iter().filter_map(|(_, result)| status_at(result)).collect();
     let is_reported = |status: &LedgerStatus| statuses.contains(status);

@@ -11,7 +11,7 @@ use grid_batch_core::{
     BatchError, BatchResult, HeaderId, LedgerEvent, LedgerEventStream, LedgerEvents, ScopeId,
     ServiceScopeId,
 };
-use grid_batch_http::{HttpError, TextFrames};
+use grid_batch_http::{HttpError, TextFrames, origin};
 use log::error;
 use serde::Deserialize;
 
@@ -106,13 +106,21 @@ impl ServiceEventStream {
         {
             frames = client.subscribe(node, at_node, None).await;
         }
-        let frames = frames?;
+        let frames = frames.inspect_err(|error| {
+            if matches!(error, HttpError::NotSent(_) | HttpError::Refused { .. }) {
+                subscriptions.mark_away(service, source, context.clock.monotonic());
+            }
+        })?;
         let replay = match resume_after {
             None => Replay::from_start(),
             Some(_) => Replay::partial(),
         };
-        let subscription = subscriptions.register(service, source, replay, Some(frames.probe()));
         let now = context.clock.monotonic();
+        let probe = Some(frames.probe());
+        if let Some(failed_at) = context.nodes_away.failed_at(&origin(node)) {
+            subscriptions.mark_away(service, source, failed_at);
+        }
+        let subscription = subscriptions.register(service, source, replay, probe, now);
         if source == EventSource::Node {
             context.replay_waits.opened(service, now);
         }
@@ -130,7 +138,12 @@ impl Stream for ServiceEventStream {
             receiver.subscription.mark_caught_up();
             return Poll::Pending;
         };
+        // A websocket that was silent for too long may be open at a node that goes on.
+        let is_ended_by_node = matches!(frame, None | Some(Err(HttpError::NoResponse(_))));
         let event = frame.map(|frame| receiver.receive(&frame?));
+        if is_ended_by_node {
+            receiver.subscription.mark_ended_by_node(receiver.context.clock.monotonic());
+        }
         if !matches!(event, Some(Ok(_))) {
             receiver.record_break();
             // End the subscription before the error is returned: from now on events are missed.
@@ -165,7 +178,9 @@ impl EventReceiver {
         self.subscription.mark_behind();
         let EventFrame { id } =
             serde_json::from_str(frame).map_err(|error| not_an_event(&error))?;
-        self.context.applied.add_event(self.subscription.service(), id);
+        if self.context.applied.add_event(self.subscription.service(), id) {
+            self.context.foreign_transactions.heard(&self.context, self.subscription.service(), id);
+        }
         let now = self.context.clock.monotonic();
         self.subscription.set_last_event(id);
         let is_repeated = self.repeated.receive(id, now);

@@ -197,6 +197,7 @@ impl ScabbardEvidenceReader {
                     facts.peer_is_watched |=
                         at_post.is_some_and(|at_post| check.id <= at_post.newest);
                 }
+                EventSource::Replay => {}
             }
         }
         // A websocket is live if its node has just answered on it, or has done so since the batch has had its

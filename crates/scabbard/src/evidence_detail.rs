@@ -52,7 +52,7 @@ pub(crate) fn detail(
 
 fn node_detail(NodeReport { node, status }: &NodeReport) -> String {
     let place = match node.source {
-        EventSource::Node => origin(&node.url),
+        EventSource::Node | EventSource::Replay => origin(&node.url),
         EventSource::Peer(_) => format!("{} ({})", origin(&node.url), node.scope),
     };
     match status {

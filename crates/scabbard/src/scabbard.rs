@@ -1,11 +1,14 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{BatchResult, CommitHistory, ServiceScopeId, StatusUrlResolver};
+use grid_batch_core::{
+    BatchResult, CommitHistory, ServiceHistory, ServiceScopeId, StatusUrlResolver,
+};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    ScabbardError, ScabbardEvents, ScabbardEvidenceReader, ScabbardOptions, ScabbardSender,
-    ScabbardServiceCheck, ScabbardStateRoots, ScabbardStatusReader, context::ScabbardContext,
+    NewBatchRules, ScabbardError, ScabbardEvents, ScabbardEvidenceReader, ScabbardOptions,
+    ScabbardSender, ScabbardServiceCheck, ScabbardStateRoots, ScabbardStatusReader,
+    context::ScabbardContext,
 };
 
 /// The Scabbard adapter of one ledger: it creates the sender, the readers and the event source.
@@ -34,6 +37,21 @@ impl Scabbard {
     #[must_use]
     pub fn with_commit_history(self, history: Arc<dyn CommitHistory>) -> Self {
         self.0.unknown_services.set_history(history);
+        self
+    }
+
+    /// Sets where to find out which batches services have committed. Without it, a batch that no node has counts as
+    /// new.
+    #[must_use]
+    pub fn with_service_history(
+        self,
+        history: Arc<dyn ServiceHistory>,
+        rules: NewBatchRules,
+    ) -> Self {
+        history.refuse_past_transactions();
+        // Both are set once.
+        let _ = self.0.history_of_services.set(history);
+        let _ = self.0.rules.set(rules);
         self
     }
 

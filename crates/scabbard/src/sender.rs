@@ -6,7 +6,7 @@ use grid_batch_core::{
     SubmissionSender,
 };
 use grid_batch_http::{HttpError, HttpResponse};
-use grid_batch_protocol::list_of_one;
+use grid_batch_protocol::{list_of_one, transaction_ids};
 
 use crate::{
     context::ScabbardContext,
@@ -56,6 +56,8 @@ impl ScabbardSender {
         if let Some(answer) = self.0.refuse_while_states_differ(scope).await {
             return answer;
         }
+        let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
+        self.0.foreign_transactions.sent(&batch.0, &transactions);
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
         let subscriptions = subscriptions.at_post(&batch.0);
         let heard = applied.observation_count();

@@ -72,6 +72,14 @@ impl ServiceCheck for ScabbardServiceCheck {
         Box::pin(self.check_service(service_id))
     }
 
+    fn check_history<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        is_new: bool,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.0.refuse_unknown_history(service_id, is_new))
+    }
+
     fn check_key<'a>(
         &'a self,
         service_id: &'a ServiceId,

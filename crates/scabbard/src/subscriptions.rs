@@ -1,9 +1,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{HeaderId, MonotonicTime, ServiceId};
 use grid_batch_http::WebSocketProbe;
 
 use crate::replay::Replay;
@@ -19,6 +20,8 @@ pub(crate) enum EventSource {
     Node,
     /// The peer at this position among the service's peers.
     Peer(usize),
+    /// A node that batches are sent to, only to have it replay the history of the service.
+    Replay,
 }
 
 /// The subscriptions of a service when a batch was sent.
@@ -54,6 +57,10 @@ struct KnownEvents {
     last_event: Option<HeaderId>,
     /// The service has more transactions than one page of the replay.
     is_long: bool,
+    /// The last subscription was continuous, and its node ended it: in this generation of the store.
+    continuous_in: Option<i64>,
+    /// When the node last ended a subscription, or could not be reached.
+    away_at: MonotonicTime,
 }
 
 struct SubscriptionState {
@@ -64,6 +71,9 @@ struct SubscriptionState {
     received: u64,
     replay: Replay,
     probe: Option<WebSocketProbe>,
+    /// The subscription has shown everything that was committed since the history of the service was known, in
+    /// this generation of the store.
+    continuous_in: Option<i64>,
 }
 
 /// What a subscription has received.
@@ -75,6 +85,10 @@ pub(crate) struct SubscriptionView {
 }
 
 impl Subscriptions {
+    /// How long after a node was away a subscription must be opened, so that the node still has the statuses of
+    /// all batches that it has committed since it came back.
+    const OPENED_SOON: Duration = Duration::from_secs(10);
+
     /// Registers a websocket that a node has opened for the service. It replaces an earlier one.
     pub(crate) fn register(
         self: &Arc<Self>,
@@ -82,14 +96,23 @@ impl Subscriptions {
         source: EventSource,
         replay: Replay,
         probe: Option<WebSocketProbe>,
+        now: MonotonicTime,
     ) -> LiveSubscription {
         let mut state = self.lock();
         state.last_id.0 += 1;
         let id = state.last_id;
         let key = (service.clone(), source);
         let events = state.services.entry(key.clone()).or_default();
-        events.subscription =
-            Some(SubscriptionState { id, is_caught_up: false, received: 0, replay, probe });
+        let is_soon = now.since(events.known.away_at) <= Self::OPENED_SOON;
+        let continuous_in = events.known.continuous_in.take().filter(|_| is_soon);
+        events.subscription = Some(SubscriptionState {
+            id,
+            is_caught_up: false,
+            received: 0,
+            replay,
+            probe,
+            continuous_in,
+        });
         LiveSubscription { subscriptions: Arc::clone(self), key, id }
     }
 
@@ -105,6 +128,30 @@ impl Subscriptions {
         let events = state.services.get(&(service.clone(), EventSource::Node));
         let live = events.and_then(|events| events.subscription.as_ref());
         SubscriptionsAtPost { node: live.map(|live| live.id), newest: state.last_id }
+    }
+
+    /// Whether the live subscription at a node that batches are sent to has shown everything that was committed
+    /// since the history of the service was known.
+    pub(crate) fn is_continuous(&self, service: &ServiceId, generation: i64) -> bool {
+        let is_continuous = |live: &SubscriptionState| live.continuous_in == Some(generation);
+        self.read(service, EventSource::Node, is_continuous).unwrap_or(false)
+    }
+
+    /// Records that what was committed until now is accounted for, if this subscription is still live.
+    pub(crate) fn set_continuous(&self, service: &ServiceId, id: SubscriptionId, generation: i64) {
+        let mut state = self.lock();
+        let events = state.services.get_mut(&(service.clone(), EventSource::Node));
+        let live = events.and_then(|events| events.subscription.as_mut());
+        if let Some(live) = live.filter(|live| live.id == id) {
+            live.continuous_in = Some(generation);
+        }
+    }
+
+    /// Records that the node could not be reached then.
+    pub(crate) fn mark_away(&self, service: &ServiceId, source: EventSource, at: MonotonicTime) {
+        let mut state = self.lock();
+        let known = &mut state.services.entry((service.clone(), source)).or_default().known;
+        known.away_at = known.away_at.max(at);
     }
 
     /// Whether this subscription at a node that batches are sent to, or a later one, broke.
@@ -200,6 +247,14 @@ impl LiveSubscription {
         self.update(|known, live| known.last_broken = Some(live.id));
     }
 
+    /// The node ended the subscription, as it does when it stops. It commits nothing before it is back.
+    pub(crate) fn mark_ended_by_node(&self, now: MonotonicTime) {
+        self.update(|known, live| {
+            known.continuous_in = live.continuous_in;
+            known.away_at = now;
+        });
+    }
+
     /// An event was received; there may be more.
     pub(crate) fn mark_behind(&self) {
         self.update(|_, live| {
@@ -250,7 +305,8 @@ mod tests {
     }
 
     fn register(subscriptions: &Arc<Subscriptions>) -> LiveSubscription {
-        subscriptions.register(&service(), EventSource::Node, Replay::from_start(), None)
+        let now = MonotonicTime::default();
+        subscriptions.register(&service(), EventSource::Node, Replay::from_start(), None, now)
     }
 
     #[test]
@@ -280,6 +336,29 @@ mod tests {
     }
 
     #[test]
+    fn continuity_lasts_only_over_a_break_by_the_node() {
+        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
+        let is_continuous_after = |end: fn(&LiveSubscription, MonotonicTime), reopened_at| {
+            let subscriptions = Arc::new(Subscriptions::default());
+            let live = register(&subscriptions);
+            subscriptions.set_continuous(&service(), live.id, 1);
+            assert!(subscriptions.is_continuous(&service(), 1));
+            assert!(!subscriptions.is_continuous(&service(), 2), "the store went back");
+            end(&live, at(1));
+            drop(live);
+            assert!(!subscriptions.is_continuous(&service(), 1));
+            let replay = Replay::from_start();
+            let now = at(reopened_at);
+            let _live = subscriptions.register(&service(), EventSource::Node, replay, None, now);
+            subscriptions.is_continuous(&service(), 1)
+        };
+        assert!(is_continuous_after(LiveSubscription::mark_ended_by_node, 11));
+        assert!(!is_continuous_after(LiveSubscription::mark_ended_by_node, 12));
+        assert!(!is_continuous_after(|live, _| live.mark_broken(), 1));
+        assert!(!is_continuous_after(|_, _| {}, 1));
+    }
+
+    #[test]
     fn subscription_resumes_only_a_service_with_a_long_history() {
         let subscriptions = Arc::new(Subscriptions::default());
         let resume_after = || subscriptions.resume_after(&service(), EventSource::Node);
@@ -295,8 +374,13 @@ mod tests {
     #[test]
     fn subscriptions_at_a_post_were_registered_before_it() {
         let subscriptions = Arc::new(Subscriptions::default());
-        let _peer =
-            subscriptions.register(&service(), EventSource::Peer(0), Replay::from_start(), None);
+        let _peer = subscriptions.register(
+            &service(),
+            EventSource::Peer(0),
+            Replay::from_start(),
+            None,
+            MonotonicTime::default(),
+        );
         let at_post = subscriptions.at_post(&service());
         assert_eq!(at_post.node, None);
         let id = |source| subscriptions.view(&service(), source).unwrap().id;

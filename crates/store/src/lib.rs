@@ -36,6 +36,8 @@ mod webhooks;
 // to whom events are delivered, over:
 mod events;
 // what happened to batches, over:
+mod service_history;
+// which batches the ledger has ever committed, over:
 mod sql;
 
 #[cfg(test)]

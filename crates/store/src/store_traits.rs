@@ -6,11 +6,11 @@ use grid_batch_core::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
     BatchFilter, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
     CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, HeaderId, HeaderIdPrefix, InstanceId, InstanceLease, IntakeStore,
-    ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, OwnedService, PageCursor,
-    PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore, ServiceId,
-    ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken, SubmittedBatch, Timestamp,
-    TokenId, TokenStore,
+    EventReadError, EventStore, HeaderId, HeaderIdPrefix, HistoryFacts, InstanceId, InstanceLease,
+    IntakeStore, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, OwnedService,
+    PageCursor, PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore,
+    ServiceHistory, ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken,
+    SubmittedBatch, Timestamp, TokenId, TokenStore,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
@@ -20,7 +20,7 @@ use grid_batch_withdrawals::{
     WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
-use crate::{Store, events, operator, submission, withdrawals};
+use crate::{Store, events, operator, service_history, submission, withdrawals};
 
 impl IntakeStore for Store {
     fn add(
@@ -180,6 +180,36 @@ impl CommitHistory for Store {
 
     fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool> {
         Ok(submission::has_committed(self, service_id)?)
+    }
+}
+
+impl ServiceHistory for Store {
+    fn refuse_past_transactions(&self) {
+        self.refuse_past_transactions();
+    }
+
+    fn read_history(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<HistoryFacts> {
+        Ok(service_history::read_history(self, service_id, batch_id)?)
+    }
+
+    fn is_history_known(&self, service_id: &ServiceId) -> BatchResult<Option<bool>> {
+        Ok(service_history::is_history_known(self, service_id)?)
+    }
+
+    fn set_history_known(&self, service_id: &ServiceId, is_known: bool) -> BatchResult<()> {
+        Ok(service_history::set_history_known(self, service_id, is_known)?)
+    }
+
+    fn add_applied(&self, service_id: &ServiceId, transactions: &[HeaderId]) -> BatchResult<()> {
+        Ok(service_history::add_applied(self, service_id, transactions)?)
+    }
+
+    fn generation(&self) -> i64 {
+        self.last_seen.get().restored_at.unwrap_or_default()
     }
 }
 

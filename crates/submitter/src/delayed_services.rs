@@ -297,6 +297,7 @@ fn is_failure(outcome: Outcome) -> bool {
         | Outcome::Committed
         | Outcome::Parked
         | Outcome::Rejected
+        | Outcome::NotProvedNew
         | Outcome::Ambiguous => false,
     }
 }

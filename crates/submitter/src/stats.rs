@@ -106,7 +106,8 @@ impl SubmitterCounters {
             | Outcome::NotSent
             | Outcome::Parked
             | Outcome::Refused
-            | Outcome::RefusedBatch => &self.0.delayed,
+            | Outcome::RefusedBatch
+            | Outcome::NotProvedNew => &self.0.delayed,
             Outcome::Rejected => &self.0.rejected,
             Outcome::Ambiguous => &self.0.in_doubt,
         };

@@ -69,6 +69,7 @@ impl Fixture {
             declared_access: None,
             label: None,
             client: None,
+            declared_new: false,
         };
         self.store.add(&[&[batch]]).unwrap().remove(0).unwrap();
     }

@@ -46,6 +46,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
         declared_access: None,
         label: None,
         client: None,
+        declared_new: false,
     }
 }
 

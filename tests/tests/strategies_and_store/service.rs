@@ -78,6 +78,7 @@ impl Fixture {
             serialized_batch: vec![1],
             label: None,
             client: None,
+            declared_new: false,
         };
         let batches: Vec<NewBatch> = (first..self.access.len()).map(batch).collect();
         let lists: Vec<&[NewBatch]> = batches.chunks(2).collect();

@@ -3,6 +3,7 @@
 //! A submitted list passes through `submit.rs` (checks), the queue of `group_commit`, and `writer.rs`.
 
 mod accepted_json;
+mod declared_new;
 mod label;
 mod named_batch;
 mod status_json;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(crate) use declared_new::read_declared_new;
 pub(crate) use label::read_label;
 pub(crate) use named_batch::{NamedBatch, PathText};
 pub(crate) use status_query::StatusContext;

@@ -21,6 +21,7 @@ use crate::{
     allow_list::AllowLists,
     batches::{
         accepted_json::AcceptedListJson,
+        declared_new::read_declared_new,
         label::read_label,
         writer::{BatchList, ListAnswer},
     },
@@ -96,12 +97,13 @@ impl IntakeContext {
         caller: &Caller,
         body: RequestBody,
         service_id: ServiceId,
-        label: Option<BatchLabel>,
+        (label, declared_new): (Option<BatchLabel>, bool),
     ) -> Result<Vec<HeaderId>, ApiError> {
         let Self { api, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
         checks.check_key(caller, &service_id, AccessScope::Submit).await?;
         let is_confirmed = checks.check_service(&service_id).await?;
+        checks.check_history(&service_id, declared_new).await?;
         let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
         api.rates.begin_of_service(&service_id).map_err(over_rate)?;
 
@@ -118,6 +120,7 @@ impl IntakeContext {
         for batch in &mut batches {
             batch.label.clone_from(&label);
             batch.client = client;
+            batch.declared_new = declared_new;
             if is_confirmed {
                 // It does not count as a service that its signer may have made up.
                 batch.signer = None;
@@ -142,6 +145,11 @@ impl ServiceChecks {
         self.allowed.check_service(id)?;
         let Some(check) = &self.ledger else { return Ok(false) };
         check.check(id).await.map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
+    }
+
+    async fn check_history(&self, id: &ServiceId, declared_new: bool) -> Result<(), ApiError> {
+        let Some(check) = &self.ledger else { return Ok(()) };
+        check.check_history(id, declared_new).await.map_err(ApiError::NotProvedNew)
     }
 
     /// Refuses a caller whose key a node of the ledger must accept, and does not.
@@ -173,6 +181,7 @@ pub(crate) struct AcceptedJson {
     post, path = "/batches", tag = "batches", operation_id = "submitBatches", summary = "Submit batches",
     params(
         ("service_id" = Option<String>, Query, description = "The service; `global` by default"),
+        ("new" = Option<bool>, Query, description = "The ledger has never committed the batches"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized BatchList"),
     responses(
@@ -197,6 +206,7 @@ pub(crate) async fn post(
         ("service_id" = Option<String>, Query, description = "The service that gets them; without it the ledger's only one"),
         ("label" = Option<String>, Query, description = "A text by which the client finds the batches again"),
         ("Grid-Batch-Label" = Option<String>, Header, description = "The same, as a header"),
+        ("new" = Option<bool>, Query, description = "The ledger has never committed the batches"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
@@ -231,7 +241,8 @@ async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBat
     let label = read_label(&request.headers, &query)?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     let caller = Caller::of(&request)?;
-    let ids = context.accept(caller, body, service_id.clone(), label.clone()).await?;
+    let described = (label.clone(), read_declared_new(&query)?);
+    let ids = context.accept(caller, body, service_id.clone(), described).await?;
     Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }
 

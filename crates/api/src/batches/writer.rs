@@ -101,6 +101,7 @@ mod tests {
             declared_access: None,
             label: None,
             client: None,
+            declared_new: false,
         }
     }
 

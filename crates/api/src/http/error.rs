@@ -150,6 +150,8 @@ pub(crate) enum ApiError {
         id = Excerpt::of(.id.as_str())
     )]
     UnknownService { id: ServiceId, reason: String },
+    #[error("the batches are not proved to be new: {0}")]
+    NotProvedNew(String),
     #[error(transparent)]
     BatchConflict(#[from] BatchConflict),
     #[error("the batches may not have been stored; send them again: each is stored only once")]

@@ -203,6 +203,10 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::BatchConflict(BatchConflict::Transaction(_)) => {
             (StatusCode::CONFLICT, 1014, "Transaction Conflict")
         }
+        ApiError::BatchConflict(BatchConflict::AppliedBefore { .. }) => {
+            (StatusCode::CONFLICT, 1032, "Applied Before")
+        }
+        ApiError::NotProvedNew(_) => (StatusCode::CONFLICT, 1033, "Not Proved New"),
         ApiError::BatchConflict(_) => (StatusCode::CONFLICT, 1011, "Batch Conflict"),
         ApiError::BatchesNotStored
         | ApiError::NotScheduled(_)

@@ -10,7 +10,7 @@ use grid_batch_core::HeaderId;
 use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
     access::Caller,
-    batches::{AcceptedJson, read_label},
+    batches::{AcceptedJson, read_declared_new, read_label},
     http::{ApiError, Query, ScabbardErrors, batch_content_type},
 };
 
@@ -23,6 +23,7 @@ use crate::{
         ("service" = String, Path, description = "The service of the circuit"),
         ("label" = Option<String>, Query, description = "A text by which the client finds the batches again"),
         ("Grid-Batch-Label" = Option<String>, Header, description = "The same, as a header"),
+        ("new" = Option<bool>, Query, description = "The service has never committed the batches"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
@@ -40,8 +41,9 @@ pub(super) async fn post(
     check_client(&request.headers)?;
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
-    let label = read_label(&request.headers, &Query::parse(request.uri.query())?)?;
-    let ids = context.intake.accept(Caller::of(&request)?, body, service_id, label).await?;
+    let query = Query::parse(request.uri.query())?;
+    let described = (read_label(&request.headers, &query)?, read_declared_new(&query)?);
+    let ids = context.intake.accept(Caller::of(&request)?, body, service_id, described).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link: link(&path, &ids) })))
 }
 

@@ -268,7 +268,8 @@ fn concurrent_clients_find_their_batches_stored() {
     assert_eq!(server.store.count(&BatchFilter::default()).unwrap(), 160);
 }
 
-/// The ledger has the services of `known`, does not have `a::b`, and has not said anything about others.
+/// The ledger has the services of `known`, does not have `a::b`, and has not said anything about others. The
+/// history of `a::d` is not known.
 struct SomeServices;
 
 impl ServiceCheck for SomeServices {
@@ -280,6 +281,15 @@ impl ServiceCheck for SomeServices {
             "a::b" => Err("no node has it".to_owned()),
             service => Ok(service.starts_with("known::")),
         }))
+    }
+
+    fn check_history<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        is_new: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
+        let is_known = service_id.as_str() != "a::d" || is_new;
+        Box::pin(ready(if is_known { Ok(()) } else { Err("of the test".to_owned()) }))
     }
 
     fn check_key<'a>(
@@ -317,4 +327,19 @@ fn confirmed_services_do_not_count_as_new() {
     }
     assert_eq!(post("made::up2").error(), (429, 1019));
     assert_eq!(post("known::3").status, 202);
+}
+
+#[test]
+fn unproved_batch_is_refused_unless_its_client_says_new() {
+    let server = TestServer::with(|builder, _| builder.with_service_check(Arc::new(SomeServices)));
+    let post =
+        |query: &str| server.post(&format!("/batches?service_id=a::d{query}"), &body([batch(1)]));
+    for query in ["", "&new=false"] {
+        assert_eq!(post(query).error(), (409, 1033));
+        assert!(post(query).message().contains("of the test"));
+    }
+    assert_eq!(post("&new=yes").error(), (400, 1023));
+    assert!(!server.is_stored(&id(&batch(1))));
+    post("&new=true").link();
+    assert!(server.is_stored(&id(&batch(1))));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, StoredBatch};
+use grid_batch_core::BatchState;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_test_postgres::PostgresServer;
@@ -13,7 +13,7 @@ use grid_batch_test_support::{
         signed_batches,
     },
     http::{request, send},
-    wait::{wait_for, wait_until},
+    wait::wait_until,
 };
 
 use crate::harness::{BatchHarness, count_in_state};
@@ -45,10 +45,6 @@ fn send_past_the_server(harness: &BatchHarness, batch: SignedBatch) {
     assert_eq!(send(harness.ledger.address(), &request).unwrap().status, 202);
 }
 
-fn stored(harness: &BatchHarness, batch: &SignedBatch) -> StoredBatch {
-    harness.store().details(&batch.service_id, &batch.batch_id).unwrap().unwrap().batch
-}
-
 #[test]
 fn commit_of_one_transaction_does_not_prove_two() {
     let harness = BatchHarness::scabbard(1);
@@ -60,15 +56,11 @@ fn commit_of_one_transaction_does_not_prove_two() {
     send_past_the_server(&harness, batch_of_transactions(&harness.services[0], &[1]));
     wait_until("the other client's batch is applied", || harness.ledger.record().len() == 2);
     let both = batch_of_transactions(&harness.services[0], &[1, 2]);
-    harness.ledger.inject(Fault::ResetBefore, When::Always);
-    server.submit(std::slice::from_ref(&both));
-    let stored = wait_for("the batch is held or ended", || {
-        Some(stored(&harness, &both))
-            .filter(|batch| batch.held.is_some() || batch.progress.state.is_terminal())
+    // It is stored when its event has arrived.
+    wait_until("the batch is refused, and not sent", || {
+        let response = server.post(std::slice::from_ref(&both)).unwrap();
+        response.status == 409 && response.json()["error"]["code"] == 1032
     });
-    assert_eq!(stored.progress.state, BatchState::InDoubt);
-    let reason = stored.held.unwrap().reason;
-    assert!(reason.contains("1 of its 2 transactions"), "{reason}");
     assert_eq!(harness.ledger.record().len(), 2);
     server.stop();
 }

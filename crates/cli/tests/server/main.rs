@@ -48,6 +48,7 @@ mod log_lines;
 mod memory_limits;
 mod metrics;
 mod missing_transactions;
+mod new_batches;
 mod node_outages;
 mod operator_commands;
 mod operator_decisions;

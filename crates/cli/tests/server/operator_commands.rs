@@ -71,6 +71,7 @@ impl Batches {
                     declared_access: None,
                     label: None,
                     client: None,
+                    declared_new: false,
                 }
             });
             store.add(&[&list]).unwrap().remove(0).unwrap();

@@ -33,6 +33,7 @@ impl HeldBatch {
             declared_access: None,
             label: None,
             client: None,
+            declared_new: false,
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();

@@ -9,6 +9,8 @@ mod events;
 mod evidence;
 mod faults;
 mod fixtures;
+mod memory_history;
+mod new_batches;
 mod node;
 mod nodes;
 mod pass_through;

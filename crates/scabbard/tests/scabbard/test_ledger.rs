@@ -14,10 +14,11 @@ use grid_batch_core::{
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
-use grid_batch_scabbard::{PeerService, Scabbard, ScabbardOptions};
+use grid_batch_scabbard::{NewBatchRules, PeerService, Scabbard, ScabbardOptions};
 
 use crate::{
     batches::{SERVICE, id, scope, submission, token, transaction_id},
+    memory_history::MemoryHistory,
     nodes::Nodes,
 };
 
@@ -62,6 +63,25 @@ impl TestLedger {
             ScabbardOptions { http, peers, clock: clock.clone(), ..ScabbardOptions::default() };
         let scabbard = Scabbard::new(&token(), Nodes::at(urls), options).unwrap();
         Self { sim, scabbard, clock, attempts: Mutex::default() }
+    }
+
+    /// The same, whose adapter finds what the service has committed in this store.
+    pub fn with_service_history(self, history: &Arc<MemoryHistory>) -> Self {
+        self.with_rules(history, NewBatchRules::default())
+    }
+
+    pub fn with_rules(self, history: &Arc<MemoryHistory>, rules: NewBatchRules) -> Self {
+        let scabbard =
+            self.scabbard.with_service_history(Arc::<MemoryHistory>::clone(history), rules);
+        Self { scabbard, ..self }
+    }
+
+    /// The same ledger and store, after a new start of the adapter.
+    pub fn with_new_adapter(self, history: &Arc<MemoryHistory>) -> Self {
+        let options = ScabbardOptions { clock: self.clock.clone(), ..ScabbardOptions::default() };
+        let nodes = Nodes::at([self.sim.url()]);
+        let scabbard = Scabbard::new(&token(), nodes, options).unwrap();
+        Self { scabbard, ..self }.with_service_history(history)
     }
 
     /// Sends a batch as another client of the ledger does.

@@ -108,6 +108,14 @@ static GUIDANCE: &[Guidance] = &[
          low may submit a batch again that is still applied.",
     ),
     equal(
+        "ledger.known_history",
+        "Set it to \"*\" if all clients of the services submit through this server.",
+    ),
+    equal(
+        "ledger.refuse_unknown_history",
+        "Set it if clients can say that a batch is new, and no operator looks at held batches.",
+    ),
+    equal(
         "ledger.late_arrival_limit",
         "Set it above what every proxy between the server and the ledger keeps a request for. A value that \
          is too low may end a batch as invalid that is applied later, or have Scabbard apply it twice.",

@@ -1,5 +1,6 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
+use grid_batch_api::ServicePattern;
 use grid_batch_core::{LedgerIdentity, ScopeId, ServiceScopeId};
 use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_poller::Backoff;
@@ -59,6 +60,10 @@ pub struct LedgerConfig {
     pub reconnect_backoff: Backoff,
     /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
     pub coordinator_timeout: Duration,
+    /// The services whose clients never submit a batch again that was committed, past this server.
+    pub known_history: Vec<ServicePattern>,
+    /// Refuse batches that are not proved to be new when they are handed in, where they would be held.
+    pub refuse_unknown_history: bool,
     /// How long a request may still arrive after the server gave it up.
     pub late_arrival_limit: Duration,
     /// How long a batch waits for a transaction that it depends on and that no batch has.
@@ -163,6 +168,8 @@ impl LedgerConfig {
                 longest: layers.get("ledger.reconnect_longest")?,
             },
             coordinator_timeout: layers.get("ledger.coordinator_timeout")?,
+            known_history: layers.get("ledger.known_history")?,
+            refuse_unknown_history: layers.get("ledger.refuse_unknown_history")?,
             late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
             dependency_limit: layers.get("ledger.dependency_limit")?,
         })

@@ -203,6 +203,17 @@ pub static SETTINGS: &[Setting] = &[
         "After this time the coordinator of a circuit gives a batch up that not all nodes have voted on; a \
          batch does not count as lost before that (scabbard)",
     ),
+    list(
+        "ledger.known_history",
+        "Services whose clients submit each batch only through this server, or never again after it was \
+         committed, as patterns in which * stands for any characters. Their batches are sent without a proof \
+         that they are new (scabbard)",
+    ),
+    switch(
+        "ledger.refuse_unknown_history",
+        "false",
+        "Refuse a batch that is not proved to be new when it is handed in, instead of holding it (scabbard)",
+    ),
     text(
         "ledger.late_arrival_limit",
         "330s",
@@ -641,7 +652,7 @@ pub static SETTINGS: &[Setting] = &[
         "retention.after",
         "",
         "How long after its end a batch is removed, such as \"30d\"; empty: never. A removed batch that a \
-         client sends again is a new one and is submitted. Without it the database grows by about 2 kB \
+         client sends again is a new one; on Scabbard it ends as committed. Without it the database grows by about 2 kB \
          for each small batch",
     ),
     text(

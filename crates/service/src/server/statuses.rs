@@ -116,6 +116,7 @@ mod tests {
             declared_access: Some(DeclaredAccess::everything()),
             label: None,
             client: None,
+            declared_new: false,
         }
     }
 

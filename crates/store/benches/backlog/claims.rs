@@ -179,5 +179,6 @@ fn batch(number: usize) -> NewBatch {
         declared_access: None,
         label: None,
         client: None,
+        declared_new: false,
     }
 }

@@ -135,6 +135,7 @@ fn batch(number: usize) -> NewBatch {
         serialized_batch: scattered_id(number as u64).as_bytes().repeat(10)[..600].to_vec(),
         label: None,
         client: None,
+        declared_new: false,
     }
 }
 

@@ -13,6 +13,7 @@ mod lock;
 mod locked;
 mod missing;
 mod new_services;
+mod past;
 mod payment_sum_rows;
 mod payment_sums;
 mod record;
@@ -32,6 +33,7 @@ pub(crate) use lane::Lane;
 pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services};
 pub(crate) use locked::with_locked;
 pub(crate) use missing::evaluate_incomplete;
+pub(crate) use past::end_past_batches;
 pub(crate) use payment_sums::{PaymentSums, sums_of_day};
 pub(crate) use record::{fill_after_holds, record, record_locked};
 pub(crate) use unsendable::{Unsendable, end_unsendable, give_positions_if_complete, hold_overdue};
@@ -46,6 +48,9 @@ pub(crate) const RESTORED: &str = "the database was restored or lost its latest 
 
 /// How the reason of a hold begins that was made because the ledger refused a batch again and again.
 pub(crate) const REFUSED: &str = "refused by the ledger";
+
+/// How the reason of a hold begins that was made because the ledger may have committed the batch before.
+pub(crate) const NOT_PROVED_NEW: &str = "not proved to be new";
 
 /// Names a batch.
 pub(crate) type BatchKey = (ServiceId, HeaderId);

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use diesel::{
     QueryableByName,
@@ -17,10 +17,14 @@ use super::{
     new_services,
     waited_for::WaitedFor,
 };
-use crate::sql::{
-    Connection, Rows, Statement, Store, StoreError,
-    groups::{GroupItem, GroupResult, commit_group},
-    rows::{batch_id, same_transaction},
+use crate::{
+    batch::end_past_batches,
+    service_history::find_past_transactions,
+    sql::{
+        Connection, Rows, Statement, Store, StoreError,
+        groups::{GroupItem, GroupResult, commit_group},
+        rows::{batch_id, same_transaction},
+    },
 };
 
 /// A service, and a batch or a transaction of it.
@@ -61,11 +65,14 @@ fn add_lists(
     let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
     let stored = find_stored(connection, &all)?;
     let holders = find_transaction_holders(connection, &all)?;
+    let past = find_past(store, connection, &all)?;
     let mut limits = Limits::read(store, connection, &all, &created_at)?;
-    let (outcomes, new) = decide(lists, &stored, holders, &mut limits);
+    let (outcomes, NewBatches { all: new, past }) =
+        decide(lists, &stored, (holders, past), &mut limits);
     limits.keep();
     insert_scheduled(store, connection, &new, &mut created_at)?;
     record_openers(connection, &new, &created_at)?;
+    end_past_batches(store, connection, &past)?;
     created_at.release_unused(connection)?;
     created_at.remove_unused_services(connection)?;
     Ok(outcomes)
@@ -151,6 +158,21 @@ fn find_transaction_holders<'a>(
         .collect()
 }
 
+/// The transactions of these batches that were applied with batches which are not stored any more.
+fn find_past<'a>(
+    store: &Store,
+    connection: &mut Connection,
+    batches: &[&'a NewBatch],
+) -> Result<HashSet<Key<'a>>, StoreError> {
+    match store.refuses_past_transactions() {
+        true => {
+            let transactions = batches.iter().flat_map(|batch| transactions(batch));
+            find_past_transactions(connection, transactions)
+        }
+        false => Ok(HashSet::new()),
+    }
+}
+
 fn transactions(batch: &NewBatch) -> impl Iterator<Item = Key<'_>> {
     batch.transaction_ids.iter().map(|id| (batch.service_id.as_str(), *id))
 }
@@ -212,14 +234,14 @@ impl<'a> Limits<'a> {
 fn decide<'a>(
     lists: &[&'a [NewBatch]],
     stored: &HashMap<(String, HeaderId), Vec<u8>>,
-    holders: HashMap<Key<'a>, HeaderId>,
+    (holders, past): (HashMap<Key<'a>, HeaderId>, HashSet<Key<'a>>),
     limits: &mut Limits<'a>,
-) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, Vec<&'a NewBatch>) {
+) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, NewBatches<'a>) {
     let bytes = stored
         .iter()
         .map(|((service, id), bytes)| ((service.as_str(), *id), bytes.as_slice()))
         .collect();
-    let mut known = KnownBatches { bytes, holders };
+    let mut known = KnownBatches { bytes, holders, past };
     let mut new = Vec::new();
     let outcomes = lists
         .iter()
@@ -246,7 +268,15 @@ fn decide<'a>(
             outcome
         })
         .collect();
-    (outcomes, new)
+    let past = new.iter().copied().filter(|batch| known.is_past(batch)).collect();
+    (outcomes, NewBatches { all: new, past })
+}
+
+/// The batches to store.
+struct NewBatches<'a> {
+    all: Vec<&'a NewBatch>,
+    /// Those that end as committed at once.
+    past: Vec<&'a NewBatch>,
 }
 
 /// The batches that are stored, and those that will be.
@@ -254,6 +284,8 @@ struct KnownBatches<'k> {
     bytes: HashMap<Key<'k>, &'k [u8]>,
     /// The batch that has each transaction.
     holders: HashMap<Key<'k>, HeaderId>,
+    /// The transactions that were applied with batches which are not stored any more.
+    past: HashSet<Key<'k>>,
 }
 
 impl<'k> KnownBatches<'k> {
@@ -282,7 +314,25 @@ impl<'k> KnownBatches<'k> {
                 return Err(Box::new(conflict).into());
             }
         }
-        Ok(AddOutcome::Stored)
+        match self.past_transactions_of(batch).next() {
+            Some(transaction_id) if !self.is_past(batch) => Err(BatchConflict::AppliedBefore {
+                service_id: batch.service_id.clone(),
+                batch_id: batch.batch_id,
+                transaction_id: Box::new(transaction_id),
+            }),
+            _ => Ok(AddOutcome::Stored),
+        }
+    }
+
+    /// Whether all transactions of the batch were applied with batches that are not stored any more.
+    fn is_past(&self, batch: &NewBatch) -> bool {
+        let all = batch.transaction_ids.len();
+        all > 0 && self.past_transactions_of(batch).count() == all
+    }
+
+    fn past_transactions_of(&self, batch: &NewBatch) -> impl Iterator<Item = HeaderId> {
+        let past = transactions(batch).filter(|transaction| self.past.contains(transaction));
+        past.map(|(_, id)| id)
     }
 
     fn insert(&mut self, batch: &'k NewBatch) {

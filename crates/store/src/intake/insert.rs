@@ -13,6 +13,7 @@ use crate::{
     batch::fill,
     events::{NewEvent, insert_events},
     scheduling::{PositionedBatch, add_waiting},
+    service_history::insert_declared_new,
     sql::{Connection, Dialect, Rows, Statement, Store, StoreError},
 };
 
@@ -95,6 +96,7 @@ fn insert_rows<'a>(
     connection.execute(&insert_payloads(dialect, &inserted, &access))?;
     connection.execute(&insert_transactions(dialect, &inserted))?;
     insert_client_batches(store, connection, inserted.iter().map(|it| (it.seq, it.batch)))?;
+    insert_declared_new(connection, inserted.iter().map(|it| (it.seq, it.batch)))?;
     let events: Vec<NewEvent> = inserted.iter().map(InsertedBatch::accepted).collect();
     insert_events(connection, store.scheduler.events(), &events, store.now())?;
     Ok(inserted)

@@ -5,10 +5,11 @@ use grid_batch_core::{ChangeOutcome, EventKind, Stale, Timestamp, TransitionErro
 use super::batch_actions::LockedBatch;
 use crate::{
     batch::{
-        AttemptLog, BatchKey, Lane, fill_after_holds, give_positions_if_complete, hold_waiting,
-        lock_lanes, log_waiting, release_waiting, write_held,
+        AttemptLog, BatchKey, Lane, NOT_PROVED_NEW, fill_after_holds, give_positions_if_complete,
+        hold_waiting, lock_lanes, log_waiting, release_waiting, write_held,
     },
     scheduling::release_overdue,
+    service_history::declare_new,
     sql::{Connection, Store, StoreError},
 };
 
@@ -38,6 +39,9 @@ pub(super) fn release(
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
     let service_id = &locked.batch.service_id;
+    if locked.batch.held.as_ref().is_some_and(|hold| hold.reason.starts_with(NOT_PROVED_NEW)) {
+        declare_new(connection, vec![locked.seq])?;
+    }
     change_hold(
         store,
         connection,

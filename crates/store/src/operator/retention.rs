@@ -1,10 +1,15 @@
 use std::time::Duration;
 
-use diesel::{QueryableByName, prelude::*, sql_types::BigInt};
+use diesel::{
+    QueryableByName,
+    prelude::*,
+    sql_types::{BigInt, Nullable, Text},
+};
 use grid_batch_core::{Removable, Removed, RetentionCursor, Timestamp};
 
 use crate::{
     events::{remove_events_of, remove_groups},
+    service_history::keep_past_transactions,
     sql::{Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
 };
 
@@ -48,6 +53,10 @@ pub(crate) fn remove_ended(
         let window = Window::load(connection, from, count)?;
         let remove = remove_statement(connection.dialect(), &window, before);
         let removed: Vec<RemovedRow> = connection.load(&remove)?;
+        let is_committed = |row: &&RemovedRow| row.dlt_status.as_deref() == Some("COMMITTED");
+        let committed = removed.iter().filter(is_committed);
+        let committed = committed.map(|row| (row.seq, row.service_id.clone())).collect();
+        keep_past_transactions(connection, &committed)?;
         remove_rows_of(connection, &removed)?;
         remove_events_of(connection, removed.iter().map(|row| row.seq))?;
         Ok(Removed { batches: removed.len(), next: window.next(before, now) })
@@ -130,7 +139,7 @@ fn remove_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Sta
              delete from batches where seq in (
                  select b.seq from {{x}} join batches b on b.seq = x.seq
                  where {IS_REMOVABLE} order by b.seq {lock})
-             returning seq"
+             returning seq, service_id, dlt_status"
         ),
     )
     .rows(window.ended_before(before))
@@ -144,6 +153,8 @@ fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result
          delete from batch_payloads where batch_seq in (select x.seq from {x})",
         "-- remove_transactions
          delete from transactions where batch_seq in (select x.seq from {x})",
+        "-- remove_declared_new
+         delete from declared_new_batches where batch_seq in (select x.seq from {x})",
         "-- remove_client_batches
          delete from client_batches where batch_seq in (select x.seq from {x})",
     ] {
@@ -172,6 +183,10 @@ fn select_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Sta
 struct RemovedRow {
     #[diesel(sql_type = BigInt)]
     seq: i64,
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    dlt_status: Option<String>,
 }
 
 #[derive(QueryableByName)]

@@ -8,6 +8,7 @@ use super::state::DatabaseState;
 use crate::{
     batch::RESTORED,
     events::{NewEvent, begin_generation, insert_events},
+    service_history::forget_histories,
     sql::{Connection, EventSink, Statement, StoreError, rows::in_states},
 };
 
@@ -44,6 +45,7 @@ pub(super) fn mark(
     connection.load::<Number>(&Statement::new(dialect, lock_all_services))?;
     record_mark(connection, state, reason)?;
     raise_epochs(connection)?;
+    forget_histories(connection)?;
     begin_generation(connection, now)?;
     let heads = put_heads_in_doubt(connection, sink, now)?;
     let waiting = count_open_batches(connection)?;

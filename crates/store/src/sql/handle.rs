@@ -1,6 +1,9 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -46,6 +49,8 @@ pub struct Store {
     pub(crate) last_signer: Arc<Mutex<Option<Vec<u8>>>>,
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
+    /// Whether the ledger would apply a batch again that arrives again.
+    applies_again: Arc<AtomicBool>,
     clock: DatabaseClock,
 }
 
@@ -131,6 +136,7 @@ impl Store {
             last_signer: Arc::default(),
             payment_limits,
             scheduler,
+            applies_again: Arc::default(),
             clock,
         };
         match url.access() {
@@ -139,6 +145,15 @@ impl Store {
         }
         store.measure_clock()?;
         Ok(store)
+    }
+
+    /// Whether the transactions of new batches are compared with those of batches that were removed.
+    pub(crate) fn refuses_past_transactions(&self) -> bool {
+        self.applies_again.load(Relaxed)
+    }
+
+    pub(crate) fn refuse_past_transactions(&self) {
+        self.applies_again.store(true, Relaxed);
     }
 
     /// The database's clock, which gives the times that are stored.

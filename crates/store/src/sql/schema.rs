@@ -76,6 +76,25 @@ table! {
 }
 
 table! {
+    service_histories (service_id) {
+        service_id -> Text,
+        is_known -> Nullable<Bool>,
+    }
+}
+
+table! {
+    past_transactions (transaction_key) {
+        transaction_key -> BigInt,
+    }
+}
+
+table! {
+    declared_new_batches (batch_seq) {
+        batch_seq -> BigInt,
+    }
+}
+
+table! {
     batches (seq) {
         seq -> BigInt,
         service_id -> Text,
@@ -456,6 +475,9 @@ allow_tables_to_appear_in_same_query!(
     database_state,
     new_services,
     client_batches,
+    service_histories,
+    past_transactions,
+    declared_new_batches,
     batches,
     batch_payloads,
     transactions,

@@ -13,7 +13,7 @@ use diesel::{
 use grid_batch_core::{Outcome, SubmissionAnswer};
 
 use crate::{
-    batch::{BatchKey, key_rows},
+    batch::{BatchKey, NOT_PROVED_NEW, key_rows},
     sql::{
         Dialect, Statement, Store, StoreError,
         rows::{DELAY_COLUMNS, DelayRow, batch_id, service_id},
@@ -86,6 +86,9 @@ impl AwayTries {
 
 /// What a delay that the ledger asks for may be longer: this part of it.
 const RANDOM_SHARE: u32 = 10;
+/// What an operator can do with a batch that is held because it may not be new.
+const DECIDE_ABOUT_UNPROVED: &str = "release the batch if it was never committed before, or decide that it is \
+    committed or invalid";
 /// A single refusal never holds a batch, however short the time until a hold is.
 const LEAST_REFUSALS: u32 = 2;
 
@@ -157,6 +160,7 @@ impl DelayPolicy {
 
     /// Why a batch is held that was refused `earlier` times in a row and is refused once more.
     pub(super) fn hold(&self, answer: &SubmissionAnswer, earlier: u32) -> Option<String> {
+        let message = || answer.message.as_deref().unwrap_or("it gave no reason");
         let refusals = earlier.saturating_add(1);
         let (limit, what_to_do) = match answer.outcome {
             Outcome::Refused => (
@@ -168,14 +172,13 @@ impl DelayPolicy {
                 "`grid-batch retry` when the ledger would accept it, or cancel it or decide that it is \
                  invalid",
             ),
+            Outcome::NotProvedNew => {
+                return Some(format!("{NOT_PROVED_NEW}: {}; {DECIDE_ABOUT_UNPROVED}", message()));
+            }
             _ => return None,
         };
         (refusals >= limit).then(|| {
-            format!(
-                "{} {refusals} times: {}; {what_to_do}",
-                crate::batch::REFUSED,
-                answer.message.as_deref().unwrap_or("it gave no reason"),
-            )
+            format!("{} {refusals} times: {}; {what_to_do}", crate::batch::REFUSED, message(),)
         })
     }
 
@@ -337,6 +340,12 @@ mod tests {
         }
         let reason = policy().hold(&answer(Outcome::Refused, None), 2).unwrap();
         assert!(reason.starts_with("refused by the ledger 3 times: no;"), "{reason}");
+    }
+
+    #[test]
+    fn batch_that_is_not_proved_to_be_new_is_held_at_once() {
+        let reason = policy().hold(&answer(Outcome::NotProvedNew, None), 0).unwrap();
+        assert!(reason.starts_with("not proved to be new: no; release the batch"), "{reason}");
     }
 
     #[test]

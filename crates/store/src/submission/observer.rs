@@ -108,7 +108,8 @@ fn is_delayed(outcome: Outcome) -> bool {
         | Outcome::NotSent
         | Outcome::Parked
         | Outcome::Refused
-        | Outcome::RefusedBatch => true,
+        | Outcome::RefusedBatch
+        | Outcome::NotProvedNew => true,
         Outcome::Accepted | Outcome::Committed | Outcome::Rejected | Outcome::Ambiguous => false,
     }
 }

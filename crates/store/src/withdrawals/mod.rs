@@ -75,6 +75,7 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         declared_access: None,
         label: None,
         client: None,
+        declared_new: false,
     }
 }
 

@@ -182,6 +182,7 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
         declared_access: None,
         label: None,
         client: None,
+        declared_new: false,
     }
 }
 

@@ -29,6 +29,7 @@ mod restored;
 mod retention;
 mod rounds;
 mod scheduling;
+mod service_histories;
 mod services;
 mod signing;
 mod status_view;

@@ -77,6 +77,7 @@ fn each_outcome_changes_the_state(db: &Database) {
         (Outcome::Parked, BatchState::Delayed),
         (Outcome::Refused, BatchState::Delayed),
         (Outcome::RefusedBatch, BatchState::Delayed),
+        (Outcome::NotProvedNew, BatchState::Delayed),
         (Outcome::Rejected, BatchState::Invalid),
         (Outcome::Ambiguous, BatchState::InDoubt),
     ];

@@ -86,6 +86,7 @@ impl Traffic {
             signer: None,
             label: None,
             client: None,
+            declared_new: false,
         }
     }
 

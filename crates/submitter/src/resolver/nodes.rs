@@ -215,7 +215,8 @@ fn is_failure(outcome: Outcome) -> bool {
         | Outcome::Busy
         | Outcome::Parked
         | Outcome::Rejected
-        | Outcome::RefusedBatch => false,
+        | Outcome::RefusedBatch
+        | Outcome::NotProvedNew => false,
     }
 }
 

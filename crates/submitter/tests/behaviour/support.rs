@@ -179,6 +179,7 @@ pub fn answer(outcome: Outcome) -> SubmissionAnswer {
         | Outcome::Parked
         | Outcome::Committed
         | Outcome::RefusedBatch
+        | Outcome::NotProvedNew
         | Outcome::Ambiguous => None,
     };
     SubmissionAnswer { outcome, status, message: None, retry_after: None }

@@ -82,6 +82,44 @@ fn transaction_conflict_names_the_other_batch() {
 }
 
 #[test]
+fn transaction_that_was_applied_before_is_refused() {
+    let mut store = MockIntakeStore::new();
+    store.expect_add().returning(|lists| {
+        let applied = |list: &&[NewBatch]| {
+            Err(BatchConflict::AppliedBefore {
+                service_id: list[0].service_id.clone(),
+                batch_id: list[0].batch_id,
+                transaction_id: Box::new(list[0].transaction_ids[0]),
+            })
+        };
+        Ok(lists.iter().map(applied).collect())
+    });
+    let server = server(store, MockBatchQueryStore::new());
+    let response = server.post("/batches", &body([batch(1)]));
+    assert_error(&response, (409, 1032));
+    let named = &batch(1).transactions[0].header_signature;
+    assert!(response.message().contains(named), "{}", response.message());
+}
+
+#[test]
+fn request_can_declare_its_batches_new() {
+    for (path, is_new) in [
+        ("/batches", false),
+        ("/batches?new=true", true),
+        ("/batches?new=true&label=a", true),
+        ("/batches?new=false", false),
+    ] {
+        let mut store = MockIntakeStore::new();
+        store.expect_add().returning(move |lists| {
+            assert!(lists.iter().all(|list| list[0].declared_new == is_new));
+            Ok(lists.iter().map(|_| Ok(vec![AddOutcome::Stored])).collect())
+        });
+        let server = server(store, MockBatchQueryStore::new());
+        assert_eq!(server.post(path, &body([batch(1)])).status, 202, "{path}");
+    }
+}
+
+#[test]
 fn invalid_list_does_not_reach_the_store() {
     let mut store = MockIntakeStore::new();
     store.expect_add().never();

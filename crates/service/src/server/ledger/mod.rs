@@ -23,7 +23,8 @@ use grid_batch_core::{
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough};
 use grid_batch_scabbard::{
-    Scabbard, ScabbardIdentityReader, ScabbardOptions, ScabbardPassThrough, ScabbardStateRoots,
+    NewBatchRules, Scabbard, ScabbardIdentityReader, ScabbardOptions, ScabbardPassThrough,
+    ScabbardStateRoots,
 };
 use grid_batch_store::Store;
 use grid_batch_submitter::NodeChoice;
@@ -229,6 +230,7 @@ pub(super) struct ScabbardLedger {
     scabbard: Scabbard,
     pass_through: ScabbardPassThrough,
     nodes: LedgerNodes<ServiceScopeId>,
+    rules: NewBatchRules,
 }
 
 pub(super) fn scabbard(
@@ -244,7 +246,12 @@ pub(super) fn scabbard(
     let pass_through = ScabbardPassThrough::new(&config.http, confirmed, all, &token)?;
     let scabbard = Scabbard::new(&token, nodes.confirmed_resolver(check), options);
     let scabbard = scabbard.map_err(StartError::part)?;
-    Ok(ScabbardLedger { scabbard, pass_through, nodes })
+    let known = config.known_history.clone();
+    let rules = NewBatchRules {
+        known: Arc::new(move |service| known.iter().any(|pattern| pattern.matches(service))),
+        refuse_unknown: config.refuse_unknown_history,
+    };
+    Ok(ScabbardLedger { scabbard, pass_through, nodes, rules })
 }
 
 fn scabbard_options(config: &LedgerConfig, poll: &PollConfig) -> ScabbardOptions {
@@ -262,8 +269,10 @@ fn scabbard_options(config: &LedgerConfig, poll: &PollConfig) -> ScabbardOptions
 impl ScabbardLedger {
     /// The ledger, whose committed batches are in this store.
     pub(super) fn with_store(self, store: &Store) -> Ledger<ServiceScopeId> {
-        let Self { scabbard, pass_through, nodes } = self;
-        let scabbard = scabbard.with_commit_history(Arc::new(store.clone()));
+        let Self { scabbard, pass_through, nodes, rules } = self;
+        let scabbard = scabbard
+            .with_commit_history(Arc::new(store.clone()))
+            .with_service_history(Arc::new(store.clone()), rules);
         Ledger {
             sender: Arc::new(scabbard.sender()),
             reader: Arc::new(scabbard.status_reader()),

@@ -64,18 +64,18 @@ trait ColumnTuple {
 }
 
 macro_rules! column_tuples {
-    ($first:ident) => {};
-    ($first:ident $($rest:ident)+) => {
-        impl<$first, $($rest),+> ColumnTuple for ($first, $($rest),+)
+    () => {};
+    ($first:ident $($rest:ident)*) => {
+        impl<$first, $($rest),*> ColumnTuple for ($first, $($rest,)*)
         where
             $first: Column + Expression<SqlType: SqlTypeName>,
-            $($rest: Column + Expression<SqlType: SqlTypeName>),+
+            $($rest: Column + Expression<SqlType: SqlTypeName>),*
         {
             fn definitions(is_postgres: bool) -> Vec<ColumnDefinition> {
-                vec![definition::<$first>(is_postgres), $(definition::<$rest>(is_postgres)),+]
+                vec![definition::<$first>(is_postgres), $(definition::<$rest>(is_postgres)),*]
             }
         }
-        column_tuples!($($rest)+);
+        column_tuples!($($rest)*);
     };
 }
 column_tuples!(A B C D E F G H I J K L M N O P Q R S T U V W X Y Z AA AB AC AD AE AF);
@@ -111,6 +111,9 @@ fn defined(is_postgres: bool) -> Schema {
         "service_id_claims": service_id_claims,
         "new_services": new_services,
         "client_batches": client_batches,
+        "service_histories": service_histories,
+        "past_transactions": past_transactions,
+        "declared_new_batches": declared_new_batches,
         "batches": batches,
         "batch_payloads": batch_payloads,
         "transactions": transactions,

@@ -1,0 +1,47 @@
+use crate::{HeaderId, ServiceId, monitor::BatchResult};
+
+/// What a store knows of the batches that a service has ever committed.
+///
+/// Some ledgers apply a batch again that arrives again. Their adapters use this to find out whether a batch is
+/// new: they alone know what their nodes remember.
+pub trait ServiceHistory: Send + Sync {
+    /// From now on, the store does not have batches sent whose transactions were applied with batches that are
+    /// not stored any more.
+    fn refuse_past_transactions(&self);
+
+    /// What is known of the history of a service, for a batch of it that is to be sent or will be next.
+    fn read_history(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<HistoryFacts>;
+
+    /// Whether every batch that the service has committed is accounted for; `None`: that was not found out.
+    fn is_history_known(&self, service_id: &ServiceId) -> BatchResult<Option<bool>>;
+
+    /// Records whether this store, together with what the nodes can still show, accounts for every batch that
+    /// the service has committed.
+    fn set_history_known(&self, service_id: &ServiceId, is_known: bool) -> BatchResult<()>;
+
+    /// Records transactions that the service has applied, with whatever batches. A batch with one of them is not
+    /// stored any more.
+    fn add_applied(&self, service_id: &ServiceId, transactions: &[HeaderId]) -> BatchResult<()>;
+
+    /// A number that changes when the store notices that it went back to an earlier state. What was recorded
+    /// before may be lost then.
+    fn generation(&self) -> i64;
+}
+
+/// What a store knows of the history of a service.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HistoryFacts {
+    /// Whether every batch that the service has committed is accounted for; `None`: that was not found out.
+    pub is_known: Option<bool>,
+    /// A committed batch that had ended before the last committed one was taken. The history was known when
+    /// that one was sent, so a node that remembers this one has forgotten nothing of the time in which it was
+    /// not.
+    pub anchor: Option<HeaderId>,
+    /// The ledger cannot have committed the batch before its first attempt: its client or an operator has said
+    /// so, or that was proved before an earlier attempt which a node may have accepted.
+    pub is_new: bool,
+}

@@ -1,0 +1,114 @@
+//! Transactions that this adapter has not sent and that its nodes have applied: other clients sent them, or an
+//! earlier process. They are stored, so that a batch with one of them is not sent after the nodes have forgotten it.
+
+use std::{
+    collections::HashMap,
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{BatchResult, HeaderId, ServiceHistory, ServiceId};
+use grid_batch_support::BoundedMap;
+use log::warn;
+use tokio::{runtime::Handle, task::spawn_blocking, time::sleep};
+
+use crate::context::ScabbardContext;
+
+#[derive(Default)]
+struct Transactions {
+    /// Those that were heard and are not stored yet.
+    heard: HashMap<ServiceId, Vec<HeaderId>>,
+    /// A task stores what was heard.
+    is_writing: bool,
+}
+
+/// The transactions of other clients, until they are stored.
+pub(crate) struct ForeignTransactions {
+    /// The latest transactions that this adapter has sent.
+    sent: Mutex<BoundedMap<(ServiceId, HeaderId), ()>>,
+    transactions: Mutex<Transactions>,
+}
+
+impl ForeignTransactions {
+    const REMEMBERED: usize = 100_000;
+    /// How long the store is left alone after a failure.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    pub(crate) fn new() -> Self {
+        let sent = Mutex::new(BoundedMap::new(Self::REMEMBERED));
+        Self { sent, transactions: Mutex::default() }
+    }
+
+    /// These transactions are sent with a batch of the store.
+    pub(crate) fn sent(&self, service: &ServiceId, transactions: &[HeaderId]) {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        for transaction in transactions {
+            sent.get_or_insert_with(&(service.clone(), *transaction), || ());
+        }
+    }
+
+    /// An event has named the transaction. Stores it soon, unless this adapter has sent it.
+    pub(crate) fn heard(
+        &self,
+        context: &Arc<ScabbardContext>,
+        service: &ServiceId,
+        transaction: HeaderId,
+    ) {
+        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_sent = sent.get(&(service.clone(), transaction)).is_some();
+        drop(sent);
+        if is_sent || context.history_of_services.get().is_none() {
+            return;
+        }
+        let mut transactions = self.lock();
+        transactions.heard.entry(service.clone()).or_default().push(transaction);
+        if !transactions.is_writing
+            && let Ok(runtime) = Handle::try_current()
+        {
+            transactions.is_writing = true;
+            runtime.spawn(store_all(Arc::clone(context)));
+        }
+    }
+
+    /// Stores what was heard of all services. Blocks.
+    pub(crate) fn store_heard(&self, history: &dyn ServiceHistory) -> BatchResult<()> {
+        let heard = take(&mut self.lock().heard);
+        let mut result = Ok(());
+        for (service, transactions) in heard {
+            if result.is_ok() {
+                result = history.add_applied(&service, &transactions);
+            }
+            if result.is_err() {
+                self.lock().heard.entry(service).or_default().extend(transactions);
+            }
+        }
+        result
+    }
+
+    /// Whether everything is stored; then the task that stores it ends.
+    fn ends_writing(&self) -> bool {
+        let mut transactions = self.lock();
+        transactions.is_writing = !transactions.heard.is_empty();
+        !transactions.is_writing
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Transactions> {
+        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn store_all(context: Arc<ScabbardContext>) {
+    let foreign = &context.foreign_transactions;
+    while !foreign.ends_writing() {
+        let store = Arc::clone(&context);
+        let stored = spawn_blocking(move || match store.history_of_services.get() {
+            Some(history) => store.foreign_transactions.store_heard(&**history),
+            None => Ok(()),
+        });
+        if let Ok(Err(error)) = stored.await {
+            warn!(error:%; "cannot store the transactions of other clients; trying again");
+            sleep(ForeignTransactions::PAUSE).await;
+        }
+    }
+}

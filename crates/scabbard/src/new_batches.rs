@@ -1,0 +1,293 @@
+//! What proves that a batch is new. A node that was restarted, or that has committed a hundred batches since, does
+//! not know a batch any more that it has committed, and would execute it again.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{
+    StreamExt,
+    future::{Either, select},
+};
+use grid_batch_core::{
+    BatchError, BatchResult, HeaderId, HistoryFacts, MonotonicTime, Outcome, ServiceHistory,
+    ServiceId, SubmissionAnswer,
+};
+use grid_batch_support::BoundedMap;
+use log::{info, warn};
+use tokio::{pin, task::spawn_blocking};
+
+use crate::{
+    batch_history::BatchKey,
+    context::{ScabbardContext, parse_scope},
+    events::ServiceEventStream,
+    sender::answer_without_response,
+    subscriptions::EventSource,
+};
+
+/// What is done with batches that are not proved to be new.
+#[derive(Clone)]
+pub struct NewBatchRules {
+    /// The services whose clients submit each batch through this server only, or never again after it was
+    /// committed. Their history counts as known.
+    pub known: Arc<dyn Fn(&ServiceId) -> bool + Send + Sync>,
+    /// Refuse batches of services whose history is not known when they are handed in, unless their clients say
+    /// that they are new. Otherwise they are held.
+    pub refuse_unknown: bool,
+}
+
+/// What the nodes have answered about a batch that none of them has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unreported {
+    /// A node still knows a batch that was committed when the history of the service was known.
+    pub(crate) shows_history: bool,
+    /// All nodes have answered.
+    pub(crate) is_complete: bool,
+}
+
+/// Since when batches of services have waited for a proof that they are new.
+pub(crate) struct ProofWaits(Mutex<BoundedMap<ServiceId, ProofWait>>);
+
+#[derive(Clone, Copy)]
+struct ProofWait {
+    since: MonotonicTime,
+    /// When a batch was last tried.
+    tried_at: MonotonicTime,
+}
+
+impl ProofWaits {
+    const LIMIT: usize = 100_000;
+    /// How long a batch waits until the events of its service are subscribed to and replayed.
+    const LONGEST: Duration = Duration::from_secs(10);
+    const RETRY_AFTER: Duration = Duration::from_millis(300);
+    /// A batch that waits is tried again before this time. Later, another one waits.
+    const ENDS_AFTER: Duration = Duration::from_secs(30);
+
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
+    }
+
+    /// Whether a batch of the service has waited for long enough.
+    fn are_over(&self, service: &ServiceId, now: MonotonicTime) -> bool {
+        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = ProofWait { since: now, tried_at: now };
+        let wait = waits.get_or_insert_with(service, || first);
+        if now.since(wait.tried_at) >= Self::ENDS_AFTER {
+            *wait = first;
+        }
+        wait.tried_at = now;
+        now.since(wait.since) >= Self::LONGEST
+    }
+}
+
+impl ScabbardContext {
+    /// Whether the live events of the service have shown everything that was committed since its history was
+    /// known. True without a store, which nothing is proved with.
+    pub(crate) fn is_history_shown(&self, service: &ServiceId) -> bool {
+        let Some(history) = self.history_of_services.get() else { return true };
+        self.subscriptions.is_continuous(service, history.generation())
+    }
+
+    /// A batch that proves, if a node still knows it, that the node has forgotten nothing that this database
+    /// does not have. `None`: there is none, or nothing needs to be proved.
+    pub(crate) async fn anchor(
+        &self,
+        service: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<Option<HeaderId>> {
+        if self.is_history_shown(service) {
+            return Ok(None);
+        }
+        let facts = self.read_history(service, batch_id).await?;
+        Ok(facts.anchor.filter(|_| facts.is_known == Some(true)))
+    }
+
+    async fn read_history(
+        &self,
+        service: &ServiceId,
+        batch_id: &HeaderId,
+    ) -> BatchResult<HistoryFacts> {
+        let (service, batch_id) = (service.clone(), *batch_id);
+        self.with_history(move |history| history.read_history(&service, &batch_id)).await
+    }
+
+    /// Runs this with the store's history of services, on a thread that may block.
+    async fn with_history<T: Default + Send + 'static>(
+        &self,
+        run: impl FnOnce(&dyn ServiceHistory) -> BatchResult<T> + Send + 'static,
+    ) -> BatchResult<T> {
+        let Some(history) = self.history_of_services.get().cloned() else {
+            return Ok(T::default());
+        };
+        let ran = spawn_blocking(move || run(&*history)).await;
+        ran.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
+    }
+
+    /// The answer for a batch that no node has, if that does not prove that it was never committed.
+    pub(crate) async fn refuse_unproved(
+        self: &Arc<Self>,
+        (service, batch_id): &BatchKey,
+        unreported: Unreported,
+    ) -> Option<SubmissionAnswer> {
+        if self.is_history_shown(service) || unreported.shows_history {
+            return None;
+        }
+        match self.find_proof(service, batch_id, unreported).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let message = format!("cannot read what the service has committed: {error}");
+                Some(answer_without_response(Outcome::NotSent, message))
+            }
+        }
+    }
+
+    async fn find_proof(
+        self: &Arc<Self>,
+        service: &ServiceId,
+        batch_id: &HeaderId,
+        Unreported { is_complete, .. }: Unreported,
+    ) -> BatchResult<Option<SubmissionAnswer>> {
+        let generation = self.history_generation();
+        let facts = self.read_history(service, batch_id).await?;
+        let live = self.subscriptions.at_post(service).node;
+        let is_whole = match live {
+            Some(_) => {
+                let checked = self.check_subscription(service, EventSource::Node).await;
+                checked.is_some_and(|checked| Some(checked.id) == live && checked.is_whole)
+            }
+            None => self.is_whole_replay(service).await,
+        };
+        let is_declared_known = self.rules.get().is_some_and(|rules| (rules.known)(service));
+        if is_whole || is_declared_known {
+            self.set_known(service, facts.is_known, true).await?;
+            if let Some(id) = live {
+                self.subscriptions.set_continuous(service, id, generation);
+            }
+            return Ok(None);
+        }
+        let is_over = self.proof_waits.are_over(service, self.clock.monotonic());
+        let may_become_whole = self.subscriptions.replayed(service, EventSource::Node).is_some();
+        if !is_over && (live.is_none() || may_become_whole) {
+            let message = "the events of the service are not replayed yet, which may prove that the batch is new";
+            let answer = answer_without_response(Outcome::Busy, message.to_owned());
+            return Ok(Some(SubmissionAnswer {
+                retry_after: Some(ProofWaits::RETRY_AFTER),
+                ..answer
+            }));
+        }
+        if !is_complete {
+            // While a node of the circuit is away, nothing is committed.
+            let message = "a peer does not answer, which may know whether the batch is new";
+            return Ok(Some(answer_without_response(Outcome::NotSent, message.to_owned())));
+        }
+        self.set_known(service, facts.is_known, false).await?;
+        Ok((!facts.is_new).then(|| not_proved_new(service, batch_id)))
+    }
+
+    /// Whether a node replays all transactions of the service, which are then stored. It is asked for that where
+    /// the events of the service are not subscribed to.
+    async fn is_whole_replay(self: &Arc<Self>, service: &ServiceId) -> bool {
+        let Ok(scope) = parse_scope(service.as_str()) else { return false };
+        let node = self.nodes_of_batch(&scope, "").map(|nodes| nodes.into_iter().next());
+        let Ok(Some(node)) = node else { return false };
+        let source = EventSource::Replay;
+        let opened = ServiceEventStream::open(self, source, &node, &scope, &scope).await;
+        let Ok(mut events) = opened else { return false };
+        let reading = async { while events.next().await.is_some_and(|event| event.is_ok()) {} };
+        let checking = async {
+            // It is longer while events arrive.
+            while self.subscriptions.replayed(service, source).is_some() {
+                match self.check_subscription(service, source).await {
+                    Some(checked) if checked.is_whole => return true,
+                    Some(_) => {}
+                    None => return false,
+                }
+            }
+            false
+        };
+        pin!(reading, checking);
+        match select(reading, checking).await {
+            Either::Left(_) => false,
+            Either::Right((is_whole, _)) => is_whole,
+        }
+    }
+
+    pub(crate) fn history_generation(&self) -> i64 {
+        self.history_of_services.get().map_or(0, |history| history.generation())
+    }
+
+    /// Stores whether the history of the service is known, if that changed.
+    async fn set_known(
+        self: &Arc<Self>,
+        service: &ServiceId,
+        before: Option<bool>,
+        is_known: bool,
+    ) -> BatchResult<()> {
+        if before == Some(is_known) {
+            return Ok(());
+        }
+        match is_known {
+            true => info!(service:%; "every batch that the service has committed is known"),
+            false => warn!(
+                service:%;
+                "it is not known which batches the service has committed: those that are not proved to be new \
+                 are held. If its clients never submit a batch again that was committed, name it in \
+                 ledger.known_history"
+            ),
+        }
+        let (context, service) = (Arc::clone(self), service.clone());
+        self.with_history(move |history| {
+            // A history is known only with what other clients have committed.
+            context.foreign_transactions.store_heard(history)?;
+            history.set_history_known(&service, is_known)
+        })
+        .await
+    }
+
+    /// Why a batch of the service that is handed in now is refused.
+    pub(crate) async fn refuse_unknown_history(
+        &self,
+        service: &ServiceId,
+        is_new: bool,
+    ) -> Result<(), String> {
+        let Some(rules) = self.rules.get().filter(|rules| rules.refuse_unknown && !is_new) else {
+            return Ok(());
+        };
+        if (rules.known)(service) || parse_scope(service.as_str()).is_err() {
+            return Ok(());
+        }
+        let name = service.clone();
+        let is_known = self.with_history(move |history| history.is_history_known(&name)).await;
+        match is_known {
+            // The sender finds it out.
+            Ok(None | Some(true)) | Err(_) => Ok(()),
+            Ok(Some(false)) => Err(format!(
+                "it is not known which batches the service {service} has committed before, and it would apply \
+                 this one again; say that it is new if it was never committed"
+            )),
+        }
+    }
+}
+
+/// The batch is held until an operator decides.
+fn not_proved_new(service: &ServiceId, batch_id: &HeaderId) -> SubmissionAnswer {
+    warn!(batch_id:%, service:%; "the batch was not sent, because it may have been committed before");
+    let message = "the service may have committed it before, when this database did not follow the service, and \
+                   would apply it again";
+    answer_without_response(Outcome::NotProvedNew, message.to_owned())
+}
+
+impl std::fmt::Debug for NewBatchRules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewBatchRules")
+            .field("refuse_unknown", &self.refuse_unknown)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for NewBatchRules {
+    fn default() -> Self {
+        Self { known: Arc::new(|_| false), refuse_unknown: false }
+    }
+}

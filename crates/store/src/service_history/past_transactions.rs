@@ -1,0 +1,121 @@
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Text},
+};
+use grid_batch_core::{HeaderId, ServiceId};
+
+use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id as header_id};
+
+/// Records transactions that a service has applied.
+pub(crate) fn add_applied(
+    store: &Store,
+    service_id: &ServiceId,
+    transactions: &[HeaderId],
+) -> Result<(), StoreError> {
+    let keys = transactions.iter().map(|id| transaction_key(service_id.as_str(), id));
+    let keys: BTreeSet<i64> = keys.collect();
+    store.pools.write()?.write_transaction(|connection| insert_keys(connection, keys))
+}
+
+/// Records the transactions of committed batches that are removed, by the number of each batch, where their
+/// ledger would apply them again. Part of the transaction that removes them, before their transactions.
+pub(crate) fn keep_past_transactions(
+    connection: &mut Connection,
+    committed: &HashMap<i64, String>,
+) -> Result<(), StoreError> {
+    if committed.is_empty() {
+        return Ok(());
+    }
+    let services: BTreeSet<&str> = committed.values().map(String::as_str).collect();
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- services_with_history
+         select h.service_id from {x} join service_histories h on h.service_id = x.service_id",
+    )
+    .rows(Rows::default().text("service_id", services));
+    let services: Vec<ServiceRow> = connection.load(&statement)?;
+    let services: HashSet<&str> = services.iter().map(|row| row.service_id.as_str()).collect();
+    let kept = committed.iter().filter(|(_, service)| services.contains(service.as_str()));
+    let seqs: BTreeSet<i64> = kept.map(|(seq, _)| *seq).collect();
+    if seqs.is_empty() {
+        return Ok(());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- transactions_to_keep
+         select t.batch_seq, t.transaction_id from {x} join transactions t on t.batch_seq = x.seq",
+    )
+    .rows(Rows::default().long("seq", seqs));
+    let rows: Vec<TransactionRow> = connection.load(&statement)?;
+    let key = |row: &TransactionRow| {
+        let service = committed.get(&row.batch_seq).map_or("", String::as_str);
+        Ok(transaction_key(service, &header_id(&row.transaction_id)?))
+    };
+    let keys = rows.iter().map(key).collect::<Result<_, StoreError>>()?;
+    insert_keys(connection, keys)
+}
+
+fn insert_keys(connection: &mut Connection, keys: BTreeSet<i64>) -> Result<(), StoreError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_past_transactions
+         insert into past_transactions (transaction_key) select transaction_key from {x} where true
+         on conflict (transaction_key) do nothing",
+    )
+    .rows(Rows::default().long("transaction_key", keys).in_chunks());
+    connection.execute(&statement).map(drop)
+}
+
+/// Those of these transactions of services that were applied with batches which are not stored.
+pub(crate) fn find_past_transactions<'a>(
+    connection: &mut Connection,
+    transactions: impl Iterator<Item = (&'a str, HeaderId)>,
+) -> Result<HashSet<(&'a str, HeaderId)>, StoreError> {
+    let keyed = transactions.map(|(service, id)| (transaction_key(service, &id), (service, id)));
+    let by_key: HashMap<i64, (&str, HeaderId)> = keyed.collect();
+    let keys: BTreeSet<i64> = by_key.keys().copied().collect();
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_past_transactions
+         select p.transaction_key from {x}
+         join past_transactions p on p.transaction_key = x.transaction_key",
+    )
+    .rows(Rows::default().long("transaction_key", keys).in_chunks());
+    let rows: Vec<KeyRow> = connection.load(&statement)?;
+    Ok(rows.iter().filter_map(|row| by_key.get(&row.transaction_key).copied()).collect())
+}
+
+/// 8 bytes for a transaction of a service. The beginning of its id, which is a signature, is as good as random.
+/// So a new transaction has the key of an old one with a probability of 1 to 10^10 where a billion are kept.
+fn transaction_key(service_id: &str, transaction: &HeaderId) -> i64 {
+    let [a, b, c, d, e, f, g, h, ..] = *transaction.as_bytes();
+    let of_service = service_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    i64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ of_service.cast_signed()
+}
+
+#[derive(QueryableByName)]
+struct ServiceRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+}
+
+#[derive(QueryableByName)]
+struct TransactionRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Binary)]
+    transaction_id: Vec<u8>,
+}
+
+#[derive(QueryableByName)]
+struct KeyRow {
+    #[diesel(sql_type = BigInt)]
+    transaction_key: i64,
+}
