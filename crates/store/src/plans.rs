@@ -418,6 +418,16 @@ fn load_client_batches(store: &Store) {
     );
 }
 
+/// Records the history of services, and declares batches as new, as in front of Scabbard.
+fn load_histories(store: &Store) {
+    execute(
+        store,
+        "insert into service_histories (service_id, is_known)
+         select service_id, 1 from services where service_id like 'crowd::%';
+         insert into declared_new_batches (batch_seq) select seq from batches",
+    );
+}
+
 /// Makes withdrawals of batches that have ended.
 fn load_ended_withdrawals(store: &Store) {
     execute(
@@ -698,6 +708,7 @@ fn statements_have_good_plans_on_postgres() {
     load_ended_withdrawals(&store);
     load_waiting_batches(&store);
     load_client_batches(&store);
+    load_histories(&store);
     execute(&store, "vacuum analyze");
     let batches = recording(|| process_batches(&worker, &services));
     worker.release().unwrap();
