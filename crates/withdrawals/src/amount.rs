@@ -27,6 +27,23 @@ pub struct NotAnAmountError {
     pub value: Excerpt,
 }
 
+/// A whole number in a unit of ten to the power of `places`, without rounding.
+///
+/// ```
+/// use grid_batch_withdrawals::in_unit;
+///
+/// assert_eq!(in_unit(30_500_000_000_u64, 9), "30.5"); // wei in gwei
+/// assert_eq!(in_unit(1, 18), "0.000000000000000001");
+/// ```
+pub fn in_unit(number: impl fmt::Display, places: usize) -> String {
+    let digits = format!("{:0>width$}", number.to_string(), width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    match fraction.trim_end_matches('0') {
+        "" => whole.to_owned(),
+        fraction => format!("{whole}.{fraction}"),
+    }
+}
+
 impl Amount {
     /// The sum of both.
     #[must_use]

@@ -21,7 +21,7 @@ mod withdrawal;
 mod withdrawal_state;
 mod withdrawal_store;
 
-pub use amount::{Amount, NotAnAmountError};
+pub use amount::{Amount, NotAnAmountError, in_unit};
 pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
 pub use ids::{RewardId, ShortIdError, WithdrawalId, keep_latest_generation};

@@ -2,7 +2,7 @@ use axum::http::request::Parts;
 use grid_batch_core::{BatchState, Hex};
 use grid_batch_withdrawals::{
     FinalTransaction, NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalEnd,
-    WithdrawalId, WithdrawalState,
+    WithdrawalId, WithdrawalState, in_unit,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -197,22 +197,12 @@ fn final_withdrawal_id(details: &WithdrawalDetails) -> Option<String> {
 
 /// Formats wei in gwei, without rounding.
 fn gwei(wei: u128) -> String {
-    in_units_of(wei, 9)
+    in_unit(wei, 9)
 }
 
 /// Formats wei in the chain's coins, without rounding.
 fn ether(wei: u128) -> String {
-    in_units_of(wei, 18)
-}
-
-/// Formats wei in units of ten to the power of `digits` wei.
-fn in_units_of(wei: u128, digits: usize) -> String {
-    let text = format!("{wei:0>width$}", width = digits + 1);
-    let (whole, fraction) = text.split_at(text.len() - digits);
-    match fraction.trim_end_matches('0') {
-        "" => whole.to_owned(),
-        fraction => format!("{whole}.{fraction}"),
-    }
+    in_unit(wei, 18)
 }
 
 #[cfg(test)]

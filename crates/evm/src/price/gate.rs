@@ -1,4 +1,5 @@
-use alloy_primitives::{Address, U256, utils::format_ether};
+use alloy_primitives::{Address, U256};
+use grid_batch_withdrawals::in_unit;
 use thiserror::Error;
 
 use super::{
@@ -30,7 +31,7 @@ pub(crate) enum ClosedGate {
 
 /// Wei as a number of the chain's coins, with up to 18 decimal places.
 fn coins(wei: U256) -> String {
-    format_ether(wei).trim_end_matches('0').trim_end_matches('.').to_owned()
+    in_unit(wei, 18)
 }
 
 /// The bid at this price, if it is below the cap.

@@ -1,6 +1,7 @@
 use std::{fmt, str::FromStr};
 
 use grid_batch_core::Excerpt;
+use grid_batch_withdrawals::in_unit;
 use thiserror::Error;
 
 const WEI_OF_GWEI: u128 = 1_000_000_000;
@@ -82,9 +83,7 @@ fn is_digits(whole: &str, fraction: &str) -> bool {
 
 impl fmt::Display for GasPrice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.0 / WEI_OF_GWEI, self.0 % WEI_OF_GWEI);
-        let number = format!("{whole}.{fraction:0FRACTION_DIGITS$}");
-        write!(f, "{} gwei", number.trim_end_matches('0').trim_end_matches('.'))
+        write!(f, "{} gwei", in_unit(self.0, FRACTION_DIGITS))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a gas admin has, and what gas costs, in words.
 
+use grid_batch_withdrawals::in_unit;
 use serde_json::Value;
 
 use super::field;
@@ -7,7 +8,7 @@ use super::field;
 /// The balance of a gas admin and the gas price, as a server tells them.
 pub(in crate::commands) fn gas_text(gas: &Value) -> String {
     let balance = match gas["balance"]["value"].as_str() {
-        Some(wei) => format!("the balance is {} ether", ether(wei)),
+        Some(wei) => format!("the balance is {} ether", in_unit(wei, 18)),
         None => format!("the balance is not known: {}", field(&gas["balance"], "error")),
     };
     let left = match gas["withdrawals_left"].as_u64() {
@@ -19,32 +20,4 @@ pub(in crate::commands) fn gas_text(gas: &Value) -> String {
         None => format!("the gas price is not known: {}", field(&gas["gas_price_gwei"], "error")),
     };
     format!("{balance}{left}; {price}, the cap {} gwei", field(gas, "maximum_gas_price_gwei"))
-}
-
-/// Wei in ether, without rounding.
-pub(in crate::commands) fn ether(wei: &str) -> String {
-    const PLACES: usize = 18;
-    let digits = format!("{wei:0>width$}", width = PLACES + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - PLACES);
-    match fraction.trim_end_matches('0') {
-        "" => whole.to_owned(),
-        fraction => format!("{whole}.{fraction}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wei_are_ether_without_rounding() {
-        for (wei, text) in [
-            ("0", "0"),
-            ("1", "0.000000000000000001"),
-            ("1500000000000000000", "1.5"),
-            ("10000000000000000000000", "10000"),
-        ] {
-            assert_eq!(ether(wei), text);
-        }
-    }
 }
