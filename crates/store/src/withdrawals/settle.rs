@@ -94,7 +94,7 @@ pub(crate) fn decide_nonce(
         let settled = match paid {
             None => SettledNonce {
                 owner: stored.owner(),
-                note: Some("an operator decided that it was used for no withdrawal"),
+                note: Some("an operator decided that it was used for no open withdrawal"),
                 outcome: Some("USED_ELSEWHERE"),
                 ..SettledNonce::default()
             },
