@@ -160,7 +160,7 @@ impl FinalTransactionJson {
     }
 }
 
-/// Why it failed. If an operator decided that a payment was not made, the note about it says what happened.
+/// Why it failed. If an operator decided that it was not made, this is the note about its transaction.
 fn fail_reason(details: &WithdrawalDetails) -> Option<String> {
     match WithdrawalState::of(details) {
         WithdrawalState::Failed => {
@@ -171,7 +171,7 @@ fn fail_reason(details: &WithdrawalDetails) -> Option<String> {
     }
 }
 
-/// An operator decided that the withdrawal was not made, and it was.
+/// What the chain shows, and what an operator decided, if the chain made a withdrawal that was decided as not made.
 fn correction(details: &WithdrawalDetails) -> Option<String> {
     let is_corrected = details.end == Some(WithdrawalEnd::Withdrawn)
         && details.batch.progress.state == BatchState::Invalid;

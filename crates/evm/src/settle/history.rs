@@ -34,8 +34,8 @@ impl History<'_> {
     /// Why the withdrawal waits if no node shows the transaction with this nonce: the count may be wrong.
     pub(super) fn not_shown(&self, nonce: u64) -> String {
         format!(
-            "{}, and no node shows the transaction with nonce {nonce}. If a node is wrong, the withdrawal continues when \
-             the node is right. {}",
+            "{}, and no node shows the transaction with nonce {nonce}. If a node is wrong, the withdrawal continues \
+             when the node is right. {}",
             self.counts(),
             self.what_to_do(nonce + 1)
         )

@@ -87,7 +87,8 @@ impl Decision<'_> {
         Ok(Ok((format!("{closed} undecided nonces"), after)))
     }
 
-    /// Makes the first one the next nonce: all lower ones were used. Refused if something was signed with it or a higher one.
+    /// Makes the first one the next nonce: all lower ones were used. Refused if a transaction is signed with it or with a
+    /// higher one.
     fn start(&self, store: &Store, connection: &mut Connection) -> Result<Decided, StoreError> {
         let (service_id, start) = (self.service_id, self.first);
         let next = highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1);
@@ -190,7 +191,7 @@ fn close_undecided(
     connection.execute(&statement)
 }
 
-/// The first nonce from this one on that was assigned to a withdrawal, or with which a transaction was signed.
+/// The lowest nonce, not below this one, that was assigned to a withdrawal or with which a transaction was signed.
 fn first_with_withdrawal(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -250,7 +251,7 @@ fn note_filled(
     connection.execute(&statement).map(drop)
 }
 
-/// Removes the nonces from this one on, with which nothing was signed.
+/// Removes this nonce and all higher ones. No transaction is signed with them.
 fn remove_nonces(
     connection: &mut Connection,
     service_id: &ServiceId,
