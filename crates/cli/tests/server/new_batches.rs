@@ -90,7 +90,7 @@ fn old_batch_is_held_and_one_that_is_declared_new_is_sent() {
 
 /// The node remembers a batch that this database knows as committed.
 #[test]
-fn new_start_holds_no_batch_of_a_followed_service() {
+fn restart_holds_no_batch_of_a_followed_service() {
     let harness = BatchHarness::scabbard(1);
     let batches: Vec<SignedBatch> =
         (0..80).map(|number| signed_batch(&harness.services[0], number)).collect();

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_amounts_are_refused() {
         for text in
             ["", "ether", "1.5", "1.", ".5ether", "-1", "1e18", "1,5ether", "1.0000000001gwei"]
         {

@@ -45,7 +45,7 @@ pub(super) fn command() -> Command {
 }
 
 /// The command for a database alone, for scripts.
-pub(crate) fn old_command() -> Command {
+pub(crate) fn retry_withdrawals_command() -> Command {
     Command::new("retry-withdrawals")
         .about("The same as `withdrawal retry` with filters and a database")
         .args(filter_flags())
@@ -104,7 +104,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
 }
 
-pub(crate) fn run_old(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+pub(crate) fn retry_withdrawals(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     retry_in_database(matches)
 }
 
