@@ -77,6 +77,7 @@ mod tests {
             signer: Some(SignerId::from_bytes(key)),
             label: None,
             client: None,
+            declared_new: false,
         }
     }
 
