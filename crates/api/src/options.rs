@@ -31,8 +31,8 @@ pub struct ApiOptions {
     pub body_timeout: Duration,
     /// The longest time without progress in writing an answer. Then the connection is closed.
     pub write_timeout: Duration,
-    /// How often a client of a websocket is pinged, and its token is looked at. One that has sent nothing for two and a
-    /// half times as long, no pong either, is gone.
+    /// How often a client of a websocket is pinged, and its token is checked. A client is gone if it has sent nothing,
+    /// not even a pong, for two and a half times as long.
     pub ping_interval: Duration,
     /// The longest wait for a status, whatever the client requests.
     pub status_wait_limit: Duration,

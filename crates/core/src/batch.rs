@@ -12,8 +12,8 @@ pub struct NewBatch {
     pub service_id: ServiceId,
     /// Its id.
     pub batch_id: HeaderId,
-    /// Who signed it, for the limits of signers; `None` for a batch that has no signature, such as a withdrawal, and for
-    /// one of a service that the ledger has confirmed, which no signer can have made up.
+    /// Who signed it, for the limits of signers. `None`: the batch has no signature, such as a withdrawal, or the
+    /// ledger has confirmed the service, so that no signer can have made it up.
     pub signer: Option<SignerId>,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<HeaderId>,

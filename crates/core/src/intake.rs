@@ -34,11 +34,10 @@ pub enum BatchConflict {
     /// Another batch of the service has one of its transactions already.
     #[error(transparent)]
     Transaction(#[from] Box<TransactionConflict>),
-    /// The ledger has applied one of its transactions with a batch that is not stored here, or not any more.
+    /// The ledger has applied one of its transactions with a batch that is not stored.
     #[error(
         "the service {service_id} has applied the transaction {transaction_id} of the batch {batch_id} before, \
-         with a batch that is not stored any more; if this is that batch, it is committed; otherwise sign a new \
-         transaction"
+         with a batch that is not stored; sign a new transaction if it is to be applied once more"
     )]
     AppliedBefore {
         /// The service that orders the batches.

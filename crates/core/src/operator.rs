@@ -38,9 +38,9 @@ pub enum OperatorVerb {
     ReleaseClaim,
     /// Has an instance take nothing more, and give up its services.
     Drain,
-    /// Decides that undecided nonces of an account were used for no withdrawal.
+    /// Decides that undecided nonces of an account were used for no open withdrawal.
     NoncesElsewhere,
-    /// Decides which nonce of an account is the next one: those below were used, and for no withdrawal.
+    /// Decides which nonce of an account is the next one. Those below it were used for no open withdrawal.
     StartNonce,
     /// Has nonces that no transaction uses filled, because a transaction with a higher one waits for them.
     FillNonces,
@@ -116,8 +116,8 @@ impl OperatorVerb {
             Self::Resume => "end the pause",
             Self::ReleaseClaim => "make the owner of the service release it",
             Self::Drain => "have the instance give up its services and take no others",
-            Self::NoncesElsewhere => "decide that the nonces were used for no withdrawal",
-            Self::StartNonce => "decide that the account goes on with this nonce",
+            Self::NoncesElsewhere => "decide that the nonces were used for no open withdrawal",
+            Self::StartNonce => "decide that this nonce is the next one of the account",
             Self::FillNonces => "fill the nonces with empty transfers",
         }
     }
@@ -351,16 +351,16 @@ pub enum ActionRefusal {
     /// No nonce of the range is undecided.
     #[error("none of these nonces is undecided")]
     NotUndecided,
-    /// The account goes on with this nonce already.
-    #[error("the account goes on with nonce {nonce} already")]
+    /// This nonce is the next one already.
+    #[error("nonce {nonce} is the next one already")]
     AlreadyNext {
         /// The nonce.
         nonce: u64,
     },
     /// Transactions were signed with nonces from this one on.
     #[error(
-        "a transaction was signed with nonce {nonce}, and can be mined as long as no other one uses the nonce: \
-         fill the nonces below it instead"
+        "a transaction is signed with nonce {nonce}, and can be mined as long as no other transaction uses this \
+         nonce; fill the nonces below it instead"
     )]
     Signed {
         /// The nonce.
@@ -370,7 +370,9 @@ pub enum ActionRefusal {
     #[error("nothing is signed with a higher nonce, so nothing waits for these nonces")]
     NothingWaits,
     /// All of these nonces are stored.
-    #[error("all of these nonces are stored, so they are sent or filled anyway")]
+    #[error(
+        "all of these nonces are stored: their transactions are sent or filled without a decision"
+    )]
     NothingToFill,
     /// Too many nonces are to be filled at once.
     #[error("more than {most} nonces are to be filled; fill them in parts, the lowest first")]

@@ -25,8 +25,8 @@ pub enum Outcome {
     /// The ledger certainly did not accept this batch, and refuses it as it is, such as one above a limit
     /// of the node. It may accept it when that has changed.
     RefusedBatch,
-    /// It was not sent, because nothing proves that the ledger has not applied it before, and the ledger would
-    /// apply it again. An operator must decide.
+    /// It was not sent: nothing proves that the ledger has not applied it before, and the ledger would apply it
+    /// again. An operator must decide.
     NotProvedNew,
     /// It may have been accepted: the answer was lost, or none came in time.
     Ambiguous,
@@ -64,8 +64,8 @@ pub struct SubmissionAnswer {
 }
 
 impl SubmissionAnswer {
-    /// Whether a node may have received the batch, even if it did not accept it. An adapter that waits before it
-    /// sends is busy, and there is no response.
+    /// Whether a node may have received the batch, even if it did not accept it. *Busy* without a response means that
+    /// the adapter waits before it sends.
     pub fn may_have_reached_node(&self) -> bool {
         match self.outcome {
             Outcome::NotSent | Outcome::Parked => false,

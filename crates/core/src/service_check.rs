@@ -5,12 +5,12 @@ use crate::{AccessScope, ServiceId, SignerId};
 
 /// Tells what a ledger's nodes say about a service before a request for it is answered.
 pub trait ServiceCheck: Send + Sync {
-    /// Whether the ledger has said that it has the service, or had it before. An error, with the reason, if it has said
-    /// that it does not have it. Without an answer of the ledger, the batch is stored and waits.
+    /// Whether the ledger has said that it has the service, or had it before; `false`: it has not answered, so a batch
+    /// is stored and waits. The error is the reason if the ledger has said that it does not have the service.
     fn check<'a>(&'a self, service_id: &'a ServiceId) -> BoxFuture<'a, Result<bool, String>>;
 
-    /// An error, with the reason, if a batch of the service is refused because the ledger may have committed it
-    /// before. `is_new`: the client says that it has not.
+    /// The error is the reason if a batch of the service is refused because the ledger may have committed it before.
+    /// `is_new`: the client says that the ledger has not.
     fn check_history<'a>(
         &'a self,
         _service_id: &'a ServiceId,

@@ -5,26 +5,25 @@ use crate::{HeaderId, ServiceId, monitor::BatchResult};
 /// Some ledgers apply a batch again that arrives again. Their adapters use this to find out whether a batch is
 /// new: they alone know what their nodes remember.
 pub trait ServiceHistory: Send + Sync {
-    /// From now on, the store does not have batches sent whose transactions were applied with batches that are
-    /// not stored any more.
+    /// Makes the store refuse batches with past transactions, and end a batch as committed of which all transactions
+    /// are past.
     fn refuse_past_transactions(&self);
 
-    /// What is known of the history of a service, for a batch of it that is to be sent or will be next.
+    /// Reads what is known of the history of a service, for a batch that is to be sent.
     fn read_history(
         &self,
         service_id: &ServiceId,
         batch_id: &HeaderId,
     ) -> BatchResult<HistoryFacts>;
 
-    /// Whether every batch that the service has committed is accounted for; `None`: that was not found out.
+    /// Whether every batch that the service has committed is accounted for; `None`: not known yet.
     fn is_history_known(&self, service_id: &ServiceId) -> BatchResult<Option<bool>>;
 
     /// Records whether this store, together with what the nodes can still show, accounts for every batch that
     /// the service has committed.
     fn set_history_known(&self, service_id: &ServiceId, is_known: bool) -> BatchResult<()>;
 
-    /// Records transactions that the service has applied, with whatever batches. A batch with one of them is not
-    /// stored any more.
+    /// Records transactions that the service has applied with batches that are not stored.
     fn add_applied(&self, service_id: &ServiceId, transactions: &[HeaderId]) -> BatchResult<()>;
 
     /// A number that changes when the store notices that it went back to an earlier state. What was recorded
@@ -35,11 +34,11 @@ pub trait ServiceHistory: Send + Sync {
 /// What a store knows of the history of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryFacts {
-    /// Whether every batch that the service has committed is accounted for; `None`: that was not found out.
+    /// Whether every batch that the service has committed is accounted for; `None`: not known yet.
     pub is_known: Option<bool>,
-    /// A committed batch that had ended before the last committed one was taken. The history was known when
-    /// that one was sent, so a node that remembers this one has forgotten nothing of the time in which it was
-    /// not.
+    /// A committed batch that had ended before the last committed batch was taken. The history was known when
+    /// the last committed batch was sent. So a node that still reports the anchor still reports everything that it
+    /// has committed since the history was known.
     pub anchor: Option<HeaderId>,
     /// The ledger cannot have committed the batch before its first attempt: its client or an operator has said
     /// so, or that was proved before an earlier attempt which a node may have accepted.

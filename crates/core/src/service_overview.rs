@@ -20,7 +20,7 @@ pub struct ServiceOverview {
     pub held: u64,
     /// The last error of a batch that is not held and could not be sent; `None`: nothing fails.
     pub failing: Option<String>,
-    /// Why a gate, such as that of the gas price, keeps a batch back that is not held; `None`: none does.
+    /// Why a gate, such as that of the gas price, keeps a batch back that is not held; `None`: no gate does.
     pub parked: Option<String>,
     /// How many invalid batches stop others.
     pub halts: u64,

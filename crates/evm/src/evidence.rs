@@ -81,8 +81,8 @@ impl EvmEvidenceReader {
         Ok(settled?)
     }
 
-    /// A withdrawal gets another nonce only if it is final that another transaction used the nonce that it
-    /// has. Until then it is asked again soon: no operator is needed.
+    /// A withdrawal gets another nonce only if a foreign transaction that is final used its nonce. Until then the
+    /// nodes are asked again soon, without an operator.
     async fn evidence_of_used_nonce(
         &self,
         scope: &AccountScopeId,

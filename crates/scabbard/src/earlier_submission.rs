@@ -54,8 +54,8 @@ impl ScabbardContext {
         answer.or_else(in_memory)
     }
 
-    /// What the nodes answer if none has the batch; the error is the answer for one that nodes have, or cannot
-    /// be asked about. `None`: it must not be proved to be new.
+    /// What the nodes answer if none has the batch. `None`: no proof that it is new is needed. The error is the
+    /// answer for a batch that a node has, or that the nodes cannot be asked about.
     async fn refuse_known_batch(
         &self,
         submission: &Submission<ServiceScopeId>,
@@ -73,7 +73,7 @@ impl ScabbardContext {
                 let reason = format!("a node has the batch already and reports it as {status:?}");
                 Err(refuse(batch, reason))
             }
-            // It was sent before.
+            // An earlier attempt was sent, so the batch was proved to be new.
             Some(_) => Ok(None),
             None => Ok(Some(unreported)),
         }

@@ -17,9 +17,9 @@ use crate::context::ScabbardContext;
 
 #[derive(Default)]
 struct Transactions {
-    /// Those that were heard and are not stored yet.
+    /// Transactions that an event has named and that are not stored yet.
     heard: HashMap<ServiceId, Vec<HeaderId>>,
-    /// A task stores what was heard.
+    /// A task is storing them.
     is_writing: bool,
 }
 
@@ -40,7 +40,7 @@ impl ForeignTransactions {
         Self { sent, transactions: Mutex::default() }
     }
 
-    /// These transactions are sent with a batch of the store.
+    /// Records that these transactions are sent with a batch of this server, so that they are not foreign.
     pub(crate) fn sent(&self, service: &ServiceId, transactions: &[HeaderId]) {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         for transaction in transactions {
@@ -86,7 +86,7 @@ impl ForeignTransactions {
         result
     }
 
-    /// Whether everything is stored; then the task that stores it ends.
+    /// Whether everything is stored, so that the task ends.
     fn ends_writing(&self) -> bool {
         let mut transactions = self.lock();
         transactions.is_writing = !transactions.heard.is_empty();

@@ -1,5 +1,5 @@
-//! What proves that a batch is new. A node that was restarted, or that has committed a hundred batches since, does
-//! not know a batch any more that it has committed, and would execute it again.
+//! What proves that a batch is new. After a restart, or after a hundred later batches, a node does not know a batch
+//! any more that it has committed, and would execute it again.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -32,8 +32,8 @@ pub struct NewBatchRules {
     /// The services whose clients submit each batch through this server only, or never again after it was
     /// committed. Their history counts as known.
     pub known: Arc<dyn Fn(&ServiceId) -> bool + Send + Sync>,
-    /// Refuse batches of services whose history is not known when they are handed in, unless their clients say
-    /// that they are new. Otherwise they are held.
+    /// Whether batches of services whose history is not known are refused when they are handed in, unless their
+    /// clients say that they are new. If not, the batches are held.
     pub refuse_unknown: bool,
 }
 
@@ -61,7 +61,7 @@ impl ProofWaits {
     /// How long a batch waits until the events of its service are subscribed to and replayed.
     const LONGEST: Duration = Duration::from_secs(10);
     const RETRY_AFTER: Duration = Duration::from_millis(300);
-    /// A batch that waits is tried again before this time. Later, another one waits.
+    /// A wait ends if no batch of the service is tried for this time: the next batch begins a new wait.
     const ENDS_AFTER: Duration = Duration::from_secs(30);
 
     pub(crate) fn new() -> Self {
@@ -83,14 +83,13 @@ impl ProofWaits {
 
 impl ScabbardContext {
     /// Whether the live events of the service have shown everything that was committed since its history was
-    /// known. True without a store, which nothing is proved with.
+    /// known. True without a store: then no proof is required.
     pub(crate) fn is_history_shown(&self, service: &ServiceId) -> bool {
         let Some(history) = self.history_of_services.get() else { return true };
         self.subscriptions.is_continuous(service, history.generation())
     }
 
-    /// A batch that proves, if a node still knows it, that the node has forgotten nothing that this database
-    /// does not have. `None`: there is none, or nothing needs to be proved.
+    /// The anchor of the service. `None`: there is none, or none is needed.
     pub(crate) async fn anchor(
         &self,
         service: &ServiceId,
@@ -169,7 +168,7 @@ impl ScabbardContext {
         let is_over = self.proof_waits.are_over(service, self.clock.monotonic());
         let may_become_whole = self.subscriptions.replayed(service, EventSource::Node).is_some();
         if !is_over && (live.is_none() || may_become_whole) {
-            let message = "the events of the service are not replayed yet, which may prove that the batch is new";
+            let message = "the events of the service are not replayed yet; they may prove that the batch is new";
             let answer = answer_without_response(Outcome::Busy, message.to_owned());
             return Ok(Some(SubmissionAnswer {
                 retry_after: Some(ProofWaits::RETRY_AFTER),
@@ -178,15 +177,15 @@ impl ScabbardContext {
         }
         if !is_complete {
             // While a node of the circuit is away, nothing is committed.
-            let message = "a peer does not answer, which may know whether the batch is new";
+            let message = "a peer does not answer; its answer may prove that the batch is new";
             return Ok(Some(answer_without_response(Outcome::NotSent, message.to_owned())));
         }
         self.set_known(service, facts.is_known, false).await?;
         Ok((!facts.is_new).then(|| not_proved_new(service, batch_id)))
     }
 
-    /// Whether a node replays all transactions of the service, which are then stored. It is asked for that where
-    /// the events of the service are not subscribed to.
+    /// Whether a node replays all transactions of the service; they are stored. For services without a live
+    /// subscription: opens a websocket for the replay alone.
     async fn is_whole_replay(self: &Arc<Self>, service: &ServiceId) -> bool {
         let Ok(scope) = parse_scope(service.as_str()) else { return false };
         let node = self.nodes_of_batch(&scope, "").map(|nodes| nodes.into_iter().next());
@@ -196,7 +195,7 @@ impl ScabbardContext {
         let Ok(mut events) = opened else { return false };
         let reading = async { while events.next().await.is_some_and(|event| event.is_ok()) {} };
         let checking = async {
-            // It is longer while events arrive.
+            // The replay lasts longer while events arrive.
             while self.subscriptions.replayed(service, source).is_some() {
                 match self.check_subscription(service, source).await {
                     Some(checked) if checked.is_whole => return true,
@@ -231,14 +230,14 @@ impl ScabbardContext {
             true => info!(service:%; "every batch that the service has committed is known"),
             false => warn!(
                 service:%;
-                "it is not known which batches the service has committed: those that are not proved to be new \
-                 are held. If its clients never submit a batch again that was committed, name it in \
+                "it is not known which batches the service has committed: batches that are not proved to be new \
+                 are held; if no client submits a committed batch again, name the service in \
                  ledger.known_history"
             ),
         }
         let (context, service) = (Arc::clone(self), service.clone());
         self.with_history(move |history| {
-            // A history is known only with what other clients have committed.
+            // The history is known only if the transactions of other clients are stored first.
             context.foreign_transactions.store_heard(history)?;
             history.set_history_known(&service, is_known)
         })
@@ -260,11 +259,11 @@ impl ScabbardContext {
         let name = service.clone();
         let is_known = self.with_history(move |history| history.is_history_known(&name)).await;
         match is_known {
-            // The sender finds it out.
+            // The sender finds out whether it is known.
             Ok(None | Some(true)) | Err(_) => Ok(()),
             Ok(Some(false)) => Err(format!(
                 "it is not known which batches the service {service} has committed before, and it would apply \
-                 this one again; say that it is new if it was never committed"
+                 this one again; if it was never committed, submit it with new=true"
             )),
         }
     }
@@ -273,8 +272,8 @@ impl ScabbardContext {
 /// The batch is held until an operator decides.
 fn not_proved_new(service: &ServiceId, batch_id: &HeaderId) -> SubmissionAnswer {
     warn!(batch_id:%, service:%; "the batch was not sent, because it may have been committed before");
-    let message = "the service may have committed it before, when this database did not follow the service, and \
-                   would apply it again";
+    let message = "the service may have committed it before, at a time when this database did not follow the \
+                   service, and would apply it again";
     answer_without_response(Outcome::NotProvedNew, message.to_owned())
 }
 

@@ -57,7 +57,7 @@ struct KnownEvents {
     last_event: Option<HeaderId>,
     /// The service has more transactions than one page of the replay.
     is_long: bool,
-    /// The last subscription was continuous, and its node ended it: in this generation of the store.
+    /// The generation of the store in which the last subscription was continuous, if its node ended it.
     continuous_in: Option<i64>,
     /// When the node last ended a subscription, or could not be reached.
     away_at: MonotonicTime,
@@ -71,8 +71,8 @@ struct SubscriptionState {
     received: u64,
     replay: Replay,
     probe: Option<WebSocketProbe>,
-    /// The subscription has shown everything that was committed since the history of the service was known, in
-    /// this generation of the store.
+    /// The generation of the store in which the subscription is *continuous*: it has shown everything that was
+    /// committed since the history of the service was known.
     continuous_in: Option<i64>,
 }
 

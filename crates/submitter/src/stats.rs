@@ -55,7 +55,7 @@ struct Counters {
     unsent: UnsentAttempts,
 }
 
-/// The last attempt at each batch until which certainly no node has received it.
+/// For each batch, the last of its first attempts that certainly reached no node.
 #[derive(Debug)]
 struct UnsentAttempts(Mutex<BoundedMap<String, u32>>);
 

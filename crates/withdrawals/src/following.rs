@@ -7,8 +7,8 @@ use crate::{BatchAttempt, FinalTransaction, NonceOutcome, Payment};
 pub struct FollowingPayments {
     /// The present attempt of the first withdrawal, and the present epoch of its claim.
     pub head: BatchAttempt,
-    /// Whether it is under way: the ledger has accepted it, and it is not held. Otherwise nothing behind it is
-    /// signed.
+    /// Whether the first withdrawal is under way: the ledger has accepted it, and it is not held. Otherwise nothing
+    /// behind it is signed.
     pub is_under_way: bool,
     /// The nonce after the highest one that was assigned or filled.
     pub next_nonce: u64,
@@ -41,7 +41,7 @@ pub struct ClosedNonce {
     pub note: String,
     /// How the use of the nonce ended. `None`: only the note is stored.
     pub outcome: Option<NonceOutcome>,
-    /// The transaction that used it.
+    /// The transaction that used the nonce.
     pub transaction: Option<FinalTransaction>,
 }
 

@@ -59,7 +59,7 @@ impl WithdrawalId {
     }
 }
 
-/// Of batches that all are of one withdrawal, keeps that of the latest generation: the id of a withdrawal names it.
+/// If all batches are of one withdrawal, keeps the one of the latest generation, which the id of the withdrawal names.
 /// Otherwise keeps all.
 pub fn keep_latest_generation(batches: &mut Vec<StoredBatch>) {
     let withdrawals = batches.iter().map(|batch| WithdrawalId::of_batch(&batch.batch_id));

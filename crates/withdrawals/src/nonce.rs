@@ -18,7 +18,7 @@ pub struct AssignedNonce {
     pub foreign_hash: Option<[u8; 32]>,
     /// How the use of the nonce ended. `None`: it is still open.
     pub outcome: Option<NonceOutcome>,
-    /// The transaction that used it, once that is final.
+    /// The transaction that used the nonce, if it is final.
     pub final_transaction: Option<FinalTransaction>,
     /// The transactions that were signed with it, the oldest first.
     pub transactions: Vec<SignedTransaction>,
@@ -52,6 +52,7 @@ pub enum NonceOutcome {
     Reverted,
     /// A filler was mined: the withdrawal was cancelled.
     Cancelled,
-    /// A transaction that was not signed here used the nonce.
+    /// The nonce was used for no open withdrawal: by a transaction that was not signed here, or by one that an operator
+    /// decided to have paid nothing.
     UsedElsewhere,
 }

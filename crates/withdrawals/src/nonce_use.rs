@@ -20,7 +20,7 @@ pub struct UnsettledNonce {
     pub nonce: u64,
     /// Why it cannot be decided what it was used for. `None`: not known to be undecided.
     pub undecided: Option<String>,
-    /// Whether an operator decided that it is filled, however many others are.
+    /// Whether an operator decided that it is filled. Such nonces do not count as missing.
     pub to_fill: bool,
     /// The hashes of the transactions that are stored for it.
     pub hashes: Vec<[u8; 32]>,
@@ -50,7 +50,7 @@ pub enum NonceUse {
         /// The transaction.
         transaction: NewSignedTransaction,
     },
-    /// Something else than a withdrawal that is stored. This is final.
+    /// For no stored withdrawal. This is final.
     Elsewhere {
         /// The hash of the transaction, if it is known.
         hash: Option<[u8; 32]>,

@@ -86,12 +86,12 @@ impl PaymentLimits {
     }
 }
 
-/// What the limits leave of what may be scheduled, as of when it was read. The default limits nothing.
+/// What may be scheduled within the limits, at the time of reading. The default limits nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PaymentBudget {
     /// The limits.
     pub limits: PaymentLimits,
-    /// What counts in the limits for a day, by the pool's address.
+    /// The sums that count in the limits for a day, by the pool's address.
     pub scheduled: BTreeMap<String, Amount>,
 }
 

@@ -38,7 +38,7 @@ pub struct FailedWithdrawals {
     pub refused: Vec<(FailedWithdrawal, PaymentLimitError)>,
     /// How many a payment limit refuses.
     pub refused_count: u64,
-    /// Whether more match than were looked at.
+    /// Whether more match than were examined.
     pub has_more: bool,
 }
 
@@ -77,7 +77,7 @@ impl FailedFilter {
         limit: usize,
         retry: &dyn Fn(&WithdrawalId) -> BatchResult<RetryOutcome>,
     ) -> BatchResult<FailedWithdrawals> {
-        // Those that it refuses cost no transaction each.
+        // Refused withdrawals need no transaction of their own.
         let mut budget = store.payment_budget()?;
         let mut done = FailedWithdrawals::default();
         let mut after: Option<WithdrawalId> = None;

@@ -27,8 +27,7 @@ pub enum WithdrawalState {
     Failed,
 }
 
-/// How a withdrawal ended. It is what its batch ended as, unless the chain or a later decision shows
-/// something else.
+/// How a withdrawal ended: as its batch did, unless the chain or a later decision shows something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithdrawalEnd {
     /// It was made.
@@ -51,8 +50,8 @@ impl WithdrawalState {
         Self::Failed,
     ];
 
-    /// The state of a withdrawal. While it is held, that is its state, whatever its batch has reached. One
-    /// whose batch has ended without its own end waits for an operator.
+    /// The state of a withdrawal. A held withdrawal is `Held`, whatever its batch has reached. So is one whose batch
+    /// has ended while its own end is not known: it waits for an operator.
     pub fn of(details: &WithdrawalDetails) -> Self {
         match details.batch.held {
             Some(_) => Self::Held,
@@ -69,7 +68,7 @@ impl WithdrawalState {
         }
     }
 
-    /// The state of a withdrawal that was signed ahead. Its end is reported after those of earlier ones.
+    /// The state of a withdrawal that was signed ahead. Its end is reported after the ends of earlier withdrawals.
     pub const fn of_signed_ahead(has_outcome: bool) -> Self {
         if has_outcome { Self::Mined } else { Self::Pending }
     }

@@ -33,7 +33,7 @@ pub struct WithdrawalDetails {
     pub nonce: Option<AssignedNonce>,
     /// Why it failed, if it did, or why its batch was decided as invalid.
     pub fail_reason: Option<String>,
-    /// How it ended, if it has and that is known.
+    /// How it ended. `None`: it has not ended, or its end is not known.
     pub end: Option<WithdrawalEnd>,
 }
 
@@ -87,7 +87,7 @@ pub enum CancelOutcome {
         /// The state of its batch.
         state: BatchState,
     },
-    /// Its batch has ended; nothing changed.
+    /// The batch has ended; nothing changed.
     AlreadyEnded {
         /// Its state.
         state: WithdrawalState,

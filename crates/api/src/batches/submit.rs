@@ -122,7 +122,7 @@ impl IntakeContext {
             batch.client = client;
             batch.declared_new = declared_new;
             if is_confirmed {
-                // It does not count as a service that its signer may have made up.
+                // A confirmed service does not count as one that its signer may have made up.
                 batch.signer = None;
             }
         }

@@ -26,7 +26,7 @@ struct EventWithdrawalJson {
     id: String,
     pool: String,
     amount: String,
-    /// The transaction that pays, once one is signed.
+    /// The hash of the transaction that pays; null before one is signed.
     transaction_hash: Option<String>,
 }
 

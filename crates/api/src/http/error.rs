@@ -108,8 +108,8 @@ pub(crate) enum ApiError {
     )]
     RateOfService { service_id: ServiceId, wait: Duration },
     #[error(
-        "the signers of the batches declare more addresses a second than they may; declare fewer, such as a beginning \
-         that addresses have in common, or try again later"
+        "the signers of the batches declare more addresses a second than they may; declare fewer, such as an \
+         address prefix in place of many addresses, or try again later"
     )]
     RateOfAddresses(Duration),
     #[error("{conflict}")]

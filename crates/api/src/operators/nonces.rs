@@ -33,7 +33,7 @@ const START: &[&str] = &["reason", "dry_run", "nonce"];
 
 verbs_of_nonces! {
     elsewhere "/v1/services/{id}/nonces/elsewhere" NoncesElsewhere NonceRangeRequest RANGE "decideNonces"
-        "Decide that undecided nonces were used for no withdrawal";
+        "Decide that undecided nonces were used for no open withdrawal";
     start "/v1/services/{id}/nonces/start" StartNonce StartNonceRequest START "startNonce"
         "Decide which nonce of a gas admin is the next one";
     fill "/v1/services/{id}/nonces/fill" FillNonces NonceRangeRequest RANGE "fillNonces"

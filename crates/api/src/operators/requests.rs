@@ -53,7 +53,7 @@ pub(super) struct StartNonceRequest {
     #[schema(inline)]
     #[serde(flatten)]
     action: ActionRequest,
-    /// The next nonce: those below were used, and for no withdrawal that is open.
+    /// The next nonce. Those below it were used for no open withdrawal.
     nonce: u64,
 }
 

@@ -4,8 +4,8 @@ use grid_batch_core::{MonotonicTime, NewBatch, SignerId};
 
 use super::{Buckets, Rate};
 
-/// What batches declare beyond the usual. Where batches may overtake each other, each address is a row of an index,
-/// so that one batch with hundreds of them takes as long to store as a hundred others.
+/// Limits the addresses and dependencies that batches declare beyond [`Self::USUAL`]. In the strategy parallel, each
+/// address is a row of an index, so a batch with hundreds of them takes as long to store as a hundred others.
 #[derive(Debug)]
 pub(crate) struct DeclaredAddresses {
     of_signers: Buckets<SignerId>,
@@ -14,7 +14,7 @@ pub(crate) struct DeclaredAddresses {
 }
 
 impl DeclaredAddresses {
-    /// So many addresses and dependencies of each batch are not counted: a limit of batches is enough for these.
+    /// The number of addresses and dependencies of each batch that is not counted.
     const USUAL: usize = 32;
     const OF_SIGNER: Rate = rate(2_000);
     const OF_ALL: Rate = rate(10_000);
@@ -25,7 +25,7 @@ impl DeclaredAddresses {
 
     /// Counts what batches declare. The error is the time until their signers may declare more.
     ///
-    /// A signer that may declare more may declare any number at once, and waits for all of them the next time.
+    /// A signer below its limit may declare any number at once. Its next batch then waits accordingly longer.
     pub(crate) fn take(&self, batches: &[NewBatch], now: MonotonicTime) -> Result<(), Duration> {
         let mut signers: BTreeMap<SignerId, usize> = BTreeMap::new();
         for batch in batches {

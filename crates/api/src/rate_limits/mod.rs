@@ -1,5 +1,5 @@
-//! How many batches clients and services, and how many declared addresses signers, may get stored in a second, and
-//! when to try again.
+//! Limits how many batches of clients and services, and how many declared addresses of signers, are stored in a
+//! second, and tells when to try again.
 
 mod bucket;
 mod declared_addresses;

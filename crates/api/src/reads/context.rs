@@ -60,7 +60,7 @@ impl ReadContext {
 
     /// The service with this id; also that of the gas admin with this name or address.
     pub(super) async fn resolve(&self, service_id: ServiceId) -> Result<ServiceId, ApiError> {
-        // The id of a gas admin's service has parts, which a name and an address do not have.
+        // The id of a gas admin's service has colons; names and addresses have none.
         let Some(source) = self.gas_admins.clone().filter(|_| !service_id.as_str().contains(':'))
         else {
             return Ok(service_id);

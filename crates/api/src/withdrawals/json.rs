@@ -36,10 +36,10 @@ pub(crate) struct WithdrawalJson {
     generation: u32,
     attempts: u32,
     transactions: Vec<TransactionJson>,
-    /// The one of them that is final: it paid, or its failure is final.
+    /// The transaction of the withdrawal that is final: it has paid, has failed or has cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     final_transaction: Option<FinalTransactionJson>,
-    /// What the chain shows, if an operator decided something else.
+    /// What the chain shows and what an operator decided, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     correction: Option<String>,
     created_at: String,
@@ -69,11 +69,11 @@ struct FinalTransactionJson {
     hash: String,
     block: u64,
     gas_used: Option<u64>,
-    /// What it paid for a unit of gas.
+    /// The price that it paid for a unit of gas.
     gas_price_gwei: Option<String>,
     /// What its gas cost, in wei.
     fee: Option<String>,
-    /// The same in the chain's coins.
+    /// What its gas cost, in the chain's coins.
     fee_ether: Option<String>,
 }
 
@@ -160,7 +160,7 @@ impl FinalTransactionJson {
     }
 }
 
-/// Why it failed. If an operator decided that a payment was not made, the note about it says what happened.
+/// Why it failed. If an operator decided that it was not made, this is the note about its transaction.
 fn fail_reason(details: &WithdrawalDetails) -> Option<String> {
     match WithdrawalState::of(details) {
         WithdrawalState::Failed => {
@@ -171,7 +171,7 @@ fn fail_reason(details: &WithdrawalDetails) -> Option<String> {
     }
 }
 
-/// An operator decided that the withdrawal was not made, and it was.
+/// What the chain shows, and what an operator decided, if the chain made a withdrawal that was decided as not made.
 fn correction(details: &WithdrawalDetails) -> Option<String> {
     let is_corrected = details.end == Some(WithdrawalEnd::Withdrawn)
         && details.batch.progress.state == BatchState::Invalid;

@@ -24,11 +24,11 @@ const LIMIT: usize = 100;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RetriedJson {
     data: Vec<FailedWithdrawalJson>,
-    /// What a payment limit refuses; the first 1,000 of them.
+    /// The first 1,000 withdrawals that a payment limit refuses.
     refused: Vec<RefusedRetryJson>,
-    /// How many a payment limit refuses.
+    /// How many withdrawals a payment limit refuses.
     refused_count: u64,
-    /// Whether more match than were looked at: the same request continues with them.
+    /// Whether more match than were examined: send the same request again to continue.
     has_more: bool,
 }
 

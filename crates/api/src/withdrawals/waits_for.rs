@@ -76,7 +76,7 @@ fn hold_reason(details: &WithdrawalDetails, note: Option<&str>) -> String {
     }
 }
 
-/// Its batch has ended, and an operator decides whether it was made.
+/// What an operator does about a withdrawal whose batch has ended and of which it is not known whether it was made.
 fn decision(details: &WithdrawalDetails, nonce: Option<&AssignedNonce>) -> String {
     let Some(AssignedNonce { nonce, note, .. }) = nonce else { return String::new() };
     let (id, service) = (details.withdrawal.id, &details.withdrawal.service_id);

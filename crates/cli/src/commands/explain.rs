@@ -43,7 +43,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         (Some(Word::Service(named)), None) => explain_service(&server, named)?,
         (Some(Word::Service(_)), Some(_)) => {
-            return Err(Failure::usage("a service is named twice, or the id of a batch is wrong"));
+            return Err(Failure::usage(
+                "two services are named; name one, and optionally the id of a batch, with at least 8 digits",
+            ));
         }
         (None, service) => server.client.service(service.unwrap_or_default(), Some("explain"))?,
     };

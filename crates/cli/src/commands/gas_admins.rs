@@ -18,9 +18,9 @@ pub(crate) fn command() -> Command {
     Command::new("gas-admins")
         .about("Lists the gas admins with their balances and queues; with a configuration, only their addresses")
         .long_about(
-            "Lists the gas admins of a running server, with their balances, the gas price and what waits. With a \
-             configuration, lists their names and addresses without a server, and so checks their keys. A remote \
-             signer is not asked.",
+            "Lists the gas admins of a running server, with their balances, the gas price and their queues. With a \
+             configuration, lists their names and addresses without a server, which checks the keys; remote signers \
+             are not asked.",
         )
         .arg(json_flag())
         .args(remote::flags_of_both())
@@ -76,7 +76,7 @@ fn list_of_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What cannot be read, or else what happened last to the oldest withdrawal.
+/// The error of a value that cannot be read, or else the last error of the oldest withdrawal.
 fn error(readings: &[&Value], queue: &Value) -> String {
     let unread = readings.iter().map(|reading| field(reading, "error"));
     unread.chain([field(queue, "last_error")]).find(|error| !error.is_empty()).unwrap_or_default()

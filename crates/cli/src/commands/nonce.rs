@@ -27,8 +27,7 @@ enum Decision {
 pub(crate) fn command() -> Command {
     Command::new("nonce")
         .about(
-            "Lists the nonces of which it cannot be decided what they were used for, or records an \
-             operator's decision about nonces of a gas admin",
+            "Lists the undecided nonces of gas admins, or records an operator's decision about nonces",
         )
         .arg(
             Arg::new("service")
@@ -43,10 +42,10 @@ pub(crate) fn command() -> Command {
                 .help("The nonce, or the first and the last of several"),
         )
         .arg(Arg::new("decision").value_parser(ValueParser::new(parse_decision)).help(
-            "elsewhere: undecided nonces were used for no withdrawal of this server, or for one that has \
-             ended; the id of an open withdrawal: the nonce was used for it; start: the account goes on with this \
-             nonce, and those below it were used for no open withdrawal; fill: no transaction uses the nonces, so \
-             each gets an empty transfer, and what is signed with higher ones can be mined",
+            "elsewhere: the undecided nonces were used for no open withdrawal; the id of a withdrawal: the nonce \
+             was used for it; start: this nonce is the next one of the gas admin, and those below it were used for \
+             no open withdrawal; fill: the nonces are free, and each gets an empty transfer, so that transactions \
+             with higher nonces can be mined",
         ))
         .arg(reason_flag())
         .arg(dry_run_flag())

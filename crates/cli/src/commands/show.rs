@@ -23,8 +23,8 @@ pub(crate) fn command() -> Command {
     Command::new("show")
         .about("Shows what is stored about batches: their state, why they wait, and their attempts")
         .long_about(
-            "Shows what is stored about batches: their state, why they wait, and their attempts. With a \
-             server and only a service, such as the name of a gas admin, shows the service. Needs only the \
+            "Shows what is stored about batches: their state, why they wait, and their attempts. At a \
+             server, a service without a batch, such as the name of a gas admin, shows the service. Needs only the \
              right to read.",
         )
         .args(batch_arguments())

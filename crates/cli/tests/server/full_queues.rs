@@ -214,7 +214,7 @@ fn dependents() -> usize {
     given.map_or(10_000, |given| given.parse().expect("GRID_BATCH_TEST_DEPENDENTS is a number"))
 }
 
-/// Submits a batch after many were freed that depend on one transaction.
+/// Submits a batch after many batches that depend on one transaction were freed.
 fn assert_new_batch_is_not_behind_freed_ones(harness: &BatchHarness) {
     let dependents = dependents();
     let limit = (dependents * 10).to_string();

@@ -194,7 +194,7 @@ fn queue_of_a_service_is_limited_until_it_drains() {
     server.stop();
 }
 
-/// A batch of a signer that writes so many addresses of its own, and reads as many others.
+/// A batch of a signer that writes this many addresses of its own, and reads as many others.
 fn batch_with_addresses(signer: u64, number: usize, addresses: usize) -> SignedBatch {
     let key = SigningKey::from_seed(signer);
     let address = |kind: u8, it| format!("7e57{kind:02x}{signer:08x}{number:08x}{it:048x}");
@@ -250,7 +250,7 @@ fn flood_of_declared_addresses_is_limited() {
         flood.len(),
         started.elapsed()
     );
-    // A second's worth at once, as many a second, and those that are checked at the same moment.
+    // The burst of a second, the rate of each later second, and the requests that are checked at the same moment.
     let most = 2_000.0 / 480.0 * (1.0 + started.elapsed().as_secs_f64()) + 1.0 + CLIENTS as f64;
     assert!((accepted as f64) < most, "{accepted} of at most {most:.0} were accepted");
     server.stop();

@@ -13,7 +13,7 @@ use grid_batch_test_support::{
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 const OCTETS: &str = "content-type: application/octet-stream";
-/// Many more transactions than a node replays without a gap.
+/// Many more transactions than a node replays.
 const MANY: usize = 150;
 
 /// Sends batches to the node as another client does, and waits until they are committed.
@@ -75,7 +75,7 @@ fn old_batch_is_held_and_one_that_is_declared_new_is_sent() {
     let new = signed_batch(service, 10_000);
     submit_as_new(&server, &new);
     wait_until("the new batch is committed", || state(&store, &new) == BatchState::Committed);
-    // An operator knows as much of another one.
+    // An operator says that another one is new.
     let other = signed_batch(service, 10_001);
     server.submit(std::slice::from_ref(&other));
     wait_until("it is held", || is_held(&store, &other));
@@ -90,7 +90,7 @@ fn old_batch_is_held_and_one_that_is_declared_new_is_sent() {
 
 /// The node remembers a batch that this database knows as committed.
 #[test]
-fn new_start_holds_no_batch_of_a_followed_service() {
+fn restart_holds_no_batch_of_a_followed_service() {
     let harness = BatchHarness::scabbard(1);
     let batches: Vec<SignedBatch> =
         (0..80).map(|number| signed_batch(&harness.services[0], number)).collect();

@@ -55,7 +55,7 @@ fn assert_server_removes_ended_batches(harness: &BatchHarness) {
     assert_eq!(store.find(&held.batch_id).unwrap().len(), 1);
     server.process.wait_for_log("ended batches were removed");
 
-    // It is not forgotten that the ledger has applied its transaction.
+    // The database still knows that the ledger has applied its transaction.
     server.submit(&batches[..1]);
     wait_until("the batch has ended again, and was removed again", || count_all(&store) == 1);
     assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 1);

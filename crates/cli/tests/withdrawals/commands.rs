@@ -118,7 +118,7 @@ fn wait_ends_after_its_time_and_a_withdrawal_is_cancelled() {
 }
 
 #[test]
-fn request_that_cannot_be_made_is_told() {
+fn refused_request_has_its_own_exit_code() {
     let harness = WithdrawalHarness::new(1);
     let server = harness.serve();
     let wrong = client(&server, &request(&harness, "1.5"));

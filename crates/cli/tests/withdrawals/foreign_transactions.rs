@@ -72,7 +72,7 @@ fn withdrawal_is_signed_again_when_its_nonce_is_used_elsewhere() {
 
 /// The withdrawals behind it are mined, and a cancellation ends it.
 #[test]
-fn those_behind_a_held_withdrawal_are_shown_as_mined() {
+fn withdrawals_behind_a_held_one_are_shown_as_mined() {
     let (harness, server, id) = start_with_pending_withdrawal();
     let behind = server.schedule(&harness.withdrawal_request(0, 2));
     server.wait_for_state(&behind, "pending");

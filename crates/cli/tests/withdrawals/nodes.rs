@@ -54,7 +54,7 @@ fn node_of_another_chain_is_not_used() {
     let harness = WithdrawalHarness::new(1);
     let other = FaultProxy::start(harness.anvil.url()).unwrap();
     let move_to_another_chain = || other.set("eth_chainId", Fault::Result(json!("0x5")));
-    // Of the database, nothing is known yet: the settings tell which chain is the right one.
+    // The database is not bound yet: the settings tell which chain is the right one.
     move_to_another_chain();
     let mut command = harness.command(&[]);
     command.env("GRID_BATCH_LEDGER_URLS", format!("{},{}", other.url(), harness.proxy.url()));

@@ -1,4 +1,4 @@
-//! What is reported about withdrawals that are paid, and about those of which that is not certain.
+//! What is reported about withdrawals that are paid, or that may be paid.
 
 use grid_batch_test_support::process::run;
 use serde_json::{Value, json};

@@ -137,8 +137,8 @@ fn faster_than_a_plain_loop_on_timed_blocks() {
     assert_paid_once(&harness, 41);
 }
 
-/// The payments in a second that were mined of each loop and of a server, over this many blocks of this
-/// many seconds. Without seconds, a payment makes a block.
+/// Prints how many payments of each loop and of a server are mined in a second, over this many blocks with this many
+/// seconds between them. Without seconds, each payment makes a block.
 fn measure_rates(seconds: Option<u64>, blocks: u64) {
     let harness = WithdrawalHarness::new(3);
     let server = harness.serve_with(&[USUAL_PACE, &[("--evm-confirmations", "3")]].concat());
@@ -157,7 +157,7 @@ fn measure_rates(seconds: Option<u64>, blocks: u64) {
     let rates = thread::scope(|scope| {
         scope.spawn(|| pay_in_a_plain_loop(&harness, &input, &stop));
         scope.spawn(|| pay_in_a_pipelining_loop(&harness, &input, &stop));
-        // The first block of each is not full.
+        // The first block is not full.
         let full = nonces();
         wait_until("each has begun", || nonces().iter().zip(full).all(|(now, it)| *now > it));
         let (started, before) = (Instant::now(), nonces());

@@ -43,7 +43,7 @@ fn missing_code_of_a_pool_that_has_paid_fails_nothing() {
     server.wait_until_withdrawn(&schedule(&server, &harness, &[1]));
     harness.proxy.set(CODE, Fault::Result(json!("0x")));
     let ids = schedule(&server, &harness, &(2..12).collect::<Vec<_>>());
-    // Longer than a refusal has to last that counts.
+    // Longer than the time after which a refusal counts.
     let waits_for = wait_until_tried_again(&server, &harness.proxy, &ids[0], (CODE, 12));
     assert!(waits_for.contains("has paid before"), "{waits_for}");
     server.wait_for_state(&ids[0], "parked");

@@ -19,8 +19,8 @@ impl Look<'_> {
     /// Replaces all transactions that cannot be mined at this price, in the order of their nonces, as far as
     /// the cap and the funds allow it, and sends the replacements. Whether there were any.
     ///
-    /// The first withdrawal that is held or cancelled ends them: its own attempt decides, and those behind it
-    /// cannot be mined before it.
+    /// Stops at the first withdrawal that is held or cancelled: its own attempt decides, and the withdrawals behind
+    /// it cannot be mined before it.
     pub(super) async fn raise_fees(
         &self,
         following: &FollowingPayments,

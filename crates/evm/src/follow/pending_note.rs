@@ -7,9 +7,9 @@ use crate::{
     values::{GasPrice, parse_address},
 };
 
-/// Why a transaction that nodes have is not mined now, if its fee explains it, or that it pays more than the
-/// present cap. The price is one that the
-/// sender has read lately: it reads one before it sends a pending transaction again.
+/// Why a transaction that nodes have is not mined, if its fee is the reason; or that it pays more than the present
+/// cap. The price is the one that the sender has read last: the sender reads it before it sends a pending
+/// transaction again.
 pub(super) fn pending_note(
     context: &EvmContext,
     payment: &Payment,

@@ -52,8 +52,8 @@ impl GasWatch {
     /// Reads the gas price and all balances, and logs which balances have become low. Returns whether a
     /// node had all balances. Dropping the future ends the look.
     ///
-    /// It also finds out what other programs did with the accounts that have no open withdrawal, while nodes
-    /// still show it.
+    /// It also settles the nonces that other programs used of accounts without an open withdrawal, while nodes still
+    /// show the transactions.
     pub async fn look(&self) -> bool {
         let mut error = "no node has confirmed which chain it is on".to_owned();
         let mut has_succeeded = false;
@@ -100,8 +100,8 @@ impl GasWatch {
         Ok(())
     }
 
-    /// Finds payments of withdrawals that an operator decided about, and what other programs did with idle
-    /// accounts. A failure only costs time: the first node is asked again with the next look.
+    /// Finds payments of withdrawals that an operator decided about, and settles nonces of idle accounts. After
+    /// a failure, the next look tries again.
     async fn settle(&self, nodes: &[NodeClient]) {
         let Some(node) = nodes.first() else { return };
         for WatchedAccount { account, .. } in &self.accounts {

@@ -91,7 +91,7 @@ impl<'a> SendAttempt<'a> {
         answer::parked(reason, self.context.gate_interval)
     }
 
-    /// The answer if a withdrawal is cancelled that cannot be paid by what was signed for it.
+    /// The answer for a cancelled withdrawal that no signed transaction can pay.
     pub(super) fn cancelled(&self) -> SubmissionAnswer {
         match &self.payment.nonce {
             Some(AssignedNonce { nonce, .. }) => answer::rejected(format_args!(

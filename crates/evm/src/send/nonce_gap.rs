@@ -25,7 +25,7 @@ pub(super) struct NonceGap {
     first: u64,
     last: u64,
     limit: u64,
-    /// Whether a transaction is signed with the nonce after the gap.
+    /// Whether a transaction is signed with a nonce above the gap.
     is_signed: bool,
 }
 

@@ -67,8 +67,7 @@ impl SendAttempt<'_> {
         is_first_attempt && lately && !self.payment.cancel_requested
     }
 
-    /// Closes the nonce if it is final that another transaction used it, so that the withdrawal gets another
-    /// one.
+    /// Closes the nonce if a foreign transaction that is final used it, so that the withdrawal gets another nonce.
     async fn replace_used_nonce(&self, assigned: &AssignedNonce) -> Step<Option<SubmissionAnswer>> {
         let nodes = self.nodes()?;
         let best = observe_nonce(&nodes, self.context, self.admin, assigned).await;
@@ -93,7 +92,7 @@ impl SendAttempt<'_> {
         warn!(
             service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
             nonce = assigned.nonce;
-            "another transaction used the nonce of a withdrawal, which gets another one unless it is cancelled"
+            "another transaction used the nonce of a withdrawal; the withdrawal gets another nonce unless it is cancelled"
         );
         Ok(None)
     }

@@ -31,17 +31,17 @@ impl History<'_> {
         hidden.map(|found| found.nonce).collect::<BTreeSet<u64>>().pop_last()
     }
 
-    /// No node shows the transaction with this nonce, so it is not known whether the count is right.
+    /// Why the withdrawal waits if no node shows the transaction with this nonce: the count may be wrong.
     pub(super) fn not_shown(&self, nonce: u64) -> String {
         format!(
-            "{}, and no node shows the transaction with nonce {nonce}. If a node is wrong, it continues when the node \
-             is right. {}",
+            "{}, and no node shows the transaction with nonce {nonce}. If a node is wrong, the withdrawal continues \
+             when the node is right. {}",
             self.counts(),
             self.what_to_do(nonce + 1)
         )
     }
 
-    /// The transactions are too many to look at each.
+    /// Why the withdrawal waits if the transactions are too many to examine each.
     pub(super) fn too_long(&self) -> String {
         format!("{}. {}", self.counts(), self.what_to_do(self.count))
     }
@@ -60,7 +60,7 @@ impl History<'_> {
 
     fn what_to_do(&self, start: u64) -> String {
         format!(
-            "If the account has really sent them, and no lost or earlier database of this server has paid an open \
+            "If the account has really sent them, and an earlier or copied database of this server has paid no open \
              withdrawal with them, confirm it once: run grid-batch nonce {} {start} start --reason TEXT",
             self.scope
         )

@@ -84,7 +84,7 @@ pub(super) async fn close_final(
         match outcome {
             Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => warn!(
                 service:% = scope, nonce, note = note.as_str();
-                "a withdrawal that an operator decided about was paid"
+                "a transaction of a withdrawal that an operator decided about succeeded on the chain"
             ),
             _ => info!(
                 service:% = scope, nonce, end = note.as_str();

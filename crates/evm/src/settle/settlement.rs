@@ -119,7 +119,7 @@ impl Settlement<'_> {
         match undecided {
             Some(note) => Ok(Settled::Undecided { note: self.what_to_do(&note) }),
             None if is_complete => Ok(Settled::All { count }),
-            None => not_yet("earlier transactions of the gas admin are looked at"),
+            None => not_yet("the server is examining earlier transactions of the gas admin"),
         }
     }
 
@@ -286,9 +286,9 @@ impl Settlement<'_> {
     fn what_to_do(&self, note: &str) -> String {
         let service_id = self.scope.service_id();
         format!(
-            "{note}; look at the chain, then run grid-batch nonce {service_id} NONCE with \
-             \"elsewhere\", or with the id of the withdrawal that it was used for; FIRST-LAST decides several \
-             nonces"
+            "{note}; look at the chain, then run grid-batch nonce {service_id} NONCE elsewhere, or, if it was used \
+             for an open withdrawal, with the id of the withdrawal in place of elsewhere; FIRST-LAST in place of NONCE \
+             decides several"
         )
     }
 }

@@ -19,16 +19,16 @@ use crate::{
 /// What a transaction that is not stored is to the withdrawal whose nonce it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsedNonce {
-    /// It is the withdrawal's own, and was adopted.
+    /// The transaction is the withdrawal's own, and was adopted.
     Own,
-    /// It is another withdrawal's, and has the nonce now. This one has none.
+    /// The transaction was adopted by another withdrawal, which has the nonce. This withdrawal has none.
     Moved,
-    /// It is not known to be final at enough nodes.
+    /// The transaction is not known to be final at enough nodes.
     NotFinal,
-    /// It is final, and it cannot be decided whether it belongs to a withdrawal.
+    /// The transaction is final, and it cannot be decided whether it belongs to a withdrawal.
     Undecided,
-    /// It is final, and it belongs to no withdrawal that is stored: with this nonce, the withdrawal can never
-    /// be paid.
+    /// The transaction is final, and belongs to no stored withdrawal: with this nonce, the withdrawal can never be
+    /// paid.
     Foreign,
 }
 
@@ -42,8 +42,8 @@ enum ForeignUse {
 /// Finds out whether the transaction that used the nonce of a withdrawal pays this or another one,
 /// and adopts it.
 ///
-/// A withdrawal that another transaction keeps from being paid may be signed again. So enough nodes have to
-/// show that transaction, unless an operator has requested a retry.
+/// After [`UsedNonce::Foreign`] the withdrawal is signed with another nonce. So enough nodes have to show the foreign
+/// transaction, unless an operator has requested a retry.
 pub(crate) async fn explain_used_nonce(
     context: &EvmContext,
     nodes: &[NodeClient],

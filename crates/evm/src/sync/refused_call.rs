@@ -49,7 +49,8 @@ pub(crate) async fn resolve_refusal(
     {
         return Ok(RefusalOutcome::Wait(format!(
             "there is no contract at the pool {pool}, which has paid before: the nodes are wrong or on \
-             another chain, or the contract was removed; cancel the withdrawal if it was"
+             another chain, or the contract was removed; correct ledger.urls, or cancel the withdrawal if the contract \
+             was removed"
         )));
     }
     let (refused, time) = ((refusal.clone(), block), (monotonic, context.resend_after));

@@ -26,8 +26,8 @@ struct Unconfirmed {
 
 impl UnconfirmedRefusals {
     /// Decides about a refusal on which the nodes agree at this block. It is final if they have said the same
-    /// about the withdrawal at an earlier block. A chain may have no blocks while nothing is sent: there, it is
-    /// final if they have said the same this long ago.
+    /// about the withdrawal at an earlier block. A chain may add no blocks while nothing is sent, so it is also final
+    /// if they first said so longer than `without_blocks` ago.
     pub(super) fn confirm(
         &self,
         admin: Address,

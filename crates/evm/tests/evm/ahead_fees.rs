@@ -75,7 +75,7 @@ async fn price_that_falls_is_noticed_by_the_next_look() {
 }
 
 #[tokio::test]
-async fn cancelled_withdrawal_ends_those_that_are_raised() {
+async fn no_fee_is_raised_behind_a_cancelled_withdrawal() {
     let (harness, ids) = pending_at_a_low_price().await;
     harness.cancel(ids[2]);
     look_at_base_fee(&harness, ids[0], 20).await;

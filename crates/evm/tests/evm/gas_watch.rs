@@ -101,7 +101,7 @@ async fn beneficiary_that_is_not_allowed_is_rejected_unsigned() {
     harness.accept(id).await;
 }
 
-/// The transaction is settled while nodes show it, so that a pruned node stops nothing later.
+/// The nonce is settled while nodes show the transaction. A node that is pruned later does not matter then.
 #[tokio::test]
 async fn transaction_of_an_idle_account_is_settled() {
     let harness = Harness::new();

@@ -303,7 +303,7 @@ async fn unknown_filler_is_undecided() {
     assert_eq!(harness.nonce(ids[0]).nonce, 1);
 }
 
-/// Nothing is stored about it: the count may be wrong.
+/// Nothing is stored about the nonce: the count may be wrong.
 #[tokio::test]
 async fn transaction_that_no_node_shows_parks() {
     let harness = Harness::new();

@@ -182,7 +182,7 @@ async fn wrong_answer_of_a_moment_fails_no_withdrawal() {
     let harness = Harness::new();
     let ids = [harness.schedule("500"), harness.schedule("600")];
     for id in ids {
-        // Blocks are added between the wrong answers, which are not about the same withdrawal.
+        // The wrong answers are about different withdrawals, with blocks between them.
         lose_state(&harness.proxy);
         let reason = "shows the same: there is no contract";
         assert_ended(&harness, id, &harness.send(id).await, (Outcome::Parked, reason));

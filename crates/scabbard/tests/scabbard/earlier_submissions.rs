@@ -88,7 +88,7 @@ async fn no_batch_of_a_whole_replay_is_sent_again() {
     }
 }
 
-/// Nothing tells this batch from a new one, so neither is sent.
+/// This batch cannot be distinguished from a new one, so neither is sent.
 #[tokio::test]
 async fn batch_that_a_long_replay_omits_is_not_sent_again() {
     let (ledger, replayed) = committed_by_another_client(150).await;

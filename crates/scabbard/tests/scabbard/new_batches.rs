@@ -24,7 +24,7 @@ async fn send(ledger: &TestLedger, number: u32, attempt: u32) -> SubmissionAnswe
     sender.send(&ledger.sim.url(), &submission).await
 }
 
-/// The outcome when the replay has been waited for long enough.
+/// The outcome after the longest wait for the replay.
 async fn outcome(ledger: &TestLedger, number: u32) -> Outcome {
     let answer = send(ledger, number, 1).await;
     if answer.outcome != Outcome::Busy {

@@ -1,5 +1,5 @@
-//! How long a batch waits when nodes of its circuit are killed again and again, and what they leave behind
-//! rejects it when it is sent again.
+//! How long a batch waits when nodes of its circuit are killed again and again, and a leftover proposal rejects it
+//! when it is sent again.
 
 use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
@@ -104,7 +104,7 @@ impl BatchUnderWay {
     }
 }
 
-/// The node twice, the node and the peer, and one of them for longer than the coordinator waits.
+/// Orders of kills: the node twice; the node and the peer; one of them for longer than the coordinator waits.
 const ORDERS: [&[Kill]; 6] = [
     &[(1, Node, 45)],
     &[(1, Peer, 45)],

@@ -60,9 +60,9 @@ pub struct LedgerConfig {
     pub reconnect_backoff: Backoff,
     /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
     pub coordinator_timeout: Duration,
-    /// The services whose clients never submit a batch again that was committed, past this server.
+    /// The services whose clients submit only through this server, or never submit a batch again that was committed.
     pub known_history: Vec<ServicePattern>,
-    /// Refuse batches that are not proved to be new when they are handed in, where they would be held.
+    /// Refuse batches of a service at intake, instead of holding them, if it is not known what it has committed.
     pub refuse_unknown_history: bool,
     /// How long a request may still arrive after the server gave it up.
     pub late_arrival_limit: Duration,

@@ -212,7 +212,8 @@ pub static SETTINGS: &[Setting] = &[
     switch(
         "ledger.refuse_unknown_history",
         "false",
-        "Refuse a batch that is not proved to be new when it is handed in, instead of holding it (scabbard)",
+        "Refuse a batch when it is handed in, instead of holding it, if it is not known which batches its \
+         service has committed and the request does not say that the batch is new (scabbard)",
     ),
     text(
         "ledger.late_arrival_limit",

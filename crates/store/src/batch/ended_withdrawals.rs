@@ -27,7 +27,7 @@ pub(super) fn of_withdrawals<'a>(lanes: &[&'a Lane], ended: &[EndedRow]) -> Vec<
     lanes.iter().copied().filter(|lane| seqs.contains(&lane.batch_seq)).collect()
 }
 
-/// Writes how their batches ended into withdrawals, unless the chain has shown that they were made. Those
+/// Stores how withdrawals ended: as their batches did, unless the chain has shown that they were made. Withdrawals
 /// whose pool did not emit its event are left to an operator.
 pub(super) fn end_withdrawals(
     connection: &mut Connection,

@@ -49,7 +49,7 @@ pub(crate) const RESTORED: &str = "the database was restored or lost its latest 
 /// How the reason of a hold begins that was made because the ledger refused a batch again and again.
 pub(crate) const REFUSED: &str = "refused by the ledger";
 
-/// How the reason of a hold begins that was made because the ledger may have committed the batch before.
+/// The beginning of the reason of a hold, if the ledger may have committed the batch before.
 pub(crate) const NOT_PROVED_NEW: &str = "not proved to be new";
 
 /// Names a batch.

@@ -8,10 +8,11 @@ use grid_batch_core::{Change, Decision, Event, NewBatch};
 use super::{AttemptLog, end_waiting, lock_lanes, record_locked};
 use crate::sql::{Connection, Store, StoreError, schema::batches};
 
-/// Why a batch is committed that was never sent.
-const COMMITTED_BEFORE: &str = "the ledger has applied all of its transactions before, with a batch that is not stored any more";
+/// The note of a batch that is committed and was never sent.
+const COMMITTED_BEFORE: &str =
+    "the ledger has applied all of its transactions before, with a batch that is not stored";
 
-/// Ends new batches as committed, of locked services. They are never sent.
+/// Ends new batches as committed, without sending them. Their services are locked.
 pub(crate) fn end_past_batches(
     store: &Store,
     connection: &mut Connection,

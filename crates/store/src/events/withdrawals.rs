@@ -9,7 +9,7 @@ use grid_batch_withdrawals::WithdrawalId;
 
 use crate::sql::{Connection, Rows, Statement, StoreError};
 
-/// The withdrawals that these batches try, by the ids of the batches. Without a batch of a withdrawal, nothing is read.
+/// The withdrawals that these batches try, by the ids of the batches. Reads nothing if no batch is a withdrawal's.
 pub(super) fn load_withdrawals<'a>(
     connection: &mut Connection,
     batch_ids: impl Iterator<Item = &'a [u8]>,

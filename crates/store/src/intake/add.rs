@@ -158,7 +158,7 @@ fn find_transaction_holders<'a>(
         .collect()
 }
 
-/// The transactions of these batches that were applied with batches which are not stored any more.
+/// The past transactions of these batches.
 fn find_past<'a>(
     store: &Store,
     connection: &mut Connection,
@@ -284,7 +284,7 @@ struct KnownBatches<'k> {
     bytes: HashMap<Key<'k>, &'k [u8]>,
     /// The batch that has each transaction.
     holders: HashMap<Key<'k>, HeaderId>,
-    /// The transactions that were applied with batches which are not stored any more.
+    /// Past transactions.
     past: HashSet<Key<'k>>,
 }
 
@@ -324,7 +324,7 @@ impl<'k> KnownBatches<'k> {
         }
     }
 
-    /// Whether all transactions of the batch were applied with batches that are not stored any more.
+    /// Whether all transactions of the batch are past transactions.
     fn is_past(&self, batch: &NewBatch) -> bool {
         let all = batch.transaction_ids.len();
         all > 0 && self.past_transactions_of(batch).count() == all

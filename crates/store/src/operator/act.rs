@@ -19,7 +19,7 @@ pub(crate) fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcom
     act_with(store, action, |connection| carry_out(store, connection, action))
 }
 
-/// The same, with what carries it out.
+/// Like [`act`], with the function that carries the action out.
 pub(crate) fn act_with(
     store: &Store,
     action: &OperatorAction,

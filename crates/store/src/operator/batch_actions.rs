@@ -100,8 +100,8 @@ fn after(verb: OperatorVerb, state: BatchState) -> String {
     }
 }
 
-/// Has a batch tried again that was waiting for a decision about something else, such as a nonce of its account. It
-/// is in doubt only if it was `never_sent`. Returns whether it may be sent now.
+/// Makes a batch due that waited for a decision about something else, such as a nonce of its account. A batch that is
+/// in doubt is sent again only if it was `never_sent`. Returns whether the batch may be sent.
 pub(crate) fn try_again(
     store: &Store,
     connection: &mut Connection,

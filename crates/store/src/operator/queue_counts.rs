@@ -21,7 +21,7 @@ pub struct QueueCounts {
     pub full: u64,
     /// The one of them with most.
     pub fullest: Option<FullQueue>,
-    /// The services that this process has met whose names cannot be read. Their batches wait.
+    /// The services that this process has found and whose names cannot be read. Their batches wait.
     pub unreadable: Vec<String>,
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn read_history(
     })
 }
 
-/// Nothing can have accepted a batch of which every earlier attempt is counted in `not_accepted`.
+/// `tried`: a node may have accepted an earlier attempt, so the batch was proved to be new before that. Attempts in
+/// `not_accepted` certainly were not accepted.
 fn read_history_statement<'a>(
     dialect: Dialect,
     service_id: &'a ServiceId,

@@ -1,4 +1,4 @@
-//! Which batches the ledger has ever committed, where it applies a batch again that arrives again.
+//! Which batches services have ever committed, for ledgers that apply a batch again when it arrives again.
 
 mod declared_new;
 mod facts;

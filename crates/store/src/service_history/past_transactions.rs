@@ -19,8 +19,8 @@ pub(crate) fn add_applied(
     store.pools.write()?.write_transaction(|connection| insert_keys(connection, keys))
 }
 
-/// Records the transactions of committed batches that are removed, by the number of each batch, where their
-/// ledger would apply them again. Part of the transaction that removes them, before their transactions.
+/// Records the transactions of committed batches that are removed, if their service has a history. `committed` has
+/// the `seq` and the service of each batch. Runs in the transaction that removes the batches, before it removes them.
 pub(crate) fn keep_past_transactions(
     connection: &mut Connection,
     committed: &HashMap<i64, String>,
@@ -91,7 +91,7 @@ pub(crate) fn find_past_transactions<'a>(
 }
 
 /// 8 bytes for a transaction of a service. The beginning of its id, which is a signature, is as good as random.
-/// So a new transaction has the key of an old one with a probability of 1 to 10^10 where a billion are kept.
+/// If a billion are kept, a new transaction has the key of another one with a probability of 1 to 10^10.
 fn transaction_key(service_id: &str, transaction: &HeaderId) -> i64 {
     let [a, b, c, d, e, f, g, h, ..] = *transaction.as_bytes();
     let of_service = service_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -49,7 +49,7 @@ pub struct Store {
     pub(crate) last_signer: Arc<Mutex<Option<Vec<u8>>>>,
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
-    /// Whether the ledger would apply a batch again that arrives again.
+    /// Whether the ledger applies a batch again when it arrives again.
     applies_again: Arc<AtomicBool>,
     clock: DatabaseClock,
 }

@@ -44,7 +44,7 @@ fn end_delay(connection: &mut Connection, details: &WithdrawalDetails) -> Result
     write_open(connection, &lanes.values().collect::<Vec<&Lane>>())
 }
 
-/// Has the status of the batch asked for now: what used its nonce may be the cancellation.
+/// Makes the status of the batch due: the transaction that used its nonce may be the cancellation.
 fn check_now(connection: &mut Connection, details: &WithdrawalDetails) -> Result<(), StoreError> {
     let statement = Statement::new(
         connection.dialect(),

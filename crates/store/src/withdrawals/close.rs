@@ -125,12 +125,12 @@ fn write_closed(
     connection.execute(&statement).map(drop)
 }
 
-/// A number of a report, if it can be stored.
+/// A number of a final transaction; `None` if it is too large to be stored.
 fn stored(number: impl TryInto<i64>) -> Option<i64> {
     number.try_into().ok()
 }
 
-/// Withdrawals that an operator decided as not made, and that were made with these nonces.
+/// Shows withdrawals as made that an operator decided as not made, if they were made with these nonces.
 fn correct_ends(
     connection: &mut Connection,
     service_id: &ServiceId,

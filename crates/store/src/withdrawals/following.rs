@@ -18,7 +18,7 @@ use crate::sql::{
     rows::{batch_id as read_batch_id, in_states, limit},
 };
 
-/// The withdrawals behind the one of a batch, if that may be at the ledger.
+/// The withdrawals behind that of a batch, if the batch may be at the ledger.
 pub(crate) fn following_payments(
     store: &Store,
     service_id: &ServiceId,
@@ -68,7 +68,7 @@ pub(super) struct HeadRow {
     attempts: i32,
     #[diesel(sql_type = BigInt)]
     pub(super) created_at: i64,
-    /// Whether the ledger has accepted it, and it is not held.
+    /// Whether the ledger has accepted the batch, and the batch is not held.
     #[diesel(sql_type = Bool)]
     pub(super) is_under_way: bool,
 }

@@ -97,8 +97,8 @@ pub(super) fn amount_of(withdrawal: &Withdrawal) -> Result<Amount, StoreError> {
     withdrawal.amount.parse().map_err(StoreError::corrupt)
 }
 
-/// Whether both are the same withdrawal. The gas admin of its pool may have changed meanwhile, and the only
-/// withdrawal of a member may have been requested with another key.
+/// Whether both are the same withdrawal. The gas admin and the idempotency key may differ: a pool can
+/// get another gas admin, and the only withdrawal of a member may have been requested with another key.
 fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
     let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, .. } = stored;
     (id, kind, reward_id, pool, beneficiary, amount)

@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// The most nonces that one action has filled.
+/// The greatest number of nonces that one action fills.
 const MOST_FILLED: u64 = 10_000;
 /// How many rows are inserted by one statement.
 const STEP: usize = 500;
@@ -71,22 +71,24 @@ pub(crate) fn act_on_nonces(
     })
 }
 
-/// What the nonces were and are, in words; or why the action is refused.
+/// What the nonces were before and after, in words; or why the action is refused.
 type Decided = Result<(String, String), ActionRefusal>;
 
 impl Decision<'_> {
-    /// The undecided ones of these nonces were used for no withdrawal.
+    /// Closes the undecided ones of these nonces: they were used for no open withdrawal.
     fn elsewhere(&self, connection: &mut Connection) -> Result<Decided, StoreError> {
         let closed = close_undecided(connection, self.service_id, self.first, self.last)?;
         if closed == 0 {
             return Ok(Err(ActionRefusal::NotUndecided));
         }
         let Self { first, last, .. } = self;
-        let after = format!("{closed} nonces from {first} to {last} were used for no withdrawal");
+        let after =
+            format!("{closed} nonces from {first} to {last} were used for no open withdrawal");
         Ok(Ok((format!("{closed} undecided nonces"), after)))
     }
 
-    /// All nonces below the first one were used. Those from it on are free, unless something was signed with them.
+    /// Makes the first one the next nonce: all lower ones were used. Refused if a transaction is signed with it or with a
+    /// higher one.
     fn start(&self, store: &Store, connection: &mut Connection) -> Result<Decided, StoreError> {
         let (service_id, start) = (self.service_id, self.first);
         let next = highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1);
@@ -105,7 +107,7 @@ impl Decision<'_> {
         remove_nonces(connection, service_id, start)?;
         let highest = highest_nonce(connection, service_id)?;
         if let Some(last) = start.checked_sub(1).filter(|last| highest != Some(*last)) {
-            let note = format!("an operator decided that the account goes on with nonce {start}");
+            let note = format!("an operator decided that the next nonce is {start}");
             let nonce_use = NonceUse::Elsewhere { hash: None, note };
             insert_elsewhere(connection, service_id, last, &nonce_use, store.now())?;
         }
@@ -113,7 +115,7 @@ impl Decision<'_> {
         Ok(Ok((format!("the next nonce was {next}"), after)))
     }
 
-    /// The free ones of these nonces are stored without a withdrawal, so that fillers are signed for them.
+    /// Stores the free ones of these nonces without a withdrawal, so that fillers are signed for them.
     fn fill(&self, store: &Store, connection: &mut Connection) -> Result<Decided, StoreError> {
         let Self { service_id, first, last, .. } = *self;
         if last.saturating_sub(first) >= MOST_FILLED {
@@ -139,7 +141,7 @@ impl Decision<'_> {
     }
 }
 
-/// Has the withdrawals tried again that are next or under way, and waited for the decision.
+/// Makes the withdrawals due that are next or under way and that waited for the decision.
 pub(super) fn try_heads_again(
     store: &Store,
     connection: &mut Connection,
@@ -179,7 +181,7 @@ fn close_undecided(
         "-- close_undecided_nonces
          update account_nonces
          set outcome = 'USED_ELSEWHERE', undecided = false,
-             note = 'an operator decided that it was used for no withdrawal'
+             note = 'an operator decided that it was used for no open withdrawal'
          where service_id = ? and nonce >= ? and nonce <= ?
              and coalesce(outcome, '') = '' and undecided",
     )
@@ -189,7 +191,7 @@ fn close_undecided(
     connection.execute(&statement)
 }
 
-/// The first nonce from this one on that was assigned to a withdrawal, or with which a transaction was signed.
+/// The lowest nonce, not below this one, that was assigned to a withdrawal or with which a transaction was signed.
 fn first_with_withdrawal(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -249,7 +251,7 @@ fn note_filled(
     connection.execute(&statement).map(drop)
 }
 
-/// Removes the nonces from this one on, with which nothing was signed.
+/// Removes this nonce and all higher ones. No transaction is signed with them.
 fn remove_nonces(
     connection: &mut Connection,
     service_id: &ServiceId,

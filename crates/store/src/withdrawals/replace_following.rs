@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Stores further transactions with open nonces of the withdrawal that is under way and of those behind
-/// it, unless something has changed since these were read.
+/// it, unless these have changed since they were read.
 pub(crate) fn replace_following(
     store: &Store,
     following: &FollowingPayments,

@@ -94,7 +94,7 @@ pub(crate) fn decide_nonce(
         let settled = match paid {
             None => SettledNonce {
                 owner: stored.owner(),
-                note: Some("an operator decided that it was used for no withdrawal"),
+                note: Some("an operator decided that it was used for no open withdrawal"),
                 outcome: Some("USED_ELSEWHERE"),
                 ..SettledNonce::default()
             },
@@ -115,8 +115,8 @@ pub(crate) fn decide_nonce(
     })
 }
 
-/// Records whether the withdrawal was made whose transaction succeeded without the event of the pool.
-/// `false`: the decision is about another withdrawal, or was made before.
+/// Records an operator's decision whether a withdrawal was made whose transaction succeeded without the event of the
+/// pool. `false`: the nonce belongs to another withdrawal, or the decision was made before.
 fn decide_without_event(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -203,7 +203,7 @@ impl<'a> SettledNonce<'a> {
     }
 }
 
-/// Stores that a nonce which is not stored was used for no withdrawal.
+/// Stores a nonce that was not stored, as used for no open withdrawal.
 pub(super) fn insert_elsewhere(
     connection: &mut Connection,
     service_id: &ServiceId,

@@ -29,7 +29,8 @@ pub(super) fn load_signed_ahead(
 }
 
 /// The nonces of the withdrawals that are heads, with their services: those that are open, or of the present
-/// generation. A head whose nonce another transaction has used gets a higher one than those behind it.
+/// generation. If a foreign transaction used the nonce of a head, the head gets a higher nonce than
+/// those behind it.
 fn load_head_nonces(connection: &mut Connection) -> Result<Vec<(String, i64)>, StoreError> {
     let query = lanes::table
         .inner_join(withdrawals::table.on(lanes::batch_seq.eq(withdrawals::batch_seq.nullable())))

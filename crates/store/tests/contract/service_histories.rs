@@ -143,7 +143,7 @@ fn applied_transactions_are_refused_at_their_service(db: &Database) {
     }
     store.add_applied(&service("a::c"), &[first]).unwrap();
     assert_eq!(add(&store, batch(NAME, 2)), Ok(AddOutcome::Stored));
-    // A batch that is stored stays what it is.
+    // A stored batch does not change.
     store.add_applied(&service(NAME), &batch(NAME, 2).transaction_ids).unwrap();
     assert_eq!(add(&store, batch(NAME, 2)), Ok(AddOutcome::AlreadyStored));
 }

@@ -14,11 +14,14 @@ pub(super) fn parse(text: &str) -> Result<String, Box<dyn Error + Send + Sync>> 
     let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
     if whole.is_empty() || number.ends_with('.') || !is_number(whole) || !is_number(fraction) {
         return Err(
-            "an amount is a number of the smallest unit, or such as 1.5ether or 30gwei".into()
+            "write a number of the smallest unit, or a number with a unit, such as 1.5ether or 30gwei".into()
         );
     }
     if fraction.len() > places {
-        return Err(format!("it has more than {places} digits after the point").into());
+        return Err(format!(
+            "an amount in this unit has at most {places} digits after the point; in ether, write such as 1.5ether"
+        )
+        .into());
     }
     let digits = format!("{whole}{fraction:0<places$}");
     let significant = digits.trim_start_matches('0');
@@ -44,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_amounts_are_refused() {
         for text in
             ["", "ether", "1.5", "1.", ".5ether", "-1", "1e18", "1,5ether", "1.0000000001gwei"]
         {

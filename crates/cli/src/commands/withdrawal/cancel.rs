@@ -22,8 +22,8 @@ pub(super) fn command() -> Command {
         .about("Cancels withdrawals, if that is still possible")
         .long_about(
             "Cancels withdrawals, if that is still possible. One that is not signed fails when it is its turn. For one \
-             that was sent, a transaction that pays nothing is sent with the same nonce and a higher fee; the one that \
-             is mined first decides. A withdrawal that failed so can be retried.",
+             that was sent, a transaction that pays nothing is sent with the same nonce and a higher fee; the \
+             transaction that is mined first decides. A cancelled withdrawal has failed and can be retried.",
         )
         .arg(withdrawals_argument().required(true))
         .args(remote::flags())
@@ -33,7 +33,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     act_on_each(matches, "cancel")
 }
 
-/// Asks for the same about each withdrawal that is named, and reports each.
+/// Requests this action for each withdrawal that is named, and reports each.
 pub(super) fn act_on_each(matches: &ArgMatches, action: &str) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let (mut done, mut refused) = (Vec::<Value>::new(), Vec::<(&HeaderIdPrefix, Failure)>::new());

@@ -21,7 +21,7 @@ const FILTERS: [Filter; 4] = [
         "state",
         "STATES",
         "Only withdrawals in these states, separated by commas: scheduled, parked, submitting, in_doubt, pending, \
-         mined, held, withdrawn, failed, or open and ended for all that are so",
+         mined, held, withdrawn, failed; open and ended stand for several",
     ),
 ];
 

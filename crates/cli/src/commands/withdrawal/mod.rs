@@ -14,7 +14,7 @@ use clap::{ArgMatches, Command};
 
 use crate::commands::failure::Failure;
 
-pub(crate) use retry::{old_command as retry_withdrawals_command, run_old as retry_withdrawals};
+pub(crate) use retry::{retry_withdrawals, retry_withdrawals_command};
 
 pub(crate) fn command() -> Command {
     Command::new("withdrawal")

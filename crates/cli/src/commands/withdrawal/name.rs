@@ -27,7 +27,7 @@ pub(super) fn read(server: &Server, name: &HeaderIdPrefix) -> Result<Value, Clie
     server.client.get(&path(server, name)?, &[])
 }
 
-/// Asks for something about a withdrawal, such as `cancel`.
+/// Requests an action of the server for a withdrawal, such as `cancel`.
 pub(super) fn act(
     server: &Server,
     name: &HeaderIdPrefix,

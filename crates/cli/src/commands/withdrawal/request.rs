@@ -19,11 +19,12 @@ pub(super) fn command() -> Command {
     Command::new("request")
         .about("Requests a withdrawal from a pool, and prints its id once it is stored")
         .long_about(
-            "Requests a withdrawal from a pool, and prints its id once it is stored. While the server is busy, it is \
-             tried again.\n\n\
-             Exit codes: 0 if it is stored or, with --wait, made; 1 if it is refused or has failed; 2 for wrong \
-             arguments; 3 if --timeout has passed; 4 if the server does not answer. It may have stored the withdrawal \
-             then: the same request with the same idempotency key pays once.",
+            "Requests a withdrawal from a pool, and prints its id once it is stored. While the server is busy, \
+             the request is repeated.\n\n\
+             Exit codes: 0 if the withdrawal is stored or, with --wait, made; 1 if it is refused or has failed; 2 for \
+             wrong arguments; 3 if --timeout has passed; 4 if the server does not answer. In the last case the server \
+             may have stored the withdrawal: repeat the request with the idempotency key that is printed, and it pays \
+             once.",
         )
         .arg(required("pool").value_name("ADDRESS").help("The pool that pays"))
         .arg(required("beneficiary").value_name("ADDRESS").help("The account that is paid"))
@@ -32,8 +33,8 @@ pub(super) fn command() -> Command {
                 .value_name("AMOUNT")
                 .value_parser(ValueParser::new(amount::parse))
                 .help(
-                    "The amount in the smallest unit of the pool's currency; or, of the chain's coin, such as 1.5ether \
-                     or 30gwei",
+                    "The amount in the smallest unit of the pool's currency; for the chain's coin, also with a unit, such \
+                     as 1.5ether or 30gwei",
                 ),
         )
         .arg(

@@ -33,9 +33,9 @@ pub(super) fn command() -> Command {
         .about("Schedules failed withdrawals again")
         .long_about(
             "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
-             first. With filters and without --yes, it only lists them. If the command is interrupted, run it again: \
-             it continues. With a database, it needs filters, and the server's configuration for the payment \
-             limits; a running server finds the withdrawals within queue.poll_interval.",
+             first. With filters and without --yes, the command only lists them. If it is interrupted, run it again: it \
+             continues. In a database, it needs filters, and with --yes also the server's configuration (--config), \
+             which has the payment limits; a running server finds the withdrawals within queue.poll_interval.",
         )
         .arg(withdrawals_argument().conflicts_with_all(FILTERS))
         .args(filter_flags())
@@ -44,8 +44,8 @@ pub(super) fn command() -> Command {
         .args(remote::flags_of_both())
 }
 
-/// The name that the command had before, for scripts.
-pub(crate) fn old_command() -> Command {
+/// The command for a database alone, for scripts.
+pub(crate) fn retry_withdrawals_command() -> Command {
     Command::new("retry-withdrawals")
         .about("The same as `withdrawal retry` with filters and a database")
         .args(filter_flags())
@@ -84,7 +84,7 @@ fn filter_flags() -> [Arg; 7] {
             .value_name("NUMBER")
             .default_value(DEFAULT_LIMIT)
             .value_parser(value_parser!(u32).range(1..))
-            .help("How many at most; a server ends with the hundred that reaches it"),
+            .help("The most withdrawals; a running server handles them in hundreds, and so may exceed it"),
         Arg::new("yes")
             .long("yes")
             .action(ArgAction::SetTrue)
@@ -104,7 +104,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
 }
 
-pub(crate) fn run_old(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+pub(crate) fn retry_withdrawals(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     retry_in_database(matches)
 }
 
@@ -144,7 +144,7 @@ fn retry_in_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks for those that the filters select, as many as a request is about each time.
+/// Asks the server for those that the filters select, in several requests.
 fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if matches.contains_id("service") {
         return Err(Failure::usage("--service needs a database; with a server, name the pool"));
@@ -161,7 +161,7 @@ fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     loop {
         let answer = server.client.post("/withdrawals/retry", &[], &without_nulls(&fields))?;
         retried.add(&answer);
-        // What is only listed would be listed again.
+        // Without --yes, a second request would list the same withdrawals.
         if !retried.has_more || !is_confirmed || retried.withdrawals.len() >= limit(matches) {
             break;
         }
@@ -170,7 +170,7 @@ fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The time since when withdrawals failed; for all of them, the earliest time.
+/// The earliest time of failure that is selected; with `--all`, the beginning of time.
 fn failed_since(matches: &ArgMatches) -> Option<String> {
     let since = match matches.get_one::<Duration>("since") {
         Some(age) => SystemTime::now().checked_sub(*age).unwrap_or(SystemTime::UNIX_EPOCH),
@@ -210,7 +210,7 @@ impl Retried {
     fn add(&mut self, answer: &Value) {
         let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
         self.withdrawals.extend(list("data"));
-        // A request reports what the one before has refused as well.
+        // Each request reports all that a limit refuses, also those of the request before.
         self.refused = list("refused");
         self.refused_count = answer["refused_count"].as_u64().unwrap_or_default();
         self.has_more = answer["has_more"].as_bool().unwrap_or(false);

@@ -118,7 +118,7 @@ fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
         };
         reasons.push(format!("{}{more}; the log has the reasons", named.join("; ")));
     }
-    let not_used = |other: &String| format!("{other}; it is not used");
+    let not_used = |other: &String| format!("{other}; the node is not used");
     reasons.extend(others.iter().take(NAMED).map(not_used));
     let part = with_reasons(&reasons);
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);

@@ -151,7 +151,7 @@ impl LedgerCheck {
         self.0.options.outages.nodes().count()
     }
 
-    /// How each node that belongs to another ledger does.
+    /// For each node of another ledger, why it is not used.
     pub(in crate::server) fn other_ledgers(&self) -> Vec<String> {
         let mismatch = |node: &Node| node.lock().other_ledger().map(ToString::to_string);
         self.0.nodes.iter().filter_map(mismatch).collect()

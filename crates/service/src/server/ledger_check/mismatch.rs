@@ -20,7 +20,7 @@ pub enum LedgerMismatchError {
     },
     /// A node belongs to another ledger than the one that the settings identify.
     #[error(
-        "the node {node} belongs to another ledger ({actual}) than the settings tell ({configured}); \
+        "the node {node} belongs to another ledger ({actual}) than the settings name ({configured}); \
          correct ledger.urls or evm.chain_id"
     )]
     NodeOfSettings {

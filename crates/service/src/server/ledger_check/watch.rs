@@ -203,7 +203,7 @@ impl Watcher {
                     actual: Box::new(ledger),
                     recorded: Box::new(recorded),
                 };
-                // Another node has just told what the database is bound to. Nothing tells which is right.
+                // The database was bound just now by the answer of another node. Nothing tells which node is right.
                 if !self.was_bound && !node.lock().has_confirmed() {
                     self.check.found_mismatch(mismatch.clone());
                 }
@@ -219,7 +219,7 @@ impl Watcher {
         compared.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
     }
 
-    /// Logs the first answer of a node, and each that is unlike the one before.
+    /// Logs the first answer of a node, and each answer that differs from the one before.
     fn log_change(&self, node: &Node, answer: &NodeAnswer) {
         let url = redact_url(&node.url);
         let is_confirmed = node.lock().is_confirmed();

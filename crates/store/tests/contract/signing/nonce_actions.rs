@@ -59,7 +59,7 @@ fn range_of_undecided_nonces_is_decided_at_once(db: &Database) {
     let done = act(&store, OperatorVerb::NoncesElsewhere, [0, 3]);
     assert_eq!(
         changed(&done),
-        ["4 undecided nonces", "4 nonces from 0 to 3 were used for no withdrawal"]
+        ["4 undecided nonces", "4 nonces from 0 to 3 were used for no open withdrawal"]
     );
     assert_eq!(store.undecided_nonces().unwrap().len(), 1);
     let again = act(&store, OperatorVerb::NoncesElsewhere, [0, 3]);

@@ -13,7 +13,7 @@ use crate::{
 on_both! {
     head_that_was_signed_ahead_is_listed_as_pending,
     those_behind_a_retried_head_are_listed_as_pending,
-    those_behind_a_head_with_a_later_nonce_are_listed,
+    withdrawals_behind_a_head_with_a_higher_nonce_are_listed,
     signed_ahead_and_held_are_counted_as_such,
     closed_nonce_of_an_ended_withdrawal_is_settled,
 }
@@ -79,7 +79,7 @@ fn those_behind_a_retried_head_are_listed_as_pending(db: &Database) {
 }
 
 /// Another transaction has used the nonce of the head, which gets one after those that were signed ahead.
-fn those_behind_a_head_with_a_later_nonce_are_listed(db: &Database) {
+fn withdrawals_behind_a_head_with_a_higher_nonce_are_listed(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
     let first = accept_next(&store);

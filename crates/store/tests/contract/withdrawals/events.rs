@@ -5,7 +5,7 @@ use super::fixture::{ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, wi
 use crate::fixture::{Database, StoreExt, TestStore, batch, on_both};
 
 on_both! {
-    event_tells_of_the_withdrawal_and_its_dearest_transaction,
+    event_names_the_withdrawal_and_the_transaction_with_the_highest_fee,
     event_of_another_generation_has_its_own_transaction,
     event_of_another_batch_tells_of_no_withdrawal,
 }
@@ -26,7 +26,7 @@ fn told(number: u128, hash: Option<[u8; 32]>) -> Option<EventWithdrawal> {
     })
 }
 
-fn event_tells_of_the_withdrawal_and_its_dearest_transaction(db: &Database) {
+fn event_names_the_withdrawal_and_the_transaction_with_the_highest_fee(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     assert_eq!(latest(&store), told(1, None));
