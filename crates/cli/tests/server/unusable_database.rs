@@ -173,7 +173,7 @@ fn full_server_rejects_batches_until_it_has_space() {
 fn full_file_system_rejects_batches_and_loses_none() {
     let harness = BatchHarness::scabbard(1);
     harness.ledger.freeze();
-    let small_file_limit = "trap '' XFSZ && ulimit -f 800";
+    let small_file_limit = "trap '' XFSZ && ulimit -f 1000";
     let server = BatchServer::start(with_shell_setup(
         small_file_limit,
         harness.command(&[("--log", "off")]),

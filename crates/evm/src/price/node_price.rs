@@ -49,9 +49,7 @@ async fn tip(
         (None, Urgency::Usual) => suggested_tip(node, base_fee).await?.min(TIP_ON_A_QUIET_CHAIN),
         (None, Urgency::Late) => suggested_tip(node, base_fee).await?,
     };
-    // Where gas is free, an account without coins pays nothing.
-    let lowest = u128::from(base_fee > 0);
-    Ok(tip.clamp(lowest, tips.highest()))
+    Ok(tip.clamp(1, tips.highest()))
 }
 
 /// The tip that the node suggests, or what is left of its gas price.
