@@ -21,7 +21,7 @@ on_both! {
     withdrawals_are_found_by_their_idempotency_key,
 }
 
-fn close(store: &TestStore, nonce: u64, outcome: NonceOutcome) -> FinalTransaction {
+fn close(store: &TestStore, nonce: u64, outcome: NonceOutcome) -> (FinalTransaction, u64) {
     let transaction = FinalTransaction {
         hash: [9; 32],
         block: 12,
@@ -30,8 +30,8 @@ fn close(store: &TestStore, nonce: u64, outcome: NonceOutcome) -> FinalTransacti
     };
     let (note, outcome) = ("its note".to_owned(), Some(outcome));
     let closed = ClosedNonce { nonce, note, outcome, transaction: Some(transaction) };
-    store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
-    transaction
+    let paid = store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
+    (transaction, paid)
 }
 
 fn elsewhere(store: &TestStore, nonce: u64) -> ActionOutcome {
@@ -58,7 +58,7 @@ fn final_transaction_is_stored_with_the_outcome(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let transaction = close(&store, nonce, withdrawn());
+    let (transaction, _) = close(&store, nonce, withdrawn());
     store.accept_and(&taken, LedgerStatus::Committed);
     let stored = store.details_of(1).nonce.unwrap();
     assert_eq!(stored.final_transaction, Some(transaction));
@@ -143,11 +143,9 @@ fn payment_after_an_operators_decision_is_reported(db: &Database) {
     for (number, is_closed_first) in [(1, false), (2, true)] {
         store.schedule_all(&[withdrawal(ACCOUNT, number)]);
         let (taken, nonce) = store.take_and_sign(ACCOUNT);
-        let close_nonce = || {
-            close(&store, nonce, withdrawn());
-        };
+        let close_nonce = || close(&store, nonce, withdrawn()).1;
         if is_closed_first {
-            close_nonce();
+            assert_eq!(close_nonce(), 0);
         }
         store.outcome(&taken, Outcome::Ambiguous);
         store.hold(&taken, "nothing can be proved");
@@ -155,7 +153,7 @@ fn payment_after_an_operators_decision_is_reported(db: &Database) {
         store.decide(&taken.service_id, batch, attempt, Decision::Invalid).unwrap();
         if !is_closed_first {
             assert_eq!(state(&store, number), WithdrawalState::Failed);
-            close_nonce();
+            assert_eq!((close_nonce(), close_nonce()), (1, 0));
         }
         assert_eq!(state(&store, number), WithdrawalState::Withdrawn);
         assert!(FailedFilter::default().find(&*store, 9).unwrap().withdrawals.is_empty());
