@@ -148,7 +148,7 @@ impl AsyncSigningStore {
         &self,
         service_id: &ServiceId,
         closed: Vec<ClosedNonce>,
-    ) -> BatchResult<()> {
+    ) -> BatchResult<u64> {
         let service_id = service_id.clone();
         self.run(move |store| store.close_nonces(&service_id, &closed)).await
     }

@@ -661,13 +661,13 @@ impl Store {
         withdrawals::undecided_nonces(self)
     }
 
-    /// Records an operator's decision about an undecided nonce: it was used for this withdrawal, or
-    /// for none. `false`: it is not undecided, or the withdrawal cannot have been paid with it.
+    /// Records an operator's decision about an undecided nonce: it was used for this withdrawal. `false`: it is
+    /// not undecided, or the withdrawal cannot have been paid with it.
     pub fn decide_nonce(
         &self,
         service_id: &ServiceId,
         nonce: u64,
-        paid: Option<&WithdrawalId>,
+        paid: &WithdrawalId,
     ) -> Result<bool, StoreError> {
         withdrawals::decide_nonce(self, service_id, nonce, paid)
     }

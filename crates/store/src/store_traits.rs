@@ -436,7 +436,7 @@ impl SigningStore for Store {
         Ok(withdrawals::close_nonce(self, service_id, nonce, outcome)?)
     }
 
-    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<()> {
+    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<u64> {
         Ok(withdrawals::close_nonces(self, service_id, closed)?)
     }
 }

@@ -145,15 +145,17 @@ pub trait SigningStore: Send + Sync {
 
     /// Records a block of the chain, unless a higher one is recorded.
     fn record_highest_block(&self, number: u64) -> BatchResult<()>;
-    /// Records the notes and the final outcomes of nonces in one commit.
-    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<()> {
+
+    /// Records the notes and the final outcomes of nonces in one commit. Returns how many of them are payments of
+    /// withdrawals that had ended as failed.
+    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<u64> {
         for ClosedNonce { nonce, note, outcome, .. } in closed {
             self.note(service_id, *nonce, Some(note))?;
             if let Some(outcome) = outcome {
                 self.close_nonce(service_id, *nonce, outcome)?;
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     /// The nonces of the service that have to be settled once the chain has used them.

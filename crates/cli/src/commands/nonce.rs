@@ -158,7 +158,7 @@ fn decide_paid(
     if is_dry_run(matches) {
         return Err(Failure::usage("a decision for a withdrawal has no dry run".to_owned()));
     }
-    if !Database::to_write(matches)?.store.decide_nonce(service, nonce, Some(withdrawal))? {
+    if !Database::to_write(matches)?.store.decide_nonce(service, nonce, withdrawal)? {
         return Err(Failure::new(format!(
             "nothing changed: nonce {nonce} of {service} is not undecided, or the withdrawal is not \
              open or has another nonce"

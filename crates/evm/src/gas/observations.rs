@@ -21,6 +21,8 @@ struct Observed {
     /// The gas limit of the last withdrawal that was simulated, by gas admin.
     gas_limits: HashMap<Address, u64>,
     without_funds: BTreeSet<Address>,
+    /// How many withdrawals were paid after they had ended as failed.
+    paid_after_failure: u64,
     /// Since when the price has not been below each cap that it is not below now.
     above_since: HashMap<GasPrice, MonotonicTime>,
 }
@@ -94,6 +96,14 @@ impl GasObservations {
         } else {
             observed.without_funds.insert(account);
         }
+    }
+
+    pub(crate) fn note_paid_after_failure(&self, withdrawals: u64) {
+        self.lock().paid_after_failure += withdrawals;
+    }
+
+    pub(crate) fn paid_after_failure(&self) -> u64 {
+        self.lock().paid_after_failure
     }
 
     pub(crate) fn price(&self, now: MonotonicTime) -> Seen<GasPrice> {

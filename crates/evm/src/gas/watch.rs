@@ -81,6 +81,11 @@ impl GasWatch {
         self.accounts.iter().map(|watched| self.account(watched)).collect()
     }
 
+    /// How many withdrawals the chain has paid, since the start, after an operator decided that they are invalid.
+    pub fn paid_after_failure(&self) -> u64 {
+        self.context.gas.paid_after_failure()
+    }
+
     fn nodes(&self) -> Vec<NodeClient> {
         let Some(first) = self.accounts.first() else { return Vec::new() };
         let urls = self.context.nodes.status_urls(first.account.service_id().as_str(), "");

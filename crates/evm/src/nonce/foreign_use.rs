@@ -15,7 +15,7 @@ use crate::{
 const LONGEST_STEP: u64 = 1 << 16;
 
 /// Whether a transaction that was not signed here has used the nonce, with enough confirmations, at this many
-/// nodes.
+/// nodes. Nodes that are not used count as those that do not show it.
 ///
 /// That no node shows one of our transactions proves nothing: a node has to show the foreign one.
 pub(crate) async fn is_foreign_use_final(
@@ -31,7 +31,7 @@ pub(crate) async fn is_foreign_use_final(
         match final_block_of(node, context, admin, assigned.nonce, hash).await {
             Ok(Some(block)) if find_dispute(context, nodes, node, block).await.is_none() => {
                 shown += 1;
-                if shown >= agreeing.min(nodes.len()) {
+                if shown >= agreeing {
                     return Ok(true);
                 }
             }

@@ -59,6 +59,7 @@ async fn gas_is_free_where_the_node_asks_for_nothing() {
         let (_server, node) = node_with(json!({
             "eth_feeHistory": {"baseFeePerGas": [base_fee, base_fee], "reward": []},
             "eth_maxPriorityFeePerGas": suggested,
+            // A base fee of zero counts as none.
             "eth_gasPrice": suggested,
         }))
         .await;

@@ -1,7 +1,7 @@
 use alloy_primitives::B256;
 use grid_batch_core::{ScopeId, Timestamp};
 use grid_batch_withdrawals::{ClosedNonce, NonceOutcome, SignedTransaction};
-use log::{info, warn};
+use log::{error, info};
 
 use super::settlement::{MAX_AT_ONCE, SettleError};
 use crate::{
@@ -79,10 +79,11 @@ pub(super) async fn close_final(
     if closed.is_empty() {
         return Ok(());
     }
-    context.store.close_nonces(scope.service_id(), closed.clone()).await?;
+    let paid = context.store.close_nonces(scope.service_id(), closed.clone()).await?;
+    context.gas.note_paid_after_failure(paid);
     for ClosedNonce { nonce, note, outcome, .. } in &closed {
         match outcome {
-            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => warn!(
+            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => error!(
                 service:% = scope, nonce, note = note.as_str();
                 "a transaction of a withdrawal that an operator decided about succeeded on the chain"
             ),

@@ -43,7 +43,7 @@ enum ForeignUse {
 /// and adopts it.
 ///
 /// After [`UsedNonce::Foreign`] the withdrawal is signed with another nonce. So enough nodes have to show the foreign
-/// transaction, unless an operator has requested a retry.
+/// transaction. What that transaction did does not matter if a retry was requested.
 pub(crate) async fn explain_used_nonce(
     context: &EvmContext,
     nodes: &[NodeClient],
@@ -71,12 +71,10 @@ pub(crate) async fn explain_used_nonce(
         Some(ForeignUse::OfAnother(other)) => {
             adopt(context, scope, assigned, other, UsedNonce::Moved).await
         }
-        _ if is_retry => Ok(UsedNonce::Foreign),
-        Some(ForeignUse::OfNone) if is_final_at(context.agreeing_nodes).await? => {
-            Ok(UsedNonce::Foreign)
-        }
-        Some(ForeignUse::Undecided) => Ok(UsedNonce::Undecided),
-        Some(ForeignUse::OfNone) | None => Ok(UsedNonce::NotFinal),
+        Some(ForeignUse::Undecided) if !is_retry => Ok(UsedNonce::Undecided),
+        None if !is_retry => Ok(UsedNonce::NotFinal),
+        _ if is_final_at(context.agreeing_nodes).await? => Ok(UsedNonce::Foreign),
+        _ => Ok(UsedNonce::NotFinal),
     }
 }
 

@@ -123,6 +123,21 @@ async fn one_node_of_three_does_not_assign_another_nonce() {
     harness.accept(id).await;
 }
 
+/// Nodes that are not used, because they do not confirm the chain, count as those that do not show it.
+#[tokio::test]
+async fn the_only_node_that_is_used_does_not_assign_another_nonce() {
+    let (mut harness, id) = with_foreign_use(1).await;
+    harness.restart_with(|options| options.agreeing_nodes = 2);
+    assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
+    assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
+    assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
+    // Also not for a retry, which many withdrawals may get at once.
+    harness.retry(id);
+    assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
+    harness.restart_with(|options| options.agreeing_nodes = 1);
+    harness.accept(id).await;
+}
+
 /// Their transactions are mined, whatever becomes of the first one.
 #[tokio::test]
 async fn those_behind_a_used_nonce_are_followed() {

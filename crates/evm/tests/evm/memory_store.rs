@@ -466,7 +466,7 @@ impl SigningStore for MemoryStore {
         }
     }
 
-    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<()> {
+    fn close_nonces(&self, service_id: &ServiceId, closed: &[ClosedNonce]) -> BatchResult<u64> {
         for ClosedNonce { nonce, note, outcome, transaction } in closed {
             self.note(service_id, *nonce, Some(note))?;
             if let Some(outcome) = outcome {
@@ -474,7 +474,7 @@ impl SigningStore for MemoryStore {
             }
             self.state().nonce(service_id, *nonce)?.final_transaction = *transaction;
         }
-        Ok(())
+        Ok(0)
     }
 
     fn highest_block(&self) -> BatchResult<Option<u64>> {

@@ -36,6 +36,8 @@ pub(super) struct GasHealth {
     pub(super) without_funds: u64,
     /// The names of the others whose balance is low.
     pub(super) low_balances: Vec<String>,
+    /// Withdrawals that were paid, since the start, after an operator decided that they are invalid.
+    pub(super) paid_after_failure: u64,
     /// Pools whose cap the price is not below.
     pub(super) pools_above_cap: u64,
     /// For how long that has been so, for the first of them.

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use grid_batch_core::{
-    AttemptId, Change, Event, EventFilter, EventPosition, EventStore, LedgerStatus, Operator,
-    OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch, Timestamp,
+    ActionOutcome, AttemptId, Change, Event, EventFilter, EventPosition, EventStore, LedgerStatus,
+    Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch,
+    Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
@@ -132,14 +133,16 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     assert_eq!((step.kept.len(), step.moved.len()), (2, 3));
 }
 
-/// Pays a withdrawal that has failed, and has an operator decide about one that paid without an event.
+/// Pays a withdrawal that has failed, and has an operator decide about those that paid without an event.
 fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
     let store = claims.store();
     let (rejected, accepted) = (Outcome::Rejected, Outcome::Accepted);
     let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "7".to_owned() };
-    for (account, outcome, end) in
-        [(0, rejected, withdrawn), (1, accepted, NonceOutcome::WithoutEvent)]
-    {
+    for (account, outcome, end, is_paid) in [
+        (0, rejected, withdrawn, true),
+        (1, accepted, NonceOutcome::WithoutEvent, false),
+        (1, accepted, NonceOutcome::WithoutEvent, true),
+    ] {
         let taken = claims.take_round(&accounts[account..=account]).unwrap().remove(0);
         let (BatchAttempt { service_id, batch_id, .. }, nonce) = sign(store, &taken);
         let record = |event| {
@@ -151,7 +154,18 @@ fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
         store.close_nonces(&service_id, &[closed]).unwrap();
         if outcome == accepted {
             record(Event::status(LedgerStatus::Committed));
-            assert!(store.decide_nonce(&service_id, nonce, None).unwrap());
+            let payment = store.payment(&service_id, &batch_id).unwrap().unwrap();
+            match is_paid {
+                true => {
+                    let paid = store.decide_nonce(&service_id, nonce, &payment.withdrawal_id);
+                    assert!(paid.unwrap());
+                }
+                false => {
+                    let verb = OperatorVerb::NoncesElsewhere;
+                    let outcome = decide(store, &service_id, verb, [nonce, nonce]);
+                    assert!(matches!(outcome, ActionOutcome::Done(_)), "{outcome:?}");
+                }
+            }
         }
     }
 }
@@ -208,10 +222,10 @@ fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
         settle(nonce, NonceUse::Undecided { hash: None, note: "not shown".to_owned() });
     }
     assert_eq!(store.undecided_nonces().unwrap().len(), 2);
-    store.decide_nonce(service_id, nonce + 3, None).unwrap();
+    decide(store, service_id, OperatorVerb::NoncesElsewhere, [nonce + 3, nonce + 3]);
     let other = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
     let other = other.iter().find(|it| it.is_open && it.nonce.is_none()).unwrap();
-    store.decide_nonce(service_id, nonce + 9, Some(&other.id)).unwrap();
+    store.decide_nonce(service_id, nonce + 9, &other.id).unwrap();
     decide_about_nonces(store, service_id, nonce);
 }
 
@@ -224,10 +238,19 @@ fn decide_about_nonces(store: &Store, service_id: &ServiceId, nonce: u64) {
         (OperatorVerb::StartNonce, next + 5, next + 5),
         (OperatorVerb::FillNonces, nonce + 4, nonce + 8),
     ] {
-        let target = OperatorTarget::Nonces { service_id: service_id.clone(), first, last };
-        let (reason, operator) = (None, Operator::program());
-        store.act(&OperatorAction { verb, target, reason, operator, dry_run: false }).unwrap();
+        decide(store, service_id, verb, [first, last]);
     }
+}
+
+fn decide(
+    store: &Store,
+    service_id: &ServiceId,
+    verb: OperatorVerb,
+    [first, last]: [u64; 2],
+) -> ActionOutcome {
+    let target = OperatorTarget::Nonces { service_id: service_id.clone(), first, last };
+    let (reason, operator) = (None, Operator::program());
+    store.act(&OperatorAction { verb, target, reason, operator, dry_run: false }).unwrap()
 }
 
 pub(super) fn record_on_postgres() -> Recording {

@@ -17,37 +17,37 @@ use crate::sql::{
 };
 
 /// Records the notes and the final outcomes of nonces. Another outcome than a stored one is refused,
-/// and then nothing is recorded.
+/// and then nothing is recorded. Returns how many of them are payments of withdrawals that had ended as failed.
 pub(crate) fn close_nonces(
     store: &Store,
     service_id: &ServiceId,
     closed: &[ClosedNonce],
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         let mut stored = lock_nonces(connection, service_id, closed)?;
         let mut open = Vec::with_capacity(closed.len());
-        let mut decided = Vec::new();
+        let (mut decided, mut paid) = (Vec::new(), 0);
         for closed in closed {
             let ClosedNonce { nonce, outcome, .. } = closed;
             let number = to_stored("nonce", *nonce)?;
             let (stored, is_failed) = stored.remove(&number).unzip();
             if check_outcome(service_id, *nonce, stored, outcome.as_ref())? {
                 open.push(closed);
-                if is_failed == Some(true)
-                    && matches!(outcome, Some(NonceOutcome::Withdrawn { .. }))
-                {
-                    decided.push(number);
+                match outcome.as_ref().filter(|_| is_failed == Some(true)) {
+                    Some(NonceOutcome::Withdrawn { .. }) => decided.push(number),
+                    Some(NonceOutcome::WithoutEvent) => paid += 1,
+                    _ => {}
                 }
             }
         }
         if open.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         write_closed(connection, service_id, &open)?;
-        if decided.is_empty() {
-            return Ok(());
+        if !decided.is_empty() {
+            correct_ends(connection, service_id, &decided)?;
         }
-        correct_ends(connection, service_id, &decided)
+        Ok(paid + decided.len() as u64)
     })
 }
 

@@ -61,7 +61,9 @@ fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>,
         "-- withdrawals_without_event
          select n.service_id, w.batch_seq
          from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
+         join batches b on b.seq = w.batch_seq
          where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+             and b.dlt_status is not null
          order by n.service_id, n.nonce",
     )
     .text("");

@@ -75,9 +75,11 @@ pub(crate) fn act_on_nonces(
 type Decided = Result<(String, String), ActionRefusal>;
 
 impl Decision<'_> {
-    /// Closes the undecided ones of these nonces: they were used for no open withdrawal.
+    /// Closes the undecided ones of these nonces: they were used for no open withdrawal. Those without the event of a
+    /// pool paid none.
     fn elsewhere(&self, connection: &mut Connection) -> Result<Decided, StoreError> {
-        let closed = close_undecided(connection, self.service_id, self.first, self.last)?;
+        let closed = close_undecided(connection, self.service_id, self.first, self.last)?
+            + end_as_not_paid(connection, self.service_id, self.first, self.last)?;
         if closed == 0 {
             return Ok(Err(ActionRefusal::NotUndecided));
         }
@@ -191,7 +193,46 @@ fn close_undecided(
     connection.execute(&statement)
 }
 
-/// The lowest nonce, not below this one, that was assigned to a withdrawal or with which a transaction was signed.
+/// Records that the withdrawals were not made whose transactions succeeded without the event of the pool.
+fn end_as_not_paid(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    first: u64,
+    last: u64,
+) -> Result<usize, StoreError> {
+    let (first, last) = (to_stored("nonce", first)?, to_stored("nonce", last)?);
+    let dialect = connection.dialect();
+    let withdraw = Statement::new(
+        dialect,
+        "-- withdraw_payments
+         update account_nonces
+         set outcome = 'USED_ELSEWHERE', pool_withdrawal_id = null
+         where service_id = ? and nonce >= ? and nonce <= ? and pool_withdrawal_id = ''
+             and (select w.list_state from withdrawals w
+                  join batches b on b.seq = w.batch_seq and b.dlt_status is not null
+                  where w.seq = account_nonces.withdrawal_seq) = 'OPEN'",
+    );
+    let withdraw = withdraw.text(service_id.as_str()).long(first).long(last);
+    let withdrawn = connection.execute(&withdraw)?;
+    if withdrawn == 0 {
+        return Ok(0);
+    }
+    // Of those whose batches have ended, only these have no end.
+    let end = Statement::new(
+        dialect,
+        "-- end_as_not_paid
+         update withdrawals set list_state = 'INVALID'
+         where seq in (select n.withdrawal_seq from account_nonces n
+                       where n.service_id = ? and n.nonce >= ? and n.nonce <= ?
+                           and n.outcome = 'USED_ELSEWHERE')
+             and list_state = 'OPEN'
+             and (select b.dlt_status from batches b where b.seq = withdrawals.batch_seq) is not null",
+    );
+    connection.execute(&end.text(service_id.as_str()).long(first).long(last))?;
+    Ok(withdrawn)
+}
+
+/// The first nonce from this one on that was assigned to a withdrawal, or with which a transaction was signed.
 fn first_with_withdrawal(
     connection: &mut Connection,
     service_id: &ServiceId,

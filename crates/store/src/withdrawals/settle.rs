@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{DltStatus, ServiceId, Timestamp};
+use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{NewSignedTransaction, NonceUse, SignedTransaction, WithdrawalId};
 
 use super::{nonce_actions::try_heads_again, to_stored, transactions::insert_stored};
@@ -73,40 +73,31 @@ fn adopt(
     insert_stored(connection, service_id, &adopted, position)
 }
 
-/// Records an operator's decision about an undecided nonce: it was used for this withdrawal, or for
-/// none. `false`: it is not undecided, or the withdrawal cannot have been paid with it.
+/// Records an operator's decision about an undecided nonce: it was used for this withdrawal. `false`: it is
+/// not undecided, or the withdrawal cannot have been paid with it.
 pub(crate) fn decide_nonce(
     store: &Store,
     service_id: &ServiceId,
     nonce: u64,
-    paid: Option<&WithdrawalId>,
+    paid: &WithdrawalId,
 ) -> Result<bool, StoreError> {
     let number = to_stored("nonce", nonce)?;
     store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         lock_services(connection, [service_id])?;
         let Some(stored) = find_nonce(connection, service_id, number)? else { return Ok(false) };
-        if stored.is_without_event() {
-            return decide_without_event(connection, service_id, number, &stored, paid);
-        }
-        if !stored.undecided {
+        if !stored.undecided && !stored.is_without_event() {
             return Ok(false);
         }
-        let settled = match paid {
-            None => SettledNonce {
-                owner: stored.owner(),
-                note: Some("an operator decided that it was used for no open withdrawal"),
-                outcome: Some("USED_ELSEWHERE"),
-                ..SettledNonce::default()
-            },
-            Some(id) => {
-                let Some(owner) = payable_owner(connection, service_id, id, number)? else {
-                    return Ok(false);
-                };
-                let note = Some("an operator decided that it was used for this withdrawal");
-                SettledNonce { owner: Some(owner), note, ..SettledNonce::default() }
-            }
+        let Some(owner) = payable_owner(connection, service_id, paid, number)? else {
+            return Ok(false);
         };
-        if withdrawal_of(settled.owner) != withdrawal_of(stored.owner()) {
+        let is_moved = withdrawal_of(Some(owner)) != withdrawal_of(stored.owner());
+        if stored.is_without_event() {
+            return if is_moved { Ok(false) } else { end_as_paid(connection, owner) };
+        }
+        let note = Some("an operator decided that it was used for this withdrawal");
+        let settled = SettledNonce { owner: Some(owner), note, ..SettledNonce::default() };
+        if is_moved {
             remove_transactions(connection, service_id, number)?;
         }
         update_settled(connection, service_id, number, &settled)?;
@@ -115,47 +106,21 @@ pub(crate) fn decide_nonce(
     })
 }
 
-/// Records an operator's decision whether a withdrawal was made whose transaction succeeded without the event of the
-/// pool. `false`: the nonce belongs to another withdrawal, or the decision was made before.
-fn decide_without_event(
+/// Records an operator's decision that the withdrawal was made whose transaction succeeded without the event of the
+/// pool. `false`: its batch has not ended, or the decision was made before.
+fn end_as_paid(
     connection: &mut Connection,
-    service_id: &ServiceId,
-    nonce: i64,
-    stored: &StoredNonceRow,
-    paid: Option<&WithdrawalId>,
+    (withdrawal_seq, _): Owner,
 ) -> Result<bool, StoreError> {
-    let owner = match paid {
-        Some(id) => payable_owner(connection, service_id, id, nonce)?,
-        None => stored.owner(),
-    };
-    let Some((withdrawal_seq, _)) = owner.filter(|owner| Some(*owner) == stored.owner()) else {
-        return Ok(false);
-    };
-    let end = if paid.is_some() { DltStatus::Committed } else { DltStatus::Invalid };
     let statement = Statement::new(
         connection.dialect(),
-        "-- decide_end
-         update withdrawals set list_state = ?
+        "-- end_as_paid
+         update withdrawals set list_state = 'COMMITTED'
          where seq = ? and list_state = 'OPEN'
              and (select b.dlt_status from batches b where b.seq = withdrawals.batch_seq) is not null",
     )
-    .text(end.as_str())
     .long(withdrawal_seq);
-    if connection.execute(&statement)? == 0 {
-        return Ok(false);
-    }
-    if paid.is_none() {
-        let statement = Statement::new(
-            connection.dialect(),
-            "-- withdraw_payment
-             update account_nonces set outcome = 'USED_ELSEWHERE', pool_withdrawal_id = null
-             where service_id = ? and nonce = ?",
-        )
-        .text(service_id.as_str())
-        .long(nonce);
-        connection.execute(&statement)?;
-    }
-    Ok(true)
+    Ok(connection.execute(&statement)? > 0)
 }
 
 /// The `seq` and the generation of a withdrawal that has a nonce.

@@ -88,7 +88,9 @@ pub(crate) fn undecided_nonces(
              union all
              select n.service_id as account, n.nonce, n.note, n.mined_hash as hash
              from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
+             join batches b on b.seq = w.batch_seq
              where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+                 and b.dlt_status is not null
              order by account, nonce",
         )
         .text("")

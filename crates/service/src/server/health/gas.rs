@@ -22,6 +22,13 @@ pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {
             "the gas price has not been below the cap of {pools} pools for {seconds} s"
         ));
     }
+    if gas.paid_after_failure > 0 {
+        let withdrawals = gas.paid_after_failure;
+        reasons.push(format!(
+            "the chain has paid {withdrawals} withdrawals since the server was started that had ended as failed; \
+             the log names their nonces"
+        ));
+    }
     if let Some(age) = gas.overdue {
         let seconds = age.as_secs();
         reasons.push(format!("balances could not be read for {seconds} s"));
@@ -33,6 +40,7 @@ pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {
     let numbers = [
         ("accounts_without_funds", gas.without_funds),
         ("low_balances", low),
+        ("paid_after_failure", gas.paid_after_failure),
         ("pools_above_cap", gas.pools_above_cap),
     ];
     with_numbers(part, numbers)
@@ -53,6 +61,7 @@ mod tests {
         let part = gas_part(&GasHealth {
             without_funds: 1,
             low_balances: vec!["treasury".to_owned()],
+            paid_after_failure: 3,
             pools_above_cap: 2,
             above_cap_for: Duration::from_secs(70),
             overdue: Some(Duration::from_secs(150)),
@@ -60,7 +69,13 @@ mod tests {
         });
         let reason = part.reason.unwrap();
         assert_eq!(part.status, HealthStatus::Degraded);
-        for text in ["1 gas admins cannot", "low: treasury", "2 pools for 70 s", "read for 150 s"] {
+        for text in [
+            "1 gas admins cannot",
+            "low: treasury",
+            "paid 3 withdrawals",
+            "2 pools for 70 s",
+            "read for 150 s",
+        ] {
             assert!(reason.contains(text), "{reason}");
         }
         assert_eq!((part.numbers["low_balances"], part.numbers["pools_above_cap"]), (1, 2));

@@ -42,6 +42,7 @@ impl GasMonitor for EvmGas {
         GasHealth {
             without_funds: number(without_funds),
             low_balances: low.map(|account| account.name.clone()).collect(),
+            paid_after_failure: self.watch.paid_after_failure(),
             pools_above_cap: number(above.len()),
             above_cap_for: above.into_iter().max().unwrap_or_default(),
             overdue: ages.max().filter(|age| *age > self.overdue_after()),

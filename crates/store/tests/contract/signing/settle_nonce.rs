@@ -1,7 +1,6 @@
 use grid_batch_core::{LedgerStatus, TakenBatch, Timestamp};
 use grid_batch_withdrawals::{
     NewSignedTransaction, NonceOutcome, NonceUse, SigningStore, UnpaidWithdrawal, UnsettledNonce,
-    WithdrawalId,
 };
 
 use crate::{
@@ -153,18 +152,17 @@ fn undecided_nonce_of_an_ended_batch_keeps_its_withdrawal(db: &Database) {
 
 fn operator_decides_an_undecided_nonce(db: &Database) {
     let store = with_two(db);
-    let decide = |nonce, paid: Option<&WithdrawalId>| {
-        store.decide_nonce(&service(ACCOUNT), nonce, paid).unwrap()
+    let decide = |nonce, paid: u128| {
+        store.decide_nonce(&service(ACCOUNT), nonce, &withdrawal_id(paid)).unwrap()
     };
-    assert!(!decide(0, None));
+    assert!(!decide(0, 2));
     for nonce in [0, 1] {
         assert!(settle(&store, nonce, &undecided("no node shows it")));
     }
-    assert!(!decide(0, Some(&withdrawal_id(9))));
-    assert!(decide(0, Some(&withdrawal_id(2))));
-    assert!(!decide(1, Some(&withdrawal_id(2))));
-    assert!(decide(1, None));
-    assert!(!decide(1, None));
+    assert!(!decide(0, 9));
+    assert!(decide(0, 2));
+    assert!(!decide(1, 2));
+    assert!(settle(&store, 1, &elsewhere("by another program")));
     let nonce = store.details_of(2).nonce.unwrap();
     assert_eq!((nonce.nonce, nonce.outcome, nonce.transactions.len()), (0, None, 0));
     assert_eq!(store.sign(&store.take_one(ACCOUNT), 0).unwrap().signed.nonce, 2);

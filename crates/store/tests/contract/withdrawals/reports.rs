@@ -1,6 +1,9 @@
 //! What is stored about how withdrawals ended on the chain, where that differs from their batches.
 
-use grid_batch_core::{Decision, LedgerStatus, Outcome};
+use grid_batch_core::{
+    ActionOutcome, ActionRefusal, Decision, LedgerStatus, Operator, OperatorAction, OperatorTarget,
+    OperatorVerb, Outcome,
+};
 use grid_batch_withdrawals::{
     ClosedNonce, FailedFilter, FinalTransaction, NonceOutcome, RetryOutcome, SigningStore,
     WithdrawalFilter, WithdrawalState,
@@ -12,11 +15,13 @@ use crate::fixture::{Database, StoreExt, TestStore, on_both, service};
 on_both! {
     final_transaction_is_stored_with_the_outcome,
     payment_without_the_event_waits_for_a_decision,
+    payment_without_the_event_of_a_retried_withdrawal_is_decided,
+    payment_without_the_event_is_not_held_before_its_batch_ends,
     payment_after_an_operators_decision_is_reported,
     withdrawals_are_found_by_their_idempotency_key,
 }
 
-fn close(store: &TestStore, nonce: u64, outcome: NonceOutcome) -> FinalTransaction {
+fn close(store: &TestStore, nonce: u64, outcome: NonceOutcome) -> (FinalTransaction, u64) {
     let transaction = FinalTransaction {
         hash: [9; 32],
         block: 12,
@@ -25,8 +30,15 @@ fn close(store: &TestStore, nonce: u64, outcome: NonceOutcome) -> FinalTransacti
     };
     let (note, outcome) = ("its note".to_owned(), Some(outcome));
     let closed = ClosedNonce { nonce, note, outcome, transaction: Some(transaction) };
-    store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
-    transaction
+    let paid = store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
+    (transaction, paid)
+}
+
+fn elsewhere(store: &TestStore, nonce: u64) -> ActionOutcome {
+    let target = OperatorTarget::Nonces { service_id: service(ACCOUNT), first: nonce, last: nonce };
+    let (verb, operator) = (OperatorVerb::NoncesElsewhere, Operator::program());
+    let action = OperatorAction { verb, target, reason: None, operator, dry_run: false };
+    store.act(&action).unwrap()
 }
 
 fn withdrawn() -> NonceOutcome {
@@ -46,7 +58,7 @@ fn final_transaction_is_stored_with_the_outcome(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
-    let transaction = close(&store, nonce, withdrawn());
+    let (transaction, _) = close(&store, nonce, withdrawn());
     store.accept_and(&taken, LedgerStatus::Committed);
     let stored = store.details_of(1).nonce.unwrap();
     assert_eq!(stored.final_transaction, Some(transaction));
@@ -72,10 +84,18 @@ fn payment_without_the_event_waits_for_a_decision(db: &Database) {
         let undecided: Vec<u64> =
             store.undecided_nonces().unwrap().iter().map(|(_, it)| it.nonce).collect();
         assert_eq!(undecided, Vec::from_iter(nonce..2));
-        let other = Some(withdrawal_id(3));
-        assert!(!store.decide_nonce(&account, nonce, other.as_ref()).unwrap());
-        assert!(store.decide_nonce(&account, nonce, paid.as_ref()).unwrap());
-        assert!(!store.decide_nonce(&account, nonce, paid.as_ref()).unwrap());
+        assert!(!store.decide_nonce(&account, nonce, &withdrawal_id(3)).unwrap());
+        match paid {
+            Some(id) => {
+                assert!(store.decide_nonce(&account, nonce, &id).unwrap());
+                assert!(!store.decide_nonce(&account, nonce, &id).unwrap());
+            }
+            None => {
+                assert!(matches!(elsewhere(&store, nonce), ActionOutcome::Done(_)));
+                let again = ActionOutcome::Refused(ActionRefusal::NotUndecided);
+                assert_eq!(elsewhere(&store, nonce), again);
+            }
+        }
     }
     assert_eq!(store.service_counts().unwrap().held, 0);
     assert_eq!(state(&store, 1), WithdrawalState::Withdrawn);
@@ -86,16 +106,46 @@ fn payment_without_the_event_waits_for_a_decision(db: &Database) {
     assert_eq!(retried, RetryOutcome::Scheduled { generation: 2 });
 }
 
+/// The last nonce of a withdrawal keeps its generation when it is retried.
+fn payment_without_the_event_of_a_retried_withdrawal_is_decided(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let (taken, nonce) = store.take_and_sign(ACCOUNT);
+    store.outcome(&taken, Outcome::Ambiguous);
+    store.hold(&taken, "nothing can be proved");
+    let (batch, attempt) = (&taken.batch_id, taken.attempt);
+    store.decide(&taken.service_id, batch, attempt, Decision::Invalid).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    let taken = store.take_one(ACCOUNT);
+    close(&store, nonce, NonceOutcome::WithoutEvent);
+    store.accept_and(&taken, LedgerStatus::Committed);
+    assert_eq!(state(&store, 1), WithdrawalState::Held);
+    assert!(store.decide_nonce(&service(ACCOUNT), nonce, &withdrawal_id(1)).unwrap());
+    assert_eq!(state(&store, 1), WithdrawalState::Withdrawn);
+}
+
+/// An operator can decide about it when its batch has ended.
+fn payment_without_the_event_is_not_held_before_its_batch_ends(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
+    let (taken, nonce) = store.take_and_sign(ACCOUNT);
+    store.outcome(&taken, Outcome::Accepted);
+    close(&store, nonce, NonceOutcome::WithoutEvent);
+    assert_eq!(state(&store, 1), WithdrawalState::Pending);
+    assert!(store.undecided_nonces().unwrap().is_empty());
+    assert_eq!(store.service_counts().unwrap().held, 0);
+    let refused = ActionOutcome::Refused(ActionRefusal::NotUndecided);
+    assert_eq!(elsewhere(&store, nonce), refused);
+}
+
 fn payment_after_an_operators_decision_is_reported(db: &Database) {
     let store = db.open();
     for (number, is_closed_first) in [(1, false), (2, true)] {
         store.schedule_all(&[withdrawal(ACCOUNT, number)]);
         let (taken, nonce) = store.take_and_sign(ACCOUNT);
-        let close_nonce = || {
-            close(&store, nonce, withdrawn());
-        };
+        let close_nonce = || close(&store, nonce, withdrawn()).1;
         if is_closed_first {
-            close_nonce();
+            assert_eq!(close_nonce(), 0);
         }
         store.outcome(&taken, Outcome::Ambiguous);
         store.hold(&taken, "nothing can be proved");
@@ -103,7 +153,7 @@ fn payment_after_an_operators_decision_is_reported(db: &Database) {
         store.decide(&taken.service_id, batch, attempt, Decision::Invalid).unwrap();
         if !is_closed_first {
             assert_eq!(state(&store, number), WithdrawalState::Failed);
-            close_nonce();
+            assert_eq!((close_nonce(), close_nonce()), (1, 0));
         }
         assert_eq!(state(&store, number), WithdrawalState::Withdrawn);
         assert!(FailedFilter::default().find(&*store, 9).unwrap().withdrawals.is_empty());
