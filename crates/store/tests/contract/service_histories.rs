@@ -16,6 +16,7 @@ on_both! {
     removed_committed_batches_are_committed_when_they_are_added_again,
     nothing_is_kept_of_a_service_without_a_history,
     applied_transactions_are_refused_at_their_service,
+    transaction_is_not_taken_for_another_with_the_same_beginning,
     batch_that_its_client_declares_new_is_new,
     batch_that_is_not_proved_to_be_new_is_held_until_its_release,
     retry_does_not_send_a_batch_that_is_not_proved_to_be_new,
@@ -146,6 +147,22 @@ fn applied_transactions_are_refused_at_their_service(db: &Database) {
     // A batch that is stored stays what it is.
     store.add_applied(&service(NAME), &batch(NAME, 2).transaction_ids).unwrap();
     assert_eq!(add(&store, batch(NAME, 2)), Ok(AddOutcome::AlreadyStored));
+}
+
+/// A client that signs twice with the same nonce makes two transactions whose ids begin with the same 32 bytes.
+fn transaction_is_not_taken_for_another_with_the_same_beginning(db: &Database) {
+    let store = db.open();
+    known(&store);
+    let with_end = |end: u8| {
+        let bytes: [u8; 64] = std::array::from_fn(|at| if at < 32 { 7 } else { end });
+        HeaderId::from_bytes(bytes)
+    };
+    let with_transaction =
+        |number, end| NewBatch { transaction_ids: vec![with_end(end)], ..batch(NAME, number) };
+    store.add_applied(&service(NAME), &[with_end(1)]).unwrap();
+    store.add_all(&[with_transaction(1, 1), with_transaction(2, 2)]);
+    let state = |number| store.one(NAME, number).progress.state;
+    assert_eq!([1, 2].map(state), [BatchState::Committed, BatchState::New]);
 }
 
 fn batch_that_its_client_declares_new_is_new(db: &Database) {
