@@ -23,11 +23,10 @@ const IS_REMOVABLE: &str = "b.ended_at is not null and (
     select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0 and (
     b.dlt_status is null or b.dlt_status <> 'COMMITTED' or b.attempts = 0 or (
     select count(*) from service_histories h where h.service_id = b.service_id) = 0 or (
-    select count(*) from (
-        select 1 as one from batches n
-        where n.service_id = b.service_id and n.created_at > b.created_at
-            and n.dlt_status = 'COMMITTED' and n.attempts > 0
-        limit 2) newer) = 2)";
+    select n.seq from batches n
+    where n.service_id = b.service_id and n.created_at > b.created_at
+        and n.dlt_status = 'COMMITTED' and n.attempts > 0
+    order by n.created_at limit 1 offset 1) is not null)";
 
 /// How many groups of events are removed for each batch that is examined: a batch that is alone and is submitted
 /// several times has about so many.
