@@ -68,16 +68,19 @@ impl Client {
         })
     }
 
-    /// Stores the batches of a serialized list. Without a service, they are for the ledger's only one.
+    /// Stores the batches of a serialized list. Without a service, they are for the ledger's only one. `is_new`: the
+    /// ledger has never committed them.
     pub fn submit(
         &self,
         list: &[u8],
         service_id: Option<&str>,
         label: Option<&str>,
+        is_new: bool,
     ) -> Result<Vec<SubmittedBatch>, ClientError> {
         let service = service_id.map(|service_id| ("service_id", service_id));
         let label = label.map(|label| ("label", label));
-        let parameters: Vec<_> = service.into_iter().chain(label).collect();
+        let new = is_new.then_some(("new", "true"));
+        let parameters: Vec<_> = service.into_iter().chain(label).chain(new).collect();
         let target = with_query("/v1/batches", &parameters);
         let response = self.send(&target, "application/octet-stream", list.to_vec())?;
         self.parse::<SubmittedJson>(response)?.read().map_err(|reason| self.not_understood(reason))

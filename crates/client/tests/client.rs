@@ -61,12 +61,20 @@ fn list_is_submitted_with_its_service_label_and_token() {
     let id = HeaderId::from_bytes([7; 64]);
     let body = format!(r#"{{"data": [{{"id": "{id}", "service_id": "a::b", "link": "x"}}]}}"#);
     let (url, received) = serve(&[&response("202 Accepted", &body)]);
-    let stored = client(url).submit(b"list", Some("a::b"), Some("of me")).unwrap();
+    let stored = client(url).submit(b"list", Some("a::b"), Some("of me"), false).unwrap();
     assert_eq!((stored.len(), stored[0].id, stored[0].service_id.as_str()), (1, id, "a::b"));
     let request = received.recv().unwrap();
     assert!(request.head.starts_with("POST /v1/batches?service_id=a%3A%3Ab&label=of%20me HTTP"));
     assert!(request.head.to_lowercase().contains("authorization: bearer gb_x\r\n"));
     assert_eq!(request.body, "list");
+}
+
+#[test]
+fn batches_are_said_to_be_new() {
+    let (url, received) = serve(&[&response("202 Accepted", r#"{"data": []}"#)]);
+    client(url).submit(b"list", Some("a::b"), None, true).unwrap();
+    let head = received.recv().unwrap().head;
+    assert!(head.starts_with("POST /v1/batches?service_id=a%3A%3Ab&new=true HTTP"), "{head}");
 }
 
 #[test]

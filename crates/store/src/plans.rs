@@ -29,14 +29,15 @@ use grid_batch_core::{
     ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, HeaderId, InstanceId,
     LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
     OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId,
-    ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
-    UnresolvedBatchStore,
+    ServiceHistory, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome,
+    Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
     ClaimOptions, ClaimStore, DelayOptions, IntakeLimits, MonitorStore, Store, StoreError,
     StoreObserver, StoreOptions,
+    service_history::{declare_new, find_past_transactions},
     sql::{
         Connection, Statement,
         find_locked::{find_locked, find_stuck},
@@ -268,9 +269,22 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     events::read_events(store, &taken[0].service_id, &taken[0].batch_id);
     webhooks::use_webhooks(store);
     tokens::use_tokens(store);
+    use_histories(store, &taken[0].service_id, &taken[0].batch_id);
     assert!(store.start_retention(Duration::from_secs(1)).unwrap());
     store.count_removable(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
     store.remove_ended(Timestamp::from_micros(i64::MAX), None, 100).unwrap();
+}
+
+/// Records and reads what a service has committed.
+fn use_histories(store: &Store, service_id: &ServiceId, batch_id: &HeaderId) {
+    store.set_history_known(service_id, true).unwrap();
+    store.read_history(service_id, batch_id).unwrap();
+    let ids: Vec<HeaderId> = (0..200).map(|byte| HeaderId::from_bytes([byte; 64])).collect();
+    store.add_applied(service_id, &ids).unwrap();
+    let mut connection = store.pools.write().unwrap();
+    let transactions = ids.iter().map(|id| (service_id.as_str(), *id));
+    find_past_transactions(&mut connection, transactions).unwrap();
+    declare_new(&mut connection, vec![1]).unwrap();
 }
 
 /// Looks for locked rows as a group does that has met one.
@@ -413,7 +427,9 @@ fn load_waiting_batches(store: &Store) {
 fn load_client_batches(store: &Store) {
     execute(
         store,
-        "delete from client_batches;
+        "insert into service_histories (service_id, is_known) select 'x' || service_id, true from services;
+         insert into declared_new_batches (batch_seq) select seq from batches;
+         delete from client_batches;
          insert into client_batches (batch_seq, client) select seq, 'key:' || seq % 50 from batches",
     );
 }
@@ -626,7 +642,7 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 24] = [
+const WITHOUT_PLAN_TEST: [&str; 26] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "begin_event_generation",
@@ -647,6 +663,8 @@ const WITHOUT_PLAN_TEST: [&str; 24] = [
     "probe",
     "put_heads_in_doubt",
     "record_server",
+    "forget_histories",
+    "transactions_to_keep",
     "schema_objects",
     "schema_versions",
     "serialized_batch",

@@ -10,8 +10,9 @@ insert into service_histories (service_id, is_known)
 select distinct l.service_id, true from lanes l, ledger d
 where l.last_committed_seq is not null and d.kind = 'scabbard';
 
--- The transactions of committed batches that are not stored, by the beginning of their ids.
-create table past_transactions (transaction_key bigint primary key);
+-- The transactions of committed batches that are not stored. A key is 16 bytes of a hash: a client can make ids of
+-- transactions that begin with the same bytes.
+create table past_transactions (transaction_key bytea primary key);
 
 -- The batches of which a client or an operator has said that the ledger never committed them.
 create table declared_new_batches (batch_seq bigint primary key);

@@ -31,7 +31,7 @@ pub(crate) fn command() -> Command {
              batch once it is stored. While the server is busy, it is tried again.\n\n\
              Exit codes: 0 if all batches are stored or, with --wait, committed; 1 if one is invalid or refused; 2 for \
              wrong arguments; 3 if --timeout has passed; 4 if the server does not answer. A batch can be submitted \
-             again without harm.",
+             again without harm, unless it is said to be --new.",
         )
         .arg(
             Arg::new("file")
@@ -52,6 +52,10 @@ pub(crate) fn command() -> Command {
                 .value_name("TEXT")
                 .help("A text by which the batches can be found again"),
         )
+        .arg(Arg::new("new").long("new").action(ArgAction::SetTrue).help(
+            "The ledger has never committed the batches; a Scabbard batch that nothing else proves to be new is held \
+             without it",
+        ))
         .arg(
             Arg::new("key")
                 .long("key")
@@ -122,7 +126,8 @@ impl Submission<'_> {
             read(file).map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
         let client = &self.server.client;
         let (service, label) = (self.text("service"), self.text("label"));
-        let submitted = self.retries.run(|| client.submit(&list, service, label));
+        let is_new = self.matches.get_flag("new");
+        let submitted = self.retries.run(|| client.submit(&list, service, label, is_new));
         submitted.map_err(|error| Failure::from(error).about(file))
     }
 

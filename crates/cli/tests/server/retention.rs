@@ -37,9 +37,9 @@ fn hold_one(harness: &BatchHarness, service: &str) -> SignedBatch {
     held
 }
 
-fn commit_three(harness: &BatchHarness, flags: &[(&str, &str)]) -> (BatchServer, Vec<SignedBatch>) {
+fn commit_five(harness: &BatchHarness, flags: &[(&str, &str)]) -> (BatchServer, Vec<SignedBatch>) {
     let server = harness.serve_with(flags);
-    let batches: Vec<_> = (1..=3).map(|n| signed_batch(&harness.services[0], n)).collect();
+    let batches: Vec<_> = (1..=5).map(|n| signed_batch(&harness.services[0], n)).collect();
     server.submit(&batches);
     wait_until("the ledger has the batches", || {
         batches.iter().all(|batch| harness.ledger.times_received(&batch.batch_id) == 1)
@@ -49,15 +49,16 @@ fn commit_three(harness: &BatchHarness, flags: &[(&str, &str)]) -> (BatchServer,
 
 fn assert_server_removes_ended_batches(harness: &BatchHarness) {
     let held = hold_one(harness, &harness.services[1]);
-    let (server, batches) = commit_three(harness, SOON);
+    let (server, batches) = commit_five(harness, SOON);
     let store = harness.store();
-    wait_until("only the held batch is left", || count_all(&store) == 1);
+    // The last two committed batches of a Scabbard service stay.
+    wait_until("the held batch and two others are left", || count_all(&store) == 3);
     assert_eq!(store.find(&held.batch_id).unwrap().len(), 1);
     server.process.wait_for_log("ended batches were removed");
 
     // The database still knows that the ledger has applied its transaction.
     server.submit(&batches[..1]);
-    wait_until("the batch has ended again, and was removed again", || count_all(&store) == 1);
+    wait_until("the batch has ended again, and was removed again", || count_all(&store) == 3);
     assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 1);
     server.stop();
 }
@@ -83,7 +84,7 @@ fn stdout(harness: &BatchHarness, arguments: &[&str]) -> String {
 fn command_shows_and_removes_ended_batches() {
     let harness = BatchHarness::scabbard(2);
     hold_one(&harness, &harness.services[1]);
-    let (server, _) = commit_three(&harness, &[]);
+    let (server, _) = commit_five(&harness, &[]);
     let store = harness.store();
     wait_until("the batches end", || count_in_state(&store, BatchState::Committed) == 3);
     assert!(server.process.stderr().contains("ended batches are kept for ever"));
@@ -92,12 +93,12 @@ fn command_shows_and_removes_ended_batches() {
     assert!(dry_run("1h").contains("nothing would be removed"));
     wait_until("the batches are old enough", || dry_run(OLD).starts_with("3 batches of "));
     assert!(dry_run(OLD).contains("would be removed"));
-    assert_eq!(count_all(&store), 4);
+    assert_eq!(count_all(&store), 6);
 
     // The server runs meanwhile.
     let removed = stdout(&harness, &retention(&["--older-than", OLD]));
     assert!(removed.starts_with("removed 3 batches"), "{removed}");
-    assert_eq!(count_all(&store), 1);
+    assert_eq!(count_all(&store), 3);
     server.stop();
 }
 

@@ -14,12 +14,19 @@ use crate::{
 };
 
 /// The batches that ended before a time, without those that withdrawals need, those that others wait for still,
-/// and those with an event since: a reader of events may not have read it.
+/// and those with an event since: a reader of events may not have read it. The last two that were sent and committed
+/// are the anchors of a service whose history is recorded.
 const IS_REMOVABLE: &str = "b.ended_at is not null and (
     select count(*) from batch_events e where e.batch_seq = b.seq and e.at >= ?) = 0 and (
     select count(*) from withdrawals w where w.batch_seq = b.seq) = 0 and (
     select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
-    select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0";
+    select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0 and (
+    b.dlt_status is null or b.dlt_status <> 'COMMITTED' or b.attempts = 0 or (
+    select count(*) from service_histories h where h.service_id = b.service_id) = 0 or (
+    select n.seq from batches n
+    where n.service_id = b.service_id and n.created_at > b.created_at
+        and n.dlt_status = 'COMMITTED' and n.attempts > 0
+    order by n.created_at limit 1 offset 1) is not null)";
 
 /// How many groups of events are removed for each batch that is examined: a batch that is alone and is submitted
 /// several times has about so many.

@@ -27,6 +27,8 @@ pub(crate) fn read_history(
 
 /// `tried`: a node may have accepted an earlier attempt, so the batch was proved to be new before that. Attempts in
 /// `not_accepted` certainly were not accepted.
+///
+/// Retention may have removed the last committed batch if it was not sent.
 fn read_history_statement<'a>(
     dialect: Dialect,
     service_id: &'a ServiceId,
@@ -37,9 +39,11 @@ fn read_history_statement<'a>(
         "-- read_history
          select (select h.is_known from service_histories h where h.service_id = ?) as is_known,
              (select a.batch_id from lanes l
-              join batches last on last.seq = l.last_committed_seq
-              join batches a on a.service_id = l.service_id and a.created_at <= last.created_at
-              where l.service_id = ? and l.lane = 0 and a.dlt_status = 'COMMITTED' and a.attempts > 0
+              left join batches last on last.seq = l.last_committed_seq
+              join batches a on a.service_id = l.service_id
+                  and a.created_at <= coalesce(last.created_at, 9223372036854775807)
+              where l.service_id = ? and l.lane = 0 and l.last_committed_seq is not null
+                  and a.dlt_status = 'COMMITTED' and a.attempts > 0
               order by a.created_at desc limit 1 offset 1) as anchor,
              (select count(*) from batches b join declared_new_batches d on d.batch_seq = b.seq
               where b.batch_id = ? and b.service_id = ?) as declared,

@@ -5,8 +5,11 @@ use diesel::{
     sql_types::{BigInt, Binary, Text},
 };
 use grid_batch_core::{HeaderId, ServiceId};
+use sha2::{Digest, Sha256};
 
 use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id as header_id};
+
+type TransactionKey = [u8; 16];
 
 /// Records transactions that a service has applied.
 pub(crate) fn add_applied(
@@ -15,7 +18,7 @@ pub(crate) fn add_applied(
     transactions: &[HeaderId],
 ) -> Result<(), StoreError> {
     let keys = transactions.iter().map(|id| transaction_key(service_id.as_str(), id));
-    let keys: BTreeSet<i64> = keys.collect();
+    let keys: BTreeSet<TransactionKey> = keys.collect();
     store.pools.write()?.write_transaction(|connection| insert_keys(connection, keys))
 }
 
@@ -57,7 +60,10 @@ pub(crate) fn keep_past_transactions(
     insert_keys(connection, keys)
 }
 
-fn insert_keys(connection: &mut Connection, keys: BTreeSet<i64>) -> Result<(), StoreError> {
+fn insert_keys(
+    connection: &mut Connection,
+    keys: BTreeSet<TransactionKey>,
+) -> Result<(), StoreError> {
     if keys.is_empty() {
         return Ok(());
     }
@@ -67,7 +73,7 @@ fn insert_keys(connection: &mut Connection, keys: BTreeSet<i64>) -> Result<(), S
          insert into past_transactions (transaction_key) select transaction_key from {x} where true
          on conflict (transaction_key) do nothing",
     )
-    .rows(Rows::default().long("transaction_key", keys).in_chunks());
+    .rows(Rows::default().bytes("transaction_key", keys.iter().map(|key| &key[..])).in_chunks());
     connection.execute(&statement).map(drop)
 }
 
@@ -77,27 +83,24 @@ pub(crate) fn find_past_transactions<'a>(
     transactions: impl Iterator<Item = (&'a str, HeaderId)>,
 ) -> Result<HashSet<(&'a str, HeaderId)>, StoreError> {
     let keyed = transactions.map(|(service, id)| (transaction_key(service, &id), (service, id)));
-    let by_key: HashMap<i64, (&str, HeaderId)> = keyed.collect();
-    let keys: BTreeSet<i64> = by_key.keys().copied().collect();
+    let by_key: HashMap<TransactionKey, (&str, HeaderId)> = keyed.collect();
     let statement = Statement::new(
         connection.dialect(),
         "-- find_past_transactions
          select p.transaction_key from {x}
          join past_transactions p on p.transaction_key = x.transaction_key",
     )
-    .rows(Rows::default().long("transaction_key", keys).in_chunks());
+    .rows(Rows::default().bytes("transaction_key", by_key.keys().map(|key| &key[..])).in_chunks());
     let rows: Vec<KeyRow> = connection.load(&statement)?;
-    Ok(rows.iter().filter_map(|row| by_key.get(&row.transaction_key).copied()).collect())
+    Ok(rows.iter().filter_map(|row| by_key.get(row.transaction_key.as_slice()).copied()).collect())
 }
 
-/// 8 bytes for a transaction of a service. The beginning of its id, which is a signature, is as good as random.
-/// If a billion are kept, a new transaction has the key of another one with a probability of 1 to 10^10.
-fn transaction_key(service_id: &str, transaction: &HeaderId) -> i64 {
-    let [a, b, c, d, e, f, g, h, ..] = *transaction.as_bytes();
-    let of_service = service_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    i64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ of_service.cast_signed()
+/// 16 bytes for a transaction of a service. They are of a hash, because a client can make transactions whose ids have
+/// the same bytes in many places: it signs them with the same nonce.
+fn transaction_key(service_id: &str, transaction: &HeaderId) -> TransactionKey {
+    let hash = Sha256::new().chain_update(transaction.as_bytes()).chain_update(service_id);
+    let hash: [u8; 32] = hash.finalize().into();
+    std::array::from_fn(|at| hash[at])
 }
 
 #[derive(QueryableByName)]
@@ -116,6 +119,6 @@ struct TransactionRow {
 
 #[derive(QueryableByName)]
 struct KeyRow {
-    #[diesel(sql_type = BigInt)]
-    transaction_key: i64,
+    #[diesel(sql_type = Binary)]
+    transaction_key: Vec<u8>,
 }

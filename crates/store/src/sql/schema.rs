@@ -84,7 +84,7 @@ table! {
 
 table! {
     past_transactions (transaction_key) {
-        transaction_key -> BigInt,
+        transaction_key -> Binary,
     }
 }
 

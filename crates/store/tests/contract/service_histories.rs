@@ -13,9 +13,11 @@ on_both! {
     history_of_a_service_is_recorded,
     history_is_not_known_after_a_restore,
     anchor_ended_before_the_last_committed_batch_was_taken,
+    anchor_is_not_removed,
     removed_committed_batches_are_committed_when_they_are_added_again,
     nothing_is_kept_of_a_service_without_a_history,
     applied_transactions_are_refused_at_their_service,
+    transaction_is_not_taken_for_another_with_the_same_beginning,
     batch_that_its_client_declares_new_is_new,
     batch_that_is_not_proved_to_be_new_is_held_until_its_release,
     retry_does_not_send_a_batch_that_is_not_proved_to_be_new,
@@ -85,12 +87,29 @@ fn anchor_ended_before_the_last_committed_batch_was_taken(db: &Database) {
     assert_eq!(anchor(&store), Some(id(4)));
 }
 
+fn anchor_is_not_removed(db: &Database) {
+    let store = db.open();
+    known(&store);
+    store.add_all(&[1, 2, 3, 4].map(|number| batch(NAME, number)));
+    let committed = [(); 3].map(|()| store.commit_next(NAME));
+    assert_eq!(committed, [1, 2, 3].map(id));
+    store.outcome(&store.take_one(NAME), Outcome::Rejected);
+    assert_eq!(store.remove_all_ended(db.later(1), 100), 2, "the first, and the invalid one");
+    assert_eq!(facts(&store, 9).anchor, Some(id(2)));
+    // It ends as the last committed batch, and was not sent.
+    assert_eq!(add(&store, batch(NAME, 1)), Ok(AddOutcome::Stored));
+    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(facts(&store, 9).anchor, Some(id(2)));
+}
+
 fn removed_committed_batches_are_committed_when_they_are_added_again(db: &Database) {
     let store = db.open();
     known(&store);
-    store.add_all(&[1, 2].map(|number| batch(NAME, number)));
+    store.add_all(&[1, 2, 11, 12].map(|number| batch(NAME, number)));
     store.commit_next(NAME);
     store.outcome(&store.take_one(NAME), Outcome::Rejected);
+    // The last two stay.
+    assert_eq!([(); 2].map(|()| store.commit_next(NAME)), [11, 12].map(id));
     assert_eq!(store.remove_all_ended(db.later(1), 100), 2);
     // The first is next in its service, the second waits behind it.
     for number in [3, 1] {
@@ -146,6 +165,22 @@ fn applied_transactions_are_refused_at_their_service(db: &Database) {
     // A stored batch does not change.
     store.add_applied(&service(NAME), &batch(NAME, 2).transaction_ids).unwrap();
     assert_eq!(add(&store, batch(NAME, 2)), Ok(AddOutcome::AlreadyStored));
+}
+
+/// A client that signs twice with the same nonce makes two transactions whose ids begin with the same 32 bytes.
+fn transaction_is_not_taken_for_another_with_the_same_beginning(db: &Database) {
+    let store = db.open();
+    known(&store);
+    let with_end = |end: u8| {
+        let bytes: [u8; 64] = std::array::from_fn(|at| if at < 32 { 7 } else { end });
+        HeaderId::from_bytes(bytes)
+    };
+    let with_transaction =
+        |number, end| NewBatch { transaction_ids: vec![with_end(end)], ..batch(NAME, number) };
+    store.add_applied(&service(NAME), &[with_end(1)]).unwrap();
+    store.add_all(&[with_transaction(1, 1), with_transaction(2, 2)]);
+    let state = |number| store.one(NAME, number).progress.state;
+    assert_eq!([1, 2].map(state), [BatchState::Committed, BatchState::New]);
 }
 
 fn batch_that_its_client_declares_new_is_new(db: &Database) {
