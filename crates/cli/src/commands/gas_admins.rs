@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use grid_batch_service::gas_admin_addresses;
+use grid_batch_withdrawals::in_unit;
 use serde_json::{Value, json};
 
 use crate::commands::{
@@ -11,7 +12,7 @@ use crate::commands::{
     flags,
     operator::{json_flag, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, Source, Table, ether, field},
+    remote::{self, Server, Source, Table, field},
 };
 
 pub(crate) fn command() -> Command {
@@ -62,7 +63,7 @@ fn list_of_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         let queue = &gas_admin["queue"];
         table.add([
             field(gas_admin, "name"),
-            balance["value"].as_str().map(ether).unwrap_or_default(),
+            balance["value"].as_str().map(|wei| in_unit(wei, 18)).unwrap_or_default(),
             field(price, "value"),
             field(gas_admin, "maximum_gas_price_gwei"),
             field(queue, "open"),
