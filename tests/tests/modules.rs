@@ -19,6 +19,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
             "scheduling",
             "webhooks",
             "events",
+            "service_history",
             "sql",
         ],
     ),

@@ -423,7 +423,7 @@ fn load_waiting_batches(store: &Store) {
     );
 }
 
-/// Gives the batches of a company to fifty clients.
+/// Gives the batches of a company to fifty clients, who say that they are new, and records histories of services.
 fn load_client_batches(store: &Store) {
     execute(
         store,
@@ -431,16 +431,6 @@ fn load_client_batches(store: &Store) {
          insert into declared_new_batches (batch_seq) select seq from batches;
          delete from client_batches;
          insert into client_batches (batch_seq, client) select seq, 'key:' || seq % 50 from batches",
-    );
-}
-
-/// Records the history of services, and declares batches as new, as in front of Scabbard.
-fn load_histories(store: &Store) {
-    execute(
-        store,
-        "insert into service_histories (service_id, is_known)
-         select service_id, 1 from services where service_id like 'crowd::%';
-         insert into declared_new_batches (batch_seq) select seq from batches",
     );
 }
 
@@ -726,7 +716,6 @@ fn statements_have_good_plans_on_postgres() {
     load_ended_withdrawals(&store);
     load_waiting_batches(&store);
     load_client_batches(&store);
-    load_histories(&store);
     execute(&store, "vacuum analyze");
     let batches = recording(|| process_batches(&worker, &services));
     worker.release().unwrap();

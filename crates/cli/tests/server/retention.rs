@@ -86,7 +86,7 @@ fn command_shows_and_removes_ended_batches() {
     hold_one(&harness, &harness.services[1]);
     let (server, _) = commit_five(&harness, &[]);
     let store = harness.store();
-    wait_until("the batches end", || count_in_state(&store, BatchState::Committed) == 3);
+    wait_until("the batches end", || count_in_state(&store, BatchState::Committed) == 5);
     assert!(server.process.stderr().contains("ended batches are kept for ever"));
 
     let dry_run = |age| stdout(&harness, &retention(&["--older-than", age, "--dry-run"]));

@@ -64,8 +64,8 @@ const HELD: &str = "-- held_services
          select n.service_id from account_nonces n
          where n.service_id > '' and n.pool_withdrawal_id = ''
              and (select w.list_state from withdrawals w
-                  join batches b on b.seq = w.batch_seq and b.dlt_status is not null
-                  where w.seq = n.withdrawal_seq) = 'OPEN'
+                  where w.seq = n.withdrawal_seq and (
+                      select b.dlt_status from batches b where b.seq = w.batch_seq) is not null) = 'OPEN'
      ) as x";
 
 /// No lane is read while the database never went back.
