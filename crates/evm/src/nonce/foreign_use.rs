@@ -14,7 +14,7 @@ use crate::{
 /// The longest step back in the search, in blocks. Most nodes keep the state of far fewer.
 const LONGEST_STEP: u64 = 1 << 16;
 
-/// Whether a transaction that was not signed here has used the nonce, with enough confirmations, at this many
+/// Whether this transaction, which was not signed here, has used this nonce, with enough confirmations, at this many
 /// nodes. Nodes that are not used count as those that do not show it.
 ///
 /// That no node shows one of our transactions proves nothing: a node has to show the foreign one.
@@ -22,13 +22,12 @@ pub(crate) async fn is_foreign_use_final(
     nodes: &[NodeClient],
     context: &EvmContext,
     admin: Address,
-    assigned: &AssignedNonce,
+    (nonce, hash): (u64, B256),
     agreeing: usize,
 ) -> Result<bool, NodeError> {
-    let Some(hash) = assigned.foreign_hash.map(B256::from) else { return Ok(false) };
     let (mut shown, mut has_answered, mut first_error) = (0, false, None);
     for node in nodes {
-        match final_block_of(node, context, admin, assigned.nonce, hash).await {
+        match final_block_of(node, context, admin, nonce, hash).await {
             Ok(Some(block)) if find_dispute(context, nodes, node, block).await.is_none() => {
                 shown += 1;
                 if shown >= agreeing {

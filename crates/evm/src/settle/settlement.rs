@@ -13,7 +13,7 @@ use super::{
 use crate::{
     context::EvmContext,
     node::{BlockTag, NodeClient, NodeError},
-    nonce::find_dispute,
+    nonce::{find_dispute, is_foreign_use_final},
     scope::AccountScopeId,
     values::parse_address,
 };
@@ -115,6 +115,11 @@ impl Settlement<'_> {
         if let Some(hidden) = history.hidden(&found) {
             return Ok(Settled::NotYet(history.not_shown(hidden)));
         }
+        if let Some(nonce) = self.unconfirmed(&found, &unsettled).await? {
+            return Ok(Settled::NotYet(format!(
+                "not enough nodes show the transaction that used nonce {nonce}; waiting until they do"
+            )));
+        }
         let undecided = self.settle(&search, found, &unsettled).await?;
         match undecided {
             Some(note) => Ok(Settled::Undecided { note: self.what_to_do(&note) }),
@@ -148,6 +153,28 @@ impl Settlement<'_> {
             }
         }
         Ok((nonces, own))
+    }
+
+    /// The first of these nonces with which a withdrawal was signed, and of which not enough nodes show that another
+    /// transaction used it. A retry of the withdrawal would get another nonce, and both could be mined.
+    async fn unconfirmed(
+        &self,
+        found: &[FoundUse],
+        unsettled: &UnsettledNonces,
+    ) -> Result<Option<u64>, NodeError> {
+        let (context, admin) = (self.context, self.scope.address());
+        let is_signed = |nonce: u64| {
+            let mut stored = unsettled.stored.iter().filter(|it| it.undecided.is_none());
+            stored.any(|it| it.nonce == nonce && !it.hashes.is_empty())
+        };
+        for FoundUse { nonce, mined, .. } in found.iter().filter(|found| is_signed(found.nonce)) {
+            let Some((hash, _)) = mined else { continue };
+            let (used, agreeing) = ((*nonce, *hash), context.agreeing_nodes);
+            if !is_foreign_use_final(self.nodes, context, admin, used, agreeing).await? {
+                return Ok(Some(*nonce));
+            }
+        }
+        Ok(None)
     }
 
     /// The transaction count as of the last final block.

@@ -59,9 +59,9 @@ pub(crate) async fn explain_used_nonce(
         let own = NonceUse::Withdrawal { id: payment.withdrawal_id, transaction };
         return adopt(context, scope, assigned, own, UsedNonce::Own).await;
     }
-    let used = AssignedNonce { foreign_hash: Some(hash.0), ..assigned.clone() };
+    let used = (assigned.nonce, hash);
     let is_final_at =
-        |agreeing| is_foreign_use_final(nodes, context, scope.address(), &used, agreeing);
+        |agreeing| is_foreign_use_final(nodes, context, scope.address(), used, agreeing);
     if !is_final_at(1).await? {
         return Ok(UsedNonce::NotFinal);
     }

@@ -138,6 +138,26 @@ async fn the_only_node_that_is_used_does_not_assign_another_nonce() {
     harness.accept(id).await;
 }
 
+/// A retry would get another nonce, and the first payment could still be mined.
+#[tokio::test]
+async fn one_node_of_three_does_not_close_the_nonce_of_an_ended_withdrawal() {
+    let (mut harness, id) = with_foreign_use(1).await;
+    harness.restart_with(|options| options.agreeing_nodes = 2);
+    let others = [(); 2].map(|()| FaultProxy::start(harness.chain.url()).unwrap());
+    let url = harness.proxy.url().to_owned();
+    harness.use_nodes(&[&url, others[0].url(), others[1].url()]);
+    for other in &others {
+        other.set("eth_getTransactionByHash", Fault::Null);
+    }
+    harness.store.decide_invalid(id);
+    let next = harness.schedule("2");
+    assert_ne!(harness.outcome(next).await, Outcome::Accepted);
+    assert_eq!(harness.nonce(id).outcome, None);
+    others[0].clear();
+    harness.accept(next).await;
+    assert_eq!(harness.nonce(id).outcome, Some(NonceOutcome::UsedElsewhere));
+}
+
 /// Their transactions are mined, whatever becomes of the first one.
 #[tokio::test]
 async fn those_behind_a_used_nonce_are_followed() {
