@@ -55,6 +55,10 @@ fn balance_and_price_are_known_while_nothing_is_queued() {
         assert!(metrics.contains(&sample), "{sample} in {metrics}");
     }
     assert!(metrics.contains("grid_batch_gas_price_cap_wei{gas_admin=\"admin0\"} 200000000000\n"));
+    let of_alert = "grid_batch_health_number{part=\"gas\",number=\"paid_after_failure\"} 0\n";
+    wait_until("the number that an alert uses is there", || {
+        server.get("/metrics").body.contains(of_alert)
+    });
 
     harness.anvil.set_balance(&harness.anvil.accounts()[0].address, 5 * COIN).unwrap();
     wait_for_gas_admin(&server, "the balance is read again", |admin| {
