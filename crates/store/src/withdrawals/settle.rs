@@ -28,6 +28,11 @@ pub(crate) fn settle_nonce(
         if stored.as_ref().is_some_and(|stored| stored.outcome.is_some()) {
             return Ok(false);
         }
+        // It was assigned after its use was looked for. What becomes of the withdrawal is found out with it.
+        let is_assigned = stored.as_ref().is_some_and(|it| it.is_of_open && !it.undecided);
+        if is_assigned && !matches!(nonce_use, NonceUse::Withdrawal { .. }) {
+            return Ok(false);
+        }
         let former = stored.as_ref().and_then(StoredNonceRow::owner);
         let owner = match nonce_use {
             NonceUse::Withdrawal { id, .. } => {
@@ -264,7 +269,9 @@ fn find_nonce(
         dialect,
         format!(
             "-- find_nonce
-             select n.withdrawal_seq, n.generation, n.outcome, n.undecided, n.pool_withdrawal_id
+             select n.withdrawal_seq, n.generation, n.outcome, n.undecided, n.pool_withdrawal_id,
+                 coalesce((select w.list_state = 'OPEN' from withdrawals w
+                           where w.seq = n.withdrawal_seq), false) as is_of_open
              from account_nonces n where n.service_id = ? and n.nonce = ? {lock}"
         ),
     )
@@ -321,6 +328,9 @@ struct StoredNonceRow {
     undecided: bool,
     #[diesel(sql_type = Nullable<Text>)]
     pool_withdrawal_id: Option<String>,
+    /// Whether it belongs to a withdrawal that has not ended.
+    #[diesel(sql_type = Bool)]
+    is_of_open: bool,
 }
 
 impl StoredNonceRow {

@@ -17,6 +17,7 @@ on_both! {
     replacement_is_adopted_for_the_same_nonce,
     nonce_moves_to_the_withdrawal_that_it_paid,
     nonce_with_an_outcome_is_settled,
+    nonce_of_an_open_withdrawal_is_not_used_elsewhere,
     undecided_nonce_stops_signing,
     undecided_nonce_of_an_ended_batch_keeps_its_withdrawal,
     operator_decides_an_undecided_nonce,
@@ -119,6 +120,17 @@ fn nonce_with_an_outcome_is_settled(db: &Database) {
     }
     assert_eq!(unsettled(&store), []);
     assert_eq!(store.sign(&store.take_one(ACCOUNT), 0).unwrap().signed.nonce, 1);
+}
+
+/// It may have been assigned while the use of the nonce was looked for.
+fn nonce_of_an_open_withdrawal_is_not_used_elsewhere(db: &Database) {
+    let store = with_two(db);
+    let (taken, _) = store.take_and_sign(ACCOUNT);
+    let nonce = payment_nonce(&store, &taken);
+    for nonce_use in [elsewhere("another program"), undecided("nobody knows")] {
+        assert!(!settle(&store, nonce.unwrap(), &nonce_use));
+    }
+    assert_eq!(payment_nonce(&store, &taken), nonce);
 }
 
 fn undecided_nonce_stops_signing(db: &Database) {
