@@ -59,8 +59,9 @@ fn commands_of_the_guide_pay_withdrawals() {
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("guide.sh");
-    // A failed command must not leave the node and the server, which would keep the output open.
-    let ends = "trap 'kill $(jobs -p) 2>/dev/null' EXIT";
+    // A failed command must not leave the node and the server, which would keep the output open. If both have ended, `kill`
+    // has nothing to end, and must not fail the script.
+    let ends = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT";
     fs::write(&file, format!("{ends}\ncd '{}'\n{script}", repository().display())).unwrap();
 
     let anvil = find_anvil().unwrap();
