@@ -140,7 +140,7 @@ async fn the_only_node_that_is_used_does_not_assign_another_nonce() {
 
 /// A retry would get another nonce, and the first payment could still be mined.
 #[tokio::test]
-async fn one_node_of_three_does_not_close_the_nonce_of_an_ended_withdrawal() {
+async fn one_node_does_not_close_the_nonce_of_an_ended_withdrawal() {
     let (mut harness, id) = with_foreign_use(1).await;
     harness.restart_with(|options| options.agreeing_nodes = 2);
     let others = [(); 2].map(|()| FaultProxy::start(harness.chain.url()).unwrap());

@@ -127,7 +127,7 @@ fn nonce_of_an_open_withdrawal_is_not_used_elsewhere(db: &Database) {
     let store = with_two(db);
     let (taken, _) = store.take_and_sign(ACCOUNT);
     let nonce = payment_nonce(&store, &taken);
-    for nonce_use in [elsewhere("another program"), undecided("nobody knows")] {
+    for nonce_use in [elsewhere("another program"), undecided("no node shows it")] {
         assert!(!settle(&store, nonce.unwrap(), &nonce_use));
     }
     assert_eq!(payment_nonce(&store, &taken), nonce);
