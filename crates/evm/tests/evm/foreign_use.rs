@@ -17,6 +17,20 @@ async fn with_foreign_use(confirmations: u64) -> (Harness, WithdrawalId) {
     (harness, id)
 }
 
+/// The same with one confirmation and three nodes, of which two have to agree. The two nodes that are returned do not
+/// show the foreign transaction.
+async fn with_foreign_use_at_one_node() -> (Harness, WithdrawalId, [FaultProxy; 2]) {
+    let (mut harness, id) = with_foreign_use(1).await;
+    harness.restart_with(|options| options.agreeing_nodes = 2);
+    let others = [(); 2].map(|()| FaultProxy::start(harness.chain.url()).unwrap());
+    let url = harness.proxy.url().to_owned();
+    harness.use_nodes(&[&url, others[0].url(), others[1].url()]);
+    for other in &others {
+        other.set("eth_getTransactionByHash", Fault::Null);
+    }
+    (harness, id, others)
+}
+
 #[tokio::test]
 async fn next_nonce_follows_foreign_transactions() {
     let harness = Harness::new();
@@ -107,14 +121,7 @@ async fn empty_transfer_decides_nothing() {
 /// More than half of the nodes have to show it.
 #[tokio::test]
 async fn one_node_of_three_does_not_assign_another_nonce() {
-    let (mut harness, id) = with_foreign_use(1).await;
-    harness.restart_with(|options| options.agreeing_nodes = 2);
-    let others = [(); 2].map(|()| FaultProxy::start(harness.chain.url()).unwrap());
-    let url = harness.proxy.url().to_owned();
-    harness.use_nodes(&[&url, others[0].url(), others[1].url()]);
-    for other in &others {
-        other.set("eth_getTransactionByHash", Fault::Null);
-    }
+    let (harness, id, others) = with_foreign_use_at_one_node().await;
     assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
     assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
     assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
@@ -141,14 +148,7 @@ async fn the_only_node_that_is_used_does_not_assign_another_nonce() {
 /// A retry would get another nonce, and the first payment could still be mined.
 #[tokio::test]
 async fn one_node_does_not_close_the_nonce_of_an_ended_withdrawal() {
-    let (mut harness, id) = with_foreign_use(1).await;
-    harness.restart_with(|options| options.agreeing_nodes = 2);
-    let others = [(); 2].map(|()| FaultProxy::start(harness.chain.url()).unwrap());
-    let url = harness.proxy.url().to_owned();
-    harness.use_nodes(&[&url, others[0].url(), others[1].url()]);
-    for other in &others {
-        other.set("eth_getTransactionByHash", Fault::Null);
-    }
+    let (harness, id, others) = with_foreign_use_at_one_node().await;
     harness.store.decide_invalid(id);
     let next = harness.schedule("2");
     assert_ne!(harness.outcome(next).await, Outcome::Accepted);
