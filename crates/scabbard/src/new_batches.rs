@@ -150,15 +150,17 @@ impl ScabbardContext {
         let generation = self.history_generation();
         let facts = self.read_history(service, batch_id).await?;
         let live = self.subscriptions.at_post(service).node;
-        let is_whole = match live {
-            Some(_) => {
-                let checked = self.check_subscription(service, EventSource::Node).await;
-                checked.is_some_and(|checked| Some(checked.id) == live && checked.is_whole)
-            }
-            None => self.is_whole_replay(service).await,
-        };
+        // The setting needs no question to a node.
         let is_declared_known = self.rules.get().is_some_and(|rules| (rules.known)(service));
-        if is_whole || is_declared_known {
+        let is_known = is_declared_known
+            || match live {
+                Some(_) => {
+                    let checked = self.check_subscription(service, EventSource::Node).await;
+                    checked.is_some_and(|checked| Some(checked.id) == live && checked.is_whole)
+                }
+                None => self.is_whole_replay(service).await,
+            };
+        if is_known {
             self.set_known(service, facts.is_known, true).await?;
             if let Some(id) = live {
                 self.subscriptions.set_continuous(service, id, generation);
