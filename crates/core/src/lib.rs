@@ -25,6 +25,8 @@ mod hex;
 mod history;
 mod intake;
 mod label;
+mod ledger;
+mod ledger_facts;
 mod ledger_identity;
 mod missing_transactions;
 #[cfg(feature = "mocks")]
@@ -91,6 +93,8 @@ pub use hex::Hex;
 pub use history::{HistoryEntry, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use label::{BatchLabel, BatchLabelError};
+pub use ledger::Ledger;
+pub use ledger_facts::{LedgerFacts, SecondArrival};
 pub use ledger_identity::{
     LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
 };

@@ -15,6 +15,17 @@ pub trait ScopeId: Clone + fmt::Debug + fmt::Display + Eq + Hash + Send + Sync +
     fn service_id(&self) -> &ServiceId;
 }
 
+/// Any service id: the scope of those who leave its meaning to the ledger.
+impl ScopeId for ServiceId {
+    fn from_service_id(service_id: &ServiceId) -> Result<Self, ScopeIdError> {
+        Ok(service_id.clone())
+    }
+
+    fn service_id(&self) -> &ServiceId {
+        self
+    }
+}
+
 /// Why a service id is not a scope of this kind of ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -1,0 +1,184 @@
+use futures_core::future::BoxFuture;
+
+use crate::{
+    AccessScope, BatchError, EvidenceReport, ForwardedRequest, ForwardedResponse, ForwardedSocket,
+    HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, PassThroughError,
+    ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission, SubmissionAnswer,
+    TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
+};
+
+/// A ledger, as its adapter implements it.
+///
+/// The first five methods are required. The server calls the others only if the [facts](Ledger::facts) say that the
+/// ledger has what they are for, or does what follows from their default bodies.
+///
+/// Every request has a timeout of the adapter's own, and no method blocks the thread that polls it.
+pub trait Ledger: Send + Sync {
+    /// What the ledger does with batches. The answer is always the same.
+    fn facts(&self) -> LedgerFacts;
+
+    /// What the node at this URL tells of its ledger: [`LedgerIdentity::id`](crate::LedgerIdentity::id). It must be the
+    /// same at all nodes and at all times, except that a node may tell less than others.
+    fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
+
+    /// Sends the batch to the node at this URL once, and reads the answer as an [`Outcome`](crate::Outcome).
+    ///
+    /// It never sends twice. If the batch may have arrived when the time is over, the outcome is
+    /// [`Outcome::Ambiguous`](crate::Outcome::Ambiguous).
+    fn send<'a>(
+        &'a self,
+        node: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer>;
+
+    /// The statuses of these batches of one service.
+    fn statuses<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>>;
+
+    /// What can be proved about the batch. A status that a ledger does not report proves nothing.
+    /// [`Evidence::Absent`](crate::Evidence::Absent) is about every attempt up to the present one, including those of
+    /// other instances.
+    fn find_evidence<'a>(
+        &'a self,
+        batch: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>>;
+
+    /// The same for each of these batches of one service, in their order. An adapter that can ask about several
+    /// batches at once does so.
+    fn find_evidence_of_all<'a>(
+        &'a self,
+        batches: &'a [UnresolvedBatch],
+    ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
+        Box::pin(async move {
+            let mut reports = Vec::with_capacity(batches.len());
+            for batch in batches {
+                reports.push(self.find_evidence(batch).await);
+            }
+            reports
+        })
+    }
+
+    /// Whether evidence may be found now about a batch that the ledger has just reported and that has not ended. It
+    /// must answer at once. If not, evidence is looked for when the state of the batch has not changed for long.
+    fn needs_evidence(&self, _service_id: &str, _batch_id: &str) -> bool {
+        false
+    }
+
+    /// How many requests for statuses and evidence may be in flight at once.
+    fn connections(&self) -> usize {
+        4
+    }
+
+    /// An error if the ledger cannot have a service of this id.
+    fn check_service_id(&self, _service_id: &ServiceId) -> Result<(), ScopeIdError> {
+        Ok(())
+    }
+
+    /// Sends the node a request only to see whether it answers.
+    fn probe<'a>(&'a self, node: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move { drop(self.identity(node).await) })
+    }
+
+    /// Subscribes to the events of a service. The stream is live when the future resolves. Events are hints that make
+    /// the poller ask sooner; any of them may be lost.
+    fn events<'a>(&'a self, _service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
+        let error = BatchError::InvalidAnswer("the ledger has no events".to_owned());
+        Box::pin(async move { Err(error) })
+    }
+
+    /// The node of the latest subscription to this service, for messages.
+    fn event_node(&self, _service_id: &str) -> Option<String> {
+        None
+    }
+
+    /// Asks about these batches of a service before it is their turn, and remembers the answers for
+    /// [`send`](Ledger::send). Some ledgers must not be sent what they have already: when the answer is there before a
+    /// batch's turn, the batch does not wait for it. After a failure, `send` asks itself.
+    fn ask_ahead<'a>(
+        &'a self,
+        _service_id: &'a ServiceId,
+        _batch_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    /// Which of these transactions the ledger has applied, whatever batch they were applied with.
+    fn look_up_transactions<'a>(
+        &'a self,
+        _transaction_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
+        Box::pin(async { Ok(TransactionAnswers::default()) })
+    }
+
+    /// Whether the batch may be sent to the node at this URL now. The error is the reason why not, in words; another
+    /// node may be able to take it. A node that has not applied the batches before this one executes it on an old
+    /// state, and may report it as invalid for good.
+    fn check_node<'a>(
+        &'a self,
+        _node: &'a str,
+        _submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Whether the ledger has said that it has the service, or had it before; `false`: it has not answered, so a batch
+    /// is stored and waits. The error is the reason if the ledger has said that it does not have the service.
+    fn has_service<'a>(
+        &'a self,
+        _service_id: &'a ServiceId,
+    ) -> BoxFuture<'a, Result<bool, String>> {
+        Box::pin(async { Ok(true) })
+    }
+
+    /// The error is the reason if a batch of the service is refused because the ledger may have committed it before.
+    /// `is_new`: the client says that the ledger has not.
+    fn check_history<'a>(
+        &'a self,
+        _service_id: &'a ServiceId,
+        _is_new: bool,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// An error if the node of the service does not let this key do what the scope says, or if it cannot be asked.
+    fn check_key<'a>(
+        &'a self,
+        _service_id: &'a ServiceId,
+        _key: LedgerKey<'a>,
+        _scope: AccessScope,
+    ) -> BoxFuture<'a, Result<(), KeyRefusal>> {
+        let refusal = KeyRefusal::NotAsked("the ledger has no keys of clients".to_owned());
+        Box::pin(async move { Err(refusal) })
+    }
+
+    /// Whether requests of this path belong to the ledger's own interface, and only read. They are forwarded to a node.
+    fn serves(&self, _is_post: bool, _path: &str) -> bool {
+        false
+    }
+
+    /// The answer of a node to a request that is [served](Ledger::serves).
+    fn forward(
+        &self,
+        _request: ForwardedRequest,
+    ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>> {
+        Box::pin(async { Err(PassThroughError::NoNode) })
+    }
+
+    /// Whether this path is a websocket of the ledger's own interface.
+    fn serves_socket(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// Opens a websocket that is [served](Ledger::serves_socket) at a node. `sent` are the messages of the client. They
+    /// are read only while the messages of the node are.
+    fn open_socket(
+        &self,
+        _request: ForwardedRequest,
+        _sent: SocketMessages,
+    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
+        Box::pin(async { Err(PassThroughError::NoNode) })
+    }
+}
