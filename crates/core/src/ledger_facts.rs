@@ -25,6 +25,8 @@ pub struct LedgerFacts {
     pub batches_expire: bool,
     /// Whether nodes tell of applied batches by events.
     pub has_events: bool,
+    /// Whether the nodes of a service can have different states for good, so that they are compared.
+    pub compares_states: bool,
     /// Evidence is looked for when the state of a batch has not changed for this long. `None`: as the settings say.
     pub quiet_after: Option<Duration>,
 }

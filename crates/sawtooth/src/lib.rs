@@ -23,14 +23,5 @@ mod status_reader;
 mod statuses;
 mod transaction_check;
 
-pub use ask_ahead::SawtoothAskAhead;
-pub use events::SawtoothEvents;
-pub use evidence::SawtoothEvidenceReader;
-pub use identity::SawtoothIdentityReader;
-pub use node_check::SawtoothNodeCheck;
 pub use options::{BasicAuth, SawtoothOptions};
-pub use pass_through::SawtoothPassThrough;
 pub use sawtooth::Sawtooth;
-pub use sender::SawtoothSender;
-pub use status_reader::SawtoothStatusReader;
-pub use transaction_check::SawtoothTransactionCheck;
