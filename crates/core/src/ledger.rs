@@ -150,8 +150,7 @@ pub trait Ledger: Send + Sync {
         _key: LedgerKey<'a>,
         _scope: AccessScope,
     ) -> BoxFuture<'a, Result<(), KeyRefusal>> {
-        let refusal = KeyRefusal::NotAsked("the ledger has no keys of clients".to_owned());
-        Box::pin(async move { Err(refusal) })
+        Box::pin(async { Err(KeyRefusal::Refused) })
     }
 
     /// Compares the states of the services whose nodes may have different ones, and of `paused`. Returns whether they

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchStatus, Clock};
+use grid_batch_core::{BatchStatus, Clock, Ledger};
 use grid_batch_support::catch_panic;
 use log::warn;
 
 use crate::{
     MonitorCounters, MonitorOptions, PollTrigger,
     evidence_search::{EvidenceSearch, InconclusivePolicyFn},
-    ledger_requests::{SharedEvidenceReader, SharedStatusReader},
+    ledger_requests::SharedStatusReader,
     node_limits::{NodeLimits, NodeOfServiceFn},
     poller_store::PollerStore,
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct PollerParts<I, T> {
     pub(crate) store: PollerStore<I, T>,
     pub(crate) status_reader: SharedStatusReader<T>,
-    pub(crate) evidence_reader: Option<SharedEvidenceReader>,
+    pub(crate) evidence_reader: Option<Arc<dyn Ledger>>,
     pub(crate) inconclusive_policy: InconclusivePolicyFn,
     pub(crate) node_of: Option<NodeOfServiceFn>,
     pub(crate) options: MonitorOptions,

@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Admission, Clock, GroupObserver, NodeCheck, ScopeId, Submission, SubmissionSender,
-    SubmitterObserver, SystemClock, UrlResolver,
+    Admission, Clock, GroupObserver, ScopeId, Submission, SubmissionSender, SubmitterObserver,
+    SystemClock, UrlResolver,
 };
 use thiserror::Error;
 
@@ -22,7 +22,6 @@ pub struct SubmitterBuilder<S: ScopeId> {
     sender: Option<Arc<dyn SubmissionSender<Id = S>>>,
     url_resolver: Option<Arc<dyn UrlResolver<Id = S>>>,
     url_health: Option<Arc<dyn UrlHealth>>,
-    node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     observers: Observers<S>,
     options: SubmitterOptions,
     waker: SubmitterWaker,
@@ -69,7 +68,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             sender: None,
             url_resolver: None,
             url_health: None,
-            node_check: None,
             observers: Observers { single: None, group: None },
             options: SubmitterOptions::default(),
             waker: SubmitterWaker::new(),
@@ -118,13 +116,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
     #[must_use]
     pub fn with_nodes(self, nodes: Arc<NodeUrlResolver<S>>) -> Self {
         self.with_url_health(Arc::<NodeUrlResolver<S>>::clone(&nodes)).with_url_resolver(nodes)
-    }
-
-    /// Checks a node before each attempt to send to it. If the check fails, the batch is not sent.
-    #[must_use]
-    pub fn with_node_check(mut self, check: Arc<dyn NodeCheck<Id = S>>) -> Self {
-        self.node_check = Some(check);
-        self
     }
 
     /// Notifies this observer when a submission starts and when it ends.
@@ -195,7 +186,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         let factory = CommandFactory {
             url_resolver: self.url_resolver.ok_or(missing("URL resolver"))?,
             url_health: self.url_health,
-            node_check: self.node_check,
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
             recalls: self.recalls,
