@@ -11,6 +11,7 @@ mod endings;
 mod events;
 mod evidence;
 mod evidence_detail;
+mod facts;
 mod foreign_transactions;
 mod identity;
 mod message;
@@ -38,6 +39,7 @@ mod unknown_services;
 
 pub use events::ScabbardEvents;
 pub use evidence::ScabbardEvidenceReader;
+pub use facts::facts;
 pub use identity::ScabbardIdentityReader;
 pub use new_batches::NewBatchRules;
 pub use options::{PeerService, ScabbardError, ScabbardOptions};
