@@ -93,7 +93,7 @@ pub use history::{HistoryEntry, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use label::{BatchLabel, BatchLabelError};
 pub use ledger::Ledger;
-pub use ledger_facts::{LedgerFacts, SecondArrival};
+pub use ledger_facts::{AbsenceRule, LedgerFacts, LedgerFactsError, SecondArrival};
 pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, LedgerRegistry, RecordedLedger};
 pub use ledger_key::{KeyRefusal, LedgerKey};
 pub use ledger_parts::LedgerParts;

@@ -21,11 +21,11 @@ use crate::{
     NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget, PageCursor,
     PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
     Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, SecondArrival, ServiceId, ServiceShare, ShutdownHandle,
-    SocketMessages, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
-    Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver,
-    WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
+    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages,
+    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
+    TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
+    Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 mock! {
@@ -130,19 +130,7 @@ mock! {
 /// Its facts are always the same.
 impl Ledger for MockLedger {
     fn facts(&self) -> LedgerFacts {
-        LedgerFacts {
-            second_arrival: SecondArrival::AppliedOnce,
-            proves_absence: true,
-            late_arrival_limit: Duration::ZERO,
-            statuses_survive_restart: true,
-            keeps_order: false,
-            enforces_declared_access: false,
-            one_node_for_service: false,
-            batches_expire: false,
-            has_events: true,
-            compares_states: false,
-            quiet_after: None,
-        }
+        LedgerFacts::weakest(Duration::ZERO)
     }
 
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {

@@ -1,16 +1,16 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchResult, EvidenceReport, Ledger, LedgerEventStream, LedgerFacts, ScopeId, ScopeIdError,
-    SecondArrival, ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
-    UnresolvedBatch,
+    ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_withdrawals::SigningStore;
 
 use crate::{
     AccountScopeId,
     context::EvmContext,
+    facts::facts,
     gas::{GasWatch, WatchedAccount},
     heads::HeadWatch,
     identity::EvmIdentityReader,
@@ -56,7 +56,7 @@ impl Evm {
 
 impl Ledger for Evm {
     fn facts(&self) -> LedgerFacts {
-        LedgerFacts { quiet_after: Some(self.context.resend_after), ..FACTS }
+        facts(self.context.resend_after)
     }
 
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
@@ -98,20 +98,6 @@ impl Ledger for Evm {
         Box::pin(async { Ok(self.subscribe(service_id)) })
     }
 }
-
-const FACTS: LedgerFacts = LedgerFacts {
-    second_arrival: SecondArrival::AppliedOnce,
-    proves_absence: false,
-    late_arrival_limit: Duration::ZERO,
-    statuses_survive_restart: true,
-    keeps_order: true,
-    enforces_declared_access: false,
-    one_node_for_service: false,
-    batches_expire: false,
-    has_events: true,
-    compares_states: false,
-    quiet_after: None,
-};
 
 impl fmt::Debug for Evm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,6 +7,7 @@ mod before_post;
 mod event_frame;
 mod events;
 mod evidence;
+mod facts;
 mod identity;
 mod invalid_review;
 mod node_check;
@@ -23,5 +24,6 @@ mod status_reader;
 mod statuses;
 mod transaction_check;
 
+pub use facts::facts;
 pub use options::{BasicAuth, SawtoothOptions};
 pub use sawtooth::Sawtooth;

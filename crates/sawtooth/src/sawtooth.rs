@@ -8,15 +8,16 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchResult, Clock, CommitHistory, Evidence, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, GlobalScopeId, HeaderId, Ledger, LedgerEventStream,
-    LedgerFacts, PassThroughError, ScopeId, ScopeIdError, SecondArrival, ServiceId, SocketMessages,
-    StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, SystemClock, TransactionAnswers,
+    LedgerFacts, PassThroughError, ScopeId, ScopeIdError, ServiceId, SocketMessages, StatusReport,
+    StatusUrlResolver, Submission, SubmissionAnswer, SystemClock, TransactionAnswers,
     UnresolvedBatch,
 };
 use grid_batch_http::{Forwarder, HttpError, HttpOptions, WebSocketOptions};
 
 use crate::{
     BasicAuth, SawtoothOptions, applied_transactions::AppliedTransactions, before_post::BeforePost,
-    node_record::NodeRecord, outages::Outages, pass_through::is_read, rest_client::RestClient,
+    facts::facts, node_record::NodeRecord, outages::Outages, pass_through::is_read,
+    rest_client::RestClient,
 };
 
 /// A Sawtooth network, by the REST APIs of its nodes. Clones share what they have seen.
@@ -36,6 +37,8 @@ pub struct Sawtooth {
     pub(crate) websocket: WebSocketOptions,
     pub(crate) basic_auth: Option<BasicAuth>,
     connections: usize,
+    keeps_order: bool,
+    late_arrival_limit: Duration,
     pub(crate) lost_after: Duration,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
     pub(crate) before_post: Arc<BeforePost>,
@@ -52,7 +55,7 @@ impl Sawtooth {
         options: SawtoothOptions,
         nodes: Arc<dyn StatusUrlResolver>,
     ) -> Result<Self, HttpError> {
-        let SawtoothOptions { http, websocket, basic_auth, connections, lost_after } = options;
+        let SawtoothOptions { http, websocket, basic_auth, .. } = options;
         let outages = Outages::new(http.request_timeout);
         let client_with =
             |http: &HttpOptions| RestClient::new(http, basic_auth.clone(), outages.clone());
@@ -69,8 +72,10 @@ impl Sawtooth {
             forwarder: Forwarder::new(&http)?,
             websocket,
             basic_auth,
-            connections,
-            lost_after,
+            connections: options.connections,
+            keeps_order: options.keeps_order,
+            late_arrival_limit: options.late_arrival_limit,
+            lost_after: options.lost_after,
             nodes,
             before_post: Arc::new(BeforePost::new(clock.clone())),
             applied: Arc::new(AppliedTransactions::new(clock)),
@@ -107,7 +112,7 @@ impl Sawtooth {
 
 impl Ledger for Sawtooth {
     fn facts(&self) -> LedgerFacts {
-        FACTS
+        facts(self.keeps_order, self.late_arrival_limit)
     }
 
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
@@ -209,20 +214,6 @@ impl Ledger for Sawtooth {
         Box::pin(self.open_socket_at_node(request, sent))
     }
 }
-
-const FACTS: LedgerFacts = LedgerFacts {
-    second_arrival: SecondArrival::Refused,
-    proves_absence: true,
-    late_arrival_limit: Duration::from_mins(5),
-    statuses_survive_restart: false,
-    keeps_order: false,
-    enforces_declared_access: true,
-    one_node_for_service: false,
-    batches_expire: false,
-    has_events: true,
-    compares_states: false,
-    quiet_after: Some(Duration::from_secs(10)),
-};
 
 impl fmt::Debug for Sawtooth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

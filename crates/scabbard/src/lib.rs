@@ -11,6 +11,7 @@ mod endings;
 mod events;
 mod evidence;
 mod evidence_detail;
+mod facts;
 mod foreign_transactions;
 mod message;
 mod new_batches;
@@ -36,6 +37,7 @@ mod subscription_check;
 mod subscriptions;
 mod unknown_services;
 
+pub use facts::facts;
 pub use new_batches::NewBatchRules;
 pub use options::{PeerService, ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;

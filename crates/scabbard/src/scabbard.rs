@@ -1,18 +1,18 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AccessScope, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest, ForwardedResponse,
     ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts, LedgerKey,
-    PassThroughError, ScopeId, ScopeIdError, SecondArrival, ServiceHistory, ServiceId,
-    ServiceScopeId, SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
-    UnresolvedBatch,
+    PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId, ServiceScopeId,
+    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
     NewBatchRules, ScabbardError, ScabbardOptions,
     context::ScabbardContext,
+    facts::facts,
     pass_through::{is_read, is_socket},
 };
 
@@ -67,7 +67,7 @@ impl Scabbard {
 
 impl Ledger for Scabbard {
     fn facts(&self) -> LedgerFacts {
-        FACTS
+        facts(self.0.limits.late_arrival_limit)
     }
 
     /// Nothing: a Splinter node has no id that all nodes of its network share.
@@ -181,20 +181,6 @@ impl Ledger for Scabbard {
         Box::pin(self.open_socket_at_node(request, sent))
     }
 }
-
-const FACTS: LedgerFacts = LedgerFacts {
-    second_arrival: SecondArrival::AppliedAgain,
-    proves_absence: true,
-    late_arrival_limit: Duration::from_secs(330),
-    statuses_survive_restart: false,
-    keeps_order: false,
-    enforces_declared_access: false,
-    one_node_for_service: true,
-    batches_expire: false,
-    has_events: true,
-    compares_states: true,
-    quiet_after: None,
-};
 
 impl fmt::Debug for Scabbard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
