@@ -122,12 +122,12 @@ impl LedgerFacts {
     pub const fn lacks_for(&self, strategy: Strategy) -> Option<&'static str> {
         match strategy {
             Strategy::Serial => None,
-            _ if self.signs_batches => {
-                Some("batches that clients sign: withdrawals are signed ahead in an order of their own")
-            }
-            Strategy::Parallel if !self.enforces_declared_access => {
-                Some("a ledger that executes transactions only with access to the addresses that they declare")
-            }
+            _ if self.signs_batches => Some(
+                "batches that clients sign: withdrawals are signed ahead in an order of their own",
+            ),
+            Strategy::Parallel if !self.enforces_declared_access => Some(
+                "a ledger that executes transactions only with access to the addresses that they declare",
+            ),
             Strategy::Pipeline if !self.keeps_order => {
                 Some("a ledger that applies batches in the order in which they were sent")
             }
