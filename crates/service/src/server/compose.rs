@@ -8,7 +8,8 @@ use grid_batch_claims::{
     NotificationListener, OrphanRecovery, Retention, RetentionOptions,
 };
 use grid_batch_core::{
-    Admission, BatchState, RunnableSubmitter, ScopeId, SearchLimits, ServiceId, StatusReport,
+    Admission, BatchState, LedgerFacts, RunnableSubmitter, ScopeId, SearchLimits, ServiceId,
+    StatusReport,
 };
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
@@ -44,7 +45,7 @@ use super::{
     statuses::Statuses,
     webhooks,
 };
-use crate::{Config, LedgerKind};
+use crate::Config;
 
 /// Starts all parts.
 pub(super) fn compose<S: ScopeId>(
@@ -398,35 +399,22 @@ fn start_poller<S: ScopeId>(
     Ok(monitor.build().map_err(StartError::part)?.run()?)
 }
 
-/// Many times as long as a Sawtooth node needs for a batch.
-const SAWTOOTH_QUIET_AFTER: Duration = Duration::from_secs(10);
-
 fn monitor_options(config: &Config) -> MonitorOptions {
     let poll = &config.poll;
-    let quiet_after = match config.ledger.kind {
-        // The search for evidence is also what resends a transaction that is not mined.
-        Some(LedgerKind::Evm) => poll.quiet_after.min(config.evm.resend_after),
-        // A batch that can never be applied stays pending, and blocks everything behind it.
-        Some(LedgerKind::Sawtooth) => poll.quiet_after.min(SAWTOOTH_QUIET_AFTER),
-        _ => poll.quiet_after,
-    };
-    let late_arrival_limit = match config.ledger.kind {
-        // A transaction that arrives late has a nonce that was used.
-        Some(LedgerKind::Evm) => Duration::ZERO,
-        _ => config.ledger.late_arrival_limit,
-    };
+    let facts =
+        config.ledger.facts.unwrap_or(LedgerFacts::weakest(config.ledger.late_arrival_limit));
     MonitorOptions {
         poll_interval: poll.interval,
         longest_interval: poll.longest_interval,
         requests_per_second: poll.requests_per_second,
         trigger_gap: poll.trigger_gap,
-        quiet_after,
-        believe_absence_after: poll.accept_absence_after,
+        quiet_after: facts.quiet_after(poll.quiet_after),
+        believe_absence_after: facts.absence_counts_after(poll.accept_absence_after),
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,
         warn_after: poll.warn_after,
         max_attempts: poll.max_attempts,
-        late_arrival_limit,
+        late_arrival_limit: facts.invalid_is_final_after(),
         drain_limit: config.submit.drain_limit.min(MonitorOptions::default().drain_limit),
         ..MonitorOptions::default()
     }

@@ -7,7 +7,7 @@ use grid_batch_support::redact_url;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{StartError, ledger};
-use crate::{Config, LedgerKind};
+use crate::Config;
 
 /// The ledger of a database, and the ledgers of the configured nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl LedgerInspection {
     /// Asks nodes once whether they have the services that the settings name: none on a ledger without services.
     pub fn ask_for_services(config: &Config) -> Result<Vec<ServiceAtNode>, StartError> {
         let ledger = &config.ledger;
-        if ledger.kind != Some(LedgerKind::Scabbard) {
+        if ledger.facts.is_none_or(|facts| !facts.one_node_for_service) {
             return Ok(Vec::new());
         }
         let services = ledger.services.iter().map(|(id, url)| ("ledger.services", id, url));

@@ -53,7 +53,7 @@ pub use ledger_inspection::{LedgerInspection, NodeIdentity, ServiceAtNode};
 #[cfg(feature = "evm")]
 pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
-use crate::{Config, LedgerKind};
+use crate::Config;
 use access::RunningAccess;
 use compose::compose;
 use counts_log::CountsLog;
@@ -80,25 +80,24 @@ impl Server {
     ) -> Result<RunningServer, StartError> {
         let config = &config.with_clock(&clock).with_outages(&clock);
         match config.ledger.kind {
-            Some(LedgerKind::Sawtooth) => {
+            Some("sawtooth") => {
                 let (check, ledger) = ledger::sawtooth(config)?;
                 compose(config, check, |store| Ok(ledger.with_store(store)))
             }
-            Some(LedgerKind::Scabbard) => {
+            Some("scabbard") => {
                 let check = ledger::check(config)?;
                 let (ledger, poll) = (&config.ledger, &config.poll);
                 let ledger = ledger::scabbard(ledger, poll, &check, config.clock())?;
                 compose(config, check, |store| Ok(ledger.with_store(store)))
             }
             #[cfg(feature = "evm")]
-            Some(LedgerKind::Evm) => {
+            Some("evm") => {
                 let config = &config.with_payment_limits()?;
                 let chain = ledger::evm(config)?;
                 let check = ledger::check(config)?;
                 compose(config, check.clone(), |store| chain.with_store(store, &check))
             }
-            #[cfg(not(feature = "evm"))]
-            Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),
+            Some(kind) => Err(StartError::NotBuilt { kind }),
             None => Err(StartError::no_ledger_kind()),
         }
     }

@@ -35,7 +35,7 @@ use super::ledger_check::{
     CheckedEvents, CheckedEvidenceReader, CheckedSender, CheckedStatusReader, ConfirmedNodes,
     LedgerCheck, LedgerCheckOptions,
 };
-use crate::{Config, LedgerConfig, LedgerKind, PollConfig, StartError};
+use crate::{Config, LedgerConfig, PollConfig, StartError};
 
 #[cfg(feature = "evm")]
 pub(super) use evm::evm;
@@ -117,12 +117,11 @@ pub(super) fn identity_reader(
     }
     let http = &config.ledger.http;
     match config.ledger.kind {
-        Some(LedgerKind::Sawtooth) => Ok(Arc::new(SawtoothIdentityReader::new(http, None)?)),
-        Some(LedgerKind::Scabbard) => Ok(Arc::new(ScabbardIdentityReader::new(http)?)),
+        Some("sawtooth") => Ok(Arc::new(SawtoothIdentityReader::new(http, None)?)),
+        Some("scabbard") => Ok(Arc::new(ScabbardIdentityReader::new(http)?)),
         #[cfg(feature = "evm")]
-        Some(LedgerKind::Evm) => Ok(Arc::new(grid_batch_evm::EvmIdentityReader::new(http)?)),
-        #[cfg(not(feature = "evm"))]
-        Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),
+        Some("evm") => Ok(Arc::new(grid_batch_evm::EvmIdentityReader::new(http)?)),
+        Some(kind) => Err(StartError::NotBuilt { kind }),
         None => Err(StartError::no_ledger_kind()),
     }
 }
@@ -165,7 +164,7 @@ fn check_with(
 fn configured_ledger(config: &Config) -> Result<LedgerIdentity, StartError> {
     let identity = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
     #[cfg(feature = "evm")]
-    if config.ledger.kind == Some(LedgerKind::Evm) {
+    if config.ledger.kind == Some("evm") {
         let id = grid_batch_evm::EvmIdentityReader::id_of_chain(config.evm.chain_id);
         return Ok(LedgerIdentity { id, ..identity });
     }
