@@ -28,6 +28,66 @@ use crate::{
     Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
+/// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
+#[macro_export]
+macro_rules! unused_ledger_methods {
+    () => {
+        fn facts(&self) -> $crate::LedgerFacts {
+            unreachable!("the test does not use it")
+        }
+
+        fn identity<'a>(
+            &'a self,
+            _: &'a str,
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::BatchResult<String>> + Send + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+
+        fn send<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a $crate::Submission<$crate::ServiceId>,
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::SubmissionAnswer> + Send + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+
+        fn statuses<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a [String],
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::BatchResult<Vec<$crate::StatusReport>>>
+                    + Send
+                    + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+
+        fn find_evidence<'a>(
+            &'a self,
+            _: &'a $crate::UnresolvedBatch,
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::BatchResult<$crate::EvidenceReport>>
+                    + Send
+                    + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+    };
+}
+
 mock! {
     #[derive(Debug)]
     pub Clock {}

@@ -178,7 +178,7 @@ fn later_request_is_answered_after_the_store_failed() {
 struct PanickingLedger(Arc<WatchedValue<usize>>);
 
 impl grid_batch_core::Ledger for PanickingLedger {
-    unused_methods!();
+    grid_batch_core::unused_ledger_methods!();
 
     fn ask_ahead<'a>(
         &'a self,

@@ -46,7 +46,7 @@ impl TestStreams {
 }
 
 impl grid_batch_core::Ledger for TestStreams {
-    unused_methods!();
+    grid_batch_core::unused_ledger_methods!();
 
     fn events<'a>(
         &'a self,

@@ -79,27 +79,10 @@ impl Server {
         clock: Arc<dyn Clock>,
     ) -> Result<RunningServer, StartError> {
         let config = &config.with_clock(&clock).with_outages(&clock);
-        match config.ledger.kind {
-            Some("sawtooth") => {
-                let (check, ledger) = ledger::sawtooth(config)?;
-                compose(config, check, |store| Ok(ledger.with_store(store)))
-            }
-            Some("scabbard") => {
-                let check = ledger::check(config)?;
-                let (ledger, poll) = (&config.ledger, &config.poll);
-                let ledger = ledger::scabbard(ledger, poll, &check, config.clock())?;
-                compose(config, check, |store| Ok(ledger.with_store(store)))
-            }
-            #[cfg(feature = "evm")]
-            Some("evm") => {
-                let config = &config.with_payment_limits()?;
-                let chain = ledger::evm(config)?;
-                let check = ledger::check(config)?;
-                compose(config, check.clone(), |store| chain.with_store(store, &check))
-            }
-            Some(kind) => Err(StartError::NotBuilt { kind }),
-            None => Err(StartError::no_ledger_kind()),
-        }
+        let config = &config.with_payment_limits()?;
+        let check = ledger::check(config)?;
+        let open = ledger::prepare(config, &check)?;
+        compose(config, check.clone(), open)
     }
 }
 

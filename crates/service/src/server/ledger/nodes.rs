@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{Admission, ScopeId, StatusUrlResolver};
+use grid_batch_core::{Admission, ScopeId, ServiceId, StatusUrlResolver};
 use grid_batch_queuer::WakeUp;
 use grid_batch_submitter::{
     FixedUrlResolver, NodeChoice, NodeLimits, NodeUrlResolver, PerServiceUrlResolver,
@@ -11,13 +11,13 @@ use super::super::ledger_check::{ConfirmedNodes, LedgerCheck};
 use crate::{LedgerConfig, StartError};
 
 /// The URLs of a ledger's nodes.
-pub(in crate::server) enum LedgerNodes<S: ScopeId> {
+pub(in crate::server) enum LedgerNodes {
     /// One node.
-    Single(Arc<FixedUrlResolver<S>>),
+    Single(Arc<FixedUrlResolver<ServiceId>>),
     /// Several nodes of one ledger.
-    Cluster(Arc<NodeUrlResolver<S>>),
+    Cluster(Arc<NodeUrlResolver<ServiceId>>),
     /// Some services have a node of their own.
-    PerService(Arc<PerServiceUrlResolver<S>>),
+    PerService(Arc<PerServiceUrlResolver<ServiceId>>),
 }
 
 /// The same nodes for every service.
@@ -30,12 +30,11 @@ impl StatusUrlResolver for AllNodes {
     }
 }
 
-impl<S: ScopeId> LedgerNodes<S> {
-    pub(super) fn new(
-        config: &LedgerConfig,
-        services: Vec<(S, String)>,
-        choice: NodeChoice,
-    ) -> Result<Self, StartError> {
+impl LedgerNodes {
+    pub(super) fn new(config: &LedgerConfig, choice: NodeChoice) -> Result<Self, StartError> {
+        let services = config.services.iter();
+        let services: Vec<(ServiceId, String)> =
+            services.map(|(scope, url)| (scope.service_id().clone(), url.clone())).collect();
         match (&config.urls[..], services.is_empty()) {
             ([], true) => Err(StartError::Missing {
                 name: "ledger.urls",
@@ -71,9 +70,9 @@ impl<S: ScopeId> LedgerNodes<S> {
     /// The nodes to ask for a batch's status.
     pub(in crate::server) fn status_resolver(&self) -> Arc<dyn StatusUrlResolver> {
         match self {
-            Self::Single(resolver) => Arc::<FixedUrlResolver<S>>::clone(resolver),
-            Self::Cluster(resolver) => Arc::<NodeUrlResolver<S>>::clone(resolver),
-            Self::PerService(resolver) => Arc::<PerServiceUrlResolver<S>>::clone(resolver),
+            Self::Single(resolver) => Arc::<FixedUrlResolver<ServiceId>>::clone(resolver),
+            Self::Cluster(resolver) => Arc::<NodeUrlResolver<ServiceId>>::clone(resolver),
+            Self::PerService(resolver) => Arc::<PerServiceUrlResolver<ServiceId>>::clone(resolver),
         }
     }
 
@@ -86,7 +85,7 @@ impl<S: ScopeId> LedgerNodes<S> {
         wake_up: &WakeUp,
     ) -> Option<Arc<dyn Admission>> {
         let Self::PerService(resolver) = self else { return None };
-        let resolver = Arc::<PerServiceUrlResolver<S>>::clone(resolver);
+        let resolver = Arc::<PerServiceUrlResolver<ServiceId>>::clone(resolver);
         let places = usize::try_from(places).unwrap_or(usize::MAX);
         let wake_up = wake_up.clone();
         let wake = move |service| wake_up.wake(service);
@@ -96,15 +95,16 @@ impl<S: ScopeId> LedgerNodes<S> {
     /// Makes a submitter send to these nodes.
     pub(in crate::server) fn set_resolver(
         &self,
-        submitter: SubmitterBuilder<S>,
-    ) -> SubmitterBuilder<S> {
+        submitter: SubmitterBuilder<ServiceId>,
+    ) -> SubmitterBuilder<ServiceId> {
         match self {
             Self::Single(resolver) => {
-                submitter.with_url_resolver(Arc::<FixedUrlResolver<S>>::clone(resolver))
+                submitter.with_url_resolver(Arc::<FixedUrlResolver<ServiceId>>::clone(resolver))
             }
             Self::Cluster(resolver) => submitter.with_nodes(Arc::clone(resolver)),
             Self::PerService(resolver) => {
-                submitter.with_url_resolver(Arc::<PerServiceUrlResolver<S>>::clone(resolver))
+                submitter
+                    .with_url_resolver(Arc::<PerServiceUrlResolver<ServiceId>>::clone(resolver))
             }
         }
     }

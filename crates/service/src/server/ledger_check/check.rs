@@ -5,9 +5,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    Clock, LedgerIdentity, LedgerIdentityReader, NodeOutage, NodeOutages, StatusUrlResolver,
-};
+use grid_batch_core::{Clock, LedgerIdentity, NodeOutage, NodeOutages, StatusUrlResolver};
 use grid_batch_http::origin;
 use grid_batch_support::redact_url;
 use log::error;
@@ -27,7 +25,6 @@ use super::{
 pub(in crate::server) struct LedgerCheck(pub(super) Arc<CheckState>);
 
 pub(super) struct CheckState {
-    pub(super) reader: Arc<dyn LedgerIdentityReader>,
     pub(super) options: LedgerCheckOptions,
     pub(super) nodes: Vec<Node>,
     /// The ledger that a node has told and that the database is bound to.
@@ -67,10 +64,7 @@ pub(in crate::server) struct LedgerCheckOptions {
 }
 
 impl LedgerCheck {
-    pub(in crate::server) fn new(
-        reader: Arc<dyn LedgerIdentityReader>,
-        options: LedgerCheckOptions,
-    ) -> Self {
+    pub(in crate::server) fn new(options: LedgerCheckOptions) -> Self {
         let mut urls = options.urls.clone();
         urls.sort_unstable();
         urls.dedup();
@@ -79,7 +73,6 @@ impl LedgerCheck {
             peers.entry(service.clone()).or_default().push(origin(url));
         }
         Self(Arc::new(CheckState {
-            reader,
             options,
             nodes: urls.into_iter().map(Node::new).collect(),
             confirmed: OnceLock::new(),
@@ -141,6 +134,12 @@ impl LedgerCheck {
         let _ = self.0.resolver.set(resolver);
     }
 
+    /// The nodes of a batch, whether they have confirmed their ledger or not.
+    pub(super) fn nodes_of(&self, service: &str, batch_id: &str) -> Vec<String> {
+        let resolver = self.0.resolver.get();
+        resolver.map(|resolver| resolver.status_urls(service, batch_id)).unwrap_or_default()
+    }
+
     /// A batch of this service is at its nodes, or on its way.
     pub(super) fn expect_of(&self, service: &str) {
         self.names_of(service).iter().for_each(|name| self.0.options.outages.expect(name));
@@ -194,8 +193,7 @@ impl LedgerCheck {
     }
 
     fn names_of(&self, service: &str) -> Vec<String> {
-        let resolver = self.0.resolver.get();
-        let nodes = resolver.map(|resolver| resolver.status_urls(service, "")).unwrap_or_default();
+        let nodes = self.nodes_of(service, "");
         let peers = self.0.peers.get(service).into_iter().flatten().cloned();
         let mut names: Vec<_> = nodes.iter().map(|url| origin(url)).chain(peers).collect();
         names.sort_unstable();

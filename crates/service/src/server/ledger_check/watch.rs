@@ -6,8 +6,8 @@ use std::{
 
 use futures_util::future::join;
 use grid_batch_core::{
-    BatchError, BatchResult, InternalError, LedgerConfirmation, LedgerIdentity, LedgerRegistry,
-    NodeOutage,
+    BatchError, BatchResult, InternalError, Ledger, LedgerConfirmation, LedgerIdentity,
+    LedgerRegistry, NodeOutage,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
 use log::{info, warn};
@@ -37,12 +37,13 @@ impl RunningLedgerCheck {
     /// this database, which `was_bound` to it before.
     pub(in crate::server) fn start(
         check: LedgerCheck,
+        ledger: Arc<dyn Ledger>,
         database: Arc<dyn LedgerRegistry>,
         was_bound: bool,
     ) -> Result<Self, InternalError> {
         let shutdown = Shutdown::new();
         let requested = shutdown.clone();
-        let watcher = Watcher { check: check.clone(), database, was_bound };
+        let watcher = Watcher { check: check.clone(), ledger, database, was_bound };
         let runtime = || Builder::new_current_thread().enable_all().build();
         let thread = RuntimeThread::start("ledger-check", runtime, move |runtime: Runtime| {
             runtime.block_on(watcher.run(&requested));
@@ -79,6 +80,7 @@ impl Drop for RunningLedgerCheck {
 #[derive(Clone)]
 pub(super) struct Watcher {
     pub(super) check: LedgerCheck,
+    pub(super) ledger: Arc<dyn Ledger>,
     pub(super) database: Arc<dyn LedgerRegistry>,
     /// Whether the database was bound to its ledger before any node was asked.
     pub(super) was_bound: bool,
@@ -120,7 +122,7 @@ impl Watcher {
             if options.outages.should_ask(&node.name, asked_at) {
                 let now = options.clock.monotonic();
                 asked_at = Some(now);
-                if timeout(ANSWER_LIMIT, self.check.0.reader.probe(&node.url)).await.is_err() {
+                if timeout(ANSWER_LIMIT, self.ledger.probe(&node.url)).await.is_err() {
                     let reason = format!("no answer within {ANSWER_LIMIT:?}");
                     options.outages.unanswered(&node.name, now, &reason);
                 }
@@ -163,7 +165,7 @@ impl Watcher {
     async fn ask(&self, node: &Node) {
         let asked_at = self.check.0.options.clock.monotonic();
         let failures_before = node.lock().failures();
-        let answer = match self.check.0.reader.read_id(&node.url).await {
+        let answer = match self.ledger.identity(&node.url).await {
             Ok(id) => self.compare_told(node, id).await,
             Err(error @ BatchError::Unavailable(_)) => NodeAnswer::Failed(error.to_string()),
             Err(error) => NodeAnswer::Unusable(error.to_string()),
