@@ -158,6 +158,21 @@ fn inconclusive_batch_is_held_once_and_searched_again() {
     );
 }
 
+#[test]
+fn absence_that_cannot_be_proved_holds_the_batch() {
+    for evidence in [Evidence::Absent, Evidence::Lost] {
+        let (store, ledger) = one_batch(InDoubt, SECOND * 119, LedgerStatus::NotReported);
+        let unprovable = MonitorOptions { proves_absence: false, ..options() };
+        let running = run(builder_with(&store, &ledger, evidence).with_options(unprovable));
+        store.wait_for_resolutions(1);
+        wait_for_next_request(&store, &ledger, HOUR);
+        store.wait_for_resolutions(2);
+        assert_eq!((running.stats().held, running.stats().absent), (1, 0));
+        running.wait_for_shutdown().unwrap();
+        assert_eq!(store.state(0), InDoubt);
+    }
+}
+
 /// The pause until the next search is a quarter of the age of the batch.
 #[test]
 fn inconclusive_batch_is_held_on_time_despite_the_pace() {

@@ -105,3 +105,77 @@ impl ConfiguredType {
         (self.ledger.facts)(&FactSettings { keeps_order: true, ..self.settings }).keeps_order
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::iter::empty;
+
+    use grid_batch_core::{AbsenceRule, LedgerFacts, Strategy};
+
+    use super::LedgerType;
+    use crate::{Config, Setting};
+
+    /// A ledger that is not known: it promises nothing.
+    const MINE: LedgerType = LedgerType {
+        name: "mine",
+        facts: |settings| LedgerFacts::weakest(settings.late_arrival_limit),
+        check_service_id: |_| Ok(()),
+    };
+
+    fn load(ledgers: &[LedgerType], settings: &[(&str, &str)]) -> Result<Config, String> {
+        let flag =
+            |(name, text): &(&str, &str)| (Setting::named(name).unwrap(), (*text).to_owned());
+        let flags = settings.iter().map(flag).collect();
+        let config = Config::load_with_ledgers(ledgers, None, empty(), flags);
+        config.map_err(|error| error.to_string())
+    }
+
+    fn facts(kind: &str) -> LedgerFacts {
+        load(&[], &[("ledger.kind", kind)]).unwrap().ledger.facts.unwrap()
+    }
+
+    #[test]
+    fn rules_of_known_ledgers_follow_from_their_facts() {
+        let [sawtooth, scabbard] = ["sawtooth", "scabbard"].map(facts);
+        assert_eq!(sawtooth.usual_strategy(), Strategy::Parallel);
+        assert_eq!(scabbard.usual_strategy(), Strategy::Serial);
+        assert_eq!(sawtooth.absence_rule(), AbsenceRule::Reported);
+        assert_eq!(scabbard.absence_rule(), AbsenceRule::SeenBySender);
+        assert!(sawtooth.asks_before_sending() && scabbard.asks_before_sending());
+        assert!(sawtooth.nodes_may_lag() && !scabbard.nodes_may_lag());
+        assert_eq!(sawtooth.invalid_is_final_after().as_secs(), 330);
+    }
+
+    #[cfg(feature = "evm")]
+    #[test]
+    fn signed_transaction_is_sent_again_without_asking() {
+        let evm = facts("evm");
+        assert_eq!(evm.possible_strategies().collect::<Vec<_>>(), [Strategy::Serial]);
+        assert_eq!(evm.absence_rule(), AbsenceRule::Reported);
+        assert!(!evm.asks_before_sending() && !evm.can_halt());
+        assert!(evm.invalid_is_final_after().is_zero());
+    }
+
+    #[test]
+    fn settings_can_name_a_registered_ledger() {
+        let kind = ("ledger.kind", "mine");
+        let config = load(&[MINE], &[kind, ("ledger.name", "a")]).unwrap();
+        assert_eq!(config.ledger.kind, Some("mine"));
+        assert_eq!(config.ledger.facts.unwrap().absence_rule(), AbsenceRule::Never);
+        assert!(load(&[MINE], &[kind]).unwrap().ledger.lacks_name());
+        let error = load(&[MINE], &[kind, ("ledger.strategy", "pipeline")]).unwrap_err();
+        assert!(error.ends_with("ledger.kind is mine: use serial"), "{error}");
+        let error = load(&[MINE], &[("ledger.kind", "other")]).unwrap_err();
+        assert!(error.ends_with("\"evm\" or \"mine\"") || !cfg!(feature = "evm"), "{error}");
+        let error = load(&[], &[kind]).unwrap_err();
+        assert!(error.contains("ledger.kind is \"mine\"; it must be \"sawtooth\", "), "{error}");
+    }
+
+    #[test]
+    fn ledger_whose_facts_contradict_each_other_is_refused() {
+        let facts: fn(&_) -> _ =
+            |_| LedgerFacts { proves_absence: true, ..LedgerFacts::weakest(Default::default()) };
+        let error = load(&[LedgerType { facts, ..MINE }], &[("ledger.kind", "mine")]).unwrap_err();
+        assert!(error.contains("proves_absence is declared, but a node forgets"), "{error}");
+    }
+}
