@@ -44,6 +44,16 @@ pub enum ConfigError {
         /// What the value must be.
         rule: String,
     },
+    /// A setting of a registered ledger is missing, unknown, or has another type.
+    #[error("{origin}: [{section}]: {message}")]
+    LedgerSettings {
+        /// Where the section or the setting is.
+        origin: Origin,
+        /// The section of the ledger's settings.
+        section: String,
+        /// What is wrong.
+        message: String,
+    },
     /// The file with a setting's value cannot be used.
     #[error("{origin}: {name} names {}, which cannot be read: {message}", file.display())]
     SettingFile {

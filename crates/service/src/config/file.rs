@@ -10,40 +10,56 @@ use toml::{
 use super::{
     ConfigError, Origin,
     layers::{GivenValue, nearest_setting},
+    ledger_table::{LedgerTables, line_at},
     secret::{NOT_SHOWN, may_hold_secret},
     setting::{Form, SETTINGS, Setting},
 };
 
+/// What a file gives.
+#[derive(Default)]
+pub(super) struct FileContent {
+    pub(super) values: Vec<GivenValue>,
+    /// The sections of registered ledgers.
+    pub(super) tables: LedgerTables,
+}
+
 /// Reads the file. If it does not exist it gives no values, unless it is `required`.
-pub(super) fn read(file: &Path, required: bool) -> Result<Vec<GivenValue>, ConfigError> {
+pub(super) fn read(file: &Path, required: bool) -> Result<FileContent, ConfigError> {
     match fs::read_to_string(file) {
         Ok(text) => parse(file, &text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
+            Ok(FileContent::default())
+        }
         Err(error) => {
             Err(ConfigError::Unreadable { file: file.to_owned(), message: error.to_string() })
         }
     }
 }
 
-fn parse(file: &Path, text: &str) -> Result<Vec<GivenValue>, ConfigError> {
+fn parse(file: &Path, text: &str) -> Result<FileContent, ConfigError> {
     let source = SourceFile { file, text };
     let table = DeTable::parse(text).map_err(|error| ConfigError::Toml {
         origin: source.origin(error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     })?;
-    let mut values = Vec::new();
+    let (mut values, mut tables) = (Vec::new(), Vec::new());
     for (key, value) in table.get_ref() {
         match value.get_ref() {
             DeValue::Table(section) if is_section(key.get_ref()) => {
                 for (inner, value) in section {
                     let name = format!("{}.{}", key.get_ref(), inner.get_ref());
+                    if key.get_ref() == "ledger" && value.get_ref().is_table() {
+                        let line = line_at(text, inner.span().start);
+                        tables.push((inner.get_ref().to_string(), line));
+                        continue;
+                    }
                     values.push(source.value(&name, inner.span().start, value)?);
                 }
             }
             _ => values.push(source.value(key.get_ref(), key.span().start, value)?),
         }
     }
-    Ok(values)
+    Ok(FileContent { values, tables: LedgerTables::of_file(file, text, tables) })
 }
 
 fn is_section(name: &str) -> bool {
@@ -59,9 +75,7 @@ struct SourceFile<'a> {
 
 impl SourceFile<'_> {
     fn origin(&self, position: usize) -> Origin {
-        let before = self.text.as_bytes().iter().take(position);
-        let line = before.filter(|byte| **byte == b'\n').count() + 1;
-        Origin::File { file: self.file.to_owned(), line }
+        Origin::File { file: self.file.to_owned(), line: line_at(self.text, position) }
     }
 
     fn value(

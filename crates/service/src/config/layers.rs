@@ -4,6 +4,7 @@ use std::{collections::HashMap, fmt, num::NonZero};
 
 use super::{
     ConfigError, Origin,
+    ledger_table::LedgerTables,
     ledger_type::{KNOWN_LEDGERS, LedgerType},
     secret::{NOT_SHOWN, PLACEHOLDER, may_hold_secret},
     setting::{PREFIX, SETTINGS, Setting},
@@ -30,6 +31,7 @@ impl fmt::Debug for GivenValue {
 pub(super) struct Layers {
     values: HashMap<&'static str, GivenValue>,
     ledgers: Vec<LedgerType>,
+    tables: LedgerTables,
 }
 
 impl Layers {
@@ -39,13 +41,23 @@ impl Layers {
             (setting.name, GivenValue { setting, origin: Origin::Default, text })
         };
         let values = SETTINGS.iter().map(default).collect();
-        Self { values, ledgers: KNOWN_LEDGERS.to_vec() }
+        Self { values, ledgers: KNOWN_LEDGERS.to_vec(), tables: LedgerTables::default() }
     }
 
     /// The same with more types of ledgers.
     pub(super) fn with_ledgers(mut self, ledgers: &[LedgerType]) -> Self {
         self.ledgers.extend_from_slice(ledgers);
         self
+    }
+
+    /// The same with these sections of ledgers.
+    pub(super) fn with_tables(self, tables: LedgerTables) -> Self {
+        Self { tables, ..self }
+    }
+
+    /// The sections of ledgers.
+    pub(super) fn tables(&self) -> &LedgerTables {
+        &self.tables
     }
 
     /// The types of ledgers that can be named.

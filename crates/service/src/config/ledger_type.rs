@@ -1,18 +1,63 @@
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    error::Error,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
-use grid_batch_core::{GlobalScopeId, LedgerFacts, ScopeId, ScopeIdError, ServiceId};
+use grid_batch_core::{GlobalScopeId, Ledger, LedgerFacts, ScopeId, ScopeIdError, ServiceId};
 
 use super::{ConfigError, layers::Layers};
+use crate::LedgerContext;
 
 /// A kind of ledger, by the name that `ledger.kind` has for it. All rules about it follow from its facts.
+///
+/// ```
+/// use grid_batch_core::LedgerFacts;
+/// use grid_batch_service::{Config, LedgerType};
+///
+/// let mine = LedgerType::new(
+///     "mine",
+///     |settings| LedgerFacts::weakest(settings.late_arrival_limit),
+///     |context| Err(format!("nothing listens at {:?}", context.urls()).into()),
+/// );
+/// let variables = [("GRID_BATCH_LEDGER_KIND".to_owned(), "mine".to_owned())];
+/// let config = Config::load_with_ledgers(&[mine], None, variables.into_iter(), Vec::new())?;
+/// assert_eq!(config.ledger.kind, Some("mine"));
+/// # Ok::<(), grid_batch_service::ConfigError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerType {
-    /// The name.
-    pub name: &'static str,
-    /// What its ledgers do with batches.
-    pub facts: fn(&FactSettings) -> LedgerFacts,
-    /// An error if its ledgers cannot have a service of this id.
-    pub check_service_id: fn(&ServiceId) -> Result<(), ScopeIdError>,
+    pub(crate) name: &'static str,
+    facts: fn(&FactSettings) -> LedgerFacts,
+    pub(super) check_service_id: fn(&ServiceId) -> Result<(), ScopeIdError>,
+    pub(crate) adapter: Adapter,
+}
+
+/// How the adapter of a ledger is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Adapter {
+    Sawtooth,
+    Scabbard,
+    #[cfg(feature = "evm")]
+    Evm,
+    /// By a program that uses this crate.
+    Registered(OpenLedgerFn),
+}
+
+/// Makes the adapter of a ledger. An error keeps the server from starting.
+pub type OpenLedgerFn =
+    fn(&LedgerContext<'_>) -> Result<Arc<dyn Ledger>, Box<dyn Error + Send + Sync>>;
+
+impl LedgerType {
+    /// A ledger with this name for `ledger.kind`. `open` makes its adapter when the server starts; the facts of the
+    /// adapter must be those that `facts` returns.
+    pub const fn new(
+        name: &'static str,
+        facts: fn(&FactSettings) -> LedgerFacts,
+        open: OpenLedgerFn,
+    ) -> Self {
+        Self { name, facts, check_service_id: |_| Ok(()), adapter: Adapter::Registered(open) }
+    }
 }
 
 /// The settings that facts depend on.
@@ -34,17 +79,20 @@ pub(super) const KNOWN_LEDGERS: &[LedgerType] = &[
             grid_batch_sawtooth::facts(settings.keeps_order, settings.late_arrival_limit)
         },
         check_service_id: |service| GlobalScopeId::from_service_id(service).map(drop),
+        adapter: Adapter::Sawtooth,
     },
     LedgerType {
         name: "scabbard",
         facts: |settings| grid_batch_scabbard::facts(settings.late_arrival_limit),
         check_service_id: |_| Ok(()),
+        adapter: Adapter::Scabbard,
     },
     #[cfg(feature = "evm")]
     LedgerType {
         name: "evm",
         facts: |settings| grid_batch_evm::facts(settings.resend_after),
         check_service_id: |_| Ok(()),
+        adapter: Adapter::Evm,
     },
 ];
 
@@ -93,6 +141,8 @@ impl ConfiguredType {
             late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
             resend_after: layers.get("evm.resend_after")?,
         };
+        let registered = known.iter().map(|ledger| ledger.name);
+        layers.tables().check_names(registered)?;
         let facts = (ledger.facts)(&settings);
         if let Err(error) = facts.check() {
             return Err(layers.invalid("ledger.kind", error.to_string()));
@@ -112,15 +162,15 @@ mod tests {
 
     use grid_batch_core::{AbsenceRule, LedgerFacts, Strategy};
 
-    use super::LedgerType;
+    use super::{FactSettings, LedgerType};
     use crate::{Config, Setting};
 
     /// A ledger that is not known: it promises nothing.
-    const MINE: LedgerType = LedgerType {
-        name: "mine",
-        facts: |settings| LedgerFacts::weakest(settings.late_arrival_limit),
-        check_service_id: |_| Ok(()),
-    };
+    const MINE: LedgerType = mine(|settings| LedgerFacts::weakest(settings.late_arrival_limit));
+
+    const fn mine(facts: fn(&FactSettings) -> LedgerFacts) -> LedgerType {
+        LedgerType::new("mine", facts, |_| Err("it has no adapter".into()))
+    }
 
     fn load(ledgers: &[LedgerType], settings: &[(&str, &str)]) -> Result<Config, String> {
         let flag =
@@ -175,7 +225,7 @@ mod tests {
     fn ledger_whose_facts_contradict_each_other_is_refused() {
         let facts: fn(&_) -> _ =
             |_| LedgerFacts { proves_absence: true, ..LedgerFacts::weakest(Default::default()) };
-        let error = load(&[LedgerType { facts, ..MINE }], &[("ledger.kind", "mine")]).unwrap_err();
+        let error = load(&[mine(facts)], &[("ledger.kind", "mine")]).unwrap_err();
         assert!(error.contains("proves_absence is declared, but a node forgets"), "{error}");
     }
 }

@@ -12,6 +12,7 @@ mod intake;
 mod key_source;
 mod layers;
 mod ledger;
+mod ledger_table;
 mod ledger_type;
 mod listen;
 mod log_filter;
@@ -49,7 +50,7 @@ pub use intake::IntakeConfig;
 pub use key_source::{KeySource, PasswordSource};
 pub use ledger::LedgerConfig;
 pub(crate) use ledger_type::KIND_RULE;
-pub use ledger_type::{FactSettings, LedgerType};
+pub use ledger_type::{FactSettings, LedgerType, OpenLedgerFn};
 pub use listen::{ListenAddress, ListenConfig, TlsFiles};
 pub use log_filter::LogFilter;
 pub use log_format::LogFormat;
@@ -61,7 +62,9 @@ pub use setting::{Form, SETTINGS, Setting};
 pub use warnings::ReadableSecret;
 
 use layers::{GivenValue, Layers};
+pub(crate) use ledger_type::Adapter;
 use ledger_type::ConfiguredType;
+use serde::de::DeserializeOwned;
 use setting_file::with_files;
 use value::DurationOrZero;
 
@@ -157,10 +160,11 @@ impl Config {
         variables: impl Iterator<Item = (String, String)>,
         flags: Vec<(&'static Setting, String)>,
     ) -> Result<Self, ConfigError> {
-        let values = file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
+        let content = file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
         let layers = Layers::defaults()
             .with_ledgers(ledgers)
-            .override_with(with_files(values)?)
+            .with_tables(content.tables)
+            .override_with(with_files(content.values)?)
             .override_with(with_files(layers::read_environment(variables)?)?)
             .override_with(with_files(flags.into_iter().map(given_by_flag).collect())?);
         Self::from_layers(layers)
@@ -208,6 +212,18 @@ impl Config {
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// How the adapter of the configured ledger is made; `None` if its kind is not set.
+    pub(crate) fn adapter(&self) -> Option<Adapter> {
+        let known = self.layers.ledgers().iter();
+        let mut named = known.filter(|ledger| Some(ledger.name) == self.ledger.kind);
+        named.next().map(|ledger| ledger.adapter)
+    }
+
+    /// The settings of the configured ledger, if it is registered by a program.
+    pub(crate) fn ledger_settings<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
+        self.layers.tables().read(self.ledger.kind.unwrap_or_default())
     }
 
     /// The same configuration for a machine with this clock.

@@ -42,6 +42,9 @@ pub enum StartError {
         /// The kind of ledger.
         kind: &'static str,
     },
+    /// The adapter of a registered ledger cannot be made.
+    #[error("the adapter of the ledger cannot be used")]
+    Adapter(#[source] Box<dyn Error + Send + Sync>),
     /// The address of the HTTP interface cannot be used.
     #[error("cannot listen on {address}")]
     Listen {
@@ -114,6 +117,7 @@ impl StartError {
             | Self::Key { .. }
             | Self::Setting { .. }
             | Self::NotBuilt { .. }
+            | Self::Adapter(_)
             | Self::FileDescriptors { .. }
             | Self::Tls(_)
             | Self::Ledger(_) => true,

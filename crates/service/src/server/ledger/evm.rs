@@ -61,7 +61,7 @@ impl EvmChain {
         Ok(ServerLedger {
             withdrawals: Some(Arc::new(rules)),
             gas: Some(Arc::new(gas)),
-            ..ServerLedger::new(evm, nodes)
+            ..ServerLedger::new(Arc::new(evm), nodes)
         })
     }
 }

@@ -5,12 +5,12 @@ use grid_batch_core::{BatchResult, Ledger};
 use grid_batch_evm::EvmIdentityReader;
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 
-use super::nodes::AllNodes;
-use crate::{Config, LedgerConfig, StartError};
+use super::{nodes::AllNodes, open_registered};
+use crate::{Config, LedgerConfig, StartError, config::Adapter};
 
 /// Asks nodes which ledger they belong to, without a store or keys.
 pub(in crate::server) enum IdentityReader {
-    Ledger(Box<dyn Ledger>),
+    Ledger(Arc<dyn Ledger>),
     #[cfg(feature = "evm")]
     Evm(EvmIdentityReader),
     /// The nodes tell nothing.
@@ -23,17 +23,16 @@ impl IdentityReader {
             return Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE });
         }
         let http = config.ledger.http.clone();
-        match config.ledger.kind {
-            Some("sawtooth") => {
-                let nodes = Arc::new(AllNodes(config.ledger.nodes()));
+        let nodes = || Arc::new(AllNodes(config.ledger.nodes()));
+        match config.adapter().ok_or_else(StartError::no_ledger_kind)? {
+            Adapter::Sawtooth => {
                 let options = SawtoothOptions { http, ..SawtoothOptions::default() };
-                Ok(Self::Ledger(Box::new(Sawtooth::new(options, nodes)?)))
+                Ok(Self::Ledger(Arc::new(Sawtooth::new(options, nodes())?)))
             }
-            Some("scabbard") => Ok(Self::Silent),
+            Adapter::Scabbard => Ok(Self::Silent),
             #[cfg(feature = "evm")]
-            Some("evm") => Ok(Self::Evm(EvmIdentityReader::new(&http)?)),
-            Some(kind) => Err(StartError::NotBuilt { kind }),
-            None => Err(StartError::no_ledger_kind()),
+            Adapter::Evm => Ok(Self::Evm(EvmIdentityReader::new(&http)?)),
+            Adapter::Registered(open) => Ok(Self::Ledger(open_registered(open, config, nodes())?)),
         }
     }
 

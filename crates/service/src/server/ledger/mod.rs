@@ -1,5 +1,6 @@
 //! The configured ledger: its adapter and its nodes.
 
+mod context;
 #[cfg(feature = "evm")]
 mod evm;
 #[cfg(feature = "evm")]
@@ -18,16 +19,18 @@ mod scabbard;
 
 use std::sync::Arc;
 
-use grid_batch_core::{Ledger, LedgerIdentity};
+use grid_batch_core::{Ledger, LedgerIdentity, StatusUrlResolver};
 use grid_batch_store::Store;
+use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
 
 use super::{
     gas::GasMonitor,
     ledger_check::{LedgerCheck, LedgerCheckOptions},
 };
-use crate::{Config, StartError};
+use crate::{Config, OpenLedgerFn, StartError, config::Adapter};
 
+pub use context::LedgerContext;
 #[cfg(feature = "evm")]
 pub(super) use evm::EvmChain;
 pub(super) use identity_reader::IdentityReader;
@@ -59,8 +62,8 @@ pub(super) struct ServerLedger {
 }
 
 impl ServerLedger {
-    fn new(ledger: impl Ledger + 'static, nodes: LedgerNodes) -> Self {
-        Self { ledger: Arc::new(ledger), nodes, withdrawals: None, gas: None }
+    fn new(ledger: Arc<dyn Ledger>, nodes: LedgerNodes) -> Self {
+        Self { ledger, nodes, withdrawals: None, gas: None }
     }
 
     /// The same, kept away from nodes that have not confirmed their ledger.
@@ -78,16 +81,34 @@ pub(super) fn prepare<'a>(
     config: &'a Config,
     check: &'a LedgerCheck,
 ) -> Result<OpenFn<'a>, StartError> {
-    match config.ledger.kind {
-        Some("sawtooth") => sawtooth::prepare(config, check),
-        Some("scabbard") => scabbard::prepare(config, check),
+    match config.adapter().ok_or_else(StartError::no_ledger_kind)? {
+        Adapter::Sawtooth => sawtooth::prepare(config, check),
+        Adapter::Scabbard => scabbard::prepare(config, check),
         #[cfg(feature = "evm")]
-        Some("evm") => {
+        Adapter::Evm => {
             let chain = EvmChain::new(config)?;
             Ok(Box::new(move |store| chain.with_store(store, check)))
         }
-        Some(kind) => Err(StartError::NotBuilt { kind }),
-        None => Err(StartError::no_ledger_kind()),
+        Adapter::Registered(open) => {
+            let nodes = LedgerNodes::new(&config.ledger, NodeChoice::Spread)?;
+            let ledger = open_registered(open, config, nodes.confirmed_resolver(check))?;
+            Ok(Box::new(move |_| Ok(ServerLedger::new(ledger, nodes))))
+        }
+    }
+}
+
+/// The adapter of a ledger that a program has registered.
+fn open_registered(
+    open: OpenLedgerFn,
+    config: &Config,
+    nodes: Arc<dyn StatusUrlResolver>,
+) -> Result<Arc<dyn Ledger>, StartError> {
+    let ledger = open(&LedgerContext { config, nodes }).map_err(StartError::Adapter)?;
+    match config.ledger.facts == Some(ledger.facts()) {
+        true => Ok(ledger),
+        false => Err(StartError::part(
+            "the adapter declares other facts than its type; return the same from both",
+        )),
     }
 }
 

@@ -28,6 +28,6 @@ pub(super) fn prepare<'a>(
             true => sawtooth.with_several_nodes(Arc::new(store.clone()), urls),
             false => sawtooth,
         };
-        Ok(ServerLedger::new(sawtooth, nodes))
+        Ok(ServerLedger::new(Arc::new(sawtooth), nodes))
     }))
 }

@@ -30,7 +30,7 @@ pub(super) fn prepare<'a>(
         let scabbard = scabbard
             .with_commit_history(Arc::new(store.clone()))
             .with_service_history(Arc::new(store.clone()), rules);
-        Ok(ServerLedger::new(scabbard, nodes))
+        Ok(ServerLedger::new(Arc::new(scabbard), nodes))
     }))
 }
 

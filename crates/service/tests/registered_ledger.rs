@@ -1,0 +1,151 @@
+//! A ledger that a program has registered, in a server of its own.
+#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
+
+use std::{
+    fs,
+    iter::empty,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchResult, Evidence, EvidenceReport, Ledger, LedgerFacts, LedgerStatus, Outcome, ServiceId,
+    StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
+};
+use grid_batch_service::{Config, LedgerContext, LedgerType, RunningServer, Server, StartError};
+use grid_batch_test_support::{
+    batches::{encode_batch_list, signed_batch},
+    http::{request, send},
+    wait::wait_until,
+};
+use serde::Deserialize;
+
+/// The ledger of this process: it applies what it is sent, in order.
+static APPLIED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Memory;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    network: String,
+}
+
+const MEMORY: LedgerType = LedgerType::new("memory", |_| facts(), open);
+
+fn facts() -> LedgerFacts {
+    LedgerFacts { tells_identity: true, ..LedgerFacts::weakest(Duration::from_secs(1)) }
+}
+
+fn open(
+    context: &LedgerContext<'_>,
+) -> Result<Arc<dyn Ledger>, Box<dyn std::error::Error + Send + Sync>> {
+    let Settings { network } = context.settings()?;
+    match network.as_str() {
+        "test" => Ok(Arc::new(Memory)),
+        other => Err(format!("there is no network {other:?}; use \"test\"").into()),
+    }
+}
+
+fn status(batch_id: &str) -> LedgerStatus {
+    match APPLIED.lock().unwrap().iter().any(|applied| applied == batch_id) {
+        true => LedgerStatus::Committed,
+        false => LedgerStatus::NotReported,
+    }
+}
+
+impl Ledger for Memory {
+    fn facts(&self) -> LedgerFacts {
+        facts()
+    }
+
+    fn identity<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Box::pin(async { Ok("memory".to_owned()) })
+    }
+
+    fn send<'a>(
+        &'a self,
+        _node: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        APPLIED.lock().unwrap().push(submission.batch_header().to_owned());
+        let (outcome, status, message, retry_after) = (Outcome::Accepted, Some(202), None, None);
+        Box::pin(async move { SubmissionAnswer { outcome, status, message, retry_after } })
+    }
+
+    fn statuses<'a>(
+        &'a self,
+        _service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        let report = |id: &String| StatusReport {
+            batch_id: id.clone(),
+            status: status(id),
+            receipts: Vec::new(),
+        };
+        Box::pin(async move { Ok(batch_ids.iter().map(report).collect()) })
+    }
+
+    fn find_evidence<'a>(
+        &'a self,
+        batch: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        let evidence = match status(&batch.batch_id.to_string()) {
+            LedgerStatus::Committed => Evidence::Committed,
+            _ => Evidence::Inconclusive,
+        };
+        Box::pin(async move { Ok(evidence.into()) })
+    }
+}
+
+/// Starts a server with this section of its file.
+fn start(directory: &Path, section: &str) -> Result<RunningServer, StartError> {
+    let file = directory.join("grid-batch.toml");
+    let database = directory.join("batches.db");
+    let text = format!(
+        "database = \"sqlite://{}\"\nlisten = \"127.0.0.1:0\"\n\n[access]\nmode = \"none\"\n\n[ledger]\n\
+         kind = \"memory\"\nurls = [\"http://memory\"]\n\n[ledger.memory]\n{section}\n",
+        database.display()
+    );
+    fs::write(&file, text).unwrap();
+    let config = Config::load_with_ledgers(&[MEMORY], Some(&file), empty(), Vec::new()).unwrap();
+    Server::start(&config)
+}
+
+/// The message of an error and of its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(|source| format!(": {}", chain(source)));
+    format!("{error}{}", cause.unwrap_or_default())
+}
+
+#[test]
+fn batches_are_committed_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path(), "network = \"test\"").unwrap();
+    let batches: Vec<_> = (0..5).map(|number| signed_batch("a::b", number)).collect();
+    let ids: Vec<_> = batches.iter().map(|batch| batch.batch_id.to_string()).collect();
+    let post = request(
+        "POST",
+        "/batches?service_id=a::b",
+        &["content-type: application/octet-stream"],
+        &encode_batch_list(&batches),
+    );
+    let address = server.url().trim_start_matches("http://").parse().unwrap();
+    assert_eq!(send(address, &post).unwrap().status, 202);
+    wait_until("all batches are committed", || server.counts().committed == 5);
+    assert_eq!(*APPLIED.lock().unwrap(), ids);
+    server.stop().unwrap();
+}
+
+#[test]
+fn errors_of_its_settings_name_the_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = start(directory.path(), "netwrk = \"test\"").unwrap_err();
+    let message = chain(&error);
+    assert!(error.is_configuration(), "{message}");
+    assert!(message.contains("line 12 of ") && message.contains("`netwrk`"), "{message}");
+    let message = chain(&start(directory.path(), "network = \"main\"").unwrap_err());
+    assert!(message.contains("there is no network \"main\""), "{message}");
+}
