@@ -16,8 +16,8 @@ pub struct LedgerFacts {
     pub second_arrival: SecondArrival,
     /// Whether it can be proved that the ledger does not have a batch.
     pub proves_absence: bool,
-    /// For how long a request can be on its way to the ledger after its sender has given up. Zero: what arrives late
-    /// has no effect.
+    /// For how long a request can be on its way to the ledger, or wait there, after its sender has given up. Zero: what
+    /// arrives late has no effect.
     pub late_arrival_limit: Duration,
     /// Whether a node that was restarted reports the batches that it had applied before.
     pub statuses_survive_restart: bool,
@@ -33,7 +33,7 @@ pub struct LedgerFacts {
     /// Whether batches have a time or a height after which the ledger cannot apply them. Then the adapter proves by
     /// [`Evidence::NeverApplicable`](crate::Evidence::NeverApplicable) that one has passed it without being applied.
     pub batches_expire: bool,
-    /// Whether nodes tell of applied batches by events.
+    /// Whether nodes tell of applied batches by events, and one who follows them notices when some may be missing.
     pub has_events: bool,
     /// Whether nodes tell something that identifies their ledger. Otherwise the operator must give it a name.
     pub tells_identity: bool,
@@ -65,9 +65,9 @@ pub enum AbsenceRule {
     Never,
     /// When no node reports the batch. If it arrives after that all the same, it is applied once.
     Reported,
-    /// When no node reports the batch, to the instance that sent it and has seen since that nothing was forgotten; and
-    /// not before the attempt can no longer arrive.
-    SeenBySender,
+    /// When no node reports the batch to the instance that sent it, and that has observed everything since. Not before
+    /// the attempt can no longer arrive.
+    ObservedBySender,
 }
 
 /// Facts that contradict each other.
@@ -108,7 +108,9 @@ impl LedgerFacts {
     pub const fn check(&self) -> Result<(), LedgerFactsError> {
         let sees_commits = self.statuses_survive_restart || self.has_events;
         match self.absence_rule() {
-            AbsenceRule::SeenBySender if !sees_commits => Err(LedgerFactsError::UnprovableAbsence),
+            AbsenceRule::ObservedBySender if !sees_commits => {
+                Err(LedgerFactsError::UnprovableAbsence)
+            }
             _ => Ok(()),
         }
     }
@@ -176,7 +178,7 @@ impl LedgerFacts {
         match self.second_arrival {
             _ if !self.proves_absence => AbsenceRule::Never,
             SecondArrival::AppliedOnce => AbsenceRule::Reported,
-            SecondArrival::AppliedAgain | SecondArrival::Refused => AbsenceRule::SeenBySender,
+            SecondArrival::AppliedAgain | SecondArrival::Refused => AbsenceRule::ObservedBySender,
         }
     }
 
@@ -246,7 +248,7 @@ mod tests {
         assert_eq!(once.absence_counts_after(SHORT), SHORT);
         for second_arrival in [SecondArrival::AppliedAgain, SecondArrival::Refused] {
             let facts = LedgerFacts { second_arrival, has_events: true, ..weakest };
-            assert_eq!(facts.absence_rule(), AbsenceRule::SeenBySender);
+            assert_eq!(facts.absence_rule(), AbsenceRule::ObservedBySender);
             assert_eq!(facts.absence_counts_after(SHORT), LIMIT);
             assert_eq!(facts.check(), Ok(()));
             let unseen = LedgerFacts { has_events: false, ..facts };

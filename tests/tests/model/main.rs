@@ -86,6 +86,8 @@ mod broken_rules;
 mod check;
 mod claims;
 mod database;
+mod declared_facts;
+mod facts;
 mod intended_protocol;
 mod ledger;
 mod properties;
