@@ -81,6 +81,12 @@ pub enum LedgerFactsError {
          cannot be proved"
     )]
     UnprovableAbsence,
+    /// Nothing could prove that a batch was not applied before it expired.
+    #[error(
+        "batches_expire is declared, but a node forgets in a restart what it has applied: nothing shows whether a batch \
+         was applied before it expired; declare that batches do not expire"
+    )]
+    UnprovableExpiry,
 }
 
 impl LedgerFacts {
@@ -110,6 +116,9 @@ impl LedgerFacts {
         match self.absence_rule() {
             AbsenceRule::ObservedBySender if !sees_commits => {
                 Err(LedgerFactsError::UnprovableAbsence)
+            }
+            _ if self.batches_expire && !self.statuses_survive_restart => {
+                Err(LedgerFactsError::UnprovableExpiry)
             }
             _ => Ok(()),
         }
@@ -254,6 +263,13 @@ mod tests {
             let unseen = LedgerFacts { has_events: false, ..facts };
             assert_eq!(unseen.check(), Err(LedgerFactsError::UnprovableAbsence));
         }
+    }
+
+    #[test]
+    fn expiry_needs_a_ledger_that_remembers_commits() {
+        let expires = LedgerFacts { batches_expire: true, ..LedgerFacts::weakest(LIMIT) };
+        assert_eq!(expires.check(), Err(LedgerFactsError::UnprovableExpiry));
+        assert_eq!(LedgerFacts { statuses_survive_restart: true, ..expires }.check(), Ok(()));
     }
 
     #[test]

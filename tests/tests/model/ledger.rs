@@ -150,7 +150,10 @@ fn apply(protocol: &Protocol, state: &mut State, at: BatchAt) {
     // The database may have lost that the ledger found a batch invalid.
     let is_invalid =
         |batch: &Batch| batch.ledger.is_invalid || batch.progress.state == BatchState::Invalid;
-    let is_missing = |batch: &Batch| batch.ledger.applied == 0 && !is_invalid(batch);
+    let expires = protocol.environment.ledger.batches_expire;
+    let has_expired = |batch: &Batch| expires && batch.ledger.is_past_its_time;
+    let is_missing =
+        |batch: &Batch| batch.ledger.applied == 0 && !is_invalid(batch) && !has_expired(batch);
     let Relations { conflicts, dependencies, .. } = batches[at.batch].relations;
     let mut earlier = (0..at.batch).filter(|&other| conflicts.contains(other));
     let not_before = earlier.any(|other| is_missing(&batches[other]));

@@ -112,7 +112,7 @@ fn no_conflict_under_way(service: &Service) -> bool {
 fn no_deadlock(protocol: &Protocol, state: &State) -> bool {
     let has_ended_or_may_be_held = |service: &Service| {
         let mut in_lanes = service.in_lanes().into_iter();
-        in_lanes.all(|batch| protocol.may_be_held(&service.batches[batch]))
+        in_lanes.all(|batch| protocol.may_be_held(service, batch))
     };
     let mut actions = Vec::new();
     protocol.actions(state, &mut actions);

@@ -297,9 +297,10 @@ impl Protocol {
     }
 
     /// The same with a pipeline: a batch is sent when the ledger has accepted the one before. The ledger loses none
-    /// that it has accepted, as the operator who chooses a pipeline promises.
+    /// that it has accepted and forgets none that is invalid, which are the limits of a pipeline.
     pub fn with_pipeline(mut self) -> Self {
         self.environment.keeps_accepted = true;
+        self.environment.invalid_is_final = true;
         self.rules.waits_for_conflicts = false;
         Self { lanes: 2, strategy: Strategy::Pipeline, ..self }
     }
@@ -344,9 +345,16 @@ impl Protocol {
         Service::new(batches, self.lanes)
     }
 
-    /// Whether the batch may end up held, because nothing can be proved about it.
-    pub fn may_be_held(&self, batch: &Batch) -> bool {
-        self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
+    /// Whether the batch may end up held, because nothing can be proved about it, or waits for one that is in a
+    /// pipeline.
+    pub fn may_be_held(&self, service: &Service, batch: usize) -> bool {
+        let is_unproved = |batch: &Batch| {
+            self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
+        };
+        let is_behind = self.strategy == Strategy::Pipeline
+            && !service.batches[batch].was_tried()
+            && service.batches[..batch].iter().any(is_unproved);
+        is_unproved(&service.batches[batch]) || is_behind
     }
 }
 

@@ -113,7 +113,7 @@ fn query_result(
         LedgerStatus::Committed => {
             Event::Status { attempt: Some(attempt), status: LedgerStatus::Committed }
         }
-        _ if has_expired(protocol, state, worker, batch) => {
+        _ if protocol.rules.expired_batches_end && batch.ledger.is_past_its_time => {
             Event::Evidence { attempt, evidence: Evidence::NeverApplicable }
         }
         LedgerStatus::NotReported if is_absent(protocol, state, worker, batch) => {
@@ -138,15 +138,6 @@ fn earlier_may_be_applied(protocol: &Protocol, batch: &Batch) -> bool {
         protocol.rules.invalid_is_final_after >= protocol.environment.ledger.late_arrival_limit;
     let has_arrived_late = batch.ledger.earlier_invalid == EarlierInvalid::BeforeLateArrival;
     waits_long_enough && (batch.delayed_posts > 0 || has_arrived_late)
-}
-
-/// Whether it is proved that the batch has passed its time without being applied: one that was applied would be
-/// reported, or its event was observed.
-fn has_expired(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch) -> bool {
-    let was_sent_by_owner = batch.taken_in == state.memory(worker).epoch;
-    let would_be_known = protocol.declared.statuses_survive_restart
-        || protocol.declared.has_events && batch.ledger.observed && was_sent_by_owner;
-    protocol.rules.expired_batches_end && batch.ledger.is_past_its_time && would_be_known
 }
 
 /// The status that the worker's ledger reports.

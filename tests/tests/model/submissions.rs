@@ -120,20 +120,11 @@ pub fn begin(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: us
     let epoch = service.epoch;
     let marked = &mut service.batches[batch];
     marked.taken_in = epoch;
-    marked.ledger.observed = observes(protocol);
+    marked.ledger.observed =
+        !matches!(protocol.rules.absence, AbsenceRule::Never | AbsenceRule::Reported);
     let attempt_id = AttemptId { attempt: marked.progress.attempts, epoch };
     let started_in_time = state.lease(worker) == Lease::Valid;
     state.memory_mut(worker).begin(Task { batch, attempt_id, started_in_time, result: None });
-}
-
-/// Whether anything depends on what an instance observes.
-fn observes(protocol: &Protocol) -> bool {
-    let must_observe_end =
-        protocol.rules.expired_batches_end && !protocol.declared.statuses_survive_restart;
-    match protocol.rules.absence {
-        AbsenceRule::Never | AbsenceRule::Reported => must_observe_end,
-        AbsenceRule::Observed | AbsenceRule::ObservedBySender => true,
-    }
 }
 
 fn check_earlier_attempt(state: &mut State, at: BatchAt) {
