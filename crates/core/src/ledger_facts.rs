@@ -63,7 +63,8 @@ pub enum SecondArrival {
 pub enum AbsenceRule {
     /// Never. A batch about which nothing is known is held until an operator decides.
     Never,
-    /// When no node reports the batch. If it arrives after that all the same, it is applied once.
+    /// When no node reports the batch: one that was applied is reported for ever. If it arrives after that all the same,
+    /// it is applied once.
     Reported,
     /// When no node reports the batch to the instance that sent it, and that has observed everything since. Not before
     /// the attempt can no longer arrive.
@@ -76,9 +77,8 @@ pub enum AbsenceRule {
 pub enum LedgerFactsError {
     /// Nothing could prove absence.
     #[error(
-        "proves_absence is declared, but a node forgets in a restart what it has applied, has no events, and a second \
-         arrival is not harmless: nothing shows whether a batch was applied before the restart; declare that absence \
-         cannot be proved"
+        "proves_absence is declared, but a node forgets in a restart what it has applied, and has no events: nothing \
+         shows whether a batch was applied before the restart; declare that absence cannot be proved"
     )]
     UnprovableAbsence,
     /// Nothing could prove that a batch was not applied before it expired.
@@ -186,17 +186,17 @@ impl LedgerFacts {
     pub const fn absence_rule(&self) -> AbsenceRule {
         match self.second_arrival {
             _ if !self.proves_absence => AbsenceRule::Never,
-            SecondArrival::AppliedOnce => AbsenceRule::Reported,
-            SecondArrival::AppliedAgain | SecondArrival::Refused => AbsenceRule::ObservedBySender,
+            SecondArrival::AppliedOnce if self.statuses_survive_restart => AbsenceRule::Reported,
+            _ => AbsenceRule::ObservedBySender,
         }
     }
 
     /// How long absence must last to count. `accept_after` is what the settings say for a ledger to which another
     /// attempt is harmless.
     pub fn absence_counts_after(&self, accept_after: Duration) -> Duration {
-        match self.applies_once() {
-            true => accept_after,
-            false => accept_after.max(self.late_arrival_limit),
+        match self.absence_rule() {
+            AbsenceRule::Reported => accept_after,
+            _ => accept_after.max(self.late_arrival_limit),
         }
     }
 
@@ -252,10 +252,16 @@ mod tests {
     #[test]
     fn absence_counts_as_the_second_arrival_is_harmless() {
         let weakest = LedgerFacts { proves_absence: true, ..LedgerFacts::weakest(LIMIT) };
-        let once = LedgerFacts { second_arrival: SecondArrival::AppliedOnce, ..weakest };
+        let once = LedgerFacts {
+            second_arrival: SecondArrival::AppliedOnce,
+            statuses_survive_restart: true,
+            ..weakest
+        };
         assert_eq!(once.absence_rule(), AbsenceRule::Reported);
         assert_eq!(once.absence_counts_after(SHORT), SHORT);
-        for second_arrival in [SecondArrival::AppliedAgain, SecondArrival::Refused] {
+        for second_arrival in
+            [SecondArrival::AppliedAgain, SecondArrival::Refused, SecondArrival::AppliedOnce]
+        {
             let facts = LedgerFacts { second_arrival, has_events: true, ..weakest };
             assert_eq!(facts.absence_rule(), AbsenceRule::ObservedBySender);
             assert_eq!(facts.absence_counts_after(SHORT), LIMIT);

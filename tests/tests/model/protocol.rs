@@ -258,8 +258,8 @@ impl Protocol {
     }
 
     /// The same with a ledger that behaves otherwise than declared.
-    pub fn with_behavior(mut self, change: impl FnOnce(&mut LedgerFacts)) -> Self {
-        change(&mut self.environment.ledger);
+    pub fn with_behavior(mut self, behavior: LedgerFacts) -> Self {
+        self.environment.ledger = behavior;
         self
     }
 
