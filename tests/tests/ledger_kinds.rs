@@ -1,6 +1,9 @@
 //! Rules follow from the facts of a ledger. Only what builds an adapter knows which kind of ledger it is for.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
+use std::time::Duration;
+
+use grid_batch_service::{FactSettings, LedgerType};
 use grid_batch_tests::sources::{read, root, source_files, without_tests};
 
 /// The crates that work with any ledger.
@@ -41,6 +44,60 @@ fn listed_files_name_a_kind_of_ledger() {
         });
         assert!(named, "{allowed} names no kind of ledger and need not be listed");
     }
+}
+
+#[test]
+fn table_of_facts_is_right() {
+    let page = read(&root().join("docs/architecture.md"));
+    let table = page.split("## Facts of a ledger").nth(1).unwrap().split("\n## ").next().unwrap();
+    let row = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let mut rows = table.lines().filter(|line| line.starts_with('|')).map(row);
+    let names = rows.next().unwrap();
+    let rows: Vec<Vec<String>> = rows.skip(1).collect();
+    for ledger in LedgerType::known() {
+        let column = names.iter().position(|name| name == ledger.name).unwrap();
+        let written: Vec<(&str, &str)> =
+            rows.iter().map(|row| (row[0].trim_matches('`'), row[column].as_str())).collect();
+        let expected = table_of(ledger);
+        let expected: Vec<(&str, &str)> =
+            expected.iter().map(|(fact, value)| (*fact, value.as_str())).collect();
+        assert_eq!(written, expected, "{}", ledger.name);
+    }
+}
+
+/// The column of a ledger. What changes with a setting is a setting.
+fn table_of(ledger: &LedgerType) -> Vec<(&'static str, String)> {
+    let with = |keeps_order, late_arrival_limit| {
+        let resend_after = Duration::from_secs(1);
+        (ledger.facts)(&FactSettings { keeps_order, late_arrival_limit, resend_after })
+    };
+    let (without, all) = (with(false, Duration::ZERO), with(true, Duration::from_secs(1)));
+    let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
+    let late = match all.late_arrival_limit.is_zero() {
+        true => "0",
+        false => "setting",
+    };
+    let order = match all.keeps_order == without.keeps_order {
+        true => yes(all.keeps_order),
+        false => "setting".to_owned(),
+    };
+    vec![
+        ("second_arrival", format!("{:?}", all.second_arrival)),
+        ("proves_absence", yes(all.proves_absence)),
+        ("late_arrival_limit", late.to_owned()),
+        ("statuses_survive_restart", yes(all.statuses_survive_restart)),
+        ("reports_earlier_invalid", yes(all.reports_earlier_invalid)),
+        ("keeps_order", order),
+        ("enforces_declared_access", yes(all.enforces_declared_access)),
+        ("one_node_for_service", yes(all.one_node_for_service)),
+        ("batches_expire", yes(all.batches_expire)),
+        ("has_events", yes(all.has_events)),
+        ("tells_identity", yes(all.tells_identity)),
+        ("checks_keys", yes(all.checks_keys)),
+        ("signs_batches", yes(all.signs_batches)),
+    ]
 }
 
 #[test]

@@ -16,8 +16,8 @@ pub struct LedgerFacts {
     pub second_arrival: SecondArrival,
     /// Whether it can be proved that the ledger does not have a batch.
     pub proves_absence: bool,
-    /// For how long a request can be on its way to the ledger after its sender has given up. Zero: what arrives late
-    /// has no effect.
+    /// For how long a request can be on its way to the ledger, or wait there, after its sender has given up. Zero: what
+    /// arrives late has no effect.
     pub late_arrival_limit: Duration,
     /// Whether a node that was restarted reports the batches that it had applied before.
     pub statuses_survive_restart: bool,
@@ -33,7 +33,7 @@ pub struct LedgerFacts {
     /// Whether batches have a time or a height after which the ledger cannot apply them. Then the adapter proves by
     /// [`Evidence::NeverApplicable`](crate::Evidence::NeverApplicable) that one has passed it without being applied.
     pub batches_expire: bool,
-    /// Whether nodes tell of applied batches by events.
+    /// Whether nodes tell of applied batches by events, and one who follows them notices when some may be missing.
     pub has_events: bool,
     /// Whether the nodes of a service can have different states for good, so that they are compared.
     pub compares_states: bool,
@@ -65,11 +65,12 @@ pub enum SecondArrival {
 pub enum AbsenceRule {
     /// Never. A batch about which nothing is known is held until an operator decides.
     Never,
-    /// When no node reports the batch. If it arrives after that all the same, it is applied once.
+    /// When no node reports the batch: one that was applied is reported for ever. If it arrives after that all the same,
+    /// it is applied once.
     Reported,
-    /// When no node reports the batch, to the instance that sent it and has seen since that nothing was forgotten; and
-    /// not before the attempt can no longer arrive.
-    SeenBySender,
+    /// When no node reports the batch to the instance that sent it, and that has observed everything since. Not before
+    /// the attempt can no longer arrive.
+    ObservedBySender,
 }
 
 /// Facts that contradict each other.
@@ -78,11 +79,16 @@ pub enum AbsenceRule {
 pub enum LedgerFactsError {
     /// Nothing could prove absence.
     #[error(
-        "proves_absence is declared, but a node forgets in a restart what it has applied, has no events, and a second \
-         arrival is not harmless: nothing shows whether a batch was applied before the restart; declare that absence \
-         cannot be proved"
+        "proves_absence is declared, but a node forgets in a restart what it has applied, and has no events: nothing \
+         shows whether a batch was applied before the restart; declare that absence cannot be proved"
     )]
     UnprovableAbsence,
+    /// Nothing could prove that a batch was not applied before it expired.
+    #[error(
+        "batches_expire is declared, but a node forgets in a restart what it has applied: nothing shows whether a batch \
+         was applied before it expired; declare that batches do not expire"
+    )]
+    UnprovableExpiry,
 }
 
 impl LedgerFacts {
@@ -111,7 +117,12 @@ impl LedgerFacts {
     pub const fn check(&self) -> Result<(), LedgerFactsError> {
         let sees_commits = self.statuses_survive_restart || self.has_events;
         match self.absence_rule() {
-            AbsenceRule::SeenBySender if !sees_commits => Err(LedgerFactsError::UnprovableAbsence),
+            AbsenceRule::ObservedBySender if !sees_commits => {
+                Err(LedgerFactsError::UnprovableAbsence)
+            }
+            _ if self.batches_expire && !self.statuses_survive_restart => {
+                Err(LedgerFactsError::UnprovableExpiry)
+            }
             _ => Ok(()),
         }
     }
@@ -178,17 +189,17 @@ impl LedgerFacts {
     pub const fn absence_rule(&self) -> AbsenceRule {
         match self.second_arrival {
             _ if !self.proves_absence => AbsenceRule::Never,
-            SecondArrival::AppliedOnce => AbsenceRule::Reported,
-            SecondArrival::AppliedAgain | SecondArrival::Refused => AbsenceRule::SeenBySender,
+            SecondArrival::AppliedOnce if self.statuses_survive_restart => AbsenceRule::Reported,
+            _ => AbsenceRule::ObservedBySender,
         }
     }
 
     /// How long absence must last to count. `accept_after` is what the settings say for a ledger to which another
     /// attempt is harmless.
     pub fn absence_counts_after(&self, accept_after: Duration) -> Duration {
-        match self.applies_once() {
-            true => accept_after,
-            false => accept_after.max(self.late_arrival_limit),
+        match self.absence_rule() {
+            AbsenceRule::Reported => accept_after,
+            _ => accept_after.max(self.late_arrival_limit),
         }
     }
 
@@ -244,17 +255,30 @@ mod tests {
     #[test]
     fn absence_counts_as_the_second_arrival_is_harmless() {
         let weakest = LedgerFacts { proves_absence: true, ..LedgerFacts::weakest(LIMIT) };
-        let once = LedgerFacts { second_arrival: SecondArrival::AppliedOnce, ..weakest };
+        let once = LedgerFacts {
+            second_arrival: SecondArrival::AppliedOnce,
+            statuses_survive_restart: true,
+            ..weakest
+        };
         assert_eq!(once.absence_rule(), AbsenceRule::Reported);
         assert_eq!(once.absence_counts_after(SHORT), SHORT);
-        for second_arrival in [SecondArrival::AppliedAgain, SecondArrival::Refused] {
+        for second_arrival in
+            [SecondArrival::AppliedAgain, SecondArrival::Refused, SecondArrival::AppliedOnce]
+        {
             let facts = LedgerFacts { second_arrival, has_events: true, ..weakest };
-            assert_eq!(facts.absence_rule(), AbsenceRule::SeenBySender);
+            assert_eq!(facts.absence_rule(), AbsenceRule::ObservedBySender);
             assert_eq!(facts.absence_counts_after(SHORT), LIMIT);
             assert_eq!(facts.check(), Ok(()));
             let unseen = LedgerFacts { has_events: false, ..facts };
             assert_eq!(unseen.check(), Err(LedgerFactsError::UnprovableAbsence));
         }
+    }
+
+    #[test]
+    fn expiry_needs_a_ledger_that_remembers_commits() {
+        let expires = LedgerFacts { batches_expire: true, ..LedgerFacts::weakest(LIMIT) };
+        assert_eq!(expires.check(), Err(LedgerFactsError::UnprovableExpiry));
+        assert_eq!(LedgerFacts { statuses_survive_restart: true, ..expires }.check(), Ok(()));
     }
 
     #[test]

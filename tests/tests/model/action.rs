@@ -104,6 +104,8 @@ pub enum LedgerStep {
     Apply(BatchAt),
     /// An accepted batch is found to be invalid.
     FindInvalid(BatchAt),
+    /// The time or height passes after which a batch is declared to be never applied.
+    Expire(BatchAt),
     /// The ledger restarts and loses what it had only in memory.
     Restart,
     /// The follower applies what the others have applied.

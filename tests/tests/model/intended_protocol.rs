@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use grid_batch_core::LedgerFacts;
+
 use crate::{
     check::{every_path_ends, violated_properties},
+    facts::{applies_again, applies_once, lingering},
     properties::NOT_SENT_TOO_EARLY,
-    protocol::{
-        Fence,
-        LedgerKind::{self, AppliesAgain, AppliesOnce},
-        NodeRule, Protocol, TakeoverRule, WaitRule,
-    },
+    protocol::{Fence, NodeRule, Protocol, TakeoverRule, WaitRule},
 };
 
 fn assert_holds(name: &str, protocol: Protocol) {
@@ -22,14 +21,14 @@ fn assert_holds_except_sent_too_early(name: &str, protocol: Protocol) {
 }
 
 /// Three instances, two services, and three batches.
-fn assert_holds_at_full_size(ledger: LedgerKind) {
+fn assert_holds_at_full_size(ledger: LedgerFacts) {
     let full_size = Protocol::new(ledger).with_size(3, &[2, 1]);
     assert_holds("full size, faults of instances", full_size.clone().with_faults(2, 0));
     assert_holds("full size, all faults", full_size.with_faults(1, 1));
 }
 
 /// Two batches of one service, and more faults.
-fn assert_holds_for_one_service(ledger: LedgerKind) {
+fn assert_holds_for_one_service(ledger: LedgerFacts) {
     assert_holds(
         "one service, 3 instances",
         Protocol::new(ledger).with_size(3, &[2]).with_faults(2, 1),
@@ -42,27 +41,27 @@ fn assert_holds_for_one_service(ledger: LedgerKind) {
 
 #[test]
 fn full_size_holds_if_the_ledger_applies_once() {
-    assert_holds_at_full_size(AppliesOnce);
+    assert_holds_at_full_size(applies_once());
 }
 
 #[test]
 fn full_size_holds_if_the_ledger_applies_again() {
-    assert_holds_at_full_size(AppliesAgain);
+    assert_holds_at_full_size(applies_again());
 }
 
 #[test]
 fn one_service_holds_if_the_ledger_applies_once() {
-    assert_holds_for_one_service(AppliesOnce);
+    assert_holds_for_one_service(applies_once());
 }
 
 #[test]
 fn one_service_holds_if_the_ledger_applies_again() {
-    assert_holds_for_one_service(AppliesAgain);
+    assert_holds_for_one_service(applies_again());
 }
 
 #[test]
 fn instances_may_pause_if_the_ledger_applies_once() {
-    let paused = Protocol::new(AppliesOnce).with_pauses().with_final_invalidity();
+    let paused = Protocol::new(applies_once()).with_pauses().with_final_invalidity();
     assert_holds_except_sent_too_early(
         "instances_pause, once",
         paused.with_size(3, &[2]).with_faults(2, 1),
@@ -71,13 +70,13 @@ fn instances_may_pause_if_the_ledger_applies_once() {
 
 #[test]
 fn instances_may_pause_if_the_sender_observes_absence() {
-    let paused = Protocol::new(AppliesAgain).with_pauses();
+    let paused = Protocol::new(applies_again()).with_pauses();
     assert_holds("instances_pause, again", paused.with_size(3, &[2]).with_faults(2, 1));
 }
 
 #[test]
 fn one_expiry_suffices_if_longer_than_submissions() {
-    for ledger in [AppliesOnce, AppliesAgain] {
+    for ledger in [applies_once(), applies_again()] {
         let one_phase =
             Protocol::new(ledger).with_rules(|rules| rules.takeover = TakeoverRule::OnePhase);
         assert_holds("one phase", one_phase);
@@ -86,14 +85,14 @@ fn one_expiry_suffices_if_longer_than_submissions() {
 
 #[test]
 fn takeover_after_idle_expiry_is_safe_with_observed_absence() {
-    let after_idle_expiry = Protocol::new(AppliesAgain)
+    let after_idle_expiry = Protocol::new(applies_again())
         .with_rules(|rules| rules.takeover = TakeoverRule::AfterIdleExpiry);
     assert_holds("after_idle_expiry, again", after_idle_expiry);
 }
 
 #[test]
 fn attempt_alone_fences_records() {
-    for ledger in [AppliesOnce, AppliesAgain] {
+    for ledger in [applies_once(), applies_again()] {
         let attempt_only = Protocol::new(ledger).with_rules(|rules| rules.fence = Fence::Attempt);
         assert_holds("attempt only", attempt_only);
     }
@@ -101,7 +100,7 @@ fn attempt_alone_fences_records() {
 
 #[test]
 fn early_absence_is_safe_if_the_ledger_applies_once() {
-    let too_soon = Protocol::new(AppliesOnce)
+    let too_soon = Protocol::new(applies_once())
         .with_pauses()
         .with_final_invalidity()
         .with_rules(|rules| rules.wait = WaitRule::FromMark);
@@ -110,21 +109,21 @@ fn early_absence_is_safe_if_the_ledger_applies_once() {
 
 #[test]
 fn clock_jumps_change_nothing() {
-    for ledger in [AppliesOnce, AppliesAgain] {
+    for ledger in [applies_once(), applies_again()] {
         assert_holds("clock jumps", Protocol::new(ledger).with_clock_jumps(2));
     }
 }
 
 #[test]
 fn instance_with_another_ledger_does_nothing() {
-    for ledger in [AppliesOnce, AppliesAgain] {
+    for ledger in [applies_once(), applies_again()] {
         assert_holds("another ledger", Protocol::new(ledger).with_stray());
     }
 }
 
 #[test]
 fn one_of_two_rules_suffices_for_a_node_that_lags() {
-    let lagging = Protocol::new(AppliesOnce).with_follower();
+    let lagging = Protocol::new(applies_once()).with_follower();
     assert_holds("a node lags", lagging.clone());
     assert_holds(
         "a node lags, nodes in turn",
@@ -141,7 +140,7 @@ fn one_of_two_rules_suffices_for_a_node_that_lags() {
 fn posts_may_linger_if_the_ledger_applies_once() {
     assert_holds_except_sent_too_early(
         "posts linger",
-        Protocol::new(AppliesOnce).with_lingering_posts().with_faults(2, 2),
+        Protocol::new(lingering()).with_faults(2, 2),
     );
 }
 
@@ -150,7 +149,7 @@ fn posts_may_linger_if_the_ledger_applies_once() {
 fn database_may_go_back_if_the_ledger_applies_once() {
     assert_holds_except_sent_too_early(
         "the database goes back, once",
-        Protocol::new(AppliesOnce)
+        Protocol::new(applies_once())
             .with_database_that_goes_back()
             .with_final_invalidity()
             .with_faults(1, 1),
@@ -161,13 +160,13 @@ fn database_may_go_back_if_the_ledger_applies_once() {
 fn database_may_go_back_if_the_ledger_applies_again() {
     assert_holds(
         "the database goes back, again",
-        Protocol::new(AppliesAgain).with_database_that_goes_back().with_faults(1, 1),
+        Protocol::new(applies_again()).with_database_that_goes_back().with_faults(1, 1),
     );
 }
 
 #[test]
 fn every_path_ends_for_each_ledger() {
-    for ledger in [AppliesOnce, AppliesAgain] {
+    for ledger in [applies_once(), applies_again()] {
         every_path_ends(&Protocol::new(ledger).with_size(2, &[2]).with_faults(2, 1));
         every_path_ends(
             &Protocol::new(ledger).with_pauses().with_size(2, &[1, 1]).with_faults(1, 0),

@@ -1,17 +1,17 @@
 //! The ledger: how it handles batches, and which statuses it reports.
 
-use grid_batch_core::{BatchState, LedgerStatus};
+use grid_batch_core::{BatchState, LedgerStatus, SecondArrival, Strategy};
 
 use crate::{
     action::{
         Action, BatchAt,
         LedgerStep::{
-            self, Apply, DelayedPostArrives, DelayedPostIsLost, FindInvalid, FollowerCatchesUp,
-            Restart,
+            self, Apply, DelayedPostArrives, DelayedPostIsLost, Expire, FindInvalid,
+            FollowerCatchesUp, Restart,
         },
     },
-    protocol::{LedgerKind, Protocol},
-    state::{Batch, Relations, State},
+    protocol::Protocol,
+    state::{Batch, EarlierInvalid, Relations, State},
 };
 
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
@@ -26,7 +26,10 @@ pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>
                 add(DelayedPostArrives(at));
                 add(DelayedPostIsLost(at));
             }
-            if batch.ledger.accepted > 0 {
+            if protocol.declared.batches_expire && may_expire(state, batch) {
+                add(Expire(at));
+            }
+            if batch.ledger.accepted > 0 && of.queue.first().is_none_or(|first| *first == number) {
                 add(Apply(at));
                 if state.faults_left.ledger > 0 {
                     add(FindInvalid(at));
@@ -37,6 +40,12 @@ pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>
     if state.faults_left.ledger > 0 && forgets_anything(protocol, state) {
         add(Restart);
     }
+}
+
+/// A batch that was not tried, or that has ended, is left out.
+fn may_expire(state: &State, batch: &Batch) -> bool {
+    let is_tried = batch.was_tried() && !batch.has_ended();
+    state.faults_left.ledger > 0 && is_tried && !batch.ledger.is_past_its_time
 }
 
 /// A restart that forgets nothing is left out.
@@ -52,9 +61,8 @@ fn forgets_anything(protocol: &Protocol, state: &State) -> bool {
 pub fn apply_step(protocol: &Protocol, state: &mut State, step: LedgerStep) {
     match step {
         DelayedPostArrives(at) => {
-            let batch = state.batch_mut(at);
-            batch.delayed_posts -= 1;
-            accept(protocol, batch);
+            state.batch_mut(at).delayed_posts -= 1;
+            accept(protocol, state, at, EarlierInvalid::BeforeLateArrival);
         }
         DelayedPostIsLost(at) => state.batch_mut(at).delayed_posts -= 1,
         Apply(at) => apply(protocol, state, at),
@@ -64,27 +72,66 @@ pub fn apply_step(protocol: &Protocol, state: &mut State, step: LedgerStep) {
             ledger.accepted -= 1;
             ledger.is_invalid = true;
             ledger.is_refused_by_follower = false;
+            ledger.earlier_invalid = EarlierInvalid::None;
+            state.services[at.service].queue.retain(|number| *number != at.batch);
+        }
+        Expire(at) => {
+            state.faults_left.ledger -= 1;
+            expire(protocol, state, at);
         }
         Restart => {
             state.faults_left.ledger -= 1;
-            let batches = state.services.iter_mut().flat_map(|service| &mut service.batches);
-            batches.for_each(|batch| forget(protocol, batch));
+            for service in &mut state.services {
+                if !protocol.environment.keeps_accepted {
+                    service.queue.clear();
+                }
+                service.batches.iter_mut().for_each(|batch| forget(protocol, batch));
+            }
         }
         FollowerCatchesUp(service) => state.services[service].follower_lags = false,
     }
 }
 
-/// The ledger receives a POST.
-pub fn accept(protocol: &Protocol, batch: &mut Batch) {
-    let ledger = &mut batch.ledger;
-    let is_present = ledger.accepted > 0 || ledger.applied > 0;
-    let is_known = protocol.environment.ledger == LedgerKind::AppliesOnce && is_present;
-    let is_invalid_again = protocol.environment.invalid_is_final && ledger.is_invalid;
+/// The ledger receives a POST. `reported` is what a report of an earlier attempt as invalid counts as from then on.
+pub fn accept(protocol: &Protocol, state: &mut State, at: BatchAt, reported: EarlierInvalid) {
+    let facts = protocol.environment.ledger;
+    let ledger = &mut state.batch_mut(at).ledger;
+    if ledger.is_past_its_time && facts.batches_expire {
+        return;
+    }
     ledger.known = true;
-    if !is_known && !is_invalid_again {
-        ledger.accepted += 1;
-        ledger.is_invalid = false;
-        ledger.is_refused_by_follower = false;
+    let is_ignored = match facts.second_arrival {
+        SecondArrival::AppliedAgain => false,
+        SecondArrival::AppliedOnce => ledger.accepted > 0 || ledger.applied > 0,
+        SecondArrival::Refused => {
+            ledger.is_refused = ledger.applied > 0;
+            ledger.accepted > 0 || ledger.applied > 0
+        }
+    };
+    let is_invalid_again = protocol.environment.invalid_is_final && ledger.is_invalid;
+    if is_ignored || is_invalid_again {
+        return;
+    }
+    if ledger.is_invalid && facts.reports_earlier_invalid {
+        ledger.earlier_invalid = reported;
+    }
+    ledger.accepted += 1;
+    ledger.is_invalid = false;
+    ledger.is_refused_by_follower = false;
+    if facts.keeps_order && protocol.strategy == Strategy::Pipeline {
+        state.services[at.service].queue.push(at.batch);
+    }
+}
+
+/// The time or height passes after which the batch is declared to be never applied.
+fn expire(protocol: &Protocol, state: &mut State, at: BatchAt) {
+    let batch = state.batch_mut(at);
+    batch.ledger.is_past_its_time = true;
+    if protocol.environment.ledger.batches_expire {
+        batch.delayed_posts = 0;
+        batch.ledger.accepted = 0;
+        batch.ledger.known &= batch.ledger.applied > 0 || batch.ledger.is_invalid;
+        state.services[at.service].queue.retain(|number| *number != at.batch);
     }
 }
 
@@ -94,7 +141,7 @@ pub fn accept_at_follower(protocol: &Protocol, state: &mut State, at: BatchAt) {
         let ledger = &mut state.batch_mut(at).ledger;
         (ledger.known, ledger.is_invalid, ledger.is_refused_by_follower) = (true, true, true);
     } else {
-        accept(protocol, state.batch_mut(at));
+        accept(protocol, state, at, EarlierInvalid::BeforeAttempt);
     }
 }
 
@@ -103,7 +150,10 @@ fn apply(protocol: &Protocol, state: &mut State, at: BatchAt) {
     // The database may have lost that the ledger found a batch invalid.
     let is_invalid =
         |batch: &Batch| batch.ledger.is_invalid || batch.progress.state == BatchState::Invalid;
-    let is_missing = |batch: &Batch| batch.ledger.applied == 0 && !is_invalid(batch);
+    let expires = protocol.environment.ledger.batches_expire;
+    let has_expired = |batch: &Batch| expires && batch.ledger.is_past_its_time;
+    let is_missing =
+        |batch: &Batch| batch.ledger.applied == 0 && !is_invalid(batch) && !has_expired(batch);
     let Relations { conflicts, dependencies, .. } = batches[at.batch].relations;
     let mut earlier = (0..at.batch).filter(|&other| conflicts.contains(other));
     let not_before = earlier.any(|other| is_missing(&batches[other]));
@@ -116,26 +166,37 @@ fn apply(protocol: &Protocol, state: &mut State, at: BatchAt) {
     let ledger = &mut state.batch_mut(at).ledger;
     ledger.accepted -= 1;
     ledger.applied += 1;
+    ledger.earlier_invalid = EarlierInvalid::None;
+    state.services[at.service].queue.retain(|number| *number != at.batch);
     state.services[at.service].follower_lags = protocol.environment.has_follower;
 }
 
 fn forget(protocol: &Protocol, batch: &mut Batch) {
+    let (behaves, declared) = (protocol.environment.ledger, protocol.declared);
     let ledger = &mut batch.ledger;
-    let remembers_applied = protocol.environment.ledger == LedgerKind::AppliesOnce;
-    ledger.accepted = 0;
+    if !protocol.environment.keeps_accepted {
+        ledger.accepted = 0;
+    }
     ledger.is_invalid &= protocol.environment.invalid_is_final;
     ledger.is_refused_by_follower &= ledger.is_invalid;
-    ledger.known &= remembers_applied && ledger.applied > 0;
-    ledger.observed = false;
+    ledger.is_refused = false;
+    ledger.earlier_invalid = EarlierInvalid::None;
+    ledger.known &= ledger.accepted > 0 || behaves.statuses_survive_restart && ledger.applied > 0;
+    // One who observes does not care about a restart that is declared to be harmless.
+    let is_noticed = !declared.statuses_survive_restart && behaves.has_events;
+    ledger.observed &= !is_noticed;
 }
 
 /// The status that the ledger reports.
-pub fn status(batch: &Batch) -> LedgerStatus {
+pub fn status(protocol: &Protocol, batch: &Batch) -> LedgerStatus {
     let ledger = batch.ledger;
+    let was_invalid = ledger.earlier_invalid != EarlierInvalid::None;
     match ledger {
         _ if !ledger.known => LedgerStatus::NotReported,
+        _ if ledger.is_refused => LedgerStatus::Invalid,
         _ if ledger.applied > 0 => LedgerStatus::Committed,
-        _ if ledger.is_invalid => LedgerStatus::Invalid,
+        _ if ledger.is_invalid || was_invalid => LedgerStatus::Invalid,
+        _ if !protocol.environment.ledger.proves_absence => LedgerStatus::NotReported,
         _ => LedgerStatus::Pending,
     }
 }

@@ -27,6 +27,11 @@
 //! works, too, if batches are marked early enough before it; then a service that is not sending
 //! waits longer for its next owner.
 //!
+//! **Facts of the ledger** are what its adapter declares (`LedgerFacts` of core). The rules of the protocol follow from
+//! them by core's own methods, as in the server. How the ledger behaves is given apart from that: `declared_facts` checks
+//! that the rules hold for a ledger that behaves as declared, for each known ledger and for all facts that core accepts,
+//! and that each fact that is declared more strongly than the ledger behaves leads to a violation.
+//!
 //! **An instance that pauses** can send a long time after its service has another owner, and no
 //! lock in a database prevents that. There are two kinds of ledgers:
 //!
@@ -78,14 +83,16 @@
 //!
 //! Left out are: a busy ledger, which is like a POST that is not sent; the status *valid*;
 //! decisions of operators; and a transaction that is committed while its confirmation is lost. An
-//! instance has one task for each lane of a service. A pipeline is left out too: its order is a promise of the
-//! ledger.
+//! instance has one task for each lane of a service. In a pipeline, the ledger loses nothing that it has accepted, and
+//! forgets nothing that is invalid: these are the limits of the strategy.
 
 mod action;
 mod broken_rules;
 mod check;
 mod claims;
 mod database;
+mod declared_facts;
+mod facts;
 mod intended_protocol;
 mod ledger;
 mod properties;

@@ -1,6 +1,6 @@
 //! The properties of all states.
 
-use grid_batch_core::BatchState;
+use grid_batch_core::{BatchState, Strategy};
 use stateright::{Model, Property};
 
 use crate::{
@@ -26,8 +26,9 @@ pub fn all(protocol: &Protocol) -> Vec<Property<Protocol>> {
     let mut properties = vec![
         Property::always(ONE_OWNER, |_, state| one_owner(state)),
         Property::always(TRUE_RECORD, |_, state| batches(state).all(is_recorded_truly)),
-        Property::always(NO_CONFLICT_UNDER_WAY, |_, state: &State| {
-            state.services.iter().all(no_conflict_under_way)
+        Property::always(NO_CONFLICT_UNDER_WAY, |protocol: &Protocol, state: &State| {
+            protocol.strategy == Strategy::Pipeline
+                || state.services.iter().all(no_conflict_under_way)
         }),
         Property::always(IN_ORDER, |_, state: &State| !state.violations.out_of_order),
         Property::always(AFTER_DEPENDENCIES, |_, state: &State| {
@@ -111,7 +112,7 @@ fn no_conflict_under_way(service: &Service) -> bool {
 fn no_deadlock(protocol: &Protocol, state: &State) -> bool {
     let has_ended_or_may_be_held = |service: &Service| {
         let mut in_lanes = service.in_lanes().into_iter();
-        in_lanes.all(|batch| protocol.may_be_held(&service.batches[batch]))
+        in_lanes.all(|batch| protocol.may_be_held(service, batch))
     };
     let mut actions = Vec::new();
     protocol.actions(state, &mut actions);

@@ -1,5 +1,8 @@
 //! The configuration of a check: the sizes, the environment, and the rules of the protocol.
 
+use std::time::Duration;
+
+use grid_batch_core::{LedgerFacts, Strategy};
 use stateright::{Model, Property};
 
 use crate::{
@@ -24,10 +27,16 @@ pub struct Protocol {
     pub conflicts: Option<&'static [Pair]>,
     /// The pairs of which the later batch depends on the earlier one.
     pub dependencies: &'static [Pair],
+    pub strategy: Strategy,
     pub faults: FaultBudget,
+    /// What the adapter declares of its ledger. The rules follow from it.
+    pub declared: LedgerFacts,
     pub environment: Environment,
     pub rules: Rules,
 }
+
+/// The setting for a ledger to which another attempt is harmless.
+pub const ACCEPT_ABSENCE_AFTER: Duration = Duration::from_secs(30);
 
 /// An earlier and a later batch of a service.
 pub type Pair = (usize, usize);
@@ -35,25 +44,17 @@ pub type Pair = (usize, usize);
 /// The conditions that the protocol cannot choose.
 #[derive(Debug, Clone, Copy)]
 pub struct Environment {
-    /// How the ledger handles a batch that it receives twice.
-    pub ledger: LedgerKind,
+    /// How the ledger behaves.
+    pub ledger: LedgerFacts,
+    /// A restart of the ledger does not lose what it has accepted and not executed.
+    pub keeps_accepted: bool,
     /// Instances may pause at any point for any time, so none of their time limits holds.
     pub instances_pause: bool,
     /// The ledger finds a batch that was invalid once invalid whenever it receives it again.
     pub invalid_is_final: bool,
-    /// A POST may arrive later than absence is accepted.
-    pub posts_linger: bool,
     /// The ledger has a node that applies batches later than the others, and that finds a batch
     /// invalid if it has not applied the one before.
     pub has_follower: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LedgerKind {
-    /// Applies a batch at most once, and never forgets that: Sawtooth.
-    AppliesOnce,
-    /// Applies every batch that it receives, and forgets all at a restart: Scabbard.
-    AppliesAgain,
 }
 
 /// The rules of the protocol. Each can be changed to show why it is needed.
@@ -66,11 +67,17 @@ pub struct Rules {
     pub fence: Fence,
     pub recovery: RecoveryRule,
     pub absence: AbsenceRule,
+    /// How long absence must last to count.
+    pub absence_counts_after: Duration,
+    /// The ledger is asked about a batch before each POST.
+    pub asks_before_sending: bool,
+    /// A batch that is past its time and was not applied ends.
+    pub expired_batches_end: bool,
     pub wait: WaitRule,
     pub clock: ClockRule,
     pub node: NodeRule,
-    /// A batch that is invalid ends only when no earlier attempt can arrive any more.
-    pub invalid_waits_for_attempts: bool,
+    /// How long a batch that is invalid stays open, because an earlier attempt may still arrive.
+    pub invalid_is_final_after: Duration,
     /// A batch that one node finds invalid ends only when no other node says otherwise.
     pub invalid_asks_other_nodes: bool,
     /// An instance claims a service only if its ledger is the one that is recorded.
@@ -131,6 +138,8 @@ pub enum RecoveryRule {
 /// What is evidence that the ledger does not have a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbsenceRule {
+    /// Nothing.
+    Never,
     /// The ledger reports that it does not know the batch.
     Reported,
     /// The same, and all events since before the submission were observed.
@@ -177,13 +186,20 @@ pub enum RestoreRule {
     Nothing,
 }
 
+impl From<grid_batch_core::AbsenceRule> for AbsenceRule {
+    fn from(rule: grid_batch_core::AbsenceRule) -> Self {
+        match rule {
+            grid_batch_core::AbsenceRule::Never => Self::Never,
+            grid_batch_core::AbsenceRule::Reported => Self::Reported,
+            grid_batch_core::AbsenceRule::ObservedBySender => Self::ObservedBySender,
+        }
+    }
+}
+
 impl Protocol {
-    /// The intended protocol for this ledger, with instances that do not pause.
-    pub fn new(ledger: LedgerKind) -> Self {
-        let absence = match ledger {
-            LedgerKind::AppliesOnce => AbsenceRule::Reported,
-            LedgerKind::AppliesAgain => AbsenceRule::ObservedBySender,
-        };
+    /// The intended protocol for a ledger of which this is declared and which behaves so, with instances that do not
+    /// pause. The strategy is serial.
+    pub fn new(declared: LedgerFacts) -> Self {
         Self {
             instances: 2,
             strays: 0,
@@ -192,11 +208,13 @@ impl Protocol {
             conflicts: None,
             dependencies: &[],
             faults: FaultBudget { instances: 2, ledger: 1, clocks: 0, databases: 0 },
+            strategy: Strategy::Serial,
+            declared,
             environment: Environment {
-                ledger,
+                ledger: declared,
+                keeps_accepted: false,
                 instances_pause: false,
                 invalid_is_final: false,
-                posts_linger: false,
                 has_follower: false,
             },
             rules: Rules {
@@ -205,12 +223,18 @@ impl Protocol {
                 mark: MarkRule::OwnerBeforeIdleExpiry,
                 fence: Fence::AttemptId,
                 recovery: RecoveryRule::MarkInDoubt,
-                absence,
+                absence: declared.absence_rule().into(),
+                absence_counts_after: declared.absence_counts_after(ACCEPT_ABSENCE_AFTER),
+                asks_before_sending: declared.asks_before_sending(),
+                expired_batches_end: declared.batches_expire,
                 wait: WaitRule::FromEnd,
                 clock: ClockRule::Monotonic,
-                node: NodeRule::HasAppliedTheLast,
-                invalid_waits_for_attempts: true,
-                invalid_asks_other_nodes: true,
+                node: match declared.nodes_may_lag() {
+                    true => NodeRule::HasAppliedTheLast,
+                    false => NodeRule::InTurn,
+                },
+                invalid_is_final_after: declared.invalid_is_final_after(),
+                invalid_asks_other_nodes: declared.nodes_may_lag(),
                 claim_requires_identity: true,
                 restore: RestoreRule::AllBatches,
                 restore_raises_epochs: true,
@@ -233,9 +257,9 @@ impl Protocol {
         self
     }
 
-    /// The same with POSTs that arrive later than absence is accepted.
-    pub fn with_lingering_posts(mut self) -> Self {
-        self.environment.posts_linger = true;
+    /// The same with a ledger that behaves otherwise than declared.
+    pub fn with_behavior(mut self, behavior: LedgerFacts) -> Self {
+        self.environment.ledger = behavior;
         self
     }
 
@@ -269,7 +293,16 @@ impl Protocol {
 
     /// The same with services of which two batches may be under way. Only these pairs conflict.
     pub fn with_two_lanes(self, conflicts: &'static [Pair]) -> Self {
-        Self { lanes: 2, conflicts: Some(conflicts), ..self }
+        Self { lanes: 2, conflicts: Some(conflicts), strategy: Strategy::Parallel, ..self }
+    }
+
+    /// The same with a pipeline: a batch is sent when the ledger has accepted the one before. The ledger loses none
+    /// that it has accepted and forgets none that is invalid, which are the limits of a pipeline.
+    pub fn with_pipeline(mut self) -> Self {
+        self.environment.keeps_accepted = true;
+        self.environment.invalid_is_final = true;
+        self.rules.waits_for_conflicts = false;
+        Self { lanes: 2, strategy: Strategy::Pipeline, ..self }
     }
 
     /// The same with these pairs of which the later batch depends on the earlier one.
@@ -293,10 +326,15 @@ impl Protocol {
         let earlier = |pairs: &[Pair]| -> BatchSet {
             (0..batch).filter(|&earlier| pairs.contains(&(earlier, batch))).collect()
         };
-        let conflicts = self.conflicts.map_or_else(|| (0..batch).collect(), earlier);
+        let declared = self.conflicts.map_or_else(|| (0..batch).collect(), earlier);
+        let conflicts = match self.environment.ledger.enforces_declared_access {
+            true => declared,
+            // A batch may use what it does not declare.
+            false => (0..batch).collect(),
+        };
         let dependencies = earlier(self.dependencies);
         let used = |set: BatchSet, is_used: bool| if is_used { set } else { BatchSet::default() };
-        let waits_for = used(conflicts, self.rules.waits_for_conflicts)
+        let waits_for = used(declared, self.rules.waits_for_conflicts)
             .union(used(dependencies, self.rules.waits_for_dependencies));
         Relations { conflicts, dependencies, waits_for }
     }
@@ -307,9 +345,16 @@ impl Protocol {
         Service::new(batches, self.lanes)
     }
 
-    /// Whether the batch may end up held, because nothing can be proved about it.
-    pub fn may_be_held(&self, batch: &Batch) -> bool {
-        self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
+    /// Whether the batch may end up held, because nothing can be proved about it, or waits for one that is in a
+    /// pipeline.
+    pub fn may_be_held(&self, service: &Service, batch: usize) -> bool {
+        let is_unproved = |batch: &Batch| {
+            self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
+        };
+        let is_behind = self.strategy == Strategy::Pipeline
+            && !service.batches[batch].was_tried()
+            && service.batches[..batch].iter().any(is_unproved);
+        is_unproved(&service.batches[batch]) || is_behind
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     },
     database, ledger,
     protocol::{AbsenceRule, ClockRule, Fence, Protocol, RecoveryRule, WaitRule},
-    state::{Batch, Service, State, Task},
+    state::{Batch, EarlierInvalid, Service, State, Task},
     submissions,
 };
 
@@ -106,9 +106,16 @@ fn query_result(
         return None;
     }
     let attempt = batch.progress.attempts;
-    let waits = protocol.rules.invalid_waits_for_attempts && batch.delayed_posts > 0;
     let result = match reported_status(protocol, state, worker, batch) {
-        _ if batch.progress.waits_for_earlier() && !waits => Event::EarlierCannotArrive { attempt },
+        _ if batch.progress.waits_for_earlier() && !earlier_may_be_applied(protocol, batch) => {
+            Event::EarlierCannotArrive { attempt }
+        }
+        LedgerStatus::Committed => {
+            Event::Status { attempt: Some(attempt), status: LedgerStatus::Committed }
+        }
+        _ if protocol.rules.expired_batches_end && batch.ledger.is_past_its_time => {
+            Event::Evidence { attempt, evidence: Evidence::NeverApplicable }
+        }
         LedgerStatus::NotReported if is_absent(protocol, state, worker, batch) => {
             Event::Evidence { attempt, evidence: Evidence::Absent }
         }
@@ -124,6 +131,15 @@ fn query_result(
     })
 }
 
+/// Whether an instance that waits knows that an earlier attempt may still be applied: it has not arrived, or was not
+/// executed yet.
+fn earlier_may_be_applied(protocol: &Protocol, batch: &Batch) -> bool {
+    let waits_long_enough =
+        protocol.rules.invalid_is_final_after >= protocol.environment.ledger.late_arrival_limit;
+    let has_arrived_late = batch.ledger.earlier_invalid == EarlierInvalid::BeforeLateArrival;
+    waits_long_enough && (batch.delayed_posts > 0 || has_arrived_late)
+}
+
 /// The status that the worker's ledger reports.
 fn reported_status(
     protocol: &Protocol,
@@ -132,13 +148,19 @@ fn reported_status(
     batch: &Batch,
 ) -> LedgerStatus {
     let is_stray = state.instances[worker.instance].is_stray;
-    match ledger::status(batch) {
+    match ledger::status(protocol, batch) {
         _ if is_stray && batch.ledger.elsewhere > 0 => LedgerStatus::Committed,
         _ if is_stray => LedgerStatus::NotReported,
         LedgerStatus::Invalid
             if protocol.rules.invalid_asks_other_nodes && batch.ledger.is_refused_by_follower =>
         {
             LedgerStatus::NotReported
+        }
+        LedgerStatus::Invalid
+            if protocol.rules.asks_before_sending
+                && batch.ledger.earlier_invalid == EarlierInvalid::BeforeAttempt =>
+        {
+            LedgerStatus::Pending
         }
         status => status,
     }
@@ -155,7 +177,10 @@ fn has_waited(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batc
         Some(ClockJump::Forward) => true,
         Some(ClockJump::Back) => false,
         None if is_from_mark && protocol.environment.instances_pause => true,
-        None => protocol.environment.posts_linger || batch.delayed_posts == 0,
+        None if batch.delayed_posts == 0 => true,
+        None => {
+            protocol.rules.absence_counts_after < protocol.environment.ledger.late_arrival_limit
+        }
     }
 }
 
@@ -168,6 +193,7 @@ fn is_absent(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch
     }
     has_waited(protocol, state, worker, batch)
         && match protocol.rules.absence {
+            AbsenceRule::Never => false,
             AbsenceRule::Reported => true,
             AbsenceRule::Observed => batch.ledger.observed,
             AbsenceRule::ObservedBySender => batch.ledger.observed && was_sent_by_owner,

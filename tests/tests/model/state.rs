@@ -84,6 +84,8 @@ pub struct Service {
     pub lanes: usize,
     /// A node of the ledger has not applied the last batch that the others have applied.
     pub follower_lags: bool,
+    /// The batches that the ledger has accepted, in their order, if it keeps the order and the strategy needs it.
+    pub queue: Vec<usize>,
 }
 
 /// What a copy of the database has of a service.
@@ -158,6 +160,12 @@ pub struct LedgerBatch {
     /// How often the batch was applied.
     pub applied: u8,
     pub is_invalid: bool,
+    /// A second arrival was refused, which the ledger reports as invalid.
+    pub is_refused: bool,
+    /// The batch was accepted again, and the ledger still reports that it was invalid before.
+    pub earlier_invalid: EarlierInvalid,
+    /// The time or height has passed after which the batch is declared to be never applied.
+    pub is_past_its_time: bool,
     /// The batch is only invalid at a node that had not applied the batch before.
     pub is_refused_by_follower: bool,
     /// The ledger reports a status of the batch.
@@ -166,6 +174,17 @@ pub struct LedgerBatch {
     pub observed: bool,
     /// How often the batch arrived at another ledger, that of a stray instance.
     pub elsewhere: u8,
+}
+
+/// A report that a batch is invalid, which is about an earlier attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum EarlierInvalid {
+    #[default]
+    None,
+    /// It was there when the present attempt was sent, so one who asked before knows it.
+    BeforeAttempt,
+    /// It was there when a delayed attempt arrived.
+    BeforeLateArrival,
 }
 
 /// Violations of properties on the path to this state. The protocol does not use them.
@@ -307,7 +326,7 @@ impl Batch {
 
 impl Service {
     pub fn new(batches: Vec<Batch>, lanes: usize) -> Self {
-        Self { owner: None, epoch: 0, batches, lanes, follower_lags: false }
+        Self { owner: None, epoch: 0, batches, lanes, follower_lags: false, queue: vec![] }
     }
 
     /// The batches in the lanes: those that were tried, and the first ones that wait for no other.

@@ -1,6 +1,6 @@
 //! The path of a batch from the store to the ledger: the mark, the POST, and its outcome.
 
-use grid_batch_core::{AttemptId, Event, Outcome, transition};
+use grid_batch_core::{AttemptId, BatchState, Event, LedgerStatus, Outcome, Strategy, transition};
 
 use crate::{
     action::{
@@ -10,7 +10,7 @@ use crate::{
     },
     ledger,
     protocol::{AbsenceRule, MarkRule, NodeRule, Protocol},
-    state::{Lease, State, Task},
+    state::{EarlierInvalid, Lease, Service, State, Task},
 };
 
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
@@ -58,7 +58,16 @@ fn may_mark(protocol: &Protocol, state: &State, worker: WorkerId, batch: usize) 
     };
     let service = &state.services[worker.service];
     let is_ready = transition(service.batches[batch].progress, Event::Taken).is_ok();
-    claims && memory.is_free_for(batch, service.lanes) && is_ready
+    let is_next = protocol.strategy != Strategy::Pipeline || are_accepted_before(service, batch);
+    claims && memory.is_free_for(batch, service.lanes) && is_ready && is_next
+}
+
+/// Whether the ledger has accepted all batches before this one.
+fn are_accepted_before(service: &Service, batch: usize) -> bool {
+    service.batches[..batch].iter().all(|earlier| {
+        let is_accepted = matches!(earlier.progress.state, BatchState::Pending | BatchState::Valid);
+        is_accepted || earlier.has_ended()
+    })
 }
 
 pub fn apply_step(
@@ -73,8 +82,11 @@ pub fn apply_step(
         Mark => mark(protocol, state, worker, batch),
         NotSent => finish_with_fault(state, worker, batch, Outcome::NotSent),
         Arrive => {
-            arrive(protocol, state, worker, batch);
-            finish(state, worker, batch, Outcome::Accepted);
+            let outcome = known_outcome(protocol, state, worker, at).unwrap_or_else(|| {
+                arrive(protocol, state, worker, batch);
+                Outcome::Accepted
+            });
+            finish(state, worker, batch, outcome);
         }
         ArriveAtFollower => {
             ledger::accept_at_follower(protocol, state, at);
@@ -85,7 +97,9 @@ pub fn apply_step(
             finish_with_fault(state, worker, batch, Outcome::Ambiguous);
         }
         GiveUp => {
-            state.batch_mut(at).delayed_posts += 1;
+            if !protocol.environment.ledger.late_arrival_limit.is_zero() {
+                state.batch_mut(at).delayed_posts += 1;
+            }
             finish_with_fault(state, worker, batch, Outcome::Ambiguous);
         }
     }
@@ -106,7 +120,8 @@ pub fn begin(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: us
     let epoch = service.epoch;
     let marked = &mut service.batches[batch];
     marked.taken_in = epoch;
-    marked.ledger.observed = protocol.rules.absence != AbsenceRule::Reported;
+    marked.ledger.observed =
+        !matches!(protocol.rules.absence, AbsenceRule::Never | AbsenceRule::Reported);
     let attempt_id = AttemptId { attempt: marked.progress.attempts, epoch };
     let started_in_time = state.lease(worker) == Lease::Valid;
     state.memory_mut(worker).begin(Task { batch, attempt_id, started_in_time, result: None });
@@ -126,13 +141,30 @@ fn check_earlier_attempt(state: &mut State, at: BatchAt) {
     state.violations.sent_too_early |= may_still_come || is_being_sent;
 }
 
+/// The outcome without a POST, if the ledger is asked before and has the batch.
+fn known_outcome(
+    protocol: &Protocol,
+    state: &State,
+    worker: WorkerId,
+    at: BatchAt,
+) -> Option<Outcome> {
+    let is_stray = state.instances[worker.instance].is_stray;
+    let batch = &state.services[at.service].batches[at.batch];
+    match ledger::status(protocol, batch) {
+        _ if is_stray || !protocol.rules.asks_before_sending => None,
+        LedgerStatus::Committed => Some(Outcome::Committed),
+        LedgerStatus::Pending => Some(Outcome::Accepted),
+        _ => None,
+    }
+}
+
 fn arrive(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
     let is_stray = state.instances[worker.instance].is_stray;
-    let batch = state.batch_mut(BatchAt { service: worker.service, batch });
+    let at = BatchAt { service: worker.service, batch };
     if is_stray {
-        batch.ledger.elsewhere += 1;
+        state.batch_mut(at).ledger.elsewhere += 1;
     } else {
-        ledger::accept(protocol, batch);
+        ledger::accept(protocol, state, at, EarlierInvalid::BeforeAttempt);
     }
 }
 

@@ -5,21 +5,22 @@ use std::collections::BTreeSet;
 
 use crate::{
     check::{every_path_ends, shortest_path_to, violated_properties},
+    facts::applies_once,
     properties::{
         AFTER_DEPENDENCIES, IN_ORDER, NO_CONFLICT_UNDER_WAY, NOT_SENT_TOO_EARLY, TOGETHER,
     },
-    protocol::{LedgerKind::AppliesOnce, Pair, Protocol, TakeoverRule},
+    protocol::{Pair, Protocol, TakeoverRule},
 };
 
 /// The first batch and the last one; the one between has nothing to do with them.
 const FIRST_AND_LAST: &[Pair] = &[(0, 2)];
 
 fn independent() -> Protocol {
-    Protocol::new(AppliesOnce).with_two_lanes(&[])
+    Protocol::new(applies_once()).with_two_lanes(&[])
 }
 
 fn one_conflict() -> Protocol {
-    Protocol::new(AppliesOnce).with_two_lanes(FIRST_AND_LAST).with_size(2, &[3])
+    Protocol::new(applies_once()).with_two_lanes(FIRST_AND_LAST).with_size(2, &[3])
 }
 
 fn one_dependency() -> Protocol {
@@ -92,8 +93,11 @@ fn batches_are_together_only_with_lanes_and_no_conflict() {
     let one_lane = Protocol { lanes: 1, ..independent() };
     assert_holds("one lane, independent batches", one_lane);
     assert!(
-        violated_properties("all conflict", Protocol::new(AppliesOnce).with_two_lanes(&[(0, 1)]))
-            .contains(TOGETHER)
+        violated_properties(
+            "all conflict",
+            Protocol::new(applies_once()).with_two_lanes(&[(0, 1)])
+        )
+        .contains(TOGETHER)
     );
 }
 

@@ -60,6 +60,13 @@ impl LedgerType {
     }
 }
 
+impl LedgerType {
+    /// The types of ledgers whose adapters are compiled in.
+    pub fn known() -> &'static [Self] {
+        KNOWN_LEDGERS
+    }
+}
+
 /// The settings that facts depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct FactSettings {
@@ -190,7 +197,7 @@ mod tests {
         assert_eq!(sawtooth.usual_strategy(), Strategy::Parallel);
         assert_eq!(scabbard.usual_strategy(), Strategy::Serial);
         assert_eq!(sawtooth.absence_rule(), AbsenceRule::Reported);
-        assert_eq!(scabbard.absence_rule(), AbsenceRule::SeenBySender);
+        assert_eq!(scabbard.absence_rule(), AbsenceRule::ObservedBySender);
         assert!(sawtooth.asks_before_sending() && scabbard.asks_before_sending());
         assert!(sawtooth.nodes_may_lag() && !scabbard.nodes_may_lag());
         assert_eq!(sawtooth.invalid_is_final_after().as_secs(), 330);
