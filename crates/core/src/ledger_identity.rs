@@ -122,8 +122,8 @@ pub trait LedgerIdentityReader: Send + Sync {
     /// at all times, except that a node may tell less than others.
     fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
 
-    /// Sends the node a request only to see whether it answers. How that ended is reported to the
-    /// [`NodeOutages`](crate::NodeOutages) of its requests.
+    /// Sends the node a request only to see whether it answers. How that ended is reported like the
+    /// end of any other request.
     fn probe<'a>(&'a self, node: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move { drop(self.read_id(node).await) })
     }

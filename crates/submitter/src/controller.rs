@@ -209,7 +209,6 @@ mod tests {
     ) -> SubmissionController<GlobalScopeId> {
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
-            url_health: None,
             node_check: node_check.map(|check| Arc::new(check) as Arc<_>),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),

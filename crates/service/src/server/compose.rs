@@ -10,6 +10,7 @@ use grid_batch_claims::{
 use grid_batch_core::{
     Admission, BatchState, RunnableSubmitter, ScopeId, SearchLimits, ServiceId, StatusReport,
 };
+use grid_batch_nodes::{NodePlaces, NodePool};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
     NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
@@ -112,7 +113,7 @@ pub(super) fn compose<S: ScopeId>(
     let (dependencies, lookups) = dependencies.unzip();
     let admission = match &in_flight {
         Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
-        None => ledger.nodes.limits(config.submit.concurrency, config.node_concurrency, &wake_up),
+        None => ledger.nodes.has_own_nodes().then(|| places(config, &ledger.nodes, &wake_up)),
     };
     let requests = (dependents_requests, received_requests);
     let dependents = dependents::start(&store, wake_up.clone(), &follow_up, requests)?;
@@ -326,17 +327,16 @@ fn start_ask_ahead<S: ScopeId>(
     let Some(ask_ahead) = &ledger.ask_ahead else { return Ok(None) };
     let store = MonitorStore::new(claims.clone(), |_, _| ());
     let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections)
-        .with_nodes(first_node_of(config, ledger));
+        .with_nodes(ledger.nodes.clone());
     Ok(Some((monitor.requests(), monitor.run()?)))
 }
 
-/// The node at which a service is asked about first, if there are several nodes.
-fn first_node_of<S: ScopeId>(
-    config: &Config,
-    ledger: &Ledger<S>,
-) -> impl Fn(&str) -> Option<String> + use<S> {
-    let (nodes, are_several) = (ledger.nodes.status_resolver(), config.ledger.nodes().len() > 1);
-    move |service| are_several.then(|| nodes.status_urls(service, "").into_iter().next()).flatten()
+/// Shares the places of a submitter among the nodes. `wake_up` is that of the queue.
+fn places(config: &Config, nodes: &NodePool, wake_up: &WakeUp) -> Arc<dyn Admission> {
+    let places = usize::try_from(config.submit.concurrency).unwrap_or(usize::MAX);
+    let wake_up = wake_up.clone();
+    let wake = move |service| wake_up.wake(service);
+    Arc::new(NodePlaces::new(nodes.clone(), places, config.node_concurrency, wake))
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
@@ -386,7 +386,7 @@ fn start_poller<S: ScopeId>(
         false => InconclusivePolicy::Hold,
     };
     let monitor = PollingMonitorBuilder::new()
-        .with_nodes(first_node_of(config, ledger))
+        .with_nodes(ledger.nodes.clone())
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(&ledger.evidence))
@@ -458,6 +458,7 @@ fn start_submitter<S: ScopeId>(
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(Arc::clone(&ledger.sender))
+        .with_url_resolver(ledger.nodes.resolver())
         .with_observer(Arc::new(EventObserver::new(follow_up.clone(), stages)))
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone())
@@ -470,7 +471,7 @@ fn start_submitter<S: ScopeId>(
     if let Some(check) = &ledger.node_check {
         submitter = submitter.with_node_check(Arc::clone(check));
     }
-    let submitter = ledger.nodes.set_resolver(submitter).build().map_err(StartError::part)?;
+    let submitter = submitter.build().map_err(StartError::part)?;
     let running = submitter.run()?;
     let counters = running.counters();
     Ok((Box::new(running), counters))

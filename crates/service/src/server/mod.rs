@@ -78,7 +78,7 @@ impl Server {
         config: &Config,
         clock: Arc<dyn Clock>,
     ) -> Result<RunningServer, StartError> {
-        let config = &config.with_clock(&clock).with_outages(&clock);
+        let config = &config.with_clock(&clock).with_nodes(&clock);
         match config.ledger.kind {
             Some(LedgerKind::Sawtooth) => {
                 let (check, ledger) = ledger::sawtooth(config)?;
@@ -87,7 +87,7 @@ impl Server {
             Some(LedgerKind::Scabbard) => {
                 let check = ledger::check(config)?;
                 let (ledger, poll) = (&config.ledger, &config.poll);
-                let ledger = ledger::scabbard(ledger, poll, &check, config.clock())?;
+                let ledger = ledger::scabbard(ledger, poll, config.clock())?;
                 compose(config, check, |store| Ok(ledger.with_store(store)))
             }
             #[cfg(feature = "evm")]
@@ -95,7 +95,7 @@ impl Server {
                 let config = &config.with_payment_limits()?;
                 let chain = ledger::evm(config)?;
                 let check = ledger::check(config)?;
-                compose(config, check.clone(), |store| chain.with_store(store, &check))
+                compose(config, check, |store| chain.with_store(store))
             }
             #[cfg(not(feature = "evm"))]
             Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),

@@ -6,21 +6,20 @@ use grid_batch_evm::{
     AccountScopeId, Address, Evm, EvmAccountCheck, EvmOptions, GasPrice, OracleOptions, PoolRules,
     TransactionSigner, WatchedAccount, parse_address,
 };
+use grid_batch_nodes::NodePool;
 use grid_batch_store::Store;
-use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::{PaymentLimits, SigningStore, WithdrawalRules};
 use log::info;
 
 use super::{
-    super::ledger_check::LedgerCheck, Ledger, LedgerNodes,
-    former_gas_admins::warn_of_former_gas_admins, gas::EvmGas, gas_admins::gas_admin_signers,
-    payments,
+    Ledger, former_gas_admins::warn_of_former_gas_admins, gas::EvmGas,
+    gas_admins::gas_admin_signers, payments,
 };
 use crate::{Config, EvmConfig, StartError};
 
 /// The parts of the adapter that need no store.
 pub(in crate::server) struct EvmChain {
-    nodes: LedgerNodes<AccountScopeId>,
+    nodes: NodePool,
     rules: PoolRules,
     options: EvmOptions,
     watched: Vec<WatchedAccount>,
@@ -30,7 +29,7 @@ pub(in crate::server) struct EvmChain {
 }
 
 pub(in crate::server) fn evm(config: &Config) -> Result<EvmChain, StartError> {
-    let nodes = LedgerNodes::new(&config.ledger, Vec::new(), NodeChoice::Spread)?;
+    let nodes = config.ledger.shared_nodes()?;
     let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
         gas_admin_signers(config)?.into_iter().unzip();
     let rules = pool_rules(&config.evm, &names, &signers)?;
@@ -48,13 +47,12 @@ impl EvmChain {
     pub(in crate::server) fn with_store(
         self,
         store: &Store,
-        check: &LedgerCheck,
     ) -> Result<Ledger<AccountScopeId>, StartError> {
         let Self { nodes, rules, options, watched, limits, low_balance, balance_interval } = self;
         let chain_id = options.chain_id;
         warn_of_former_gas_admins(store, &rules)?;
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
-        let evm = Evm::new(options, signing, nodes.confirmed_resolver(check));
+        let evm = Evm::new(options, signing, nodes.confirmed());
         let evm = evm.map_err(StartError::part)?;
         let watch = evm.gas_watch(watched, low_balance);
         let gas = EvmGas { watch, chain_id, limits, interval: balance_interval };
@@ -84,7 +82,7 @@ impl EvmChain {
         store: &Store,
     ) -> Result<(PoolRules, EvmAccountCheck), StartError> {
         let Self { nodes, rules, options, .. } = self;
-        let evm = Evm::new(options, Arc::new(store.clone()), nodes.status_resolver());
+        let evm = Evm::new(options, Arc::new(store.clone()), Arc::new(nodes));
         Ok((rules, evm.map_err(StartError::part)?.account_check()))
     }
 }

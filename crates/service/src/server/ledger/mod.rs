@@ -9,7 +9,6 @@ mod gas;
 #[cfg(feature = "evm")]
 mod gas_admins;
 mod key_file;
-mod nodes;
 #[cfg(feature = "evm")]
 mod payments;
 
@@ -18,8 +17,9 @@ use std::{path::Path, sync::Arc};
 use grid_batch_core::{
     AskAhead, BatchStatusReader, Clock, EvidenceReader, GlobalScopeId, LedgerEvents,
     LedgerIdentity, LedgerIdentityReader, NodeCheck, PassThrough, ScopeId, ServiceCheck,
-    ServiceScopeId, StatusReport, StatusUrlResolver, SubmissionSender, TransactionCheck,
+    ServiceScopeId, StatusReport, SubmissionSender, TransactionCheck,
 };
+use grid_batch_nodes::NodePool;
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_sawtooth::{Sawtooth, SawtoothIdentityReader, SawtoothOptions, SawtoothPassThrough};
 use grid_batch_scabbard::{
@@ -27,20 +27,17 @@ use grid_batch_scabbard::{
     ScabbardStateRoots,
 };
 use grid_batch_store::Store;
-use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
 
 use super::gas::GasMonitor;
 use super::ledger_check::{
-    CheckedEvents, CheckedEvidenceReader, CheckedSender, CheckedStatusReader, ConfirmedNodes,
-    LedgerCheck, LedgerCheckOptions,
+    CheckedEvents, CheckedEvidenceReader, CheckedSender, CheckedStatusReader, LedgerCheck,
+    LedgerCheckOptions,
 };
 use crate::{Config, LedgerConfig, LedgerKind, PollConfig, StartError};
 
 #[cfg(feature = "evm")]
 pub(super) use evm::evm;
-use nodes::AllNodes;
-pub(super) use nodes::LedgerNodes;
 
 impl Config {
     /// The same configuration, whose store keeps the limits of what is scheduled from pools. Whatever
@@ -67,7 +64,7 @@ pub(super) struct Ledger<S: ScopeId> {
     pub(super) transactions: Option<Arc<dyn TransactionCheck>>,
     /// `None` if the ledger has no events.
     pub(super) events: Option<Arc<dyn LedgerEvents>>,
-    pub(super) nodes: LedgerNodes<S>,
+    pub(super) nodes: NodePool,
     /// Checks a node before a batch is sent to it, if the ledger has several and they need that.
     pub(super) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     /// Tells which services the ledger does not have, if it has services.
@@ -86,8 +83,7 @@ impl<S: ScopeId> Ledger<S> {
     /// The same, kept away from nodes that have not confirmed their ledger.
     pub(super) fn checked(self, check: &LedgerCheck) -> Self {
         let Self { sender, reader, evidence, events, nodes, .. } = self;
-        let all = || nodes.status_resolver();
-        check.set_resolver(all());
+        let all = || Arc::new(nodes.clone());
         let checked_events =
             |events| Arc::new(CheckedEvents::new(events, check.clone())) as Arc<dyn LedgerEvents>;
         Self {
@@ -152,9 +148,7 @@ fn check_with(
 ) -> Result<LedgerCheck, StartError> {
     let options = LedgerCheckOptions {
         configured: configured_ledger(config)?,
-        urls: config.ledger.nodes(),
-        peers: config.ledger.peers_by_service(),
-        outages: config.ledger.http.outages.clone(),
+        pool: config.ledger.http.nodes.clone(),
         answer_limit: config.submit.sending_limit / 2,
         clock: config.clock(),
     };
@@ -176,15 +170,14 @@ fn configured_ledger(config: &Config) -> Result<LedgerIdentity, StartError> {
 pub(super) struct SawtoothLedger {
     sawtooth: Sawtooth,
     pass_through: SawtoothPassThrough,
-    nodes: LedgerNodes<GlobalScopeId>,
+    nodes: NodePool,
     urls: Vec<String>,
-    check: LedgerCheck,
 }
 
 /// The check of a Sawtooth ledger, and its other parts. They share what they see of outages: only the
 /// check asks a node that does not answer.
 pub(super) fn sawtooth(config: &Config) -> Result<(LedgerCheck, SawtoothLedger), StartError> {
-    let nodes = LedgerNodes::new(&config.ledger, Vec::new(), NodeChoice::First)?;
+    let nodes = config.ledger.shared_nodes()?;
     let options = SawtoothOptions {
         http: config.ledger.http.clone(),
         websocket: config.ledger.socket.clone(),
@@ -193,27 +186,24 @@ pub(super) fn sawtooth(config: &Config) -> Result<(LedgerCheck, SawtoothLedger),
     };
     let (sawtooth, urls) = (Sawtooth::new(options)?, config.ledger.urls.clone());
     let check = check_with(Arc::new(sawtooth.identity_reader()), config)?;
-    let confirmed = nodes.confirmed_resolver(&check);
-    let pass_through = SawtoothPassThrough::new(&config.ledger.http, confirmed, None)?;
-    Ok((check.clone(), SawtoothLedger { sawtooth, pass_through, nodes, urls, check }))
+    let pass_through = SawtoothPassThrough::new(&config.ledger.http, nodes.confirmed(), None)?;
+    Ok((check, SawtoothLedger { sawtooth, pass_through, nodes, urls }))
 }
 
 impl SawtoothLedger {
     /// The ledger, whose committed batches are in this store.
     pub(super) fn with_store(self, store: &Store) -> Ledger<GlobalScopeId> {
-        let Self { mut sawtooth, pass_through, nodes, urls, check } = self;
+        let Self { mut sawtooth, pass_through, nodes, urls } = self;
         if nodes.are_several() {
             sawtooth = sawtooth.with_several_nodes(Arc::new(store.clone()), urls.iter().cloned());
         }
         Ledger {
             sender: Arc::new(sawtooth.sender()),
-            reader: Arc::new(sawtooth.status_reader(nodes.confirmed_resolver(&check))),
-            evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed_resolver(&check))),
+            reader: Arc::new(sawtooth.status_reader(nodes.confirmed())),
+            evidence: Arc::new(sawtooth.evidence_reader(nodes.confirmed())),
             events: Some(Arc::new(sawtooth.events(urls))),
-            ask_ahead: Some(Arc::new(sawtooth.ask_ahead(nodes.confirmed_resolver(&check)))),
-            transactions: Some(Arc::new(
-                sawtooth.transaction_check(nodes.confirmed_resolver(&check)),
-            )),
+            ask_ahead: Some(Arc::new(sawtooth.ask_ahead(nodes.confirmed()))),
+            transactions: Some(Arc::new(sawtooth.transaction_check(nodes.confirmed()))),
             node_check: sawtooth.node_check().map(|check| Arc::new(check) as Arc<_>),
             service_check: None,
             pass_through: Some(Arc::new(pass_through)),
@@ -229,22 +219,21 @@ impl SawtoothLedger {
 pub(super) struct ScabbardLedger {
     scabbard: Scabbard,
     pass_through: ScabbardPassThrough,
-    nodes: LedgerNodes<ServiceScopeId>,
+    nodes: NodePool,
     rules: NewBatchRules,
 }
 
 pub(super) fn scabbard(
     config: &LedgerConfig,
     poll: &PollConfig,
-    check: &LedgerCheck,
     clock: Arc<dyn Clock>,
 ) -> Result<ScabbardLedger, StartError> {
-    let nodes = LedgerNodes::new(config, config.services.clone(), NodeChoice::Spread)?;
+    let nodes = config.shared_nodes()?;
     let options = ScabbardOptions { clock, ..scabbard_options(config, poll) };
     let token = CylinderToken::new(&signing_key(config.key_file.as_deref())?);
-    let (confirmed, all) = (nodes.confirmed_resolver(check), all_nodes(config, check));
+    let (confirmed, all) = (nodes.confirmed(), nodes.confirmed_of_all_services());
     let pass_through = ScabbardPassThrough::new(&config.http, confirmed, all, &token)?;
-    let scabbard = Scabbard::new(&token, nodes.confirmed_resolver(check), options);
+    let scabbard = Scabbard::new(&token, nodes.confirmed(), options);
     let scabbard = scabbard.map_err(StartError::part)?;
     let known = config.known_history.clone();
     let rules = NewBatchRules {
@@ -296,13 +285,8 @@ impl ScabbardLedger {
 pub(super) fn scabbard_client(config: &Config) -> Result<Scabbard, StartError> {
     let token = CylinderToken::new(&signing_key(config.ledger.key_file.as_deref())?);
     let options = scabbard_options(&config.ledger, &config.poll);
-    let nodes = Arc::new(AllNodes(config.ledger.nodes()));
+    let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
     Scabbard::new(&token, nodes, options).map_err(StartError::part)
-}
-
-/// All nodes that have confirmed their ledger, whatever the service.
-fn all_nodes(config: &LedgerConfig, check: &LedgerCheck) -> Arc<dyn StatusUrlResolver> {
-    Arc::new(ConfirmedNodes::new(Arc::new(AllNodes(config.nodes())), check.clone()))
 }
 
 /// The key that authenticates the server to the ledger.

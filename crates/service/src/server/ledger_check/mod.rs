@@ -10,9 +10,7 @@ mod checked_events;
 mod checked_evidence;
 mod checked_sender;
 mod checked_statuses;
-mod confirmed_nodes;
 mod mismatch;
-mod node_state;
 mod refused_services;
 mod report;
 #[cfg(test)]
@@ -26,6 +24,5 @@ pub(super) use checked_events::CheckedEvents;
 pub(super) use checked_evidence::CheckedEvidenceReader;
 pub(super) use checked_sender::CheckedSender;
 pub(super) use checked_statuses::CheckedStatusReader;
-pub(super) use confirmed_nodes::ConfirmedNodes;
 pub use mismatch::LedgerMismatchError;
 pub(super) use watch::RunningLedgerCheck;

@@ -13,16 +13,17 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AttemptId, BatchError, BatchResult, BatchState, BatchStatusReader, Clock, Evidence,
     EvidenceReader, EvidenceReport, GlobalScopeId, HeaderId, LedgerConfirmation, LedgerIdentity,
-    LedgerIdentityReader, LedgerRegistry, ManualClock, NodeOutage, NodeOutages, Outcome,
-    RecordedLedger, ScopeId, ServiceScopeId, StatusReport, StatusUrlResolver, Submission,
-    SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
+    LedgerIdentityReader, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId,
+    ServiceScopeId, StatusReport, Submission, SubmissionAnswer, SubmissionSender, Timestamp,
+    UnresolvedBatch,
 };
+use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
 
 use super::{
-    CheckedEvidenceReader, CheckedSender, CheckedStatusReader, ConfirmedNodes, LedgerCheck,
-    LedgerCheckOptions, watch::Watcher,
+    CheckedEvidenceReader, CheckedSender, CheckedStatusReader, LedgerCheck, LedgerCheckOptions,
+    watch::Watcher,
 };
 
 /// Nodes by URL: each tells its ledger, or is down. Also the database.
@@ -72,15 +73,6 @@ impl LedgerRegistry for TestLedgers {
     }
 }
 
-#[derive(Debug)]
-struct AllNodes;
-
-impl StatusUrlResolver for AllNodes {
-    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
-        ["a", "b"].map(str::to_owned).to_vec()
-    }
-}
-
 /// A running check of the nodes `a` and `b`.
 struct TestCheck {
     ledgers: Arc<TestLedgers>,
@@ -101,9 +93,11 @@ impl TestCheck {
         let clock = Arc::new(ManualClock::default());
         let options = LedgerCheckOptions {
             configured: LedgerIdentity::new("sawtooth"),
-            urls: AllNodes.status_urls("", ""),
-            peers: Vec::new(),
-            outages: NodeOutages::default(),
+            pool: NodePool::with_options(NodePoolOptions {
+                urls: vec!["a".to_owned(), "b".to_owned()],
+                clock: Arc::<ManualClock>::clone(&clock),
+                ..NodePoolOptions::default()
+            }),
             answer_limit: Duration::from_secs(1),
             clock: Arc::<ManualClock>::clone(&clock),
         };
@@ -132,8 +126,7 @@ impl TestCheck {
     }
 
     fn confirmed_nodes(&self) -> String {
-        let nodes = ConfirmedNodes::new(Arc::new(AllNodes), self.check.clone());
-        nodes.status_urls("service", "batch").concat()
+        self.check.pool().confirmed().status_urls("service", "batch").concat()
     }
 }
 
@@ -162,7 +155,7 @@ async fn services_that_wait_are_polled_when_a_node_is_back() {
     let polled = Arc::<Mutex<Vec<String>>>::default();
     let log = Arc::clone(&polled);
     test.check.on_return(move |service| log.lock().unwrap().push(service.to_owned()));
-    let (reader, nodes) = (Arc::new(NoStatuses), Arc::new(AllNodes));
+    let (reader, nodes) = (Arc::new(NoStatuses), Arc::new(test.check.pool().clone()));
     let reader = CheckedStatusReader::<GlobalScopeId>::new(reader, nodes, test.check.clone());
     for _ in 0..2 {
         assert!(reader.get_batch_statuses("global", &["5a".to_owned()]).await.is_err());
@@ -332,7 +325,11 @@ impl SubmissionSender for TestAdapter {
 
 async fn find_evidence<S: ScopeId>(test: &TestCheck) -> BatchResult<Evidence> {
     let adapter = Arc::new(TestAdapter::default());
-    let reader = CheckedEvidenceReader::<S>::new(adapter, Arc::new(AllNodes), test.check.clone());
+    let reader = CheckedEvidenceReader::<S>::new(
+        adapter,
+        Arc::new(test.check.pool().clone()),
+        test.check.clone(),
+    );
     let unresolved = UnresolvedBatch::new(
         GlobalScopeId.service_id().clone(),
         HeaderId::from_bytes([1; 64]),
@@ -380,48 +377,4 @@ async fn batch_is_sent_only_to_a_confirmed_node() {
     test.ledgers.set("a", Some("y"));
     assert_eq!(sender.send("a", &batch).await.outcome, Outcome::NotSent);
     assert_eq!(adapter.sent.load(Relaxed), 1);
-}
-
-/// The node `http://a:1` for every service.
-#[derive(Debug)]
-struct NodeA;
-
-impl StatusUrlResolver for NodeA {
-    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
-        vec!["http://a:1/path".to_owned()]
-    }
-}
-
-#[test]
-fn service_depends_on_its_nodes_and_peers() {
-    let clock = Arc::new(ManualClock::default());
-    let names = ["http://a:1", "http://b:1", "http://p:1"].map(str::to_owned);
-    let outages = NodeOutages::new(names, Arc::<ManualClock>::clone(&clock));
-    let urls = ["http://a:1/path", "http://b:1", "http://p:1"].map(str::to_owned);
-    let options = LedgerCheckOptions {
-        configured: LedgerIdentity::new("scabbard"),
-        urls: urls.to_vec(),
-        peers: vec![("c::d".to_owned(), "http://p:1".to_owned())],
-        outages: outages.clone(),
-        answer_limit: Duration::from_secs(1),
-        clock: Arc::<ManualClock>::clone(&clock),
-    };
-    let check = LedgerCheck::new(Arc::<TestLedgers>::default(), options);
-    check.set_resolver(Arc::new(NodeA));
-    let names = |outages: Vec<NodeOutage>| -> Vec<String> {
-        outages.into_iter().map(|outage| outage.node).collect()
-    };
-    assert_eq!((check.node_count(), names(check.outages())), (3, Vec::new()));
-    ["http://b:1", "http://p:1"].iter().for_each(|node| outages.failed(node, "refused"));
-    clock.advance(Duration::from_secs(2));
-    assert_eq!(names(check.outages()), ["http://b:1", "http://p:1"]);
-    assert_eq!(names(check.outages_of("c::d")), ["http://p:1"]);
-    assert_eq!(names(check.outages_of("e::f")), [""; 0]);
-    outages.failed("http://a:1", "reset");
-    clock.advance(Duration::from_secs(2));
-    assert_eq!(names(check.outages_of("e::f")), ["http://a:1"]);
-    assert_eq!(
-        check.report(None).nodes[0].problem.as_deref(),
-        Some("has not answered for 2 s: reset")
-    );
 }
