@@ -2,10 +2,7 @@
 //! compare it with a stored time where an error costs no more than a request.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use grid_batch_tests::sources::{read, root, source_files, without_tests};
 
 /// The files that read a time of day, and why they may. A path that ends in `/` is a directory.
 const ALLOWED: &[(&str, &str)] = &[
@@ -66,41 +63,6 @@ fn listed_files_read_the_time_of_day() {
 fn reads_time_of_day(line: &str) -> bool {
     let code = line.split("//").next().unwrap();
     code.contains(".now()") || code.contains("SystemTime::now")
-}
-
-/// The source before its unit tests.
-fn without_tests(source: &str) -> &str {
-    source.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
-}
-
-fn source_files() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(root().join("crates")).unwrap() {
-        collect(&entry.unwrap().path().join("src"), &mut found);
-    }
-    assert!(found.len() > 100, "only {} files were found", found.len());
-    found
-}
-
-fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs")
-            && !path.ends_with("tests.rs")
-        {
-            found.push(path);
-        }
-    }
-}
-
-fn read(file: &Path) -> String {
-    fs::read_to_string(file).unwrap()
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
 #[test]

@@ -2,8 +2,8 @@ use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
     BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, HeaderId, InstanceId,
-    IntakeStore, InternalError, NodeOutage, OperatorStore, PassThrough, SearchLimits, ServiceCheck,
-    ServiceId, ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
+    IntakeStore, InternalError, Ledger, NodeOutage, OperatorStore, SearchLimits, ServiceId,
+    ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -42,7 +42,7 @@ impl ApiBuilder {
             rate_limits: RateLimits::default(),
             proxies: TrustedProxies::default(),
             service_rule: Arc::new(|_| Ok(())),
-            service_check: None,
+            ledger: None,
             pass_through: None,
             stored: StoredCallback::new(|_| ()),
             health: Arc::new(HealthReport::default),
@@ -135,18 +135,21 @@ impl ApiBuilder {
         self
     }
 
-    /// Accepts batches only for services that the ledger has, as far as this check knows.
+    /// Accepts batches only for services that the ledger can have, and has as far as it has said so.
     #[must_use]
-    pub fn with_service_check(mut self, check: Arc<dyn ServiceCheck>) -> Self {
-        self.parts.service_check = Some(check);
-        self
+    pub fn with_ledger(mut self, ledger: Arc<dyn Ledger>) -> Self {
+        let rule = Arc::clone(&ledger);
+        self.parts.ledger = Some(ledger);
+        self.with_service_rule(move |id| {
+            rule.check_service_id(id).map_err(|error| error.to_string())
+        })
     }
 
     /// Has the requests of clients of the ledger that do not concern batches stored here answered by one
     /// of its nodes.
     #[must_use]
-    pub fn with_pass_through(mut self, pass_through: Arc<dyn PassThrough>) -> Self {
-        self.parts.pass_through = Some(pass_through);
+    pub fn with_pass_through(mut self, ledger: Arc<dyn Ledger>) -> Self {
+        self.parts.pass_through = Some(ledger);
         self
     }
 

@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{
-    BatchQueryStore, Clock, EventStore, IntakeStore, PassThrough, ServiceCheck, WebhookStore,
-};
+use grid_batch_core::{BatchQueryStore, Clock, EventStore, IntakeStore, Ledger, WebhookStore};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -30,9 +28,9 @@ pub(crate) struct ApiParts {
     pub(crate) rate_limits: RateLimits,
     pub(crate) proxies: TrustedProxies,
     pub(crate) service_rule: Arc<ServiceRule>,
-    pub(crate) service_check: Option<Arc<dyn ServiceCheck>>,
+    pub(crate) ledger: Option<Arc<dyn Ledger>>,
     /// Has other requests of clients of the ledger answered by a node.
-    pub(crate) pass_through: Option<Arc<dyn PassThrough>>,
+    pub(crate) pass_through: Option<Arc<dyn Ledger>>,
     pub(crate) stored: StoredCallback,
     pub(crate) health: Arc<HealthSource>,
     pub(crate) metrics: Arc<MetricsSource>,

@@ -83,7 +83,7 @@ fn intake_routes(
             let services = ServiceChecks {
                 rule: parts.service_rule,
                 allowed: parts.allow_lists,
-                ledger: parts.service_check,
+                ledger: parts.ledger,
             };
             let intake = Arc::new(IntakeContext::new(api, services, parts.received, queue));
             let scabbard = ScabbardContext::new(Arc::clone(&intake), statuses, rule);

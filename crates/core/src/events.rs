@@ -1,4 +1,4 @@
-use futures_core::{future::BoxFuture, stream::BoxStream};
+use futures_core::stream::BoxStream;
 
 use crate::monitor::BatchResult;
 
@@ -14,19 +14,3 @@ pub struct LedgerEvent {
 
 /// A stream of events. It ends when the connection breaks; an error is always its last item.
 pub type LedgerEventStream = BoxStream<'static, BatchResult<LedgerEvent>>;
-
-/// Subscribes to the events of a ledger.
-///
-/// Events are hints that make the poller ask sooner; any of them may be lost.
-pub trait LedgerEvents: Send + Sync {
-    /// Subscribes to a service. The stream is live when the future resolves.
-    fn subscribe<'a>(
-        &'a self,
-        service_id: &'a str,
-    ) -> BoxFuture<'a, BatchResult<LedgerEventStream>>;
-
-    /// The node of the latest subscription to this service, for messages.
-    fn node(&self, _service_id: &str) -> Option<String> {
-        None
-    }
-}

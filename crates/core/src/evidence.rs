@@ -1,7 +1,5 @@
 use std::time::Duration;
 
-use futures_core::future::BoxFuture;
-
 use crate::{AttemptId, BatchState, HeaderId, ServiceId, Timestamp, monitor::BatchResult};
 
 /// What is proved about a batch.
@@ -60,41 +58,6 @@ impl EvidenceReport {
 impl From<Evidence> for EvidenceReport {
     fn from(evidence: Evidence) -> Self {
         Self { evidence, detail: None, again_in: None, provable_in: None }
-    }
-}
-
-/// Looks for evidence of what became of a batch.
-///
-/// It complements [`BatchStatusReader`](crate::BatchStatusReader): a status that a ledger does not
-/// report proves nothing.
-pub trait EvidenceReader: Send + Sync {
-    /// What can be proved about the batch. [`Evidence::Absent`] is about every attempt up to the
-    /// present one, including those of other instances.
-    fn find_evidence<'a>(
-        &'a self,
-        batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<EvidenceReport>>;
-
-    /// The same for each of these batches of one service, in their order. An adapter that can ask about
-    /// several batches at once does so.
-    fn find_evidence_of_all<'a>(
-        &'a self,
-        batches: &'a [UnresolvedBatch],
-    ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
-        Box::pin(async move {
-            let mut reports = Vec::with_capacity(batches.len());
-            for batch in batches {
-                reports.push(self.find_evidence(batch).await);
-            }
-            reports
-        })
-    }
-
-    /// Whether evidence may be found now about a batch that the ledger has just reported and that has not
-    /// ended. It must answer at once. If not, evidence is looked for when the state of the batch has not changed
-    /// for long.
-    fn is_needed(&self, _service_id: &str, _batch_id: &str) -> bool {
-        false
     }
 }
 

@@ -130,7 +130,7 @@ pub trait Ledger: Send + Sync {
         &'a self,
         _service_id: &'a ServiceId,
     ) -> BoxFuture<'a, Result<bool, String>> {
-        Box::pin(async { Ok(true) })
+        Box::pin(async { Ok(false) })
     }
 
     /// The error is the reason if a batch of the service is refused because the ledger may have committed it before.
@@ -150,8 +150,16 @@ pub trait Ledger: Send + Sync {
         _key: LedgerKey<'a>,
         _scope: AccessScope,
     ) -> BoxFuture<'a, Result<(), KeyRefusal>> {
-        let refusal = KeyRefusal::NotAsked("the ledger has no keys of clients".to_owned());
-        Box::pin(async move { Err(refusal) })
+        Box::pin(async { Err(KeyRefusal::Refused) })
+    }
+
+    /// Compares the states of the services whose nodes may have different ones, and of `paused`. Returns whether they
+    /// differ for good, for each service of which that is certain. A service whose states differ is paused.
+    fn compare_states<'a>(
+        &'a self,
+        _paused: &'a [ServiceId],
+    ) -> BoxFuture<'a, Vec<(ServiceId, bool)>> {
+        Box::pin(async { Vec::new() })
     }
 
     /// Whether requests of this path belong to the ledger's own interface, and only read. They are forwarded to a node.

@@ -1,36 +1,56 @@
 use std::time::Duration;
 
+use thiserror::Error;
+
+use crate::Strategy;
+
 /// What a ledger does with batches, as its adapter declares it.
 ///
 /// The server derives its rules from these facts: which strategies are possible, whether it asks before it sends,
-/// when absence counts. It never asks for the kind of ledger. A fact that is declared more strongly than the ledger
-/// behaves can make the server apply a batch twice or lose one, so a doubtful fact is declared the weaker way.
+/// when absence counts, when INVALID is final. It never asks for the kind of ledger. A fact that is declared more
+/// strongly than the ledger behaves can make the server apply a batch twice or lose one, so a doubtful fact is
+/// declared the weaker way, as in [`weakest`](Self::weakest).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerFacts {
     /// What the ledger does with a batch that it has applied and that arrives again.
     pub second_arrival: SecondArrival,
     /// Whether it can be proved that the ledger does not have a batch.
     pub proves_absence: bool,
-    /// For how long a request can be on its way to the ledger after its sender has given up.
+    /// For how long a request can be on its way to the ledger after its sender has given up. Zero: what arrives late
+    /// has no effect.
     pub late_arrival_limit: Duration,
-    /// Whether a node that was restarted reports the batches that it had before.
+    /// Whether a node that was restarted reports the batches that it had applied before.
     pub statuses_survive_restart: bool,
+    /// Whether a node reports that a batch is invalid because an earlier attempt was, after the batch has arrived
+    /// again and before it is executed again.
+    pub reports_earlier_invalid: bool,
     /// Whether batches of one service are applied in the order in which they were sent.
     pub keeps_order: bool,
     /// Whether the ledger executes a transaction only with access to the addresses that it declares.
     pub enforces_declared_access: bool,
     /// Whether a service is at one node, so that its batches cannot be sent to another one.
     pub one_node_for_service: bool,
-    /// Whether batches have a time or a height after which the ledger cannot apply them.
+    /// Whether batches have a time or a height after which the ledger cannot apply them. Then the adapter proves by
+    /// [`Evidence::NeverApplicable`](crate::Evidence::NeverApplicable) that one has passed it without being applied.
     pub batches_expire: bool,
     /// Whether nodes tell of applied batches by events.
     pub has_events: bool,
-    /// Evidence is looked for when the state of a batch has not changed for this long. `None`: as the settings say.
+    /// Whether the nodes of a service can have different states for good, so that they are compared.
+    pub compares_states: bool,
+    /// Whether nodes tell something that identifies their ledger. Otherwise the operator must give it a name.
+    pub tells_identity: bool,
+    /// Whether nodes tell what the key of a client may do.
+    pub checks_keys: bool,
+    /// Whether the adapter makes and signs the batches itself, of withdrawals, and so sets their order. Clients send
+    /// none.
+    pub signs_batches: bool,
+    /// Evidence is looked for at the latest when the state of a batch has not changed for this long. `None`: when the
+    /// settings say.
     pub quiet_after: Option<Duration>,
 }
 
 /// What a ledger does with a batch that it has applied and that arrives again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SecondArrival {
     /// Nothing: it stays applied once, and its status stays *committed*.
     AppliedOnce,
@@ -38,4 +58,223 @@ pub enum SecondArrival {
     AppliedAgain,
     /// It stays applied once, but the ledger may report it as invalid.
     Refused,
+}
+
+/// When it counts as proved that the ledger does not have a batch, so that the batch is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AbsenceRule {
+    /// Never. A batch about which nothing is known is held until an operator decides.
+    Never,
+    /// When no node reports the batch. If it arrives after that all the same, it is applied once.
+    Reported,
+    /// When no node reports the batch, to the instance that sent it and has seen since that nothing was forgotten; and
+    /// not before the attempt can no longer arrive.
+    SeenBySender,
+}
+
+/// Facts that contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LedgerFactsError {
+    /// Nothing could prove absence.
+    #[error(
+        "proves_absence is declared, but a node forgets in a restart what it has applied, has no events, and a second \
+         arrival is not harmless: nothing shows whether a batch was applied before the restart; declare that absence \
+         cannot be proved"
+    )]
+    UnprovableAbsence,
+}
+
+impl LedgerFacts {
+    /// The facts of a ledger that promises nothing.
+    pub const fn weakest(late_arrival_limit: Duration) -> Self {
+        Self {
+            second_arrival: SecondArrival::AppliedAgain,
+            proves_absence: false,
+            late_arrival_limit,
+            statuses_survive_restart: false,
+            reports_earlier_invalid: true,
+            keeps_order: false,
+            enforces_declared_access: false,
+            one_node_for_service: false,
+            batches_expire: false,
+            has_events: false,
+            compares_states: false,
+            tells_identity: false,
+            checks_keys: false,
+            signs_batches: false,
+            quiet_after: None,
+        }
+    }
+
+    /// An error if the facts contradict each other.
+    pub const fn check(&self) -> Result<(), LedgerFactsError> {
+        let sees_commits = self.statuses_survive_restart || self.has_events;
+        match self.absence_rule() {
+            AbsenceRule::SeenBySender if !sees_commits => Err(LedgerFactsError::UnprovableAbsence),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether another attempt of a batch that was applied changes nothing.
+    const fn applies_once(&self) -> bool {
+        matches!(self.second_arrival, SecondArrival::AppliedOnce)
+    }
+
+    /// What the ledger lacks for this strategy; `None` if the strategy is possible.
+    pub const fn lacks_for(&self, strategy: Strategy) -> Option<&'static str> {
+        match strategy {
+            Strategy::Serial => None,
+            _ if self.signs_batches => Some(
+                "batches that clients sign: withdrawals are signed ahead in an order of their own",
+            ),
+            Strategy::Parallel if !self.enforces_declared_access => Some(
+                "a ledger that executes transactions only with access to the addresses that they declare",
+            ),
+            Strategy::Pipeline if !self.keeps_order => {
+                Some("a ledger that applies batches in the order in which they were sent")
+            }
+            _ => None,
+        }
+    }
+
+    /// The strategies that are possible.
+    pub fn possible_strategies(&self) -> impl Iterator<Item = Strategy> + use<> {
+        let facts = *self;
+        Strategy::ALL.into_iter().filter(move |strategy| facts.lacks_for(*strategy).is_none())
+    }
+
+    /// The strategy of services for which the settings name none.
+    pub const fn usual_strategy(&self) -> Strategy {
+        match self.lacks_for(Strategy::Parallel) {
+            None => Strategy::Parallel,
+            Some(_) => Strategy::Serial,
+        }
+    }
+
+    /// Whether several batches of a service can be under way.
+    pub const fn allows_several_batches(&self) -> bool {
+        self.lacks_for(Strategy::Parallel).is_none() || self.lacks_for(Strategy::Pipeline).is_none()
+    }
+
+    /// Whether an invalid batch can stop those behind it: not if they are signed ahead.
+    pub const fn can_halt(&self) -> bool {
+        !self.signs_batches
+    }
+
+    /// Whether the ledger must be asked about a batch before each POST: it may have the batch already, and what it
+    /// would do with it or report of it is not harmless.
+    pub const fn asks_before_sending(&self) -> bool {
+        !self.applies_once() || self.reports_earlier_invalid
+    }
+
+    /// Whether a batch is sent only to a node that has applied the batches before it, and what one node reports as
+    /// invalid counts only if no other node says otherwise.
+    pub const fn nodes_may_lag(&self) -> bool {
+        !self.one_node_for_service
+    }
+
+    /// When absence counts.
+    pub const fn absence_rule(&self) -> AbsenceRule {
+        match self.second_arrival {
+            _ if !self.proves_absence => AbsenceRule::Never,
+            SecondArrival::AppliedOnce => AbsenceRule::Reported,
+            SecondArrival::AppliedAgain | SecondArrival::Refused => AbsenceRule::SeenBySender,
+        }
+    }
+
+    /// How long absence must last to count. `accept_after` is what the settings say for a ledger to which another
+    /// attempt is harmless.
+    pub fn absence_counts_after(&self, accept_after: Duration) -> Duration {
+        match self.applies_once() {
+            true => accept_after,
+            false => accept_after.max(self.late_arrival_limit),
+        }
+    }
+
+    /// How long a batch that is reported as invalid stays open after an earlier attempt of it, which might still arrive
+    /// and be applied. INVALID of a first attempt is final at once.
+    pub const fn invalid_is_final_after(&self) -> Duration {
+        self.late_arrival_limit
+    }
+
+    /// How long the state of a batch does not change before evidence is looked for. `configured` is what the settings
+    /// say.
+    pub fn quiet_after(&self, configured: Duration) -> Duration {
+        self.quiet_after.map_or(configured, |longest| configured.min(longest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(330);
+    const SHORT: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn weakest_ledger_is_serial_and_never_believed() {
+        let weakest = LedgerFacts::weakest(LIMIT);
+        assert_eq!(weakest.check(), Ok(()));
+        assert_eq!(weakest.possible_strategies().collect::<Vec<_>>(), [Strategy::Serial]);
+        assert!(weakest.asks_before_sending() && weakest.nodes_may_lag());
+        assert_eq!(weakest.absence_rule(), AbsenceRule::Never);
+        assert_eq!(weakest.absence_counts_after(SHORT), LIMIT);
+        assert_eq!(weakest.invalid_is_final_after(), LIMIT);
+    }
+
+    #[test]
+    fn each_strategy_needs_a_fact() {
+        let strategies = |facts: LedgerFacts| facts.possible_strategies().collect::<Vec<_>>();
+        let weakest = LedgerFacts::weakest(LIMIT);
+        let parallel = LedgerFacts { enforces_declared_access: true, ..weakest };
+        let pipeline = LedgerFacts { keeps_order: true, ..weakest };
+        assert_eq!(strategies(parallel), [Strategy::Serial, Strategy::Parallel]);
+        assert_eq!(strategies(pipeline), [Strategy::Serial, Strategy::Pipeline]);
+        assert_eq!(parallel.usual_strategy(), Strategy::Parallel);
+        assert_eq!(pipeline.usual_strategy(), Strategy::Serial);
+        let both = LedgerFacts { keeps_order: true, ..parallel };
+        assert_eq!(strategies(both), Strategy::ALL);
+        let signs = LedgerFacts { signs_batches: true, ..both };
+        assert_eq!(strategies(signs), [Strategy::Serial]);
+        assert!(both.can_halt() && both.allows_several_batches());
+        assert!(!signs.can_halt() && !signs.allows_several_batches());
+    }
+
+    #[test]
+    fn absence_counts_as_the_second_arrival_is_harmless() {
+        let weakest = LedgerFacts { proves_absence: true, ..LedgerFacts::weakest(LIMIT) };
+        let once = LedgerFacts { second_arrival: SecondArrival::AppliedOnce, ..weakest };
+        assert_eq!(once.absence_rule(), AbsenceRule::Reported);
+        assert_eq!(once.absence_counts_after(SHORT), SHORT);
+        for second_arrival in [SecondArrival::AppliedAgain, SecondArrival::Refused] {
+            let facts = LedgerFacts { second_arrival, has_events: true, ..weakest };
+            assert_eq!(facts.absence_rule(), AbsenceRule::SeenBySender);
+            assert_eq!(facts.absence_counts_after(SHORT), LIMIT);
+            assert_eq!(facts.check(), Ok(()));
+            let unseen = LedgerFacts { has_events: false, ..facts };
+            assert_eq!(unseen.check(), Err(LedgerFactsError::UnprovableAbsence));
+        }
+    }
+
+    #[test]
+    fn ledger_is_asked_unless_another_attempt_is_harmless() {
+        let once = LedgerFacts {
+            second_arrival: SecondArrival::AppliedOnce,
+            reports_earlier_invalid: false,
+            ..LedgerFacts::weakest(LIMIT)
+        };
+        assert!(!once.asks_before_sending());
+        assert!(LedgerFacts { reports_earlier_invalid: true, ..once }.asks_before_sending());
+        let refused = LedgerFacts { second_arrival: SecondArrival::Refused, ..once };
+        assert!(refused.asks_before_sending());
+    }
+
+    #[test]
+    fn evidence_is_looked_for_at_the_shorter_limit() {
+        let facts = LedgerFacts { quiet_after: Some(SHORT), ..LedgerFacts::weakest(LIMIT) };
+        assert_eq!(facts.quiet_after(LIMIT), SHORT);
+        assert_eq!(facts.quiet_after(SHORT / 2), SHORT / 2);
+        assert_eq!(LedgerFacts::weakest(LIMIT).quiet_after(LIMIT), LIMIT);
+    }
 }

@@ -1,7 +1,5 @@
 use std::fmt;
 
-use futures_core::future::BoxFuture;
-
 use crate::{Excerpt, Timestamp, monitor::BatchResult};
 
 /// Which ledger it is: what a database is bound to, so that no batch is sent to another ledger.
@@ -114,19 +112,6 @@ pub trait LedgerRegistry: Send + Sync {
     /// Compares this ledger with the one that the store is bound to. Only an instance whose ledger
     /// is confirmed can claim services.
     fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation>;
-}
-
-/// Asks the nodes of one kind of ledger which ledger they belong to.
-pub trait LedgerIdentityReader: Send + Sync {
-    /// What the node at this URL tells: [`LedgerIdentity::id`]. It must be the same at all nodes and
-    /// at all times, except that a node may tell less than others.
-    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
-
-    /// Sends the node a request only to see whether it answers. How that ended is reported like the
-    /// end of any other request.
-    fn probe<'a>(&'a self, node: &'a str) -> BoxFuture<'a, ()> {
-        Box::pin(async move { drop(self.read_id(node).await) })
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod access_token;
 mod address_prefix;
 mod admission;
-mod ask_ahead;
 mod batch;
 mod batch_bytes;
 mod batch_page;
@@ -11,6 +10,7 @@ mod change;
 mod claim;
 mod client_id;
 mod clock;
+mod commit_history;
 mod declared_access;
 mod error;
 mod event_feed;
@@ -28,11 +28,13 @@ mod label;
 mod ledger;
 mod ledger_facts;
 mod ledger_identity;
+mod ledger_key;
+mod ledger_parts;
 mod missing_transactions;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
-mod node_check;
+mod next_batches;
 mod node_outage;
 mod obstacle;
 mod operator;
@@ -43,7 +45,6 @@ mod query;
 mod retention;
 mod round;
 mod scope;
-mod service_check;
 mod service_history;
 mod service_id;
 mod service_overview;
@@ -61,7 +62,6 @@ pub use access_token::{
 };
 pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
-pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
 pub use batch_page::{
@@ -73,6 +73,7 @@ pub use claim::{
 };
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
+pub use commit_history::{CommitHistory, CommittedBefore};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
 pub use event_feed::{
@@ -80,10 +81,8 @@ pub use event_feed::{
     EventListener, EventPage, EventPosition, EventReadError, EventStore, EventWithdrawal,
     PositionedEvent,
 };
-pub use events::{LedgerEvent, LedgerEventStream, LedgerEvents};
-pub use evidence::{
-    Evidence, EvidenceReader, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore,
-};
+pub use events::{LedgerEvent, LedgerEventStream};
+pub use evidence::{Evidence, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore};
 pub use excerpt::Excerpt;
 pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
 pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
@@ -94,18 +93,18 @@ pub use history::{HistoryEntry, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use label::{BatchLabel, BatchLabelError};
 pub use ledger::Ledger;
-pub use ledger_facts::{LedgerFacts, SecondArrival};
-pub use ledger_identity::{
-    LedgerConfirmation, LedgerIdentity, LedgerIdentityReader, LedgerRegistry, RecordedLedger,
-};
+pub use ledger_facts::{AbsenceRule, LedgerFacts, LedgerFactsError, SecondArrival};
+pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, LedgerRegistry, RecordedLedger};
+pub use ledger_key::{KeyRefusal, LedgerKey};
+pub use ledger_parts::LedgerParts;
 pub use missing_transactions::{
-    EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers, TransactionCheck,
+    EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
 };
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
     PendingBatchStore, PollPace, StatusUrlResolver,
 };
-pub use node_check::{CommitHistory, CommittedBefore, NodeCheck};
+pub use next_batches::NextBatchStore;
 pub use node_outage::NodeOutage;
 pub use obstacle::Obstacle;
 pub use operator::{
@@ -114,7 +113,7 @@ pub use operator::{
 };
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use pass_through::{
-    BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThrough, PassThroughError,
+    BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
     SocketMessage, SocketMessages,
 };
 pub use possible_action::PossibleAction;
@@ -125,7 +124,6 @@ pub use query::{
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
-pub use service_check::{KeyRefusal, LedgerKey, ServiceCheck};
 pub use service_history::{HistoryFacts, ServiceHistory};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{

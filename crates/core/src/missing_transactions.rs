@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use futures_core::future::BoxFuture;
-
 use crate::{HeaderId, ServiceId, monitor::BatchResult};
 
 /// What a ledger says about transactions. There was no clear answer about those that are in neither list.
@@ -13,15 +11,6 @@ pub struct TransactionAnswers {
     pub applied: Vec<HeaderId>,
     /// It has not applied these. It may do so later.
     pub absent: Vec<HeaderId>,
-}
-
-/// Tells which transactions a ledger has applied, whatever batch they were applied with.
-pub trait TransactionCheck: Send + Sync {
-    /// Looks for these transactions at the ledger. It has a timeout of its own.
-    fn look_up<'a>(
-        &'a self,
-        transaction_ids: &'a [HeaderId],
-    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>>;
 }
 
 /// What followed from an answer that a ledger does not have transactions.

@@ -9,25 +9,84 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAhead, AskAheadRequests, BatchConflict,
-    BatchDetails, BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore,
-    BatchQueryStore, BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater,
-    ClaimKeeper, Clock, CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents,
-    EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
-    EventSubscriptions, EvidenceReader, EvidenceReport, FailedDelivery, FailedDeliveryId,
-    ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, HeaderId, HeaderIdPrefix,
-    InstanceId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
-    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, ListCursor, LookupLag,
-    MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, NextBatchStore, NodeCheck,
-    OperatorAction, OperatorStore, OperatorTarget, PageCursor, PageOrder, PassThrough,
-    PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction, Removed,
-    Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
+    ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAheadRequests, BatchConflict, BatchDetails,
+    BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore,
+    BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
+    CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents, EventFilter,
+    EventListener, EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions,
+    EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
+    ForwardedSocket, GroupObserver, HeaderId, HeaderIdPrefix, InstanceId, IntakeStore,
+    InternalError, Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity,
+    LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime, NewBatch,
+    NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget, PageCursor,
+    PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
+    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
     RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages,
     StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
     SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    TokenStore, TransactionAnswers, TransactionCheck, UnresolvedBatch, UnresolvedBatchStore,
-    UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
+    TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
+    Webhook, WebhookId, WebhookLease, WebhookStore,
 };
+
+/// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
+#[macro_export]
+macro_rules! unused_ledger_methods {
+    () => {
+        fn facts(&self) -> $crate::LedgerFacts {
+            unreachable!("the test does not use it")
+        }
+
+        fn identity<'a>(
+            &'a self,
+            _: &'a str,
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::BatchResult<String>> + Send + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+
+        fn send<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a $crate::Submission<$crate::ServiceId>,
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::SubmissionAnswer> + Send + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+
+        fn statuses<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a [String],
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::BatchResult<Vec<$crate::StatusReport>>>
+                    + Send
+                    + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+
+        fn find_evidence<'a>(
+            &'a self,
+            _: &'a $crate::UnresolvedBatch,
+        ) -> ::std::pin::Pin<
+            ::std::boxed::Box<
+                dyn ::std::future::Future<Output = $crate::BatchResult<$crate::EvidenceReport>>
+                    + Send
+                    + 'a,
+            >,
+        > {
+            unreachable!("the test does not use it")
+        }
+    };
+}
 
 mock! {
     #[derive(Debug)]
@@ -105,17 +164,102 @@ impl BatchStatusReader for MockBatchStatusReader {
 }
 
 mock! {
-    pub EvidenceReader {
-        pub fn find_evidence(&self, batch: &UnresolvedBatch) -> BoxFuture<'static, BatchResult<EvidenceReport>>;
+    pub Ledger {
+        pub fn identity(&self, node: &str) -> BoxFuture<'static, BatchResult<String>>;
+        pub fn send(&self, node: &str, submission: &Submission<ServiceId>)
+            -> BoxFuture<'static, SubmissionAnswer>;
+        pub fn statuses(&self, service_id: &str, batch_ids: &[String])
+            -> BoxFuture<'static, BatchResult<Vec<StatusReport>>>;
+        pub fn find_evidence(&self, batch: &UnresolvedBatch)
+            -> BoxFuture<'static, BatchResult<EvidenceReport>>;
+        pub fn events(&self, service_id: &str)
+            -> BoxFuture<'static, BatchResult<LedgerEventStream>>;
+        pub fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[HeaderId])
+            -> BoxFuture<'static, ()>;
+        pub fn look_up_transactions(&self, transaction_ids: &[HeaderId])
+            -> BoxFuture<'static, BatchResult<TransactionAnswers>>;
+        pub fn serves(&self, is_post: bool, path: &str) -> bool;
+        pub fn forward(&self, request: ForwardedRequest)
+            -> BoxFuture<'static, Result<ForwardedResponse, PassThroughError>>;
+        pub fn serves_socket(&self, path: &str) -> bool;
+        pub fn open_socket(&self, request: ForwardedRequest, sent: SocketMessages)
+            -> BoxFuture<'static, Result<ForwardedSocket, PassThroughError>>;
     }
 }
 
-impl EvidenceReader for MockEvidenceReader {
+/// Its facts are always the same.
+impl Ledger for MockLedger {
+    fn facts(&self) -> LedgerFacts {
+        LedgerFacts::weakest(Duration::ZERO)
+    }
+
+    fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Self::identity(self, node)
+    }
+
+    fn send<'a>(
+        &'a self,
+        node: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        Self::send(self, node, submission)
+    }
+
+    fn statuses<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        Self::statuses(self, service_id, batch_ids)
+    }
+
     fn find_evidence<'a>(
         &'a self,
         batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
         Self::find_evidence(self, batch)
+    }
+
+    fn events<'a>(&'a self, service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
+        Self::events(self, service_id)
+    }
+
+    fn ask_ahead<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        batch_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, ()> {
+        Self::ask_ahead(self, service_id, batch_ids)
+    }
+
+    fn look_up_transactions<'a>(
+        &'a self,
+        transaction_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
+        Self::look_up_transactions(self, transaction_ids)
+    }
+
+    fn serves(&self, is_post: bool, path: &str) -> bool {
+        Self::serves(self, is_post, path)
+    }
+
+    fn forward(
+        &self,
+        request: ForwardedRequest,
+    ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>> {
+        Self::forward(self, request)
+    }
+
+    fn serves_socket(&self, path: &str) -> bool {
+        Self::serves_socket(self, path)
+    }
+
+    fn open_socket(
+        &self,
+        request: ForwardedRequest,
+        sent: SocketMessages,
+    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
+        Self::open_socket(self, request, sent)
     }
 }
 
@@ -145,22 +289,6 @@ mock! {
 }
 
 mock! {
-    pub LedgerEvents {
-        pub fn subscribe(&self, service_id: &str)
-            -> BoxFuture<'static, BatchResult<LedgerEventStream>>;
-    }
-}
-
-impl LedgerEvents for MockLedgerEvents {
-    fn subscribe<'a>(
-        &'a self,
-        service_id: &'a str,
-    ) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
-        Self::subscribe(self, service_id)
-    }
-}
-
-mock! {
     pub SubmissionSender<S: ScopeId> {
         pub fn send(&self, url: &str, submission: &Submission<S>)
             -> BoxFuture<'static, SubmissionAnswer>;
@@ -176,25 +304,6 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
         submission: &'a Submission<S>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Self::send(self, url, submission)
-    }
-}
-
-mock! {
-    pub NodeCheck<S: ScopeId> {
-        pub fn check(&self, url: &str, submission: &Submission<S>)
-            -> BoxFuture<'static, Result<(), String>>;
-    }
-}
-
-impl<S: ScopeId> NodeCheck for MockNodeCheck<S> {
-    type Id = S;
-
-    fn check<'a>(
-        &'a self,
-        url: &'a str,
-        submission: &'a Submission<S>,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Self::check(self, url, submission)
     }
 }
 
@@ -285,18 +394,6 @@ mock! {
 }
 
 mock! {
-    pub LedgerIdentityReader {
-        pub fn read_id(&self, node: &str) -> BoxFuture<'static, BatchResult<String>>;
-    }
-}
-
-impl LedgerIdentityReader for MockLedgerIdentityReader {
-    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
-        Self::read_id(self, node)
-    }
-}
-
-mock! {
     pub WakeUps {}
     impl WakeUps for WakeUps {
         fn wake(&self, service_id: &ServiceId);
@@ -357,39 +454,6 @@ mock! {
     impl AskAheadRequests for AskAheadRequests {
         fn stored(&self, service_id: &ServiceId);
         fn accepted(&self, service_id: &ServiceId);
-    }
-}
-
-mock! {
-    pub AskAhead {
-        pub fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[HeaderId])
-            -> BoxFuture<'static, ()>;
-    }
-}
-
-impl AskAhead for MockAskAhead {
-    fn ask_ahead<'a>(
-        &'a self,
-        service_id: &'a ServiceId,
-        batch_ids: &'a [HeaderId],
-    ) -> BoxFuture<'a, ()> {
-        Self::ask_ahead(self, service_id, batch_ids)
-    }
-}
-
-mock! {
-    pub TransactionCheck {
-        pub fn look_up(&self, transaction_ids: &[HeaderId])
-            -> BoxFuture<'static, BatchResult<TransactionAnswers>>;
-    }
-}
-
-impl TransactionCheck for MockTransactionCheck {
-    fn look_up<'a>(
-        &'a self,
-        transaction_ids: &'a [HeaderId],
-    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
-        Self::look_up(self, transaction_ids)
     }
 }
 
@@ -456,18 +520,6 @@ mock! {
         fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
             -> BatchResult<Vec<StoredBatch>>;
         fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
-    }
-}
-
-mock! {
-    pub PassThrough {}
-    impl PassThrough for PassThrough {
-        fn serves(&self, is_post: bool, path: &str) -> bool;
-        fn forward<'a>(&'a self, request: ForwardedRequest)
-            -> BoxFuture<'a, Result<ForwardedResponse, PassThroughError>>;
-        fn serves_socket(&self, path: &str) -> bool;
-        fn open_socket<'a>(&'a self, request: ForwardedRequest, sent: SocketMessages)
-            -> BoxFuture<'a, Result<ForwardedSocket, PassThroughError>>;
     }
 }
 

@@ -90,6 +90,16 @@ pub trait SubmissionSender: Send + Sync {
         url: &'a str,
         submission: &'a Submission<Self::Id>,
     ) -> BoxFuture<'a, SubmissionAnswer>;
+
+    /// Whether the batch may be sent to the node at this URL now, as in
+    /// [`Ledger::check_node`](crate::Ledger::check_node).
+    fn check_node<'a>(
+        &'a self,
+        _url: &'a str,
+        _submission: &'a Submission<Self::Id>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// The result of a whole submission: of the last time the batch was sent.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use futures_core::{future::BoxFuture, stream::BoxStream};
+use futures_core::stream::BoxStream;
 use thiserror::Error;
 
 /// A request of a client that a node of the ledger answers.
@@ -99,28 +99,4 @@ pub enum PassThroughError {
     /// A node did not answer in time.
     #[error("the node of the ledger does not answer in time: {0}")]
     TimedOut(String),
-}
-
-/// Has requests of clients answered by a node of the ledger: those that do not concern batches that are
-/// stored here.
-pub trait PassThrough: Send + Sync {
-    /// Whether requests of this path belong to the ledger's interface, and only read.
-    fn serves(&self, is_post: bool, path: &str) -> bool;
-
-    /// The answer of a node to a request that is [served](PassThrough::serves).
-    fn forward(
-        &self,
-        request: ForwardedRequest,
-    ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>>;
-
-    /// Whether this path is a websocket of the ledger's interface.
-    fn serves_socket(&self, path: &str) -> bool;
-
-    /// Opens a websocket that is [served](PassThrough::serves_socket) at a node. `sent` are the messages of the
-    /// client. They are read only while the messages of the node are.
-    fn open_socket(
-        &self,
-        request: ForwardedRequest,
-        sent: SocketMessages,
-    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>>;
 }

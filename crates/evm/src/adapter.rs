@@ -1,25 +1,32 @@
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-use grid_batch_core::StatusUrlResolver;
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchResult, EvidenceReport, Ledger, LedgerEventStream, LedgerFacts, ScopeId, ScopeIdError,
+    ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
+};
 use grid_batch_withdrawals::SigningStore;
 
 use crate::{
+    AccountScopeId,
     context::EvmContext,
-    evidence::EvmEvidenceReader,
-    follow::EvmStatusReader,
+    facts::facts,
     gas::{GasWatch, WatchedAccount},
-    heads::EvmEvents,
+    heads::HeadWatch,
+    identity::EvmIdentityReader,
     options::{EvmError, EvmOptions},
-    send::EvmSender,
     settle::EvmAccountCheck,
 };
 
-/// The adapter of one chain.
+/// One EVM chain, with the pools that withdrawals are made from. Clones share what they have seen.
 ///
-/// Its sender and readers can be used separately, each on a runtime of its own. They communicate
-/// through the store only, so they may also run in different processes.
-#[derive(Debug, Clone)]
-pub struct Evm(Arc<EvmContext>);
+/// Each kind of request has connections of its own, so it may run on any runtime.
+#[derive(Clone)]
+pub struct Evm {
+    pub(crate) context: Arc<EvmContext>,
+    pub(crate) heads: Arc<HeadWatch>,
+    identity: EvmIdentityReader,
+}
 
 impl Evm {
     /// The adapter of the chain with these nodes. `store` keeps what it signs.
@@ -29,37 +36,71 @@ impl Evm {
         nodes: Arc<dyn StatusUrlResolver>,
     ) -> Result<Self, EvmError> {
         options.check()?;
-        Ok(Self(Arc::new(EvmContext::new(options, store, nodes)?)))
-    }
-
-    /// Signs withdrawals and sends them.
-    pub fn sender(&self) -> EvmSender {
-        EvmSender::new(Arc::clone(&self.0))
+        let identity = EvmIdentityReader::new(&options.http)?;
+        let context = Arc::new(EvmContext::new(options, store, nodes)?);
+        let heads = Arc::new(HeadWatch::new(Arc::clone(&context)));
+        Ok(Self { context, heads, identity })
     }
 
     /// Watches the gas price and the balances of these accounts. A balance is low if it pays for fewer
     /// withdrawals than `low_balance`.
     pub fn gas_watch(&self, accounts: Vec<WatchedAccount>, low_balance: u64) -> GasWatch {
-        GasWatch::new(Arc::clone(&self.0), accounts, low_balance)
-    }
-
-    /// Reads the statuses of withdrawals from the chain.
-    pub fn status_reader(&self) -> EvmStatusReader {
-        EvmStatusReader(Arc::clone(&self.0))
+        GasWatch::new(Arc::clone(&self.context), accounts, low_balance)
     }
 
     /// Finds out whether everything that an account has sent is stored.
     pub fn account_check(&self) -> EvmAccountCheck {
-        EvmAccountCheck(Arc::clone(&self.0))
+        EvmAccountCheck(Arc::clone(&self.context))
+    }
+}
+
+impl Ledger for Evm {
+    fn facts(&self) -> LedgerFacts {
+        facts(self.context.resend_after)
     }
 
-    /// Finds evidence that a withdrawal has to be sent again, or must not be.
-    pub fn evidence_reader(&self) -> EvmEvidenceReader {
-        EvmEvidenceReader(Arc::clone(&self.0))
+    fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Box::pin(self.identity.read_id(node))
     }
 
-    /// Tells when to ask about withdrawals: at each new block, and when one was sent.
-    pub fn events(&self) -> EvmEvents {
-        EvmEvents::new(Arc::clone(&self.0))
+    fn send<'a>(
+        &'a self,
+        node: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        Box::pin(self.send_withdrawal(node, submission))
+    }
+
+    fn statuses<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        Box::pin(self.read_statuses(service_id, batch_ids))
+    }
+
+    fn find_evidence<'a>(
+        &'a self,
+        batch: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        Box::pin(self.find(batch))
+    }
+
+    fn connections(&self) -> usize {
+        self.context.connections
+    }
+
+    fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {
+        AccountScopeId::from_service_id(service_id).map(drop)
+    }
+
+    fn events<'a>(&'a self, service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
+        Box::pin(async { Ok(self.subscribe(service_id)) })
+    }
+}
+
+impl fmt::Debug for Evm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Evm").field("nodes", &self.context.nodes).finish_non_exhaustive()
     }
 }

@@ -1,13 +1,10 @@
-use std::{fmt, sync::Arc};
-
-use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReader, EvidenceReport, ScopeId, UnresolvedBatch,
+    BatchError, BatchResult, Evidence, EvidenceReport, ScopeId, UnresolvedBatch,
 };
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
 use crate::{
-    context::EvmContext,
+    Evm,
     node::NodeClient,
     nonce::{NonceObservation, observe_nonce},
     scope::AccountScopeId,
@@ -16,13 +13,11 @@ use crate::{
 
 /// Finds evidence about withdrawals: whether they have to be sent again. They are always sent again
 /// with the nonce that they have.
-pub struct EvmEvidenceReader(pub(crate) Arc<EvmContext>);
-
-impl EvmEvidenceReader {
-    async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
+impl Evm {
+    pub(crate) async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = AccountScopeId::from_service_id(&batch.service_id)
             .map_err(|error| BatchError::InternalError(error.to_string()))?;
-        let payment = self.0.store.payment(&batch.service_id, batch.batch_id).await?;
+        let payment = self.context.store.payment(&batch.service_id, batch.batch_id).await?;
         // The sender rejects a batch that belongs to no withdrawal.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable.into()) };
         let Some(assigned) = &payment.nonce else {
@@ -32,8 +27,9 @@ impl EvmEvidenceReader {
         if let Some(outcome) = &assigned.outcome {
             return Ok(evidence_of_outcome(outcome).into());
         }
-        let nodes = self.0.nodes_for(&self.0.read_http, &batch.service_id, &batch.batch_id)?;
-        let best = observe_nonce(&nodes, &self.0, scope.address(), assigned).await?;
+        let nodes =
+            self.context.nodes_for(&self.context.read_http, &batch.service_id, &batch.batch_id)?;
+        let best = observe_nonce(&nodes, &self.context, scope.address(), assigned).await?;
         match best.observation {
             NonceObservation::Mined(_) => Ok(Evidence::Present.into()),
             NonceObservation::UsedElsewhere => {
@@ -53,11 +49,12 @@ impl EvmEvidenceReader {
         batch: &UnresolvedBatch,
         scope: &AccountScopeId,
     ) -> BatchResult<Evidence> {
-        let unsettled = self.0.store.unsettled_nonces(&batch.service_id).await?;
+        let unsettled = self.context.store.unsettled_nonces(&batch.service_id).await?;
         if unsettled.stored.iter().all(|nonce| nonce.undecided.is_none()) {
             return Ok(Evidence::Repeatable);
         }
-        let nodes = self.0.nodes_for(&self.0.read_http, &batch.service_id, &batch.batch_id)?;
+        let nodes =
+            self.context.nodes_for(&self.context.read_http, &batch.service_id, &batch.batch_id)?;
         match self.settle_at_any(nodes, scope).await? {
             Settled::All { .. } => Ok(Evidence::Repeatable),
             Settled::NotYet(_) | Settled::Undecided { .. } => Ok(Evidence::Inconclusive),
@@ -70,13 +67,13 @@ impl EvmEvidenceReader {
         mut nodes: Vec<NodeClient>,
         scope: &AccountScopeId,
     ) -> BatchResult<Settled> {
-        let mut settled = settle_nonces(&self.0, &nodes, scope).await;
+        let mut settled = settle_nonces(&self.context, &nodes, scope).await;
         for _ in 1..nodes.len() {
             if !matches!(settled, Err(SettleError::Node(_))) {
                 break;
             }
             nodes.rotate_left(1);
-            settled = settle_nonces(&self.0, &nodes, scope).await;
+            settled = settle_nonces(&self.context, &nodes, scope).await;
         }
         Ok(settled?)
     }
@@ -92,13 +89,13 @@ impl EvmEvidenceReader {
     ) -> BatchResult<EvidenceReport> {
         let Some(hash) = assigned.foreign_hash else { return Ok(Evidence::Inconclusive.into()) };
         let explained =
-            explain_used_nonce(&self.0, nodes, scope, payment, assigned, hash.into()).await?;
+            explain_used_nonce(&self.context, nodes, scope, payment, assigned, hash.into()).await?;
         Ok(match explained {
             UsedNonce::Own => Evidence::Present.into(),
             UsedNonce::Moved | UsedNonce::Foreign => Evidence::Repeatable.into(),
             UsedNonce::Undecided => Evidence::Inconclusive.into(),
             UsedNonce::NotFinal => {
-                let again_in = Some(self.0.gate_interval);
+                let again_in = Some(self.context.gate_interval);
                 EvidenceReport { again_in, ..Evidence::Inconclusive.into() }
             }
         })
@@ -113,7 +110,7 @@ impl EvmEvidenceReader {
 
     fn is_pending_too_long(&self, assigned: &AssignedNonce) -> bool {
         let mut sent = assigned.transactions.iter().filter(|it| it.sent_at.is_some());
-        sent.all(|transaction| self.0.is_pending_too_long(transaction.signed.hash))
+        sent.all(|transaction| self.context.is_pending_too_long(transaction.signed.hash))
     }
 }
 
@@ -128,20 +125,5 @@ fn evidence_of_outcome(outcome: &NonceOutcome) -> Evidence {
         NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => Evidence::Committed,
         NonceOutcome::Reverted | NonceOutcome::Cancelled => Evidence::Present,
         NonceOutcome::UsedElsewhere => Evidence::Repeatable,
-    }
-}
-
-impl EvidenceReader for EvmEvidenceReader {
-    fn find_evidence<'a>(
-        &'a self,
-        batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
-        Box::pin(self.find(batch))
-    }
-}
-
-impl fmt::Debug for EvmEvidenceReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EvmEvidenceReader").field("nodes", &self.0.nodes).finish_non_exhaustive()
     }
 }

@@ -3,8 +3,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures_core::future::BoxFuture;
-use grid_batch_core::{BatchResult, LedgerIdentityReader};
+use grid_batch_core::BatchResult;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions};
 use grid_batch_support::redact_url;
 use log::warn;
@@ -32,6 +31,19 @@ impl EvmIdentityReader {
         format!("chain {chain_id}")
     }
 
+    /// What the node at this URL tells of its chain.
+    pub async fn read_id(&self, node: &str) -> BatchResult<String> {
+        let node = NodeClient::new(self.http.clone(), node);
+        let chain_id = node.chain_id().await?;
+        let genesis = first_block(&node).await?;
+        self.log_change(&node, genesis.is_some());
+        let chain = Self::id_of_chain(chain_id);
+        Ok(match genesis {
+            Some(BlockId { hash, .. }) => format!("{chain}, genesis block {hash}"),
+            None => chain,
+        })
+    }
+
     /// Logs a node that does not show its first block once.
     fn log_change(&self, node: &NodeClient, shows_first_block: bool) {
         let url = redact_url(node.url());
@@ -44,22 +56,6 @@ impl EvmIdentityReader {
                 "the node does not show block 0; a chain that was made anew with the same id cannot be \
                  told from this one by this node");
         }
-    }
-}
-
-impl LedgerIdentityReader for EvmIdentityReader {
-    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
-        Box::pin(async move {
-            let node = NodeClient::new(self.http.clone(), node);
-            let chain_id = node.chain_id().await?;
-            let genesis = first_block(&node).await?;
-            self.log_change(&node, genesis.is_some());
-            let chain = Self::id_of_chain(chain_id);
-            Ok(match genesis {
-                Some(BlockId { hash, .. }) => format!("{chain}, genesis block {hash}"),
-                None => chain,
-            })
-        })
     }
 }
 

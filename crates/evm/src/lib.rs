@@ -6,6 +6,7 @@ mod beneficiaries;
 mod chain_facts;
 mod context;
 mod evidence;
+mod facts;
 mod follow;
 mod gas;
 mod heads;
@@ -31,15 +32,12 @@ mod values;
 pub use adapter::Evm;
 pub use alloy_primitives::{Address, Signature, U256};
 pub use beneficiaries::AllowedBeneficiaries;
-pub use evidence::EvmEvidenceReader;
-pub use follow::EvmStatusReader;
+pub use facts::facts;
 pub use gas::{AccountGas, GasLimit, GasWatch, PoolGas, Seen, WatchedAccount};
-pub use heads::EvmEvents;
 pub use identity::EvmIdentityReader;
 pub use options::{EvmError, EvmOptions, OracleOptions};
 pub use rules::PoolRules;
 pub use scope::AccountScopeId;
-pub use send::EvmSender;
 pub use settle::EvmAccountCheck;
 pub use signer::{
     GasAdminKey, GasAdminKeyError, KeystoreError, RemoteSigner, SignerError, TransactionSigner,

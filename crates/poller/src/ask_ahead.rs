@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    AskAhead, AskAheadRequests, HeaderId, InternalError, NextBatchStore, PollPace, ServiceId,
+    AskAheadRequests, HeaderId, InternalError, Ledger, NextBatchStore, PollPace, ServiceId,
     ShutdownHandle,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
@@ -89,7 +89,7 @@ impl AskAheadRequests for NextBatchRequests {
 /// node that does not answer gets few questions, so that those to other nodes do not wait for it.
 pub struct NextBatchMonitor {
     store: Box<dyn NextBatchStore>,
-    ledger: Arc<dyn AskAhead>,
+    ledger: Arc<dyn Ledger>,
     requests: NextBatchRequests,
     concurrency: usize,
     nodes: NodePool,
@@ -110,7 +110,7 @@ impl NextBatchMonitor {
     /// A monitor with at most `concurrency` questions at a time.
     pub fn new(
         store: impl NextBatchStore + 'static,
-        ledger: Arc<dyn AskAhead>,
+        ledger: Arc<dyn Ledger>,
         concurrency: usize,
     ) -> Self {
         let requests = NextBatchRequests::default();
@@ -246,7 +246,7 @@ impl Questions {
     fn start(
         &mut self,
         runtime: &Runtime,
-        ledger: &Arc<dyn AskAhead>,
+        ledger: &Arc<dyn Ledger>,
         service: ServiceId,
         batch_ids: Vec<HeaderId>,
     ) {

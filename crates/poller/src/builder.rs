@@ -1,19 +1,16 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchId, BatchStatus, BatchStatusReader, BatchUpdater, Clock, EvidenceReader,
-    PendingBatchStore, ServiceId, SystemClock, UnresolvedBatchStore,
+    BatchId, BatchStatus, BatchStatusReader, BatchUpdater, Clock, Ledger, PendingBatchStore,
+    ServiceId, SystemClock, UnresolvedBatchStore,
 };
 use grid_batch_nodes::NodePool;
 use thiserror::Error;
 
 use crate::{
     InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError, PollTrigger,
-    RunnablePollingMonitor,
-    evidence_search::InconclusivePolicyFn,
-    ledger_requests::{SharedEvidenceReader, SharedStatusReader},
-    parts::PollerParts,
-    poller_store::PollerStore,
+    RunnablePollingMonitor, evidence_search::InconclusivePolicyFn,
+    ledger_requests::SharedStatusReader, parts::PollerParts, poller_store::PollerStore,
 };
 
 /// Builds a polling monitor.
@@ -25,7 +22,7 @@ pub struct PollingMonitorBuilder<I, T> {
     updater: Option<Box<dyn BatchUpdater<Status = T>>>,
     status_reader: Option<SharedStatusReader<T>>,
     unresolved: Option<Box<dyn UnresolvedBatchStore>>,
-    evidence_reader: Option<SharedEvidenceReader>,
+    evidence_reader: Option<Arc<dyn Ledger>>,
     inconclusive_policy: InconclusivePolicyFn,
     nodes: NodePool,
     options: MonitorOptions,
@@ -98,7 +95,7 @@ where
     pub fn with_evidence(
         mut self,
         store: impl UnresolvedBatchStore + 'static,
-        reader: Arc<dyn EvidenceReader + Sync>,
+        reader: Arc<dyn Ledger>,
     ) -> Self {
         self.unresolved = Some(Box::new(store));
         self.evidence_reader = Some(reader);

@@ -17,7 +17,7 @@ use crate::{
     failure_log::FailureLog,
     observed_batches::ObservedBatches,
     per_service_queue::{PerServiceQueue, ServiceJob},
-    resolution::{evidence_due_after, is_too_early, resolve},
+    resolution::{admitted, evidence_due_after, is_too_early, resolve},
 };
 
 /// Returns the policy of a service.
@@ -218,6 +218,7 @@ impl EvidenceSearch {
             Ok(report) => {
                 self.request_failures.succeeded(batch.service());
                 let policy = self.policy(&batch);
+                let report = admitted(report, &self.options);
                 let resolution = self.resolve(&batch, &report, policy);
                 Some((batch, resolution))
             }

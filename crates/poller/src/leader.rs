@@ -383,7 +383,7 @@ where
         if let Some(reader) = &self.parts.evidence_reader {
             let reported_ids = reported.iter().map(|status| status.get_id().to_owned());
             let (needed, reported_ids): (Vec<String>, Vec<String>) =
-                reported_ids.partition(|id| reader.is_needed(&service_id, id));
+                reported_ids.partition(|id| reader.needs_evidence(&service_id, id));
             let due = [needed, not_reported.clone()].concat();
             self.evidence.add_candidates(&service_id, &due, reported_ids.into_iter());
         }

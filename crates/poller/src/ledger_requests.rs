@@ -1,8 +1,8 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, EvidenceReader,
-    EvidenceReport, UnresolvedBatch,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, EvidenceReport, Ledger,
+    UnresolvedBatch,
 };
 use grid_batch_support::catch_panic_async;
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender, time::timeout};
@@ -12,7 +12,6 @@ use crate::{
 };
 
 pub(crate) type SharedStatusReader<T> = Arc<dyn BatchStatusReader<Status = T> + Sync>;
-pub(crate) type SharedEvidenceReader = Arc<dyn EvidenceReader + Sync>;
 
 /// A request for the statuses of batches of one service.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ where
 
     pub(crate) fn request_evidence(
         &self,
-        reader: SharedEvidenceReader,
+        reader: Arc<dyn Ledger>,
         unresolved: Vec<UnresolvedBatch>,
     ) {
         self.counters.count(|stats| stats.evidence_requests += to_u64(unresolved.len()));

@@ -9,8 +9,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, EndedDependents, HeaderId, InternalError, LookupLag,
-    MissingTransactionStore, ServiceId, ShutdownHandle, TransactionAnswers, TransactionCheck,
+    BatchError, BatchResult, EndedDependents, HeaderId, InternalError, Ledger, LookupLag,
+    MissingTransactionStore, ServiceId, ShutdownHandle, TransactionAnswers,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
 use log::warn;
@@ -104,7 +104,7 @@ type ReadyListener = dyn Fn(&[ServiceId]) + Send;
 /// is held. One that depends on an invalid batch ends when the ledger does not have the transaction.
 pub struct MissingTransactionMonitor {
     store: Box<dyn MissingTransactionStore>,
-    ledger: Arc<dyn TransactionCheck>,
+    ledger: Arc<dyn Ledger>,
     ready: Box<ReadyListener>,
     options: MissingTransactionOptions,
     progress: LookupProgress,
@@ -115,7 +115,7 @@ impl MissingTransactionMonitor {
     /// A monitor that calls `ready` with the services that have a batch to submit after an answer.
     pub fn new(
         store: impl MissingTransactionStore + 'static,
-        ledger: Arc<dyn TransactionCheck>,
+        ledger: Arc<dyn Ledger>,
         ready: impl Fn(&[ServiceId]) + Send + 'static,
         options: MissingTransactionOptions,
     ) -> Self {
@@ -236,7 +236,8 @@ impl MissingTransactionMonitor {
     async fn look_up(&self, missing: &[HeaderId]) -> BatchResult<TransactionAnswers> {
         let limit = self.options.answer_limit;
         let asking = async {
-            let answer = timeout(limit, async { self.ledger.look_up(missing).await }).await;
+            let answer =
+                timeout(limit, async { self.ledger.look_up_transactions(missing).await }).await;
             let timed_out = |_| format!("no answer within {limit:?}");
             answer.map_err(timed_out).map_err(BatchError::Unavailable)?
         };

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchStatus, Clock};
+use grid_batch_core::{BatchStatus, Clock, Ledger};
 use grid_batch_nodes::{NodePool, RequestLimits};
 use grid_batch_support::catch_panic;
 use log::warn;
@@ -8,7 +8,7 @@ use log::warn;
 use crate::{
     MonitorCounters, MonitorOptions, PollTrigger,
     evidence_search::{EvidenceSearch, InconclusivePolicyFn},
-    ledger_requests::{SharedEvidenceReader, SharedStatusReader},
+    ledger_requests::SharedStatusReader,
     poller_store::PollerStore,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct PollerParts<I, T> {
     pub(crate) store: PollerStore<I, T>,
     pub(crate) status_reader: SharedStatusReader<T>,
-    pub(crate) evidence_reader: Option<SharedEvidenceReader>,
+    pub(crate) evidence_reader: Option<Arc<dyn Ledger>>,
     pub(crate) inconclusive_policy: InconclusivePolicyFn,
     pub(crate) nodes: NodePool,
     pub(crate) options: MonitorOptions,

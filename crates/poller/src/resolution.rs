@@ -20,6 +20,16 @@ pub(crate) fn evidence_due_after(
     }
 }
 
+/// The report as it counts at a ledger where absence cannot be proved.
+pub(crate) fn admitted(report: EvidenceReport, options: &MonitorOptions) -> EvidenceReport {
+    match report.evidence {
+        Evidence::Absent | Evidence::Lost if !options.proves_absence => {
+            EvidenceReport { evidence: Evidence::Inconclusive, provable_in: None, ..report }
+        }
+        _ => report,
+    }
+}
+
 /// Whether this evidence does not count yet, for a batch that has been in its state for `time_in_state`.
 ///
 /// A ledger may not report a batch for a while that it has accepted. Until the batch is quiet, nothing

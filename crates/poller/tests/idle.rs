@@ -7,8 +7,7 @@ use futures_util::{StreamExt, stream};
 use grid_batch_core::{
     ShutdownHandle,
     mocks::{
-        MockBatchId, MockBatchStatusReader, MockBatchUpdater, MockLedgerEvents,
-        MockPendingBatchStore,
+        MockBatchId, MockBatchStatusReader, MockBatchUpdater, MockLedger, MockPendingBatchStore,
     },
 };
 use grid_batch_poller::{
@@ -23,8 +22,8 @@ fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
     store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(Vec::new()));
     let mut reader = MockBatchStatusReader::new();
     reader.expect_available_connections().return_const(1_usize);
-    let mut events = MockLedgerEvents::new();
-    events.expect_subscribe().returning(|_| Box::pin(ready(Ok(stream::pending().boxed()))));
+    let mut events = MockLedger::new();
+    events.expect_events().returning(|_| Box::pin(ready(Ok(stream::pending().boxed()))));
 
     let trigger = PollTrigger::new();
     let listening =

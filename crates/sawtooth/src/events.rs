@@ -1,12 +1,13 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
-use futures_core::future::BoxFuture;
 use futures_util::{StreamExt, stream::unfold};
-use grid_batch_core::{BatchError, BatchResult, LedgerEvent, LedgerEventStream, LedgerEvents};
-use grid_batch_http::{HttpError, TextFrames, WebSocketOptions, origin};
+use grid_batch_core::{
+    BatchError, BatchResult, GlobalScopeId, LedgerEvent, LedgerEventStream, ScopeId,
+};
+use grid_batch_http::{HttpError, TextFrames, origin};
 use log::warn;
 
-use crate::{event_frame::EventFrame, nodes::with_node, rest_client::RestClient};
+use crate::{Sawtooth, event_frame::EventFrame, nodes::with_node, rest_client::RestClient};
 
 /// Subscribes to all blocks, whatever state they change.
 const SUBSCRIPTION: &str = r#"{"action":"subscribe","address_prefixes":[]}"#;
@@ -18,59 +19,34 @@ const VALIDATOR_UNAVAILABLE: &str = "Validator unavailable";
 ///
 /// The first event is the newest block that exists already, so a block that is committed while the
 /// websocket opens is not missed.
-#[derive(Debug, Clone)]
-pub struct SawtoothEvents {
-    client: RestClient,
-    nodes: Vec<String>,
-    options: WebSocketOptions,
-    /// The node of the latest subscription.
-    subscribed: Arc<Mutex<Option<String>>>,
-}
-
-impl SawtoothEvents {
-    pub(crate) fn new(client: RestClient, nodes: Vec<String>, options: WebSocketOptions) -> Self {
-        Self { client, nodes, options, subscribed: Arc::default() }
+impl Sawtooth {
+    pub(crate) async fn subscribe(&self) -> BatchResult<LedgerEventStream> {
+        let mut failure = BatchError::Unavailable("no node can be asked for events".to_owned());
+        for node in &self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "") {
+            let client = &self.query_client;
+            match client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.websocket).await {
+                Ok(frames) => {
+                    *self.lock_subscribed() = Some(origin(node));
+                    return Ok(event_stream(frames, self.disconnection(node)));
+                }
+                Err(error) => {
+                    if matches!(error, HttpError::NotSent(_) | HttpError::NoResponse(_)) {
+                        self.disconnection(node).record(&error.to_string());
+                    }
+                    failure = with_node(node, error.into());
+                }
+            }
+        }
+        Err(failure)
     }
 
-    fn set_subscribed(&self, node: &str) {
-        *self.subscribed.lock().unwrap_or_else(PoisonError::into_inner) = Some(origin(node));
+    /// The node of the latest subscription.
+    pub(crate) fn lock_subscribed(&self) -> MutexGuard<'_, Option<String>> {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn disconnection(&self, node: &str) -> Disconnection {
-        Disconnection { client: self.client.clone(), node: node.to_owned() }
-    }
-}
-
-impl LedgerEvents for SawtoothEvents {
-    fn subscribe<'a>(
-        &'a self,
-        _service_id: &'a str,
-    ) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
-        Box::pin(async move {
-            let mut failure =
-                BatchError::InternalError("no node is configured for events".to_owned());
-            for node in &self.nodes {
-                let opening =
-                    self.client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.options);
-                match opening.await {
-                    Ok(frames) => {
-                        self.set_subscribed(node);
-                        return Ok(event_stream(frames, self.disconnection(node)));
-                    }
-                    Err(error) => {
-                        if matches!(error, HttpError::NotSent(_) | HttpError::NoResponse(_)) {
-                            self.disconnection(node).record(&error.to_string());
-                        }
-                        failure = with_node(node, error.into());
-                    }
-                }
-            }
-            Err(failure)
-        })
-    }
-
-    fn node(&self, _service_id: &str) -> Option<String> {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        Disconnection { client: self.query_client.clone(), node: node.to_owned() }
     }
 }
 

@@ -1,23 +1,16 @@
-use std::{sync::Arc, time::Duration};
-
-use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, Evidence, EvidenceReader, EvidenceReport, LedgerStatus,
-    StatusUrlResolver, UnresolvedBatch,
+    BatchError, BatchResult, BatchState, Evidence, EvidenceReport, LedgerStatus, UnresolvedBatch,
 };
 use grid_batch_http::origin;
 use serde::Deserialize;
 use tokio::time::sleep;
 
 use crate::{
+    Sawtooth,
     api_error::{ApiError, successful_body},
-    applied_transactions::AppliedTransactions,
-    before_post::BeforePost,
-    node_record::NodeRecord,
     nodes::{ReportsById, get_reports_by_id, nodes_of_batch, with_node},
     outages::Outage,
-    rest_client::RestClient,
     statuses::NodeReport,
 };
 
@@ -27,26 +20,26 @@ const BATCHES_AT_ONCE: usize = 4;
 
 /// Looks for evidence at every node of a batch: in its status, in the blocks, and in what became of its
 /// transactions.
-#[derive(Debug, Clone)]
-pub struct SawtoothEvidenceReader {
-    client: RestClient,
-    resolver: Arc<dyn StatusUrlResolver>,
-    lost_after: Duration,
-    /// `None` if the ledger has one node.
-    record: Option<Arc<NodeRecord>>,
-    before_post: Arc<BeforePost>,
-    applied: Arc<AppliedTransactions>,
-}
+impl Sawtooth {
+    fn nodes_of(&self, batch: &UnresolvedBatch) -> BatchResult<Vec<String>> {
+        let id = batch.batch_id.to_string();
+        nodes_of_batch(&*self.nodes, batch.service_id.as_str(), &id)
+    }
 
-impl SawtoothEvidenceReader {
-    pub(crate) fn new(
-        client: RestClient,
-        resolver: Arc<dyn StatusUrlResolver>,
-        (before_post, applied): (Arc<BeforePost>, Arc<AppliedTransactions>),
-        lost_after: Duration,
-        record: Option<Arc<NodeRecord>>,
-    ) -> Self {
-        Self { client, resolver, lost_after, record, before_post, applied }
+    pub(crate) async fn find_at_their_nodes(
+        &self,
+        batches: &[UnresolvedBatch],
+    ) -> Vec<BatchResult<EvidenceReport>> {
+        let mut reports = Vec::with_capacity(batches.len());
+        let same_nodes = |one: &_, other: &_| self.nodes_of(one) == self.nodes_of(other);
+        for batches in batches.chunk_by(same_nodes) {
+            match batches.first().map(|batch| self.nodes_of(batch)) {
+                Some(Ok(nodes)) => reports.extend(self.find_all(&nodes, batches).await),
+                Some(Err(error)) => reports.extend(batches.iter().map(|_| Err(error.clone()))),
+                None => {}
+            }
+        }
+        reports
     }
 
     /// What can be proved about batches that are at these nodes.
@@ -71,7 +64,7 @@ impl SawtoothEvidenceReader {
     /// The evidence of all nodes about each of these batches. Each node is asked for all statuses at once.
     async fn look(&self, nodes: &[String], ids: &[String]) -> Vec<BatchResult<Evidence>> {
         let queries =
-            nodes.iter().map(async |node| get_reports_by_id(node, &self.client, ids).await);
+            nodes.iter().map(async |node| get_reports_by_id(node, &self.query_client, ids).await);
         let statuses = join_all(queries).await;
         let mut evidence = Vec::with_capacity(ids.len());
         for some in ids.chunks(BATCHES_AT_ONCE) {
@@ -125,7 +118,7 @@ impl SawtoothEvidenceReader {
         for (batch, report) in batches.iter().zip(reports) {
             let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
             let id = batch.batch_id.to_string();
-            let outage = self.client.outages().since_sent(&id);
+            let outage = self.query_client.outages().since_sent(&id);
             if was_accepted && *report == absent && outage != Outage::None {
                 lost.push((report, id, outage));
             }
@@ -160,7 +153,7 @@ impl SawtoothEvidenceReader {
 
     /// The evidence of one node.
     async fn evidence_at(&self, node: &str, batch_id: &str) -> BatchResult<Evidence> {
-        let reports = get_reports_by_id(node, &self.client, &[batch_id.to_owned()]).await?;
+        let reports = get_reports_by_id(node, &self.query_client, &[batch_id.to_owned()]).await?;
         self.evidence_of(node, batch_id, reports.get(batch_id)).await
     }
 
@@ -201,7 +194,7 @@ impl SawtoothEvidenceReader {
         nodes: &[String],
         batch: &UnresolvedBatch,
     ) -> BatchResult<Option<EvidenceReport>> {
-        let Some(found) = self.applied.find(&self.client, nodes, batch).await else {
+        let Some(found) = self.applied.find(&self.query_client, nodes, batch).await else {
             return Ok(None);
         };
         // The batch is read after its transaction, which may have been committed with it meanwhile. It
@@ -219,7 +212,7 @@ impl SawtoothEvidenceReader {
     }
 
     async fn is_in_block(&self, node: &str, batch_id: &str) -> BatchResult<bool> {
-        let response = self.client.get(node, &format!("batches/{batch_id}")).await?;
+        let response = self.query_client.get(node, &format!("batches/{batch_id}")).await?;
         if response.status == 404
             && ApiError::from_response(&response)
                 .is_some_and(|e| e.code == ApiError::BATCH_NOT_FOUND)
@@ -244,48 +237,6 @@ struct BatchResponse {
 #[derive(Deserialize)]
 struct Batch {
     header_signature: String,
-}
-
-impl SawtoothEvidenceReader {
-    fn nodes_of(&self, batch: &UnresolvedBatch) -> BatchResult<Vec<String>> {
-        let id = batch.batch_id.to_string();
-        nodes_of_batch(&*self.resolver, batch.service_id.as_str(), &id)
-    }
-
-    async fn find_at_their_nodes(
-        &self,
-        batches: &[UnresolvedBatch],
-    ) -> Vec<BatchResult<EvidenceReport>> {
-        let mut reports = Vec::with_capacity(batches.len());
-        let same_nodes = |one: &_, other: &_| self.nodes_of(one) == self.nodes_of(other);
-        for batches in batches.chunk_by(same_nodes) {
-            match batches.first().map(|batch| self.nodes_of(batch)) {
-                Some(Ok(nodes)) => reports.extend(self.find_all(&nodes, batches).await),
-                Some(Err(error)) => reports.extend(batches.iter().map(|_| Err(error.clone()))),
-                None => {}
-            }
-        }
-        reports
-    }
-}
-
-impl EvidenceReader for SawtoothEvidenceReader {
-    fn find_evidence<'a>(
-        &'a self,
-        batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
-        Box::pin(async move {
-            let reports = self.find_at_their_nodes(std::slice::from_ref(batch)).await;
-            reports.into_iter().next().unwrap_or(Ok(Evidence::Inconclusive.into()))
-        })
-    }
-
-    fn find_evidence_of_all<'a>(
-        &'a self,
-        batches: &'a [UnresolvedBatch],
-    ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
-        Box::pin(self.find_at_their_nodes(batches))
-    }
 }
 
 /// Combines the evidence of all nodes: one node proves presence, only all of them prove absence.

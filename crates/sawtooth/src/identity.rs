@@ -1,38 +1,17 @@
-use futures_core::future::BoxFuture;
-use grid_batch_core::{BatchError, BatchResult, HeaderId, LedgerIdentityReader};
-use grid_batch_http::{HttpError, HttpOptions};
+use grid_batch_core::{BatchError, BatchResult, HeaderId};
 use serde::Deserialize;
 
-use crate::{BasicAuth, api_error::successful_body, outages::Outages, rest_client::RestClient};
+use crate::{Sawtooth, api_error::successful_body};
 
 /// Only the first block, however long the chain is: `reverse` lists from the first block on.
 const FIRST_BLOCK: &str = "blocks?limit=1&start=0x0000000000000000&reverse";
 
-/// Reads the id of the first block, which all nodes of a network have and no other network has.
-#[derive(Debug, Clone)]
-pub struct SawtoothIdentityReader {
-    client: RestClient,
-}
-
-impl SawtoothIdentityReader {
-    /// A reader with connections of its own.
-    pub fn new(options: &HttpOptions, basic_auth: Option<BasicAuth>) -> Result<Self, HttpError> {
-        let outages = Outages::new(options.request_timeout);
-        Ok(Self { client: RestClient::new(options, basic_auth, outages)? })
-    }
-
-    pub(crate) fn with_client(client: RestClient) -> Self {
-        Self { client }
-    }
-}
-
-impl LedgerIdentityReader for SawtoothIdentityReader {
-    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
-        Box::pin(async move {
-            let response = self.client.get(node, FIRST_BLOCK).await?;
-            let id = first_block(&successful_body(response)?)?;
-            Ok(format!("genesis block {id}"))
-        })
+impl Sawtooth {
+    /// The id of the first block, which all nodes of a network have and no other network has.
+    pub(crate) async fn read_first_block(&self, node: &str) -> BatchResult<String> {
+        let response = self.identity_client.get(node, FIRST_BLOCK).await?;
+        let id = first_block(&successful_body(response)?)?;
+        Ok(format!("genesis block {id}"))
     }
 }
 

@@ -16,6 +16,10 @@ pub struct SawtoothOptions {
     /// The maximum number of concurrent status requests. A validator has five threads for all of
     /// its clients, and submissions need them too.
     pub connections: usize,
+    /// Whether the network applies batches in the order in which they were sent, as one with one publishing node.
+    pub keeps_order: bool,
+    /// How long a request without an answer may still arrive at a node.
+    pub late_arrival_limit: Duration,
     /// After an outage, a batch is lost if its nodes say twice that they do not have it, this long
     /// apart. A node does not know a batch for a moment after it accepted it.
     pub lost_after: Duration,
@@ -28,6 +32,8 @@ impl Default for SawtoothOptions {
             websocket: WebSocketOptions::default(),
             basic_auth: None,
             connections: 2,
+            keeps_order: false,
+            late_arrival_limit: Duration::from_secs(330),
             lost_after: Duration::from_secs(2),
         }
     }

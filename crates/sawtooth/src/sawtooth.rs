@@ -1,69 +1,103 @@
-use std::{sync::Arc, time::Duration};
-
-use grid_batch_core::{Clock, CommitHistory, StatusUrlResolver, SystemClock};
-use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
-
-use crate::{
-    SawtoothAskAhead, SawtoothEvents, SawtoothEvidenceReader, SawtoothIdentityReader,
-    SawtoothNodeCheck, SawtoothOptions, SawtoothSender, SawtoothStatusReader,
-    SawtoothTransactionCheck, applied_transactions::AppliedTransactions, before_post::BeforePost,
-    node_record::NodeRecord, outages::Outages, rest_client::RestClient,
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
 };
 
-/// The Sawtooth adapter: it creates the sender, the readers and the event source.
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchResult, Clock, CommitHistory, Evidence, EvidenceReport, ForwardedRequest,
+    ForwardedResponse, ForwardedSocket, GlobalScopeId, HeaderId, Ledger, LedgerEventStream,
+    LedgerFacts, PassThroughError, ScopeId, ScopeIdError, ServiceId, SocketMessages, StatusReport,
+    StatusUrlResolver, Submission, SubmissionAnswer, SystemClock, TransactionAnswers,
+    UnresolvedBatch,
+};
+use grid_batch_http::{Forwarder, HttpError, HttpOptions, WebSocketOptions};
+
+use crate::{
+    BasicAuth, SawtoothOptions, applied_transactions::AppliedTransactions, before_post::BeforePost,
+    facts::facts, node_record::NodeRecord, outages::Outages, pass_through::is_read,
+    rest_client::RestClient,
+};
+
+/// A Sawtooth network, by the REST APIs of its nodes. Clones share what they have seen.
 ///
-/// The sender and the identity reader have their own connections, and the others share theirs. A connection
-/// ends with the runtime that opened it, and the end of the poller's runtime must not leave a submission in
-/// doubt. All parts share what they see of outages of the nodes.
-#[derive(Debug, Clone)]
+/// Submissions and the questions which ledger a node belongs to have their own connections, and the other
+/// requests share theirs. A connection ends with the runtime that opened it, and the end of the poller's
+/// runtime must not leave a submission in doubt.
+#[derive(Clone)]
 pub struct Sawtooth {
-    submit_client: RestClient,
-    /// Asks before a POST, with a shorter timeout.
-    question_client: (RestClient, Duration),
-    query_client: RestClient,
-    identity_client: RestClient,
-    websocket: WebSocketOptions,
+    pub(crate) submit_client: RestClient,
+    /// Asks before a POST, with a shorter timeout, so that there is time for the POST.
+    pub(crate) question_client: RestClient,
+    pub(crate) question_limit: Duration,
+    pub(crate) query_client: RestClient,
+    pub(crate) identity_client: RestClient,
+    pub(crate) forwarder: Forwarder,
+    pub(crate) websocket: WebSocketOptions,
+    pub(crate) basic_auth: Option<BasicAuth>,
     connections: usize,
-    lost_after: Duration,
-    before_post: Arc<BeforePost>,
-    applied: Arc<AppliedTransactions>,
+    keeps_order: bool,
+    late_arrival_limit: Duration,
+    pub(crate) lost_after: Duration,
+    pub(crate) nodes: Arc<dyn StatusUrlResolver>,
+    pub(crate) before_post: Arc<BeforePost>,
+    pub(crate) applied: Arc<AppliedTransactions>,
     /// `None` if the ledger has one node.
-    record: Option<Arc<NodeRecord>>,
+    pub(crate) record: Option<Arc<NodeRecord>>,
+    /// The node of the latest subscription.
+    pub(crate) subscribed: Arc<Mutex<Option<String>>>,
 }
 
 impl Sawtooth {
-    /// Creates an adapter with these options.
-    pub fn new(options: SawtoothOptions) -> Result<Self, HttpError> {
-        let SawtoothOptions { http, websocket, basic_auth, connections, lost_after } = options;
+    /// The network with these nodes.
+    pub fn new(
+        options: SawtoothOptions,
+        nodes: Arc<dyn StatusUrlResolver>,
+    ) -> Result<Self, HttpError> {
+        let SawtoothOptions { http, websocket, basic_auth, .. } = options;
         let outages = Outages::new(http.request_timeout);
         let client_with =
             |http: &HttpOptions| RestClient::new(http, basic_auth.clone(), outages.clone());
         let client = || client_with(&http);
-        let limit = http.request_timeout / 2;
-        let short = HttpOptions { request_timeout: limit, ..http.clone() };
+        let question_limit = http.request_timeout / 2;
+        let short = HttpOptions { request_timeout: question_limit, ..http.clone() };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             submit_client: client()?,
-            question_client: (client_with(&short)?, limit),
+            question_client: client_with(&short)?,
+            question_limit,
             query_client: client()?,
             identity_client: client()?,
+            forwarder: Forwarder::new(&http)?,
             websocket,
-            connections,
-            lost_after,
+            basic_auth,
+            connections: options.connections,
+            keeps_order: options.keeps_order,
+            late_arrival_limit: options.late_arrival_limit,
+            lost_after: options.lost_after,
+            nodes,
             before_post: Arc::new(BeforePost::new(clock.clone())),
             applied: Arc::new(AppliedTransactions::new(clock)),
             record: None,
+            subscribed: Arc::default(),
         })
     }
 
-    /// Sets the clock. The default is the system's clock. Call it before the parts are created.
+    /// Sets the clock. The default is the system's clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         let before_post = Arc::new(BeforePost::new(clock.clone()));
         Self { before_post, applied: Arc::new(AppliedTransactions::new(clock)), ..self }
     }
 
-    /// Prepares the adapter for a ledger with these nodes: a batch is sent only to a node that has
+    /// Sets the nodes that are asked about a batch. What was seen is kept.
+    #[must_use]
+    pub fn with_nodes(self, nodes: Arc<dyn StatusUrlResolver>) -> Self {
+        Self { nodes, ..self }
+    }
+
+    /// Prepares the adapter for a network with these nodes: a batch is sent only to a node that has
     /// applied the batch before it, and only such a node's INVALID is final.
     #[must_use]
     pub fn with_several_nodes(
@@ -74,65 +108,115 @@ impl Sawtooth {
         let nodes = nodes.into_iter().map(Into::into).collect();
         Self { record: Some(Arc::new(NodeRecord::new(history, nodes))), ..self }
     }
+}
 
-    /// Checks a node before a batch is sent to it; `None` if the ledger has one node.
-    pub fn node_check(&self) -> Option<SawtoothNodeCheck> {
-        let record = Arc::clone(self.record.as_ref()?);
-        Some(SawtoothNodeCheck::new(self.submit_client.clone(), record))
+impl Ledger for Sawtooth {
+    fn facts(&self) -> LedgerFacts {
+        facts(self.keeps_order, self.late_arrival_limit)
     }
 
-    /// Reads which ledger a node belongs to.
-    pub fn identity_reader(&self) -> SawtoothIdentityReader {
-        SawtoothIdentityReader::with_client(self.identity_client.clone())
+    fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Box::pin(self.read_first_block(node))
     }
 
-    /// Submits batches.
-    pub fn sender(&self) -> SawtoothSender {
-        SawtoothSender::new(
-            self.submit_client.clone(),
-            self.question_client.clone(),
-            self.before_post.clone(),
-        )
+    fn send<'a>(
+        &'a self,
+        node: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        Box::pin(self.post(node, submission))
     }
 
-    /// Asks the nodes that the resolver returns about batches that will be sent soon.
-    pub fn ask_ahead(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothAskAhead {
-        SawtoothAskAhead::new(self.query_client.clone(), resolver, self.before_post.clone())
+    fn statuses<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        Box::pin(self.read_statuses(service_id, batch_ids))
     }
 
-    /// Tells which transactions are in the chain, at the nodes that the resolver returns.
-    pub fn transaction_check(
+    fn find_evidence<'a>(
+        &'a self,
+        batch: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        Box::pin(async move {
+            let reports = self.find_at_their_nodes(std::slice::from_ref(batch)).await;
+            reports.into_iter().next().unwrap_or(Ok(Evidence::Inconclusive.into()))
+        })
+    }
+
+    fn find_evidence_of_all<'a>(
+        &'a self,
+        batches: &'a [UnresolvedBatch],
+    ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
+        Box::pin(self.find_at_their_nodes(batches))
+    }
+
+    fn connections(&self) -> usize {
+        self.connections
+    }
+
+    fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {
+        GlobalScopeId::from_service_id(service_id).map(drop)
+    }
+
+    fn events<'a>(&'a self, _service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
+        Box::pin(self.subscribe())
+    }
+
+    fn event_node(&self, _service_id: &str) -> Option<String> {
+        self.lock_subscribed().clone()
+    }
+
+    fn ask_ahead<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        batch_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.ask_before_turn(service_id, batch_ids))
+    }
+
+    fn look_up_transactions<'a>(
+        &'a self,
+        transaction_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
+        Box::pin(self.find_transactions(transaction_ids))
+    }
+
+    fn check_node<'a>(
+        &'a self,
+        node: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.check_before(node, submission))
+    }
+
+    fn serves(&self, is_post: bool, path: &str) -> bool {
+        is_read(is_post, path)
+    }
+
+    fn forward(
         &self,
-        resolver: Arc<dyn StatusUrlResolver>,
-    ) -> SawtoothTransactionCheck {
-        SawtoothTransactionCheck::new(self.query_client.clone(), resolver)
+        request: ForwardedRequest,
+    ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>> {
+        Box::pin(self.forward_to_node(request))
     }
 
-    /// Reads statuses from the nodes that the resolver returns.
-    pub fn status_reader(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothStatusReader {
-        SawtoothStatusReader::new(
-            self.query_client.clone(),
-            resolver,
-            self.connections,
-            self.before_post.clone(),
-            self.record.clone(),
-        )
+    fn serves_socket(&self, path: &str) -> bool {
+        path == "/subscriptions"
     }
 
-    /// Looks for evidence at all nodes that the resolver returns.
-    pub fn evidence_reader(&self, resolver: Arc<dyn StatusUrlResolver>) -> SawtoothEvidenceReader {
-        SawtoothEvidenceReader::new(
-            self.query_client.clone(),
-            resolver,
-            (self.before_post.clone(), self.applied.clone()),
-            self.lost_after,
-            self.record.clone(),
-        )
+    fn open_socket(
+        &self,
+        request: ForwardedRequest,
+        sent: SocketMessages,
+    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
+        Box::pin(self.open_socket_at_node(request, sent))
     }
+}
 
-    /// Subscribes to blocks at the first reachable of these nodes.
-    pub fn events(&self, nodes: impl IntoIterator<Item = impl Into<String>>) -> SawtoothEvents {
-        let nodes = nodes.into_iter().map(Into::into).collect();
-        SawtoothEvents::new(self.query_client.clone(), nodes, self.websocket.clone())
+impl fmt::Debug for Sawtooth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sawtooth").field("nodes", &self.nodes).finish_non_exhaustive()
     }
 }

@@ -1,18 +1,13 @@
-use std::{sync::Arc, time::Duration};
-
-use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, GlobalScopeId, HeaderId, LedgerStatus, Outcome, Submission, SubmissionAnswer,
-    SubmissionSender,
+    BatchError, HeaderId, LedgerStatus, Outcome, ServiceId, Submission, SubmissionAnswer,
 };
 use grid_batch_protocol::list_of_one;
 use log::{debug, info};
 
 use crate::{
-    before_post::BeforePost,
+    Sawtooth,
     nodes::{get_node_reports, with_node},
     outcome::{answer_without_response, submission_answer},
-    rest_client::RestClient,
 };
 
 /// Submits batches to a Sawtooth REST API, each in a list of its own, because a list is accepted or
@@ -21,25 +16,12 @@ use crate::{
 /// Before a POST it must be known what the node reports about the batch, and the node is asked if that
 /// is not: an INVALID that it reports already says nothing about the POST, and a batch that is
 /// committed already is not sent.
-#[derive(Debug, Clone)]
-pub struct SawtoothSender {
-    client: RestClient,
-    /// Has a shorter timeout, so that there is time for the POST.
-    question_client: RestClient,
-    question_limit: Duration,
-    before_post: Arc<BeforePost>,
-}
-
-impl SawtoothSender {
-    pub(crate) fn new(
-        client: RestClient,
-        (question_client, question_limit): (RestClient, Duration),
-        before_post: Arc<BeforePost>,
-    ) -> Self {
-        Self { client, question_client, question_limit, before_post }
-    }
-
-    async fn post(&self, url: &str, submission: &Submission<GlobalScopeId>) -> SubmissionAnswer {
+impl Sawtooth {
+    pub(crate) async fn post(
+        &self,
+        url: &str,
+        submission: &Submission<ServiceId>,
+    ) -> SubmissionAnswer {
         let id = submission.batch_header();
         // The id becomes a part of a URL. Every node rejects such a batch.
         if let Err(error) = id.parse::<HeaderId>() {
@@ -48,9 +30,10 @@ impl SawtoothSender {
         if let Some(answer) = self.prepare_post(url, id).await {
             return answer;
         }
-        self.client.outages().sending(url, id);
+        self.submit_client.outages().sending(url, id);
         let list = list_of_one(submission.serialized_batch());
-        let result = self.client.post(url, "batches", "application/octet-stream", list).await;
+        let result =
+            self.submit_client.post(url, "batches", "application/octet-stream", list).await;
         let answer = submission_answer(result);
         if matches!(answer.outcome, Outcome::Busy | Outcome::NotSent | Outcome::Refused) {
             self.before_post.undo_post(url, id);
@@ -99,17 +82,5 @@ impl SawtoothSender {
             self.before_post.set(url, &report, asked_at);
             report.report.status
         }))
-    }
-}
-
-impl SubmissionSender for SawtoothSender {
-    type Id = GlobalScopeId;
-
-    fn send<'a>(
-        &'a self,
-        url: &'a str,
-        submission: &'a Submission<GlobalScopeId>,
-    ) -> BoxFuture<'a, SubmissionAnswer> {
-        Box::pin(self.post(url, submission))
     }
 }

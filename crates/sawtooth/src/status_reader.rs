@@ -1,17 +1,12 @@
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, time::Instant};
 
-use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchError, BatchResult, BatchStatusReader, LedgerStatus, StatusReport, StatusUrlResolver,
-};
+use grid_batch_core::{BatchError, BatchResult, LedgerStatus, StatusReport};
 use log::debug;
 
 use crate::{
-    before_post::BeforePost,
+    Sawtooth,
     invalid_review::InvalidReview,
-    node_record::NodeRecord,
     nodes::{get_node_reports, nodes_of_batch, with_node},
-    rest_client::RestClient,
     statuses::NodeReport,
 };
 
@@ -22,25 +17,19 @@ const MAX_IDS_PER_REQUEST: usize = 500;
 /// The first node of a batch is queried, and the next one if that is unavailable. A response with
 /// one invalid entry is an error as a whole. If the ledger has several nodes, the others are asked
 /// about a batch that one found invalid. An INVALID from before the batch was posted is not reported.
-#[derive(Debug, Clone)]
-pub struct SawtoothStatusReader {
-    client: RestClient,
-    resolver: Arc<dyn StatusUrlResolver>,
-    connections: usize,
-    before_post: Arc<BeforePost>,
-    /// `None` if the ledger has one node.
-    record: Option<Arc<NodeRecord>>,
-}
-
-impl SawtoothStatusReader {
-    pub(crate) fn new(
-        client: RestClient,
-        resolver: Arc<dyn StatusUrlResolver>,
-        connections: usize,
-        before_post: Arc<BeforePost>,
-        record: Option<Arc<NodeRecord>>,
-    ) -> Self {
-        Self { client, resolver, connections, before_post, record }
+impl Sawtooth {
+    pub(crate) async fn read_statuses(
+        &self,
+        service_id: &str,
+        batch_ids: &[String],
+    ) -> BatchResult<Vec<StatusReport>> {
+        let mut reports = Vec::with_capacity(batch_ids.len());
+        for (nodes, ids) in self.group_by_nodes(service_id, batch_ids)? {
+            for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
+                reports.extend(self.query_nodes(service_id, &nodes, ids).await?);
+            }
+        }
+        Ok(reports)
     }
 
     /// The batches by the list of nodes to query about them.
@@ -51,7 +40,7 @@ impl SawtoothStatusReader {
     ) -> BatchResult<BTreeMap<Vec<String>, Vec<String>>> {
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for id in batch_ids {
-            let nodes = nodes_of_batch(&*self.resolver, service_id, id)?;
+            let nodes = nodes_of_batch(&*self.nodes, service_id, id)?;
             groups.entry(nodes).or_default().push(id.clone());
         }
         Ok(groups)
@@ -67,7 +56,7 @@ impl SawtoothStatusReader {
         let mut failure = None;
         for node in nodes {
             let asked_at = Instant::now();
-            match get_node_reports(node, &self.client, ids)
+            match get_node_reports(node, &self.query_client, ids)
                 .await
                 .map_err(|error| with_node(node, error))
             {
@@ -89,7 +78,7 @@ impl SawtoothStatusReader {
         let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
         let reports = reports.iter().map(|report| &report.report);
         for report in reports.filter(|report| unfinished.contains(&report.status)) {
-            self.client.outages().reported(node, &report.batch_id, asked_at);
+            self.query_client.outages().reported(node, &report.batch_id, asked_at);
         }
     }
 
@@ -109,7 +98,7 @@ impl SawtoothStatusReader {
         let with_status = |status| reports.iter().filter(move |report| report.status == status);
         with_status(LedgerStatus::Committed)
             .for_each(|it| record.set_committed(node, &it.batch_id));
-        let client = &self.client;
+        let client = &self.query_client;
         let review = InvalidReview { client, record, before_post, service_id, node, nodes };
         let invalid = with_status(LedgerStatus::Invalid).cloned().collect();
         let mut reviewed = review.final_reports(invalid).await;
@@ -117,29 +106,5 @@ impl SawtoothStatusReader {
             .into_iter()
             .map(|report| reviewed.remove(&report.batch_id).unwrap_or(report))
             .collect()
-    }
-}
-
-impl BatchStatusReader for SawtoothStatusReader {
-    type Status = StatusReport;
-
-    fn get_batch_statuses<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        Box::pin(async move {
-            let mut reports = Vec::with_capacity(batch_ids.len());
-            for (nodes, ids) in self.group_by_nodes(service_id, batch_ids)? {
-                for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
-                    reports.extend(self.query_nodes(service_id, &nodes, ids).await?);
-                }
-            }
-            Ok(reports)
-        })
-    }
-
-    fn available_connections(&self) -> usize {
-        self.connections
     }
 }

@@ -1,13 +1,9 @@
-use std::sync::Arc;
-
-use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, HeaderId, ScopeId, StatusUrlResolver,
-    TransactionAnswers, TransactionCheck,
+    BatchError, BatchResult, GlobalScopeId, HeaderId, ScopeId, TransactionAnswers,
 };
 
-use crate::{applied_transactions::is_in_chain, nodes::with_node, rest_client::RestClient};
+use crate::{Sawtooth, applied_transactions::is_in_chain, nodes::with_node};
 
 /// About how many transactions a node is asked at the same time. A validator has five threads for all of its
 /// clients.
@@ -18,19 +14,12 @@ const TRANSACTIONS_AT_ONCE: usize = 4;
 ///
 /// A chain with forks may abandon that block. Then the validators put its batches back into their queues,
 /// and a batch that depends on one of them waits there for it.
-#[derive(Debug, Clone)]
-pub struct SawtoothTransactionCheck {
-    client: RestClient,
-    resolver: Arc<dyn StatusUrlResolver>,
-}
-
-impl SawtoothTransactionCheck {
-    pub(crate) fn new(client: RestClient, resolver: Arc<dyn StatusUrlResolver>) -> Self {
-        Self { client, resolver }
-    }
-
-    async fn find(&self, ids: &[HeaderId]) -> BatchResult<TransactionAnswers> {
-        let nodes = self.resolver.status_urls(GlobalScopeId.service_id().as_str(), "");
+impl Sawtooth {
+    pub(crate) async fn find_transactions(
+        &self,
+        ids: &[HeaderId],
+    ) -> BatchResult<TransactionAnswers> {
+        let nodes = self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "");
         let mut answers = TransactionAnswers::default();
         let mut failure = None;
         for some in ids.chunks(TRANSACTIONS_AT_ONCE) {
@@ -54,21 +43,12 @@ impl SawtoothTransactionCheck {
         let unknown = || BatchError::Unavailable("no node can be asked".to_owned());
         let mut failure = nodes.is_empty().then(unknown);
         for node in nodes {
-            match is_in_chain(&self.client, node, id).await {
+            match is_in_chain(&self.query_client, node, id).await {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(error) => failure = failure.or(Some(with_node(node, error))),
             }
         }
         failure.map_or(Ok(false), Err)
-    }
-}
-
-impl TransactionCheck for SawtoothTransactionCheck {
-    fn look_up<'a>(
-        &'a self,
-        transaction_ids: &'a [HeaderId],
-    ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
-        Box::pin(self.find(transaction_ids))
     }
 }

@@ -7,7 +7,7 @@ use grid_batch_core::{
     BatchError, BatchResult, Clock, HeaderId, ScopeId, ServiceHistory, ServiceScopeId,
     StatusUrlResolver,
 };
-use grid_batch_http::{HttpError, origin};
+use grid_batch_http::{Forwarder, HttpClient, HttpError, origin};
 use grid_batch_nodes::NodePool;
 use grid_batch_protocol::CylinderToken;
 
@@ -29,10 +29,16 @@ use crate::{
     unknown_services::UnknownServices,
 };
 
-/// What the four parts of one adapter share.
+/// What the clones of one adapter share.
 pub(crate) struct ScabbardContext {
     pub(crate) client: NodeClient,
+    /// Has its own connections, and sends requests that need no authorization.
+    pub(crate) probe_client: HttpClient,
+    pub(crate) forwarder: Forwarder,
+    /// The nodes of a service.
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
+    /// All nodes, for requests of clients that name no service.
+    pub(crate) all_nodes: Arc<dyn StatusUrlResolver>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) connections: usize,
     pub(crate) limits: EndLimits,
@@ -72,6 +78,9 @@ impl ScabbardContext {
         Ok(Self {
             pool: options.http.nodes.clone(),
             client: NodeClient::new(token, &options.http, options.websocket)?,
+            probe_client: HttpClient::new(&options.http)?,
+            forwarder: Forwarder::new(&options.http)?,
+            all_nodes: options.all_nodes.unwrap_or_else(|| Arc::clone(&nodes)),
             nodes,
             history: BatchHistory::new(Arc::clone(&options.clock)),
             clock: options.clock,

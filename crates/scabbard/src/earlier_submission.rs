@@ -18,7 +18,7 @@ use crate::{
     context::{ScabbardContext, parse_scope, with_node},
     new_batches::Unreported,
     sender::answer_without_response,
-    status_reader::ScabbardStatusReader,
+    status_reader::MAX_IDS_PER_REQUEST,
     status_response::BatchReport,
     subscriptions::EventSource,
 };
@@ -28,7 +28,8 @@ impl ScabbardContext {
     /// or because that cannot be ruled out.
     pub(crate) async fn refuse_earlier_submission(
         self: &Arc<Self>,
-        submission: &Submission<ServiceScopeId>,
+        submission: &Submission<ServiceId>,
+        scope: &ServiceScopeId,
         batch: &BatchKey,
     ) -> Option<SubmissionAnswer> {
         // Until the POST begins, no node can have this attempt, even if this future is dropped.
@@ -41,7 +42,7 @@ impl ScabbardContext {
         if let Some(answer) = in_memory() {
             return Some(answer);
         }
-        let unreported = match self.refuse_known_batch(submission, batch).await {
+        let unreported = match self.refuse_known_batch(submission, scope, batch).await {
             Ok(unreported) => unreported,
             Err(answer) => return Some(answer),
         };
@@ -58,14 +59,15 @@ impl ScabbardContext {
     /// answer for a batch that a node has, or that the nodes cannot be asked about.
     async fn refuse_known_batch(
         &self,
-        submission: &Submission<ServiceScopeId>,
+        submission: &Submission<ServiceId>,
+        scope: &ServiceScopeId,
         batch: &BatchKey,
     ) -> Result<Option<Unreported>, SubmissionAnswer> {
         let Some(attempt_id) = submission.attempt_id() else { return Ok(None) };
         if attempt_id.attempt == 1 && self.is_asked(batch) {
             return Ok(Some(Unreported { shows_history: true, is_complete: true }));
         }
-        let asked = self.ask_before_post(submission.scope_id(), &[batch.1]).await;
+        let asked = self.ask_before_post(scope, &[batch.1]).await;
         let Asked { statuses, unreported } = asked.map_err(|error| cannot_query(&error))?;
         match statuses.into_iter().flatten().next() {
             Some(status) if self.is_earlier_submission(status, batch, attempt_id) => {
@@ -102,7 +104,7 @@ impl ScabbardContext {
     /// What this adapter remembers of an earlier submission of the batch, or of its transactions.
     fn earlier_submission_in_memory(
         &self,
-        submission: &Submission<ServiceScopeId>,
+        submission: &Submission<ServiceId>,
         batch: &BatchKey,
     ) -> Option<String> {
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
@@ -144,7 +146,7 @@ impl ScabbardContext {
             !self.history.is_committed(&batch) && !self.is_asked(&batch)
         };
         let ids: Vec<HeaderId> = batch_ids.iter().copied().filter(is_open_question).collect();
-        for ids in ids.chunks(ScabbardStatusReader::MAX_IDS_PER_REQUEST) {
+        for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
             if let Err(error) = self.ask_before_post(&scope, ids).await {
                 debug!(service:% = scope, error:%; "cannot ask ahead about the next batch");
             }

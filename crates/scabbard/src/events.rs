@@ -1,21 +1,20 @@
 use std::{
-    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use futures_core::{Stream, future::BoxFuture};
+use futures_core::Stream;
 use futures_util::StreamExt;
 use grid_batch_core::{
-    BatchError, BatchResult, HeaderId, LedgerEvent, LedgerEventStream, LedgerEvents, ScopeId,
-    ServiceScopeId,
+    BatchError, BatchResult, HeaderId, LedgerEvent, LedgerEventStream, ScopeId, ServiceScopeId,
 };
 use grid_batch_http::{HttpError, TextFrames, origin};
 use log::error;
 use serde::Deserialize;
 
 use crate::{
+    Scabbard,
     context::{ScabbardContext, parse_scope, with_node},
     message::redacted_line,
     peer_listeners::{ListenedPeers, PeerListeners},
@@ -28,11 +27,9 @@ use crate::{
 /// Subscribes to the events of Scabbard services.
 ///
 /// The transaction of an event is remembered as evidence before the event is returned.
-pub struct ScabbardEvents(pub(crate) Arc<ScabbardContext>);
-
-impl ScabbardEvents {
+impl Scabbard {
     /// Subscribes at the first node that opens a websocket; without one, returns the first error.
-    async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
+    pub(crate) async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
         let scope = parse_scope(service_id)?;
         let peers = PeerListeners::listen(&self.0, &scope);
         self.0.replay_waits.opening(scope.service_id(), self.0.clock.monotonic());
@@ -49,15 +46,6 @@ impl ScabbardEvents {
         }
         self.0.replay_waits.broken(scope.service_id());
         Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was queried".to_owned())))
-    }
-}
-
-impl LedgerEvents for ScabbardEvents {
-    fn subscribe<'a>(
-        &'a self,
-        service_id: &'a str,
-    ) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
-        Box::pin(self.open_stream(service_id))
     }
 }
 
@@ -198,10 +186,4 @@ impl EventReceiver {
 fn not_an_event(error: &serde_json::Error) -> BatchError {
     let reason = redacted_line(&error.to_string());
     BatchError::InvalidAnswer(format!("a frame is not an event: {reason}"))
-}
-
-impl fmt::Debug for ScabbardEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardEvents").field("nodes", &self.0.nodes).finish_non_exhaustive()
-    }
 }

@@ -1,17 +1,17 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchResult, Evidence, EvidenceReader, EvidenceReport, HeaderId, LedgerStatus, MonotonicTime,
-    ServiceScopeId, UnresolvedBatch,
+    BatchResult, Evidence, EvidenceReport, HeaderId, LedgerStatus, MonotonicTime, ServiceScopeId,
+    UnresolvedBatch,
 };
 use log::info;
 
 use crate::{
+    Scabbard,
     absence::AbsenceFacts,
     batch_history::{BatchKey, FirstPost, Loss, StalledStatus},
-    context::{ScabbardContext, parse_scope},
+    context::parse_scope,
     endings::EndLimits,
     evidence_detail::detail,
     node_reports::{CombinedStatus, NodeReport, no_status},
@@ -21,8 +21,6 @@ use crate::{
 
 /// Looks for evidence of a batch. Reports that a node has it are always evidence; reports that it
 /// has not are evidence only with a proof that it was not applied.
-pub struct ScabbardEvidenceReader(pub(crate) Arc<ScabbardContext>);
-
 /// A batch that evidence is looked for.
 struct Search<'a> {
     unresolved: &'a UnresolvedBatch,
@@ -30,8 +28,8 @@ struct Search<'a> {
     batch: BatchKey,
 }
 
-impl ScabbardEvidenceReader {
-    async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
+impl Scabbard {
+    pub(crate) async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = parse_scope(unresolved.service_id.as_str())?;
         let batch = (unresolved.service_id.clone(), unresolved.batch_id);
         let search = Search { unresolved, scope, batch };
@@ -226,7 +224,16 @@ impl ScabbardEvidenceReader {
     }
 }
 
-impl ScabbardEvidenceReader {
+impl Scabbard {
+    /// Whether the batch was reported as valid for longer than usual.
+    pub(crate) fn is_valid_for_long(&self, service_id: &str, batch_id: &str) -> bool {
+        let (Ok(service), Ok(id)) = (service_id.parse(), batch_id.parse()) else { return false };
+        let valid_since = self.0.history.valid_since(&(service, id));
+        let now = self.0.clock.monotonic();
+        let unusual = self.0.limits.coordinator_timeout / 30;
+        valid_since.is_some_and(|since| now.since(since) >= unusual)
+    }
+
     /// How soon to search again: what proves absence may be seen as soon as a node answers again. `None`: at
     /// the usual pace, because the batch waits its turn, or has been as it is for very long.
     fn search_again_in(&self, facts: &AbsenceFacts) -> Option<Duration> {
@@ -239,30 +246,5 @@ impl ScabbardEvidenceReader {
             false => longest,
         };
         (may_be_absent && facts.stalled_for < late_arrival_limit * 2).then_some(pause)
-    }
-}
-
-impl EvidenceReader for ScabbardEvidenceReader {
-    fn is_needed(&self, service_id: &str, batch_id: &str) -> bool {
-        let (Ok(service), Ok(id)) = (service_id.parse(), batch_id.parse()) else { return false };
-        let valid_since = self.0.history.valid_since(&(service, id));
-        let now = self.0.clock.monotonic();
-        let unusual = self.0.limits.coordinator_timeout / 30;
-        valid_since.is_some_and(|since| now.since(since) >= unusual)
-    }
-
-    fn find_evidence<'a>(
-        &'a self,
-        batch: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
-        Box::pin(self.find(batch))
-    }
-}
-
-impl fmt::Debug for ScabbardEvidenceReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardEvidenceReader")
-            .field("nodes", &self.0.nodes)
-            .finish_non_exhaustive()
     }
 }

@@ -28,6 +28,11 @@ impl NodeClient {
         Ok(Self { submit_client, query_client, websocket, authorization })
     }
 
+    /// The value of the header that authorizes a request.
+    pub(crate) fn authorization(&self) -> &str {
+        &self.authorization
+    }
+
     pub(crate) async fn submit(
         &self,
         node: &str,

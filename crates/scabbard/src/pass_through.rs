@@ -1,44 +1,37 @@
-use std::{fmt, sync::Arc};
-
-use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThrough, PassThroughError,
-    SocketMessages, StatusUrlResolver,
+    ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError, SocketMessages,
 };
-use grid_batch_http::{Forwarder, HttpError, HttpOptions};
-use grid_batch_protocol::CylinderToken;
+
+use crate::Scabbard;
 
 /// What precedes the token of a client of Splinter.
 const CYLINDER: &str = "Bearer Cylinder:";
 
-/// Has clients' requests to a Splinter node, other than submissions, answered by one.
-pub struct ScabbardPassThrough {
-    forwarder: Forwarder,
-    /// The nodes of a service.
-    nodes: Arc<dyn StatusUrlResolver>,
-    /// All nodes, for requests that name no service.
-    all_nodes: Arc<dyn StatusUrlResolver>,
-    authorization: String,
-}
+/// Has clients' requests to a Splinter node, other than submissions, answered by one. A request without a
+/// Cylinder token gets the one of the adapter.
+impl Scabbard {
+    pub(crate) async fn forward_to_node(
+        &self,
+        request: ForwardedRequest,
+    ) -> Result<ForwardedResponse, PassThroughError> {
+        let headers = self.forwarded_headers(&request);
+        self.0.forwarder.forward(self.nodes_for(&request.path), &request, &headers).await
+    }
 
-impl ScabbardPassThrough {
-    /// Forwards to the nodes that the resolvers return: `nodes` those of a service, `all_nodes` all. A
-    /// request without a Cylinder token gets this one.
-    pub fn new(
-        options: &HttpOptions,
-        nodes: Arc<dyn StatusUrlResolver>,
-        all_nodes: Arc<dyn StatusUrlResolver>,
-        token: &CylinderToken,
-    ) -> Result<Self, HttpError> {
-        let authorization = format!("{CYLINDER}{}", token.as_str());
-        Ok(Self { forwarder: Forwarder::new(options)?, nodes, all_nodes, authorization })
+    pub(crate) async fn open_socket_at_node(
+        &self,
+        request: ForwardedRequest,
+        sent: SocketMessages,
+    ) -> Result<ForwardedSocket, PassThroughError> {
+        let (nodes, headers) = (self.nodes_for(&request.path), self.forwarded_headers(&request));
+        self.0.forwarder.open_socket(nodes, &request, &headers, sent).await
     }
 
     /// The headers for the node: with the token of the client, or with ours.
-    fn headers<'a>(&'a self, request: &'a ForwardedRequest) -> Vec<(&'a str, &'a str)> {
+    fn forwarded_headers<'a>(&'a self, request: &'a ForwardedRequest) -> Vec<(&'a str, &'a str)> {
         let token = request.header("authorization").filter(|it| it.starts_with(CYLINDER));
         let version = request.header("splinterprotocolversion");
-        [("authorization", token.unwrap_or(&self.authorization))]
+        [("authorization", token.unwrap_or(self.0.client.authorization()))]
             .into_iter()
             .chain(version.map(|version| ("splinterprotocolversion", version)))
             .collect()
@@ -47,70 +40,43 @@ impl ScabbardPassThrough {
     fn nodes_for(&self, path: &str) -> Vec<String> {
         match &segments(path)[..] {
             ["scabbard", circuit, service, ..] => {
-                self.nodes.status_urls(&format!("{circuit}::{service}"), "")
+                self.0.nodes.status_urls(&format!("{circuit}::{service}"), "")
             }
-            _ => self.all_nodes.status_urls("", ""),
+            _ => self.0.all_nodes.status_urls("", ""),
         }
     }
+}
+
+/// Whether requests of this path belong to the interface of a node, and only read.
+pub(crate) fn is_read(is_post: bool, path: &str) -> bool {
+    let segments = segments(path);
+    let is_served = matches!(
+        &segments[..],
+        ["scabbard", _, _, "batch_statuses" | "state" | "state_root"]
+            | ["scabbard", _, _, "state", _]
+            | ["admin", "circuits" | "proposals"]
+            | ["admin", "circuits" | "proposals", _]
+            | ["authorization", "permissions"]
+            | ["registry", "nodes"]
+            | ["registry", "nodes", _]
+            | ["status"]
+    );
+    is_served && !is_post && segments.iter().all(|segment| is_name(segment))
+}
+
+/// Whether the path is the websocket of a service's events.
+pub(crate) fn is_socket(path: &str) -> bool {
+    let segments = segments(path);
+    matches!(&segments[..], ["scabbard", _, _, "ws", "subscribe"])
+        && segments.iter().all(|segment| is_name(segment))
 }
 
 fn segments(path: &str) -> Vec<&str> {
     path.split('/').skip(1).collect()
 }
 
-impl PassThrough for ScabbardPassThrough {
-    fn serves(&self, is_post: bool, path: &str) -> bool {
-        let segments = segments(path);
-        let is_served = matches!(
-            &segments[..],
-            ["scabbard", _, _, "batch_statuses" | "state" | "state_root"]
-                | ["scabbard", _, _, "state", _]
-                | ["admin", "circuits" | "proposals"]
-                | ["admin", "circuits" | "proposals", _]
-                | ["authorization", "permissions"]
-                | ["registry", "nodes"]
-                | ["registry", "nodes", _]
-                | ["status"]
-        );
-        is_served && !is_post && segments.iter().all(|segment| is_name(segment))
-    }
-
-    fn forward(
-        &self,
-        request: ForwardedRequest,
-    ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>> {
-        Box::pin(async move {
-            let headers = self.headers(&request);
-            self.forwarder.forward(self.nodes_for(&request.path), &request, &headers).await
-        })
-    }
-
-    fn serves_socket(&self, path: &str) -> bool {
-        let segments = segments(path);
-        matches!(&segments[..], ["scabbard", _, _, "ws", "subscribe"])
-            && segments.iter().all(|segment| is_name(segment))
-    }
-
-    fn open_socket(
-        &self,
-        request: ForwardedRequest,
-        sent: SocketMessages,
-    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
-        Box::pin(async move {
-            let (nodes, headers) = (self.nodes_for(&request.path), self.headers(&request));
-            self.forwarder.open_socket(nodes, &request, &headers, sent).await
-        })
-    }
-}
-
 /// Whether the text can be a part of a path, as ids and addresses are.
 fn is_name(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !text.is_empty() && text.bytes().all(is_allowed)
-}
-
-impl fmt::Debug for ScabbardPassThrough {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardPassThrough").field("nodes", &self.nodes).finish_non_exhaustive()
-    }
 }

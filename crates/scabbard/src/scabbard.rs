@@ -1,22 +1,26 @@
 use std::{fmt, sync::Arc};
 
+use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchResult, CommitHistory, ServiceHistory, ServiceScopeId, StatusUrlResolver,
+    AccessScope, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest, ForwardedResponse,
+    ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts, LedgerKey,
+    PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId, ServiceScopeId,
+    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    NewBatchRules, ScabbardError, ScabbardEvents, ScabbardEvidenceReader, ScabbardOptions,
-    ScabbardSender, ScabbardServiceCheck, ScabbardStateRoots, ScabbardStatusReader,
+    NewBatchRules, ScabbardError, ScabbardOptions,
     context::ScabbardContext,
+    facts::facts,
+    pass_through::{is_read, is_socket},
 };
 
-/// The Scabbard adapter of one ledger: it creates the sender, the readers and the event source.
+/// The Scabbard services of one Splinter network.
 ///
-/// The four parts share connections and what they have observed. Use the parts of one `Scabbard`
-/// together: a new `Scabbard` starts without observations.
+/// Clones share connections and what they have observed; a new `Scabbard` starts without observations.
 #[derive(Clone)]
-pub struct Scabbard(Arc<ScabbardContext>);
+pub struct Scabbard(pub(crate) Arc<ScabbardContext>);
 
 impl Scabbard {
     /// Creates the adapter of the ledger with these nodes, authorized by this token.
@@ -56,38 +60,125 @@ impl Scabbard {
     }
 
     /// Whether a node has a service, asked once.
-    pub async fn has_service(&self, node: &str, service: &ServiceScopeId) -> BatchResult<bool> {
-        self.0.has_service(node, service).await
+    pub async fn is_service_at(&self, node: &str, service: &ServiceScopeId) -> BatchResult<bool> {
+        self.0.is_service_at(node, service).await
+    }
+}
+
+impl Ledger for Scabbard {
+    fn facts(&self) -> LedgerFacts {
+        facts(self.0.limits.late_arrival_limit)
     }
 
-    /// Submits batches.
-    pub fn sender(&self) -> ScabbardSender {
-        ScabbardSender(Arc::clone(&self.0))
+    /// Nothing: a Splinter node has no id that all nodes of its network share.
+    ///
+    /// Each node has an id of its own, and a node lists only the circuits that it is a member of, which
+    /// are created and disbanded while a network lives. So a Scabbard ledger is identified by its kind
+    /// and by the name that the operator gave it.
+    fn identity<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+        Box::pin(async { Ok(String::new()) })
     }
 
-    /// Reads statuses.
-    pub fn status_reader(&self) -> ScabbardStatusReader {
-        ScabbardStatusReader(Arc::clone(&self.0))
+    fn send<'a>(
+        &'a self,
+        node: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        Box::pin(self.post(node, submission))
     }
 
-    /// Looks for evidence.
-    pub fn evidence_reader(&self) -> ScabbardEvidenceReader {
-        ScabbardEvidenceReader(Arc::clone(&self.0))
+    fn statuses<'a>(
+        &'a self,
+        service_id: &'a str,
+        batch_ids: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        Box::pin(self.read_statuses(service_id, batch_ids))
     }
 
-    /// Tells which services the nodes do not have.
-    pub fn service_check(&self) -> ScabbardServiceCheck {
-        ScabbardServiceCheck(Arc::clone(&self.0))
+    fn find_evidence<'a>(
+        &'a self,
+        batch: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        Box::pin(self.find(batch))
     }
 
-    /// Tells where the nodes of a circuit have different states.
-    pub fn state_roots(&self) -> ScabbardStateRoots {
-        ScabbardStateRoots(Arc::clone(&self.0))
+    fn needs_evidence(&self, service_id: &str, batch_id: &str) -> bool {
+        self.is_valid_for_long(service_id, batch_id)
     }
 
-    /// Subscribes to the events of services.
-    pub fn events(&self) -> ScabbardEvents {
-        ScabbardEvents(Arc::clone(&self.0))
+    fn connections(&self) -> usize {
+        self.0.connections
+    }
+
+    fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {
+        ServiceScopeId::from_service_id(service_id).map(drop)
+    }
+
+    fn probe<'a>(&'a self, node: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(self.ask_whether_it_answers(node))
+    }
+
+    fn events<'a>(&'a self, service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
+        Box::pin(self.open_stream(service_id))
+    }
+
+    fn ask_ahead<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        batch_ids: &'a [HeaderId],
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.ask_ahead(service_id, batch_ids))
+    }
+
+    fn has_service<'a>(&'a self, service_id: &'a ServiceId) -> BoxFuture<'a, Result<bool, String>> {
+        Box::pin(self.check_service(service_id))
+    }
+
+    fn check_history<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        is_new: bool,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.0.refuse_unknown_history(service_id, is_new))
+    }
+
+    fn check_key<'a>(
+        &'a self,
+        service_id: &'a ServiceId,
+        key: LedgerKey<'a>,
+        scope: AccessScope,
+    ) -> BoxFuture<'a, Result<(), KeyRefusal>> {
+        Box::pin(self.0.check_key(service_id, key, scope))
+    }
+
+    fn compare_states<'a>(
+        &'a self,
+        paused: &'a [ServiceId],
+    ) -> BoxFuture<'a, Vec<(ServiceId, bool)>> {
+        Box::pin(self.compare_roots(paused))
+    }
+
+    fn serves(&self, is_post: bool, path: &str) -> bool {
+        is_read(is_post, path)
+    }
+
+    fn forward(
+        &self,
+        request: ForwardedRequest,
+    ) -> BoxFuture<'_, Result<ForwardedResponse, PassThroughError>> {
+        Box::pin(self.forward_to_node(request))
+    }
+
+    fn serves_socket(&self, path: &str) -> bool {
+        is_socket(path)
+    }
+
+    fn open_socket(
+        &self,
+        request: ForwardedRequest,
+        sent: SocketMessages,
+    ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
+        Box::pin(self.open_socket_at_node(request, sent))
     }
 }
 

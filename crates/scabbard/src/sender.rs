@@ -1,14 +1,11 @@
-use std::{fmt, sync::Arc};
-
-use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    AskAhead, HeaderId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
-    SubmissionSender,
+    HeaderId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
 };
 use grid_batch_http::{HttpError, HttpResponse};
 use grid_batch_protocol::{list_of_one, transaction_ids};
 
 use crate::{
+    Scabbard,
     context::ScabbardContext,
     message::response_message,
     outcome::{OutcomeRule, matching_rule},
@@ -16,44 +13,27 @@ use crate::{
 };
 
 /// Submits batches to Scabbard services, one batch per request.
-pub struct ScabbardSender(pub(crate) Arc<ScabbardContext>);
-
-impl SubmissionSender for ScabbardSender {
-    type Id = ServiceScopeId;
-
-    fn send<'a>(
-        &'a self,
-        url: &'a str,
-        submission: &'a Submission<ServiceScopeId>,
-    ) -> BoxFuture<'a, SubmissionAnswer> {
-        Box::pin(self.post(url, submission))
-    }
-}
-
-impl AskAhead for ScabbardSender {
-    fn ask_ahead<'a>(
-        &'a self,
-        service_id: &'a ServiceId,
-        batch_ids: &'a [HeaderId],
-    ) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.ask_ahead(service_id, batch_ids))
-    }
-}
-
-impl ScabbardSender {
-    async fn post(&self, url: &str, submission: &Submission<ServiceScopeId>) -> SubmissionAnswer {
+impl Scabbard {
+    pub(crate) async fn post(
+        &self,
+        url: &str,
+        submission: &Submission<ServiceId>,
+    ) -> SubmissionAnswer {
         let id: HeaderId = match submission.batch_header().parse() {
             Ok(id) => id,
             // Every node rejects such a batch.
             Err(error) => return answer_without_response(Outcome::Rejected, error.to_string()),
         };
+        let scope = match ServiceScopeId::from_service_id(submission.scope_id()) {
+            Ok(scope) => scope,
+            Err(error) => return answer_without_response(Outcome::Refused, error.to_string()),
+        };
         let ScabbardContext { client, applied, subscriptions, history, .. } = &*self.0;
-        let scope = submission.scope_id();
         let batch = (scope.service_id().clone(), id);
-        if let Some(answer) = self.0.refuse_earlier_submission(submission, &batch).await {
-            return self.0.explain_unknown_service(scope, answer);
+        if let Some(answer) = self.0.refuse_earlier_submission(submission, &scope, &batch).await {
+            return self.0.explain_unknown_service(&scope, answer);
         }
-        if let Some(answer) = self.0.refuse_while_states_differ(scope).await {
+        if let Some(answer) = self.0.refuse_while_states_differ(&scope).await {
             return answer;
         }
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
@@ -63,7 +43,7 @@ impl ScabbardSender {
         let heard = applied.observation_count();
         let post = history.begin_post(&batch, attempt, heard, subscriptions);
         let list = list_of_one(submission.serialized_batch());
-        let result = client.submit(url, scope, list).await;
+        let result = client.submit(url, &scope, list).await;
         let rule = matching_rule(&result);
         post.finish(rule.outcome);
         if let Ok(response) = &result {
@@ -71,7 +51,7 @@ impl ScabbardSender {
             let node = (url, DeniedBy::Node);
             self.0.unknown_services.record(scope.service_id(), node, response, now);
         }
-        self.0.explain_unknown_service(scope, submission_answer(rule, result))
+        self.0.explain_unknown_service(&scope, submission_answer(rule, result))
     }
 }
 
@@ -114,10 +94,4 @@ fn submission_answer(
 
 pub(crate) fn answer_without_response(outcome: Outcome, message: String) -> SubmissionAnswer {
     SubmissionAnswer { outcome, status: None, message: Some(message), retry_after: None }
-}
-
-impl fmt::Debug for ScabbardSender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardSender").finish_non_exhaustive()
-    }
 }

@@ -1,17 +1,12 @@
 //! Whether the ledger's nodes have a service, for the intake of batches.
 
-use std::{fmt, sync::Arc};
-
-use futures_core::future::BoxFuture;
 use futures_util::future::join_all;
-use grid_batch_core::{
-    AccessScope, BatchResult, HeaderId, KeyRefusal, LedgerKey, ScopeId, ServiceCheck, ServiceId,
-    ServiceScopeId,
-};
+use grid_batch_core::{BatchResult, HeaderId, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
 use tokio::time::{Instant, timeout};
 
 use crate::{
+    Scabbard,
     context::{ScabbardContext, parse_scope},
     status_query::parse_response,
     unknown_services::{UnknownServices, denies_service},
@@ -21,10 +16,8 @@ use crate::{
 ///
 /// The nodes are asked about a service of which nothing is known, and after some seconds again about one that they did
 /// not have.
-pub struct ScabbardServiceCheck(pub(crate) Arc<ScabbardContext>);
-
-impl ScabbardServiceCheck {
-    async fn check_service(&self, service: &ServiceId) -> Result<bool, String> {
+impl Scabbard {
+    pub(crate) async fn check_service(&self, service: &ServiceId) -> Result<bool, String> {
         // A batch that could not be asked about is stored, and waits.
         let Ok(scope) = parse_scope(service.as_str()) else { return Ok(false) };
         let Ok(nodes) = self.0.nodes_of_batch(&scope, "") else { return Ok(false) };
@@ -34,7 +27,7 @@ impl ScabbardServiceCheck {
         if unknown.should_ask_first(service, now()) {
             self.ask_first(service, &scope, &nodes).await;
         } else if is_unknown() && unknown.should_ask(service, &nodes, now()) {
-            self.ask(&scope, &nodes).await;
+            self.ask_about(&scope, &nodes).await;
         }
         match is_unknown() {
             true => Err(reason(&scope, &nodes)),
@@ -49,7 +42,7 @@ impl ScabbardServiceCheck {
             let _permit = unknown.place_to_ask().await;
             // Another request for the service may have asked meanwhile.
             if unknown.should_ask_first(service, self.0.clock.monotonic()) {
-                self.ask(scope, nodes).await;
+                self.ask_about(scope, nodes).await;
             }
         };
         let started = Instant::now();
@@ -60,33 +53,10 @@ impl ScabbardServiceCheck {
     }
 
     /// The answers are recorded where statuses are queried.
-    async fn ask(&self, scope: &ServiceScopeId, nodes: &[String]) {
+    async fn ask_about(&self, scope: &ServiceScopeId, nodes: &[String]) {
         let id = no_batch();
         let ids = [id.as_str()];
         join_all(nodes.iter().map(|node| self.0.query_statuses(node, scope, &ids))).await;
-    }
-}
-
-impl ServiceCheck for ScabbardServiceCheck {
-    fn check<'a>(&'a self, service_id: &'a ServiceId) -> BoxFuture<'a, Result<bool, String>> {
-        Box::pin(self.check_service(service_id))
-    }
-
-    fn check_history<'a>(
-        &'a self,
-        service_id: &'a ServiceId,
-        is_new: bool,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.0.refuse_unknown_history(service_id, is_new))
-    }
-
-    fn check_key<'a>(
-        &'a self,
-        service_id: &'a ServiceId,
-        key: LedgerKey<'a>,
-        scope: AccessScope,
-    ) -> BoxFuture<'a, Result<(), KeyRefusal>> {
-        Box::pin(self.0.check_key(service_id, key, scope))
     }
 }
 
@@ -97,7 +67,7 @@ fn no_batch() -> String {
 
 impl ScabbardContext {
     /// Whether a node has a service, asked once.
-    pub(crate) async fn has_service(
+    pub(crate) async fn is_service_at(
         &self,
         node: &str,
         service: &ServiceScopeId,
@@ -140,12 +110,6 @@ fn has_present_form(scope: &ServiceScopeId) -> bool {
     let circuit = scope.circuit().split_once('-');
     circuit.is_some_and(|(first, second)| is_word(first, 5) && is_word(second, 5))
         && is_word(scope.service(), 4)
-}
-
-impl fmt::Debug for ScabbardServiceCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardServiceCheck").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

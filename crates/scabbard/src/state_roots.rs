@@ -3,8 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -18,10 +17,14 @@ use log::{info, warn};
 use tokio::time::timeout;
 
 use crate::{
+    Scabbard,
     context::{ScabbardContext, parse_scope},
     node_reports::ServiceNode,
     sender::answer_without_response,
 };
+
+/// A batch that waits because the roots differ is tried again after this time.
+const COMPARED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// How the state roots of the nodes compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +220,7 @@ impl ScabbardContext {
             StateRoots::DifferLastingly => ServicePause::DIFFERENT_STATES,
         };
         let answer = answer_without_response(Outcome::Busy, message.to_owned());
-        Some(SubmissionAnswer { retry_after: Some(ScabbardStateRoots::INTERVAL), ..answer })
+        Some(SubmissionAnswer { retry_after: Some(COMPARED_AGAIN_AFTER), ..answer })
     }
 }
 
@@ -225,17 +228,11 @@ impl ScabbardContext {
 ///
 /// The nodes are asked only while the roots may differ: after an event stream broke, while a batch takes
 /// long, and at the start.
-#[derive(Clone)]
-pub struct ScabbardStateRoots(pub(crate) Arc<ScabbardContext>);
-
-impl ScabbardStateRoots {
-    /// How long to wait between two comparisons.
-    pub const INTERVAL: Duration = Duration::from_secs(1);
-    const CONCURRENT: usize = 8;
-
+impl Scabbard {
     /// Compares the roots of the services that may differ, and of `others`. Returns whether they differ for
     /// good, for each service of which that is certain.
-    pub async fn compare(&self, others: &[ServiceId]) -> Vec<(ServiceId, bool)> {
+    pub(crate) async fn compare_roots(&self, others: &[ServiceId]) -> Vec<(ServiceId, bool)> {
+        const CONCURRENT: usize = 8;
         let mut services: HashSet<ServiceId> =
             self.0.state_roots.that_may_differ().into_iter().collect();
         services.extend(others.iter().cloned());
@@ -246,7 +243,7 @@ impl ScabbardStateRoots {
             let roots = self.compare_service(&service, &silent).await;
             (service, roots)
         });
-        let compared: Vec<_> = compared.buffer_unordered(Self::CONCURRENT).collect().await;
+        let compared: Vec<_> = compared.buffer_unordered(CONCURRENT).collect().await;
         let certain = compared.into_iter().filter_map(|(service, roots)| match roots {
             StateRoots::Equal => Some((service, false)),
             StateRoots::DifferLastingly => Some((service, true)),
@@ -277,12 +274,6 @@ impl ScabbardStateRoots {
             silent().insert(urls);
         }
         roots
-    }
-}
-
-impl fmt::Debug for ScabbardStateRoots {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardStateRoots").finish_non_exhaustive()
     }
 }
 

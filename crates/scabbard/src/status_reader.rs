@@ -1,39 +1,40 @@
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::collections::BTreeMap;
 
-use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchStatus, BatchStatusReader, LedgerStatus, ScopeId, ServiceScopeId,
-    StatusReport,
+    BatchError, BatchResult, BatchStatus, LedgerStatus, ScopeId, ServiceScopeId, StatusReport,
 };
 
 use crate::{
+    Scabbard,
     batch_history::StalledStatus,
-    context::{ScabbardContext, parse_batch_id, parse_scope},
+    context::{parse_batch_id, parse_scope},
     status_query::may_ask_another,
     status_response::BatchReport,
     subscriptions::EventSource,
 };
 
+/// The number of batches of a service that a node remembers.
+pub(crate) const MAX_IDS_PER_REQUEST: usize = 100;
+
 /// Reads the statuses of batches from Scabbard services.
 ///
 /// The node that accepted a batch is queried first. The next one is queried if that cannot be
 /// reached, does not have the service, or reports a failure of its own.
-pub struct ScabbardStatusReader(pub(crate) Arc<ScabbardContext>);
-
-impl ScabbardStatusReader {
-    /// The number of batches of a service that a node remembers.
-    pub(crate) const MAX_IDS_PER_REQUEST: usize = 100;
-
-    async fn read(&self, service_id: &str, ids: &[String]) -> BatchResult<Vec<StatusReport>> {
+impl Scabbard {
+    pub(crate) async fn read_statuses(
+        &self,
+        service_id: &str,
+        ids: &[String],
+    ) -> BatchResult<Vec<StatusReport>> {
         let scope = parse_scope(service_id)?;
         let mut reports = Vec::with_capacity(ids.len());
         for (nodes, ids) in self.group_by_nodes(&scope, ids)? {
-            for ids in ids.chunks(Self::MAX_IDS_PER_REQUEST) {
+            for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
                 let batches = self.query_nodes(&nodes, &scope, ids).await?;
                 reports.extend(batches.into_iter().map(|batch| batch.report));
             }
         }
-        self.record(&scope, &reports);
+        self.record_statuses(&scope, &reports);
         Ok(reports)
     }
 
@@ -76,7 +77,7 @@ impl ScabbardStatusReader {
 
     /// Records the statuses for the evidence reader. Unknown is not recorded, because it is the
     /// status at one node only.
-    fn record(&self, scope: &ServiceScopeId, reports: &[StatusReport]) {
+    fn record_statuses(&self, scope: &ServiceScopeId, reports: &[StatusReport]) {
         let now = self.0.clock.monotonic();
         if !self.0.peers_of(scope).is_empty() {
             let under_way = reports.iter().find(|report| !report.is_final());
@@ -94,27 +95,5 @@ impl ScabbardStatusReader {
                 _ => self.0.history.clear_stall(&batch),
             }
         }
-    }
-}
-
-impl BatchStatusReader for ScabbardStatusReader {
-    type Status = StatusReport;
-
-    fn get_batch_statuses<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        Box::pin(self.read(service_id, batch_ids))
-    }
-
-    fn available_connections(&self) -> usize {
-        self.0.connections
-    }
-}
-
-impl fmt::Debug for ScabbardStatusReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScabbardStatusReader").field("nodes", &self.0.nodes).finish_non_exhaustive()
     }
 }

@@ -5,10 +5,10 @@ mod private_file;
 mod server;
 
 pub use config::{
-    AccessConfig, ClaimsConfig, Config, ConfigError, EvmConfig, Form, Guidance, IntakeConfig,
-    KeySource, LedgerConfig, LedgerKind, ListenAddress, ListenConfig, LogFilter, LogFormat, Origin,
-    PasswordSource, PollConfig, ReadableSecret, RetentionConfig, SETTINGS, Setting, TlsFiles,
-    settings_reference,
+    AccessConfig, ClaimsConfig, Config, ConfigError, EvmConfig, FactSettings, Form, Guidance,
+    IntakeConfig, KeySource, LedgerConfig, LedgerType, ListenAddress, ListenConfig, LogFilter,
+    LogFormat, Origin, PasswordSource, PollConfig, ReadableSecret, RetentionConfig, SETTINGS,
+    Setting, TlsFiles, settings_reference,
 };
 pub use grid_batch_api::{AccessToken, ServicePattern, new_webhook_secret};
 pub use server::{

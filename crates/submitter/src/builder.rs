@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Admission, Clock, GroupObserver, NodeCheck, ScopeId, Submission, SubmissionSender,
-    SubmitterObserver, SystemClock, UrlResolver,
+    Admission, Clock, GroupObserver, ScopeId, Submission, SubmissionSender, SubmitterObserver,
+    SystemClock, UrlResolver,
 };
 use thiserror::Error;
 
@@ -21,7 +21,6 @@ pub struct SubmitterBuilder<S: ScopeId> {
     queue: Option<Queue<S>>,
     sender: Option<Arc<dyn SubmissionSender<Id = S>>>,
     url_resolver: Option<Arc<dyn UrlResolver<Id = S>>>,
-    node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     observers: Observers<S>,
     options: SubmitterOptions,
     waker: SubmitterWaker,
@@ -67,7 +66,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             queue: None,
             sender: None,
             url_resolver: None,
-            node_check: None,
             observers: Observers { single: None, group: None },
             options: SubmitterOptions::default(),
             waker: SubmitterWaker::new(),
@@ -102,13 +100,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
     #[must_use]
     pub fn with_url_resolver(mut self, resolver: Arc<dyn UrlResolver<Id = S>>) -> Self {
         self.url_resolver = Some(resolver);
-        self
-    }
-
-    /// Checks a node before each attempt to send to it. If the check fails, the batch is not sent.
-    #[must_use]
-    pub fn with_node_check(mut self, check: Arc<dyn NodeCheck<Id = S>>) -> Self {
-        self.node_check = Some(check);
         self
     }
 
@@ -179,7 +170,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         let counters = SubmitterCounters::default();
         let factory = CommandFactory {
             url_resolver: self.url_resolver.ok_or(missing("URL resolver"))?,
-            node_check: self.node_check,
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
             recalls: self.recalls,

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    NO_ADDRESS, NodeCheck, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
+    NO_ADDRESS, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
     SubmissionSender, UrlResolver,
 };
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
@@ -12,7 +12,6 @@ use crate::{Recalls, SubmitterCounters};
 /// Creates the commands of a submitter, which share its resolver and sender.
 pub(crate) struct CommandFactory<S: ScopeId> {
     pub(crate) url_resolver: Arc<dyn UrlResolver<Id = S>>,
-    pub(crate) node_check: Option<Arc<dyn NodeCheck<Id = S>>>,
     pub(crate) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(crate) counters: SubmitterCounters,
     pub(crate) recalls: Recalls,
@@ -119,8 +118,8 @@ impl<S: ScopeId> SubmissionCommand<S> {
     }
 
     async fn check_node(&self, url: &str) -> Result<(), String> {
-        let Some(node_check) = &self.factory.node_check else { return Ok(()) };
-        let checked = match catch_panic(|| node_check.check(url, &self.submission)) {
+        let sender = &self.factory.sender;
+        let checked = match catch_panic(|| sender.check_node(url, &self.submission)) {
             Ok(checking) => catch_panic_async(checking).await,
             Err(panic) => Err(panic),
         };

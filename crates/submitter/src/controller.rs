@@ -120,10 +120,13 @@ mod tests {
         sync::Mutex,
     };
 
+    use futures_core::future::BoxFuture;
     use grid_batch_core::{
-        AttemptId, GlobalScopeId, HeaderId, MonotonicTime, Submission, TakenBatch, Timestamp,
-        mocks::{MockNodeCheck, MockSubmissionSender, MockUrlResolver},
+        AttemptId, GlobalScopeId, HeaderId, MonotonicTime, Submission, SubmissionSender,
+        TakenBatch, Timestamp,
+        mocks::{MockSubmissionSender, MockUrlResolver},
     };
+    use mockall::mock;
     use tokio::time::Instant;
 
     use super::*;
@@ -171,6 +174,42 @@ mod tests {
         }
     }
 
+    mock! {
+        NodeCheck {
+            fn check(&self, url: &str, submission: &Submission<GlobalScopeId>)
+                -> BoxFuture<'static, Result<(), String>>;
+        }
+    }
+
+    /// A sender whose check of a node, if it has one, is mocked.
+    struct TestSender {
+        sender: MockSubmissionSender<GlobalScopeId>,
+        node_check: Option<MockNodeCheck>,
+    }
+
+    impl SubmissionSender for TestSender {
+        type Id = GlobalScopeId;
+
+        fn send<'a>(
+            &'a self,
+            url: &'a str,
+            submission: &'a Submission<GlobalScopeId>,
+        ) -> BoxFuture<'a, SubmissionAnswer> {
+            self.sender.send(url, submission)
+        }
+
+        fn check_node<'a>(
+            &'a self,
+            url: &'a str,
+            submission: &'a Submission<GlobalScopeId>,
+        ) -> BoxFuture<'a, Result<(), String>> {
+            match &self.node_check {
+                Some(check) => check.check(url, submission),
+                None => Box::pin(ready(Ok(()))),
+            }
+        }
+    }
+
     fn controller(
         sender: MockSubmissionSender<GlobalScopeId>,
         options: SubmitterOptions,
@@ -180,7 +219,7 @@ mod tests {
 
     fn controller_with(
         sender: MockSubmissionSender<GlobalScopeId>,
-        node_check: Option<MockNodeCheck<GlobalScopeId>>,
+        node_check: Option<MockNodeCheck>,
         options: SubmitterOptions,
         clock: Arc<TokioClock>,
     ) -> SubmissionController<GlobalScopeId> {
@@ -202,15 +241,14 @@ mod tests {
     fn controller_of(
         resolver: MockUrlResolver<GlobalScopeId>,
         sender: MockSubmissionSender<GlobalScopeId>,
-        node_check: Option<MockNodeCheck<GlobalScopeId>>,
+        node_check: Option<MockNodeCheck>,
         options: SubmitterOptions,
         clock: Arc<TokioClock>,
         recalls: Recalls,
     ) -> SubmissionController<GlobalScopeId> {
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
-            node_check: node_check.map(|check| Arc::new(check) as Arc<_>),
-            sender: Arc::new(sender),
+            sender: Arc::new(TestSender { sender, node_check }),
             counters: SubmitterCounters::default(),
             recalls,
         });
@@ -348,7 +386,7 @@ mod tests {
     }
 
     /// A node check with this result, after this time.
-    fn node_check(result: Result<(), String>, after: Duration) -> MockNodeCheck<GlobalScopeId> {
+    fn node_check(result: Result<(), String>, after: Duration) -> MockNodeCheck {
         let mut check = MockNodeCheck::new();
         check.expect_check().returning(move |_, _| {
             let result = result.clone();

@@ -8,8 +8,8 @@ use axum::{
     response::Response,
 };
 use grid_batch_core::{
-    AccessScope, BatchConflict, BatchLabel, ClientId, GlobalScopeId, HeaderId, KeyRefusal,
-    NewBatch, ScopeId, ServiceCheck, ServiceId,
+    AccessScope, BatchConflict, BatchLabel, ClientId, GlobalScopeId, HeaderId, KeyRefusal, Ledger,
+    NewBatch, ScopeId, ServiceId,
 };
 use grid_batch_protocol::{Limits, verify_list};
 use log::debug;
@@ -54,7 +54,7 @@ pub(crate) struct ServiceChecks {
     pub(crate) rule: Arc<ServiceRule>,
     pub(crate) allowed: AllowLists,
     /// What is known of the ledger's services.
-    pub(crate) ledger: Option<Arc<dyn ServiceCheck>>,
+    pub(crate) ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl IntakeContext {
@@ -144,7 +144,10 @@ impl ServiceChecks {
         (self.rule)(id).map_err(|rule| ApiError::RefusedService { id: id.clone(), rule })?;
         self.allowed.check_service(id)?;
         let Some(check) = &self.ledger else { return Ok(false) };
-        check.check(id).await.map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
+        check
+            .has_service(id)
+            .await
+            .map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
     }
 
     async fn check_history(&self, id: &ServiceId, declared_new: bool) -> Result<(), ApiError> {

@@ -9,7 +9,7 @@ mod socket;
 use std::{pin::Pin, sync::Arc};
 
 use axum::{extract::Request, response::Response};
-use grid_batch_core::{BatchQueryStore, PassThrough};
+use grid_batch_core::{BatchQueryStore, Ledger};
 use tokio::sync::Semaphore;
 
 use crate::{http::ApiError, state::ApiState};
@@ -22,7 +22,7 @@ const ANSWERS: usize = 128;
 /// Has requests answered by a node, if the ledger's interface is passed through.
 pub(crate) struct Forwarding {
     api: Arc<ApiState>,
-    to: Option<Arc<dyn PassThrough>>,
+    to: Option<Arc<dyn Ledger>>,
     store: Arc<dyn BatchQueryStore>,
     places: Semaphore,
     answers: Arc<Semaphore>,
@@ -31,7 +31,7 @@ pub(crate) struct Forwarding {
 impl Forwarding {
     pub(crate) fn new(
         api: &Arc<ApiState>,
-        to: Option<Arc<dyn PassThrough>>,
+        to: Option<Arc<dyn Ledger>>,
         store: &Arc<dyn BatchQueryStore>,
     ) -> Self {
         let (api, store) = (Arc::clone(api), Arc::clone(store));

@@ -9,7 +9,7 @@ use std::{
 use futures_util::{future::ready, stream};
 use grid_batch_core::{
     Event, ForwardedRequest, ForwardedResponse, LedgerStatus, Outcome, PassThroughError,
-    mocks::MockPassThrough,
+    mocks::MockLedger,
 };
 use serde_json::json;
 
@@ -38,7 +38,7 @@ pub fn answer(
 fn server(
     reply: impl Fn(&ForwardedRequest) -> Result<(u16, String), PassThroughError> + Send + Sync + 'static,
 ) -> TestServer {
-    let mut node = MockPassThrough::new();
+    let mut node = MockLedger::new();
     node.expect_serves().returning(|is_post, path| match path.split('/').nth(1) {
         Some("receipts") => true,
         Some("state" | "batches" | "transactions" | "batch_statuses") => !is_post,

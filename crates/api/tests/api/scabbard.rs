@@ -8,7 +8,7 @@ use std::{
 
 use grid_batch_core::{
     BatchError, Event, ForwardedRequest, HeaderId, LedgerStatus, Outcome, PassThroughError,
-    Receipt, mocks::MockPassThrough,
+    Receipt, mocks::MockLedger,
 };
 use grid_batch_protocol::Batch;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn error(response: &Response) -> (u16, Value) {
 fn server_with_node(
     reply: impl Fn(ForwardedRequest) -> Result<(u16, String), PassThroughError> + Send + Sync + 'static,
 ) -> TestServer {
-    let mut node = MockPassThrough::new();
+    let mut node = MockLedger::new();
     node.expect_serves().returning(|is_post, path| !is_post && path == STATUSES);
     node.expect_forward().returning(move |request| answer(reply(request)));
     TestServer::with(|builder, _| builder.with_pass_through(Arc::new(node)))

@@ -16,7 +16,7 @@ use futures_util::{StreamExt, future::ready, stream};
 use grid_batch_api::{AccessControl, AccessMode, AccessOptions, AccessToken, ApiOptions};
 use grid_batch_core::{
     AccessScope, ForwardedSocket, NewToken, PassThroughError, ShutdownHandle, SocketMessage,
-    SocketMessages, SystemClock, TokenStore, mocks::MockPassThrough,
+    SocketMessages, SystemClock, TokenStore, mocks::MockLedger,
 };
 use tokio_tungstenite::tungstenite::{
     Error, HandshakeError, Message, WebSocket,
@@ -35,8 +35,8 @@ type Socket = WebSocket<TcpStream>;
 type Opened = Result<ForwardedSocket, PassThroughError>;
 
 /// A ledger whose node answers the messages of clients like this.
-fn ledger(node: impl Fn(SocketMessages) -> Opened + Send + Sync + 'static) -> MockPassThrough {
-    let mut ledger = MockPassThrough::new();
+fn ledger(node: impl Fn(SocketMessages) -> Opened + Send + Sync + 'static) -> MockLedger {
+    let mut ledger = MockLedger::new();
     ledger.expect_serves().return_const(false);
     ledger.expect_serves_socket().returning(|path| path == PATH);
     ledger.expect_open_socket().returning(move |_, sent| Box::pin(ready(node(sent))));

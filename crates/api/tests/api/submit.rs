@@ -7,7 +7,7 @@ use std::{
 
 use grid_batch_api::ApiOptions;
 use grid_batch_core::{
-    AccessScope, BatchFilter, BatchState, KeyRefusal, LedgerKey, ServiceCheck, ServiceId,
+    AccessScope, BatchFilter, BatchState, KeyRefusal, Ledger, LedgerKey, ServiceId,
 };
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
@@ -272,8 +272,10 @@ fn concurrent_clients_find_their_batches_stored() {
 /// history of `a::d` is not known.
 struct SomeServices;
 
-impl ServiceCheck for SomeServices {
-    fn check<'a>(
+impl Ledger for SomeServices {
+    grid_batch_core::unused_ledger_methods!();
+
+    fn has_service<'a>(
         &'a self,
         service_id: &'a ServiceId,
     ) -> Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'a>> {
@@ -304,7 +306,7 @@ impl ServiceCheck for SomeServices {
 
 #[test]
 fn batch_of_an_unknown_service_is_not_stored() {
-    let server = TestServer::with(|builder, _| builder.with_service_check(Arc::new(SomeServices)));
+    let server = TestServer::with(|builder, _| builder.with_ledger(Arc::new(SomeServices)));
     let response = server.post("/batches?service_id=a::b", &body([batch(1)]));
     assert_eq!(response.error(), (404, 1015));
     let message = response.message();
@@ -318,7 +320,7 @@ fn confirmed_services_do_not_count_as_new() {
     let intake_limits = IntakeLimits { new_services: 1, ..IntakeLimits::default() };
     let options = StoreOptions { intake_limits, ..StoreOptions::default() };
     let server = TestServer::with_store_options(options, |builder, _| {
-        builder.with_service_check(Arc::new(SomeServices))
+        builder.with_ledger(Arc::new(SomeServices))
     });
     let post =
         |service: &str| server.post(&format!("/batches?service_id={service}"), &body([batch(1)]));
@@ -331,7 +333,7 @@ fn confirmed_services_do_not_count_as_new() {
 
 #[test]
 fn unproved_batch_is_refused_unless_its_client_says_new() {
-    let server = TestServer::with(|builder, _| builder.with_service_check(Arc::new(SomeServices)));
+    let server = TestServer::with(|builder, _| builder.with_ledger(Arc::new(SomeServices)));
     let post =
         |query: &str| server.post(&format!("/batches?service_id=a::d{query}"), &body([batch(1)]));
     for query in ["", "&new=false"] {

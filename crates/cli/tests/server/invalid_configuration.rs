@@ -93,11 +93,11 @@ fn missing_setting_is_named() {
         (&["serve", "--ledger-kind", "sawtooth"], "ledger.urls is not set"),
         (
             &["serve", "--ledger-kind", "scabbard", "--ledger-urls", "http://a"],
-            "ledger.name is not set; it is required for scabbard",
+            "ledger.name is not set; it is required, because nodes of this kind of ledger tell nothing that identifies it",
         ),
         (
             &["config", "check", "--ledger-kind", "scabbard", "--ledger-urls", "http://a"],
-            "ledger.name is not set; it is required for scabbard",
+            "ledger.name is not set; it is required, because nodes of this kind of ledger tell nothing that identifies it",
         ),
         (
             &[

@@ -3,5 +3,3 @@
 mod pending_note;
 mod status_reader;
 mod withdrawal_status;
-
-pub use status_reader::EvmStatusReader;

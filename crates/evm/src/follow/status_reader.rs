@@ -1,20 +1,13 @@
-use std::{
-    fmt::{self, Display},
-    iter,
-    sync::Arc,
-};
+use std::{fmt::Display, iter};
 
-use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchError, BatchResult, BatchStatusReader, HeaderId, LedgerStatus, ScopeId, StatusReport,
-};
+use grid_batch_core::{BatchError, BatchResult, HeaderId, LedgerStatus, ScopeId, StatusReport};
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, NonceOutcome, Payment};
 use log::{error, info, warn};
 
 use super::{pending_note::pending_note, withdrawal_status::WithdrawalStatus};
 use crate::{
+    Evm,
     ahead::Look,
-    context::EvmContext,
     node::NodeClient,
     nonce::{BestObservation, FinalResult, NonceObservation, find_nonce_user, observe_nonce},
     pool::PoolCall,
@@ -23,10 +16,12 @@ use crate::{
 };
 
 /// Reads the statuses of withdrawals from the chain, and stores how they ended.
-pub struct EvmStatusReader(pub(crate) Arc<EvmContext>);
-
-impl EvmStatusReader {
-    async fn read(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<StatusReport>> {
+impl Evm {
+    pub(crate) async fn read_statuses(
+        &self,
+        service_id: &str,
+        batch_ids: &[String],
+    ) -> BatchResult<Vec<StatusReport>> {
         let scope = parsed(service_id.parse())?;
         let mut reports = Vec::with_capacity(batch_ids.len());
         for batch_id in batch_ids {
@@ -41,15 +36,16 @@ impl EvmStatusReader {
         scope: &AccountScopeId,
         batch_id: HeaderId,
     ) -> BatchResult<WithdrawalStatus> {
-        let payment = self.0.store.payment(scope.service_id(), batch_id).await?;
+        let payment = self.context.store.payment(scope.service_id(), batch_id).await?;
         let Some(payment) = payment else { return Ok(WithdrawalStatus::not_reported()) };
         let Some(assigned) = &payment.nonce else { return Ok(WithdrawalStatus::not_reported()) };
         if let Some(outcome) = &assigned.outcome {
             return Ok(WithdrawalStatus::from_outcome(outcome, assigned.note.clone()));
         }
-        let nodes = self.0.nodes_for(&self.0.read_http, scope.service_id(), &batch_id)?;
+        let nodes =
+            self.context.nodes_for(&self.context.read_http, scope.service_id(), &batch_id)?;
         let BestObservation { node, observation, is_final, dispute } =
-            observe_nonce(&nodes, &self.0, scope.address(), assigned).await?;
+            observe_nonce(&nodes, &self.context, scope.address(), assigned).await?;
         match &observation {
             NonceObservation::Mined(mined) if is_final => {
                 let call = parsed(PoolCall::for_payment(&payment))?;
@@ -69,7 +65,7 @@ impl EvmStatusReader {
             }
             NonceObservation::Mined(mined) => {
                 let note = dispute.map(|dispute| dispute.to_string());
-                let note = note.unwrap_or_else(|| mined.note(self.0.confirmations));
+                let note = note.unwrap_or_else(|| mined.note(self.context.confirmations));
                 self.note(scope, assigned, Some(note)).await?;
             }
             NonceObservation::UsedElsewhere => {
@@ -78,7 +74,7 @@ impl EvmStatusReader {
                 return self.status_of_used_nonce(&nodes, scope, &payment, assigned).await;
             }
             NonceObservation::Pending => {
-                self.note(scope, assigned, pending_note(&self.0, &payment, assigned)).await?;
+                self.note(scope, assigned, pending_note(&self.context, &payment, assigned)).await?;
             }
             NonceObservation::NotFound => self.note(scope, assigned, None).await?,
         }
@@ -99,7 +95,7 @@ impl EvmStatusReader {
         scope: &'a AccountScopeId,
         (payment, head): (&'a Payment, &'a AssignedNonce),
     ) -> Look<'a> {
-        Look { context: &self.0, nodes, node, scope, payment, head }
+        Look { context: &self.context, nodes, node, scope, payment, head }
     }
 
     /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
@@ -119,7 +115,7 @@ impl EvmStatusReader {
         assigned: &AssignedNonce,
     ) -> BatchResult<WithdrawalStatus> {
         let (nonce, admin) = (assigned.nonce, scope.address());
-        let Some(hash) = find_nonce_user(nodes, &self.0, admin, assigned).await? else {
+        let Some(hash) = find_nonce_user(nodes, &self.context, admin, assigned).await? else {
             let note =
                 format!("nonce {nonce} is used, but no node shows a receipt of this withdrawal");
             self.note(scope, assigned, Some(note)).await?;
@@ -130,7 +126,7 @@ impl EvmStatusReader {
             self.note(scope, assigned, None).await?;
             return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending));
         }
-        match explain_used_nonce(&self.0, nodes, scope, payment, assigned, hash).await? {
+        match explain_used_nonce(&self.context, nodes, scope, payment, assigned, hash).await? {
             UsedNonce::Own => return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending)),
             UsedNonce::Moved => return Ok(WithdrawalStatus::not_reported()),
             UsedNonce::Foreign | UsedNonce::NotFinal | UsedNonce::Undecided => {}
@@ -140,7 +136,7 @@ impl EvmStatusReader {
         );
         if assigned.foreign_hash != Some(hash.into()) {
             warn!(service:% = scope, note = note.as_str(); "a transaction that is not stored used the nonce of a withdrawal");
-            self.0.store.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
+            self.context.store.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
         }
         self.note(scope, assigned, Some(note)).await?;
         Ok(WithdrawalStatus::not_reported())
@@ -156,7 +152,7 @@ impl EvmStatusReader {
         if note == assigned.note {
             return Ok(());
         }
-        self.0.store.note(scope.service_id(), assigned.nonce, note).await
+        self.context.store.note(scope.service_id(), assigned.nonce, note).await
     }
 
     /// Stores how the withdrawal ended, and how those behind it did, in one commit.
@@ -167,8 +163,10 @@ impl EvmStatusReader {
         result: FinalResult,
         following: Vec<ClosedNonce>,
     ) -> BatchResult<WithdrawalStatus> {
-        if let Some(number) = self.0.highest_block.take_to_store(self.0.clock.monotonic()) {
-            self.0.store.record_highest_block(number).await?;
+        if let Some(number) =
+            self.context.highest_block.take_to_store(self.context.clock.monotonic())
+        {
+            self.context.store.record_highest_block(number).await?;
         }
         let head = result.into_closed(assigned.nonce);
         let status = match &head.outcome {
@@ -188,7 +186,7 @@ impl EvmStatusReader {
         if closed.is_empty() {
             return Ok(());
         }
-        self.0.store.close_nonces(scope.service_id(), closed.clone()).await?;
+        self.context.store.close_nonces(scope.service_id(), closed.clone()).await?;
         for ClosedNonce { nonce, note, outcome, .. } in &closed {
             match outcome {
                 Some(NonceOutcome::WithoutEvent) => error!(
@@ -205,26 +203,4 @@ impl EvmStatusReader {
 /// A value that the server itself passed in; an error is a bug.
 fn parsed<T>(result: Result<T, impl Display>) -> BatchResult<T> {
     result.map_err(|error| BatchError::InternalError(error.to_string()))
-}
-
-impl BatchStatusReader for EvmStatusReader {
-    type Status = StatusReport;
-
-    fn get_batch_statuses<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        Box::pin(self.read(service_id, batch_ids))
-    }
-
-    fn available_connections(&self) -> usize {
-        self.0.connections
-    }
-}
-
-impl fmt::Debug for EvmStatusReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EvmStatusReader").field("nodes", &self.0.nodes).finish_non_exhaustive()
-    }
 }

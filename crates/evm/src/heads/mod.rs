@@ -6,5 +6,5 @@ mod pace;
 mod subscription;
 mod watch;
 
-pub use events::EvmEvents;
 pub(crate) use hints::Hints;
+pub(crate) use watch::HeadWatch;

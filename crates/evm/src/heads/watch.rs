@@ -23,7 +23,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Watches for new blocks, once for all services that wait for them: the first one that waits does the
 /// work.
-pub(super) struct HeadWatch {
+pub(crate) struct HeadWatch {
     context: Arc<EvmContext>,
     state: Mutex<WatchState>,
 }
@@ -40,7 +40,7 @@ struct WatchState {
 }
 
 impl HeadWatch {
-    pub(super) fn new(context: Arc<EvmContext>) -> Self {
+    pub(crate) fn new(context: Arc<EvmContext>) -> Self {
         let state = WatchState {
             version: 0,
             latest: HashMap::new(),

@@ -1,7 +1,7 @@
 use std::fmt::Display;
 
 use alloy_primitives::{Address, B256};
-use grid_batch_core::{BatchResult, HeaderId, ScopeId, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, HeaderId, ServiceId, Submission, SubmissionAnswer};
 use grid_batch_withdrawals::{
     AssignedNonce, BatchAttempt, NewSignedTransaction, Payment, SignedTransaction,
 };
@@ -34,9 +34,9 @@ impl<'a> SendAttempt<'a> {
     pub(super) async fn load(
         context: &'a EvmContext,
         url: &str,
-        submission: &Submission<AccountScopeId>,
+        scope: &AccountScopeId,
+        submission: &Submission<ServiceId>,
     ) -> Step<Self> {
-        let scope = submission.scope_id();
         let batch = batch_attempt(submission)?;
         let payment = context.store.payment(&batch.service_id, batch.batch_id).await;
         let payment = payment
@@ -129,11 +129,11 @@ impl<'a> SendAttempt<'a> {
     }
 }
 
-fn batch_attempt(submission: &Submission<AccountScopeId>) -> Step<BatchAttempt> {
+fn batch_attempt(submission: &Submission<ServiceId>) -> Step<BatchAttempt> {
     let batch_id: HeaderId = submission.batch_header().parse().map_err(answer::rejected)?;
     let Some(attempt_id) = submission.attempt_id() else {
         return Err(answer::refused("the batch has no attempt_id; nothing is signed without one"));
     };
-    let service_id = submission.scope_id().service_id().clone();
+    let service_id = submission.scope_id().clone();
     Ok(BatchAttempt { service_id, batch_id, attempt_id })
 }

@@ -10,13 +10,13 @@ use crate::scope::AccountScopeId;
 
 /// Logs why services are parked: each reason once, not at every attempt.
 #[derive(Debug, Default)]
-pub(super) struct ParkedLog(Mutex<HashMap<ServiceId, String>>);
+pub(crate) struct ParkedLog(Mutex<HashMap<ServiceId, String>>);
 
 impl ParkedLog {
     /// How many services are remembered. Beyond that, all are forgotten and logged once more.
     const CAPACITY: usize = 1_000;
 
-    pub(super) fn record(&self, scope: &AccountScopeId, answer: &SubmissionAnswer) {
+    pub(crate) fn record(&self, scope: &AccountScopeId, answer: &SubmissionAnswer) {
         let reason = answer.message.as_deref().unwrap_or_default();
         if self.is_new(scope.service_id(), answer.outcome, reason) {
             info!(service:% = scope, reason = reason; "withdrawals are parked");

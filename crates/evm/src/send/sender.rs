@@ -1,40 +1,50 @@
-use std::{fmt, sync::Arc};
+use grid_batch_core::{Outcome, ScopeId, ServiceId, Submission, SubmissionAnswer};
 
-use futures_core::future::BoxFuture;
-use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionSender};
-
-use super::{answer::Step, attempt::SendAttempt, parked_log::ParkedLog, plan::SendPlan};
-use crate::{context::EvmContext, scope::AccountScopeId};
+use super::{
+    answer::{self, Step},
+    attempt::SendAttempt,
+    plan::SendPlan,
+};
+use crate::{Evm, scope::AccountScopeId};
 
 /// Sends withdrawals to pools: it signs a transaction, stores it, and only then sends it.
-pub struct EvmSender {
-    context: Arc<EvmContext>,
-    parked_log: ParkedLog,
-}
-
-impl EvmSender {
-    pub(crate) fn new(context: Arc<EvmContext>) -> Self {
-        Self { context, parked_log: ParkedLog::default() }
+impl Evm {
+    pub(crate) async fn send_withdrawal(
+        &self,
+        url: &str,
+        submission: &Submission<ServiceId>,
+    ) -> SubmissionAnswer {
+        let scope = match AccountScopeId::from_service_id(submission.scope_id()) {
+            Ok(scope) => scope,
+            Err(error) => return answer::refused(error),
+        };
+        let answer = self.attempt(url, &scope, submission).await.unwrap_or_else(|answer| answer);
+        self.context.parked_log.record(&scope, &answer);
+        if answer.outcome == Outcome::Accepted {
+            self.context.hints.sent(scope.service_id());
+        }
+        answer
     }
 
     async fn attempt(
         &self,
         url: &str,
-        submission: &Submission<AccountScopeId>,
+        scope: &AccountScopeId,
+        submission: &Submission<ServiceId>,
     ) -> Step<SubmissionAnswer> {
-        let attempt = SendAttempt::load(&self.context, url, submission).await?;
+        let attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
         if let SendPlan::Finished(answer) = SendPlan::for_payment(&attempt.payment) {
             return Ok(answer);
         }
-        attempt.check_chain(submission.scope_id()).await?;
+        attempt.check_chain(scope).await?;
         if let SendPlan::Resend(assigned) = SendPlan::for_payment(&attempt.payment)
             && let Some(answer) = attempt.resend(assigned).await?
         {
             return Ok(answer);
         }
         // A transaction that is not stored may have paid the withdrawal.
-        let count = attempt.settle_nonces(submission.scope_id()).await?;
-        let attempt = SendAttempt::load(&self.context, url, submission).await?;
+        let count = attempt.settle_nonces(scope).await?;
+        let attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
         match SendPlan::for_payment(&attempt.payment) {
             SendPlan::Finished(answer) => Ok(answer),
             SendPlan::Cancel => Err(attempt.cancelled()),
@@ -44,30 +54,5 @@ impl EvmSender {
                 answer.ok_or_else(|| attempt.parked("its nonce was settled a moment ago"))
             }
         }
-    }
-}
-
-impl SubmissionSender for EvmSender {
-    type Id = AccountScopeId;
-
-    fn send<'a>(
-        &'a self,
-        url: &'a str,
-        submission: &'a Submission<AccountScopeId>,
-    ) -> BoxFuture<'a, SubmissionAnswer> {
-        Box::pin(async move {
-            let answer = self.attempt(url, submission).await.unwrap_or_else(|answer| answer);
-            self.parked_log.record(submission.scope_id(), &answer);
-            if answer.outcome == Outcome::Accepted {
-                self.context.hints.sent(submission.scope_id().service_id());
-            }
-            answer
-        })
-    }
-}
-
-impl fmt::Debug for EvmSender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EvmSender").finish_non_exhaustive()
     }
 }

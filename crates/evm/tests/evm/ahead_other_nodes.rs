@@ -1,6 +1,6 @@
 //! Withdrawals that are signed ahead, and nodes that show different things.
 
-use grid_batch_core::{LedgerStatus, Outcome, SubmissionAnswer, SubmissionSender};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome, SubmissionAnswer};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn add_lagging_node(harness: &mut Harness) -> Harness {
 }
 
 async fn send_to(harness: &Harness, node: &Harness, id: WithdrawalId) -> SubmissionAnswer {
-    harness.evm.sender().send(node.proxy.url(), &harness.submission(id)).await
+    harness.evm.send(node.proxy.url(), &harness.submission(id)).await
 }
 
 #[tokio::test]

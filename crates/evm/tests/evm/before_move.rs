@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Outcome, SubmissionSender};
+use grid_batch_core::{Ledger, Outcome};
 use tokio::{join, task::spawn_blocking};
 
 use crate::harness::Harness;
@@ -22,7 +22,7 @@ async fn server_that_signs_meanwhile_makes_nothing_uncertain() {
         });
         let stop = stop.await.unwrap();
         let submission = harness.submission(ids[0]);
-        let answer = harness.evm.sender().send(harness.chain.url(), &submission).await;
+        let answer = harness.evm.send(harness.chain.url(), &submission).await;
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
         stop.release();
     };

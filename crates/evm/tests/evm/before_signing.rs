@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{AttemptId, Outcome, Submission, SubmissionAnswer, SubmissionSender};
+use grid_batch_core::{AttemptId, Ledger, Outcome, Submission, SubmissionAnswer};
 use grid_batch_http::HttpOptions;
 use grid_batch_test_chain::{Fault, FaultProxy, Pool};
 use grid_batch_withdrawals::WithdrawalId;
@@ -99,9 +99,9 @@ async fn account_without_a_key_is_refused() {
 async fn batch_without_a_withdrawal_is_rejected() {
     let harness = Harness::new();
     let id = WithdrawalId::from_bytes([9; 16]);
-    let batch = Submission::new(id.batch_id(1).to_string(), harness.scope(), Vec::new());
+    let batch = Submission::new(id.batch_id(1).to_string(), harness.service_id(), Vec::new());
     let batch = batch.with_attempt_id(AttemptId { attempt: 1, epoch: 1 });
-    let answer = harness.evm.sender().send(harness.proxy.url(), &batch).await;
+    let answer = harness.evm.send(harness.proxy.url(), &batch).await;
     let reason = "no withdrawal belongs to this batch";
     assert_not_signed(&harness, id, &answer, Outcome::Rejected, reason);
 }
@@ -110,8 +110,8 @@ async fn batch_without_a_withdrawal_is_rejected() {
 async fn batch_without_an_attempt_id_is_refused() {
     let harness = Harness::new();
     let id = harness.schedule("500");
-    let batch = Submission::new(id.batch_id(1).to_string(), harness.scope(), Vec::new());
-    let answer = harness.evm.sender().send(harness.proxy.url(), &batch).await;
+    let batch = Submission::new(id.batch_id(1).to_string(), harness.service_id(), Vec::new());
+    let answer = harness.evm.send(harness.proxy.url(), &batch).await;
     assert_not_signed(&harness, id, &answer, Outcome::Refused, "the batch has no attempt_id");
 }
 
@@ -145,7 +145,7 @@ async fn failing_node_is_not_sent_before_signing() {
         }
     }
     let unreachable = "http://127.0.0.1:9";
-    let answer = harness.evm.sender().send(unreachable, &harness.submission(id)).await;
+    let answer = harness.evm.send(unreachable, &harness.submission(id)).await;
     assert_not_signed(
         &harness,
         id,

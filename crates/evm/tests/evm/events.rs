@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use grid_batch_core::{LedgerEventStream, LedgerEvents};
+use grid_batch_core::{Ledger, LedgerEventStream};
 use tokio::time::timeout;
 
 use crate::harness::Harness;
@@ -12,7 +12,7 @@ use crate::harness::Harness;
 const LIMIT: Duration = Duration::from_secs(30);
 
 async fn subscribe(harness: &Harness) -> LedgerEventStream {
-    harness.evm.events().subscribe(harness.service_id().as_str()).await.unwrap()
+    harness.evm.events(harness.service_id().as_str()).await.unwrap()
 }
 
 async fn next(events: &mut LedgerEventStream) {

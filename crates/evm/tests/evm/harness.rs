@@ -10,9 +10,9 @@ use std::{
 
 use alloy_primitives::hex;
 use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, BatchStatusReader, Clock, Evidence, EvidenceReader,
-    LedgerStatus, ManualClock, Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver,
-    Submission, SubmissionAnswer, SubmissionSender, Timestamp, UnresolvedBatch,
+    AttemptId, BatchResult, BatchState, Clock, Evidence, Ledger, LedgerStatus, ManualClock,
+    Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
+    Timestamp, UnresolvedBatch,
 };
 use grid_batch_evm::{AccountScopeId, Evm, EvmOptions, GasAdminKey};
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
@@ -140,13 +140,14 @@ impl Harness {
     }
 
     /// The withdrawal's batch for its next attempt.
-    pub fn submission(&self, id: WithdrawalId) -> Submission<AccountScopeId> {
+    pub fn submission(&self, id: WithdrawalId) -> Submission<ServiceId> {
         let (batch_id, attempt_id) = self.store.start_attempt(id);
-        Submission::new(batch_id.to_string(), self.scope(), Vec::new()).with_attempt_id(attempt_id)
+        Submission::new(batch_id.to_string(), self.service_id(), Vec::new())
+            .with_attempt_id(attempt_id)
     }
 
     pub async fn send(&self, id: WithdrawalId) -> SubmissionAnswer {
-        self.evm.sender().send(self.proxy.url(), &self.submission(id)).await
+        self.evm.send(self.proxy.url(), &self.submission(id)).await
     }
 
     pub async fn outcome(&self, id: WithdrawalId) -> Outcome {
@@ -177,9 +178,9 @@ impl Harness {
 
     pub async fn report(&self, id: WithdrawalId) -> BatchResult<StatusReport> {
         let batch_id = id.batch_id(self.store.generation(id)).to_string();
-        let reader = self.evm.status_reader();
+        let reader = &self.evm;
         let service_id = self.service_id();
-        let reports = reader.get_batch_statuses(service_id.as_str(), &[batch_id]).await;
+        let reports = reader.statuses(service_id.as_str(), &[batch_id]).await;
         reports.map(|mut reports| reports.remove(0))
     }
 
@@ -201,7 +202,7 @@ impl Harness {
             AttemptId { attempt: 1, epoch: 1 },
             BatchState::InDoubt,
         );
-        self.evm.evidence_reader().find_evidence(&batch).await.unwrap().evidence
+        self.evm.find_evidence(&batch).await.unwrap().evidence
     }
 
     /// Does what the server does, block by block, until the withdrawal has ended, for at most this

@@ -1,6 +1,6 @@
 //! Transactions that a node refuses, and what follows from each refusal.
 
-use grid_batch_core::{LedgerStatus, Outcome, SubmissionAnswer, SubmissionSender};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome, SubmissionAnswer};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
@@ -202,7 +202,7 @@ async fn refused_transaction_that_a_node_shows_is_accepted() {
     for proxy in [&cut_off.proxy, &harness.proxy] {
         proxy.set(SEND, Fault::rpc_error("exceeds the configured cap"));
     }
-    let answer = harness.evm.sender().send(cut_off.proxy.url(), &harness.submission(id)).await;
+    let answer = harness.evm.send(cut_off.proxy.url(), &harness.submission(id)).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
     assert_paid_once(&harness, id).await;
 }

@@ -1,7 +1,7 @@
 //! A store that went back, as after a restored backup: it does not know the last transactions.
 
 use alloy_primitives::hex;
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionSender};
+use grid_batch_core::{Evidence, Ledger, LedgerStatus, Outcome};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
 use serde_json::json;
@@ -333,7 +333,7 @@ async fn old_state_is_not_needed_for_payments() {
     forgetful.set("eth_getLogs", Fault::rpc_error("pruned"));
     let url = harness.proxy.url().to_owned();
     harness.use_nodes(&[forgetful.url(), &url]);
-    let answer = harness.evm.sender().send(forgetful.url(), &harness.submission(ids[0])).await;
+    let answer = harness.evm.send(forgetful.url(), &harness.submission(ids[0])).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
     assert_made(&harness, &ids[..1], &[0]).await;
 }

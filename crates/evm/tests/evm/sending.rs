@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionSender};
+use grid_batch_core::{Evidence, Ledger, LedgerStatus, Outcome};
 use grid_batch_http::HttpOptions;
 use grid_batch_test_chain::{Fault, Stop};
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
@@ -208,7 +208,7 @@ async fn outdated_attempt_signs_nothing() {
     let id = harness.schedule("500");
     let late = harness.submission(id);
     harness.store.start_attempt(id);
-    let answer = harness.evm.sender().send(harness.proxy.url(), &late).await;
+    let answer = harness.evm.send(harness.proxy.url(), &late).await;
     assert_eq!(answer.outcome, Outcome::Ambiguous);
     assert_eq!(harness.store.nonces(id), []);
     assert_eq!(harness.proxy.calls(SEND), 0);
@@ -219,7 +219,7 @@ async fn concurrent_attempts_send_the_same_bytes() {
     let harness = Harness::new();
     let id = harness.schedule("500");
     let submission = harness.submission(id);
-    let sender = harness.evm.sender();
+    let sender = &harness.evm;
     let [one, other] = [(); 2].map(|()| sender.send(harness.proxy.url(), &submission));
     tokio::join!(one, other);
     harness.accept(id).await;

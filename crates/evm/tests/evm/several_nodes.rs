@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionSender};
+use grid_batch_core::{Evidence, Ledger, LedgerStatus, Outcome};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
@@ -103,7 +103,7 @@ async fn isolated_node_does_not_hide_a_mined_transaction() {
     // The isolated node accepts the transaction and mines nothing.
     for url in &urls {
         harness.advance_clock(RESEND_AFTER + Duration::from_secs(1));
-        let answer = harness.evm.sender().send(url, &harness.submission(id)).await;
+        let answer = harness.evm.send(url, &harness.submission(id)).await;
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
         assert_eq!(harness.status(id).await, LedgerStatus::Pending);
     }
@@ -137,7 +137,7 @@ async fn two_branches() -> (Harness, Harness, WithdrawalId) {
     let id = harness.schedule("500");
     for url in &urls {
         harness.advance_clock(RESEND_AFTER + Duration::from_secs(1));
-        let answer = harness.evm.sender().send(url, &harness.submission(id)).await;
+        let answer = harness.evm.send(url, &harness.submission(id)).await;
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
     }
     branch.set_pool_owner(5);
@@ -210,14 +210,7 @@ fn shutdown_of_the_reader_does_not_break_sending() {
 async fn debug_never_shows_the_key() {
     let harness = Harness::new();
     let id = harness.send_withdrawal().await;
-    let evm = &harness.evm;
-    let shown = format!(
-        "{evm:?} {:?} {:?} {:?} {:?}",
-        evm.sender(),
-        evm.status_reader(),
-        evm.evidence_reader(),
-        harness.store.nonces(id),
-    );
+    let shown = format!("{:?} {:?}", harness.evm, harness.store.nonces(id));
     let secret = &harness.admin().secret_key[2..18];
     assert!(!shown.to_lowercase().contains(secret), "{shown}");
 }
@@ -233,7 +226,7 @@ async fn unknown_transaction_pending_at_another_node_counts() {
     harness.send_withdrawal().await;
     harness.store.restore(&copy);
     let id = harness.schedule("7");
-    let answer = harness.evm.sender().send(forgetful.url(), &harness.submission(id)).await;
+    let answer = harness.evm.send(forgetful.url(), &harness.submission(id)).await;
     assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
     let message = answer.message.unwrap();
     assert!(message.contains("use up nonce 0"), "{message}");
@@ -241,6 +234,6 @@ async fn unknown_transaction_pending_at_another_node_counts() {
     // A node that does not answer does not stop the others.
     harness.proxy.set("eth_getTransactionCount", Fault::status(503));
     harness.restart_chain();
-    let answer = harness.evm.sender().send(forgetful.url(), &harness.submission(id)).await;
+    let answer = harness.evm.send(forgetful.url(), &harness.submission(id)).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{LedgerStatus, Outcome, SubmissionSender, mocks::MockStatusUrlResolver};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome, mocks::MockStatusUrlResolver};
 use grid_batch_evm::{Evm, EvmOptions};
 use grid_batch_withdrawals::mocks::MockSigningStore;
 
@@ -75,7 +75,7 @@ async fn slow_store_does_not_block_the_runtime() {
     });
     let options = EvmOptions::new(1, "200".parse().unwrap());
     let nodes = Arc::new(MockStatusUrlResolver::new());
-    let sender = Evm::new(options, Arc::new(store), nodes).unwrap().sender();
+    let sender = Evm::new(options, Arc::new(store), nodes).unwrap();
     let harness = Harness::new();
     let submission = harness.submission(harness.schedule("500"));
     let (answer, ()) = tokio::join!(sender.send("http://nowhere", &submission), async {

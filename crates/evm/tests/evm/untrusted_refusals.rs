@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, Outcome, SubmissionAnswer, SubmissionSender};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome, SubmissionAnswer};
 use grid_batch_evm::EvmOptions;
 use grid_batch_test_chain::{Anvil, AnvilOptions, Fault, FaultProxy, Mining};
 use grid_batch_withdrawals::WithdrawalId;
@@ -68,7 +68,7 @@ async fn node_behind_a_stored_block_fails_no_withdrawal() {
     fresh.mine(1).unwrap();
     harness.use_nodes(&[fresh.url()]);
     let id = harness.schedule("500");
-    let answer = harness.evm.sender().send(fresh.url(), &harness.submission(id)).await;
+    let answer = harness.evm.send(fresh.url(), &harness.submission(id)).await;
     let reason = "is at block 1, 1 behind block 2, which was seen before; not final";
     assert_ended(&harness, id, &answer, (Outcome::Parked, reason));
 }
@@ -80,7 +80,7 @@ async fn node_with_only_the_first_block_fails_no_withdrawal() {
     let fresh = Anvil::start(&options).unwrap();
     harness.use_nodes(&[fresh.url()]);
     let id = harness.schedule("500");
-    let send = async || harness.evm.sender().send(fresh.url(), &harness.submission(id)).await;
+    let send = async || harness.evm.send(fresh.url(), &harness.submission(id)).await;
     let reason = "has only the first block of the chain; not final";
     assert_ended(&harness, id, &send().await, (Outcome::Parked, reason));
     // A chain that has begun, and has no such pool.
@@ -101,7 +101,7 @@ async fn other_node_is_used_while_one_is_syncing() {
     let url = harness.proxy.url().to_owned();
     harness.use_nodes(&[syncing.url(), &url]);
     let id = harness.schedule("500");
-    let answer = harness.evm.sender().send(syncing.url(), &harness.submission(id)).await;
+    let answer = harness.evm.send(syncing.url(), &harness.submission(id)).await;
     let reason = "is syncing: block 5 of 900; another node is used";
     assert_ended(&harness, id, &answer, (Outcome::NotSent, reason));
     harness.accept(id).await;

@@ -1,7 +1,7 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use grid_batch_core::{BatchError, BatchResult, LedgerEventStream, LedgerEvents};
+use grid_batch_core::{BatchError, BatchResult, Ledger, LedgerEventStream};
 use grid_batch_support::{Delays, catch_panic_async, rng};
 use log::{debug, info, warn};
 use tokio::{
@@ -16,7 +16,7 @@ use crate::{
 
 /// Listens to the events of one service until it is dropped.
 pub(crate) struct EventListener {
-    pub(crate) events: Arc<dyn LedgerEvents>,
+    pub(crate) events: Arc<dyn Ledger>,
     pub(crate) service: FollowedService,
     pub(crate) follower: EventFollower,
     pub(crate) trigger: PollTrigger,
@@ -79,14 +79,14 @@ impl EventListener {
         let timed_out = |_| Err(BatchError::Unavailable(format!("no connection within {limit:?}")));
         let connecting = async {
             let service = self.service.service_id.as_str();
-            timeout(limit, self.events.subscribe(service)).await.unwrap_or_else(timed_out)
+            timeout(limit, self.events.events(service)).await.unwrap_or_else(timed_out)
         };
         catch_panic_async(connecting).await.unwrap_or_else(|panic| Err(panic.into()))
     }
 
     /// Triggers a poll for each event until the stream breaks or is to be connected again.
     async fn relay(&self, stream: LedgerEventStream, silent_delays: &mut Delays) -> StreamEnd {
-        self.follower.connected(&self.service, self.events.node(&self.service.service_id));
+        self.follower.connected(&self.service, self.events.event_node(&self.service.service_id));
         // Events before the connection were missed.
         self.trigger.trigger(&self.service.service_id);
         let end = select! {

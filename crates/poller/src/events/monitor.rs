@@ -1,6 +1,6 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{InternalError, LedgerEvents, ShutdownHandle};
+use grid_batch_core::{InternalError, Ledger, ShutdownHandle};
 use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
 use tokio::{
     runtime::Handle,
@@ -19,7 +19,7 @@ use crate::{
 /// It listens to the services that its [`EventFollower`] follows. A service is polled at each event,
 /// and each time its stream is connected, because earlier events were missed.
 pub struct EventMonitor {
-    events: Arc<dyn LedgerEvents>,
+    events: Arc<dyn Ledger>,
     trigger: PollTrigger,
     options: EventOptions,
     follower: EventFollower,
@@ -38,7 +38,7 @@ pub struct RunningEventMonitor {
 impl EventMonitor {
     /// A monitor that polls services with `trigger` at these events.
     pub fn new(
-        events: Arc<dyn LedgerEvents>,
+        events: Arc<dyn Ledger>,
         trigger: PollTrigger,
         options: EventOptions,
     ) -> Result<Self, MonitorOptionsError> {

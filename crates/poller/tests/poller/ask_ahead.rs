@@ -3,8 +3,8 @@
 use std::{pin::Pin, sync::Arc};
 
 use grid_batch_core::{
-    AskAhead, AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
-    mocks::{MockAskAhead, MockNextBatchStore},
+    AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
+    mocks::{MockLedger, MockNextBatchStore},
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
@@ -42,7 +42,7 @@ impl Ledger {
         store: MockNextBatchStore,
         concurrency: usize,
     ) -> (NextBatchRequests, RunningNextBatchMonitor) {
-        let mut ledger = MockAskAhead::new();
+        let mut ledger = MockLedger::new();
         let (asked, answers) = (Arc::clone(&self.asked), Arc::clone(&self.answers));
         ledger.expect_ask_ahead().returning(move |service, batch_ids| {
             assert_eq!(batch_ids, [BATCH]);
@@ -81,7 +81,7 @@ fn one_question_is_about_all_next_batches_of_a_service() {
     let next = |number: u8| (service(1), HeaderId::from_bytes([number; 64]));
     store.expect_next_batches().returning(move |_| Ok((0..100).map(next).collect()));
     let asked = Arc::new(WatchedValue::<Vec<HeaderId>>::default());
-    let mut ledger = MockAskAhead::new();
+    let mut ledger = MockLedger::new();
     let batches = Arc::clone(&asked);
     ledger.expect_ask_ahead().once().returning(move |_, ids| {
         batches.change(|asked| asked.extend(ids));
@@ -105,7 +105,7 @@ fn next_question_comes_when_most_batches_are_accepted() {
         Ok(services.iter().flat_map(batches).collect())
     });
     let asked = Arc::new(WatchedValue::<Vec<ServiceId>>::default());
-    let mut ledger = MockAskAhead::new();
+    let mut ledger = MockLedger::new();
     let services = Arc::clone(&asked);
     ledger.expect_ask_ahead().returning(move |service, _| {
         services.change(|asked| asked.push(service.clone()));
@@ -178,7 +178,9 @@ fn later_request_is_answered_after_the_store_failed() {
 /// A ledger whose questions panic, and how many there were.
 struct PanickingLedger(Arc<WatchedValue<usize>>);
 
-impl AskAhead for PanickingLedger {
+impl grid_batch_core::Ledger for PanickingLedger {
+    grid_batch_core::unused_ledger_methods!();
+
     fn ask_ahead<'a>(
         &'a self,
         _service_id: &'a ServiceId,
@@ -206,7 +208,7 @@ fn question_that_panics_does_not_stop_later_ones() {
 fn node_that_does_not_answer_leaves_questions_to_others() {
     let ledger = Ledger::new();
     let (asked, answers) = (Arc::clone(&ledger.asked), Arc::clone(&ledger.answers));
-    let mut adapter = MockAskAhead::new();
+    let mut adapter = MockLedger::new();
     adapter.expect_ask_ahead().returning(move |service, _| {
         asked.change(|asked| asked.push(service.clone()));
         let answers = Arc::clone(&answers);

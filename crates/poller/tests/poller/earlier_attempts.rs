@@ -5,7 +5,7 @@ use std::{future::ready, sync::Arc, time::Duration};
 use grid_batch_core::{
     BatchState::{Committed, InDoubt, Invalid, Pending},
     Clock, Evidence, LedgerStatus, Resolution, ShutdownHandle,
-    mocks::MockEvidenceReader,
+    mocks::MockLedger,
 };
 use grid_batch_poller::MonitorOptions;
 use tokio::time::sleep;
@@ -23,7 +23,7 @@ fn start(limit: Duration, evidence: Evidence) -> (Store, Arc<Ledger>, Running) {
         rows[0].progress.earlier_may_arrive = true;
     });
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Invalid));
-    let mut reader = MockEvidenceReader::new();
+    let mut reader = MockLedger::new();
     reader.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence.into()))));
     let options = MonitorOptions { late_arrival_limit: limit, ..options() };
     let running = run(builder(&store, &ledger)
@@ -42,7 +42,7 @@ fn start_with_slow_evidence(limit: Duration, evidence: Evidence) -> (Store, Runn
         rows[0].progress.invalid_reported = true;
     });
     let ledger = Arc::new(Ledger::new(|_, _| answer(Vec::new())));
-    let mut reader = MockEvidenceReader::new();
+    let mut reader = MockLedger::new();
     let (asked, read) = (Arc::clone(&ledger), store.clone());
     reader.expect_find_evidence().returning(move |_| {
         let (asked, read) = (Arc::clone(&asked), read.clone());

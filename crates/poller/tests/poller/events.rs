@@ -11,9 +11,8 @@ use futures_util::{StreamExt, stream};
 use grid_batch_core::{
     BatchResult,
     BatchState::{self, Committed},
-    EventSubscriptions, LedgerEvent, LedgerEventStream, LedgerEvents, LedgerStatus, ShutdownHandle,
-    SystemClock,
-    mocks::MockLedgerEvents,
+    EventSubscriptions, LedgerEvent, LedgerEventStream, LedgerStatus, ShutdownHandle, SystemClock,
+    mocks::MockLedger,
 };
 use grid_batch_poller::{
     Backoff, EventMonitor, EventOptions, MonitorOptions, PollTrigger, RunningEventMonitor,
@@ -46,8 +45,10 @@ impl TestStreams {
     }
 }
 
-impl LedgerEvents for TestStreams {
-    fn subscribe<'a>(
+impl grid_batch_core::Ledger for TestStreams {
+    grid_batch_core::unused_ledger_methods!();
+
+    fn events<'a>(
         &'a self,
         service: &'a str,
     ) -> std::pin::Pin<Box<dyn Future<Output = BatchResult<LedgerEventStream>> + Send + 'a>> {
@@ -76,7 +77,7 @@ fn event_options() -> EventOptions {
 }
 
 fn listen(
-    events: Arc<dyn LedgerEvents>,
+    events: Arc<dyn grid_batch_core::Ledger>,
     trigger: &PollTrigger,
     options: EventOptions,
 ) -> RunningEventMonitor {
@@ -148,9 +149,9 @@ fn broken_stream_is_connected_again_and_polled() {
 fn failed_connection_is_retried() {
     let trigger = PollTrigger::new();
     let (ledger, polling) = run_only_triggered(&trigger);
-    let mut events = MockLedgerEvents::new();
+    let mut events = MockLedger::new();
     let mut times = 0;
-    events.expect_subscribe().returning(move |_| {
+    events.expect_events().returning(move |_| {
         times += 1;
         match times {
             1 => Box::pin(ready(Err(unavailable()))),

@@ -5,7 +5,7 @@ use std::{future::ready, sync::Arc, time::Duration};
 use grid_batch_core::{
     BatchState::{self, Absent, Committed, InDoubt, Pending, Valid},
     Evidence, LedgerStatus, Resolution, ShutdownHandle,
-    mocks::MockEvidenceReader,
+    mocks::MockLedger,
 };
 use grid_batch_poller::{InconclusivePolicy, MonitorOptions};
 use tokio::sync::Semaphore;
@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use crate::support::*;
 
 /// A reader that always returns this evidence.
-fn evidence_reader(evidence: Evidence) -> Arc<MockEvidenceReader> {
-    let mut reader = MockEvidenceReader::new();
+fn evidence_reader(evidence: Evidence) -> Arc<MockLedger> {
+    let mut reader = MockLedger::new();
     reader.expect_find_evidence().returning(move |_| Box::pin(ready(Ok(evidence.into()))));
     Arc::new(reader)
 }
@@ -54,7 +54,7 @@ fn batch_in_doubt_and_not_reported_is_searched_at_once() {
 #[test]
 fn evidence_request_names_service_batch_transactions() {
     let (store, ledger) = one_batch(InDoubt, SECOND, LedgerStatus::NotReported);
-    let mut reader = MockEvidenceReader::new();
+    let mut reader = MockLedger::new();
     reader
         .expect_find_evidence()
         .withf(|batch_in_doubt| {
@@ -158,6 +158,21 @@ fn inconclusive_batch_is_held_once_and_searched_again() {
     );
 }
 
+#[test]
+fn absence_that_cannot_be_proved_holds_the_batch() {
+    for evidence in [Evidence::Absent, Evidence::Lost] {
+        let (store, ledger) = one_batch(InDoubt, SECOND * 119, LedgerStatus::NotReported);
+        let unprovable = MonitorOptions { proves_absence: false, ..options() };
+        let running = run(builder_with(&store, &ledger, evidence).with_options(unprovable));
+        store.wait_for_resolutions(1);
+        wait_for_next_request(&store, &ledger, HOUR);
+        store.wait_for_resolutions(2);
+        assert_eq!((running.stats().held, running.stats().absent), (1, 0));
+        running.wait_for_shutdown().unwrap();
+        assert_eq!(store.state(0), InDoubt);
+    }
+}
+
 /// The pause until the next search is a quarter of the age of the batch.
 #[test]
 fn inconclusive_batch_is_held_on_time_despite_the_pace() {
@@ -252,7 +267,7 @@ fn evidence_and_status_requests_share_connections() {
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported).with_connections(2));
     let gate = Arc::new(Semaphore::new(0));
     let (counted, closed) = (Arc::clone(&ledger), Arc::clone(&gate));
-    let mut reader = MockEvidenceReader::new();
+    let mut reader = MockLedger::new();
     reader.expect_find_evidence().times(10).returning(move |_| {
         let (counted, closed) = (Arc::clone(&counted), Arc::clone(&closed));
         Box::pin(async move {

@@ -6,7 +6,7 @@ use grid_batch_core::{
     BatchError,
     BatchState::{Committed, InDoubt, Pending},
     BatchStatusReader, Evidence, LedgerStatus, ShutdownHandle, StatusReport,
-    mocks::MockEvidenceReader,
+    mocks::MockLedger,
 };
 
 use crate::support::*;
@@ -37,7 +37,7 @@ fn failed_store_call_is_retried() {
             "a" => answer(all(ids, LedgerStatus::Committed)),
             _ => answer(all(ids, LedgerStatus::NotReported)),
         }));
-        let mut reader = MockEvidenceReader::new();
+        let mut reader = MockLedger::new();
         reader
             .expect_find_evidence()
             .returning(|_| Box::pin(ready(Ok(Evidence::Committed.into()))));
@@ -181,7 +181,7 @@ fn failed_evidence_request_is_retried() {
     let store = Store::new();
     store.add("a", 0, InDoubt, SECOND * 60);
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::NotReported));
-    let mut reader = MockEvidenceReader::new();
+    let mut reader = MockLedger::new();
     let mut times = 0;
     reader.expect_find_evidence().returning(move |_| {
         times += 1;

@@ -9,7 +9,7 @@ use std::{
 use grid_batch_core::{
     BatchError, EndedDependents, HeaderId, LookupLag, ServiceId, ShutdownHandle,
     TransactionAnswers,
-    mocks::{MockMissingTransactionStore, MockTransactionCheck},
+    mocks::{MockLedger, MockMissingTransactionStore},
 };
 use grid_batch_poller::{MissingTransactionMonitor, MissingTransactionOptions};
 use grid_batch_test_support::watched::WatchedValue;
@@ -62,8 +62,8 @@ fn store_that_misses(
 fn transactions_that_the_ledger_has_free_their_dependents() {
     let found = Arc::<WatchedValue<Vec<HeaderId>>>::default();
     let store = store_that_misses(&[1, 2, 3].map(id), &found);
-    let mut ledger = MockTransactionCheck::new();
-    ledger.expect_look_up().returning(|ids| {
+    let mut ledger = MockLedger::new();
+    ledger.expect_look_up_transactions().returning(|ids| {
         let applied = ids.iter().filter(|it| **it != id(2)).copied().collect();
         Box::pin(ready(Ok(TransactionAnswers { applied, absent: Vec::new() })))
     });
@@ -96,8 +96,8 @@ fn chain_of_dependents_ends_without_pauses() {
         Ok(EndedDependents { ended: 1, ready: [service()].into() })
     });
     store.expect_hold_missing().returning(|_| Ok(0));
-    let mut ledger = MockTransactionCheck::new();
-    ledger.expect_look_up().returning(|ids| {
+    let mut ledger = MockLedger::new();
+    ledger.expect_look_up_transactions().returning(|ids| {
         Box::pin(ready(Ok(TransactionAnswers { applied: Vec::new(), absent: ids.to_vec() })))
     });
     let options = MissingTransactionOptions { interval: Duration::from_secs(600), ..options() };
@@ -123,9 +123,9 @@ fn ledger_that_fails_is_asked_again_and_batches_are_still_held() {
         found_ids.change(|found| found.extend(ids));
         Ok(Vec::new())
     });
-    let mut ledger = MockTransactionCheck::new();
+    let mut ledger = MockLedger::new();
     let failures = Mutex::new(3);
-    ledger.expect_look_up().returning(move |ids| {
+    ledger.expect_look_up_transactions().returning(move |ids| {
         let mut left = failures.lock().unwrap();
         *left -= i32::from(*left > 0);
         let answer = match *left {
@@ -147,8 +147,8 @@ fn monitor_stops_while_the_ledger_does_not_answer() {
     let store = store_that_misses(&[id(1)], &found);
     let asked = Arc::<WatchedValue<bool>>::default();
     let begun = Arc::clone(&asked);
-    let mut ledger = MockTransactionCheck::new();
-    ledger.expect_look_up().returning(move |_| {
+    let mut ledger = MockLedger::new();
+    ledger.expect_look_up_transactions().returning(move |_| {
         begun.change(|asked| *asked = true);
         Box::pin(std::future::pending())
     });

@@ -6,7 +6,7 @@ use grid_batch_core::{
     BatchError, BatchResult,
     BatchState::{InDoubt, Pending},
     Evidence, EvidenceReport, LedgerStatus, Resolution, ShutdownHandle,
-    mocks::MockEvidenceReader,
+    mocks::MockLedger,
 };
 use grid_batch_poller::InconclusivePolicy;
 
@@ -21,8 +21,8 @@ fn failing(error: fn() -> BatchError) -> Arc<Ledger> {
     Arc::new(Ledger::new(move |_, _| Box::pin(ready(Err(error())))))
 }
 
-fn evidence(report: fn() -> BatchResult<EvidenceReport>) -> Arc<MockEvidenceReader> {
-    let mut reader = MockEvidenceReader::new();
+fn evidence(report: fn() -> BatchResult<EvidenceReport>) -> Arc<MockLedger> {
+    let mut reader = MockLedger::new();
     reader.expect_find_evidence().returning(move |_| Box::pin(ready(report())));
     Arc::new(reader)
 }

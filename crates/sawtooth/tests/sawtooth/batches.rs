@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AttemptId, BatchState, GlobalScopeId, StatusUrlResolver, Submission, UnresolvedBatch,
+    AttemptId, BatchState, ServiceId, StatusUrlResolver, Submission, UnresolvedBatch,
 };
 use grid_batch_protocol::{
     Batch, BatchBuilder, Message, SigningKey, Transaction, TransactionBuilder,
@@ -33,8 +33,8 @@ fn transaction(number: u32) -> Transaction {
         .sign(&key, &key.public_key())
 }
 
-pub fn submission(batch: &Batch) -> Submission<GlobalScopeId> {
-    Submission::new(batch.header_signature.clone(), GlobalScopeId, batch.encode_to_vec())
+pub fn submission(batch: &Batch) -> Submission<ServiceId> {
+    Submission::new(batch.header_signature.clone(), SERVICE.parse().unwrap(), batch.encode_to_vec())
 }
 
 /// A well-formed id of no batch.
@@ -50,7 +50,7 @@ pub fn unresolved(id: &str) -> UnresolvedBatch {
 }
 
 pub fn sawtooth() -> Sawtooth {
-    Sawtooth::new(SawtoothOptions::default()).unwrap()
+    Sawtooth::new(SawtoothOptions::default(), Nodes::none()).unwrap()
 }
 
 /// A resolver that returns these nodes for every batch.
@@ -58,6 +58,10 @@ pub fn sawtooth() -> Sawtooth {
 pub struct Nodes(Vec<String>);
 
 impl Nodes {
+    pub fn none() -> Arc<Self> {
+        Arc::new(Self(Vec::new()))
+    }
+
     pub fn new(urls: impl IntoIterator<Item = impl Into<String>>) -> Arc<Self> {
         Arc::new(Self(urls.into_iter().map(Into::into).collect()))
     }

@@ -1,15 +1,13 @@
 //! Subscriptions: blocks, warnings, errors and broken websockets.
 
 use futures_util::{SinkExt, StreamExt};
-use grid_batch_core::{
-    BatchError, LedgerEvent, LedgerEventStream, LedgerEvents, Outcome, SubmissionSender,
-};
+use grid_batch_core::{BatchError, Ledger, LedgerEvent, LedgerEventStream, Outcome};
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_tungstenite::{accept_async, tungstenite::Message};
 
 use crate::{
-    batches::{SERVICE, batch, sawtooth, submission},
+    batches::{Nodes, SERVICE, batch, sawtooth, submission},
     rest_api::{RestApi, recorded, unused_address},
 };
 
@@ -20,11 +18,11 @@ fn event() -> LedgerEvent {
 }
 
 async fn subscribe(urls: &[String]) -> LedgerEventStream {
-    sawtooth().events(urls).subscribe(SERVICE).await.unwrap()
+    sawtooth().with_nodes(Nodes::new(urls)).events(SERVICE).await.unwrap()
 }
 
 async fn commit(ledger: &LedgerSim, number: u32) {
-    let answer = sawtooth().sender().send(&ledger.url(), &submission(&batch(number))).await;
+    let answer = sawtooth().send(&ledger.url(), &submission(&batch(number))).await;
     assert_eq!(answer.outcome, Outcome::Accepted);
 }
 
@@ -68,10 +66,11 @@ async fn first_reachable_node_is_used() {
     let ledger = LedgerSim::sawtooth().start().unwrap();
     commit(&ledger, 1).await;
     let api = RestApi::new([recorded("not_found_404", &[])]).await;
-    let source = sawtooth().events([unused_address().await, api.url(), ledger.url()]);
-    assert_eq!(source.node(SERVICE), None);
-    let mut events = source.subscribe(SERVICE).await.unwrap();
-    assert_eq!(source.node(SERVICE), Some(ledger.url()));
+    let urls = [unused_address().await, api.url(), ledger.url()];
+    let source = sawtooth().with_nodes(Nodes::new(urls));
+    assert_eq!(source.event_node(SERVICE), None);
+    let mut events = source.events(SERVICE).await.unwrap();
+    assert_eq!(source.event_node(SERVICE), Some(ledger.url()));
     assert_eq!(events.next().await, Some(Ok(event())));
     assert_eq!(api.requests()[0].line, "GET /subscriptions");
 }
@@ -79,7 +78,7 @@ async fn first_reachable_node_is_used() {
 #[tokio::test]
 async fn failed_subscription_names_node_and_reason() {
     let error = async |urls: &[String]| {
-        sawtooth().events(urls).subscribe(SERVICE).await.err().unwrap().to_string()
+        sawtooth().with_nodes(Nodes::new(urls)).events(SERVICE).await.err().unwrap().to_string()
     };
     let api = RestApi::new([recorded("not_found_404", &[])]).await;
     let expected =

@@ -2,10 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReader, ManualClock, UnresolvedBatch,
-};
-use grid_batch_sawtooth::SawtoothEvidenceReader;
+use grid_batch_core::{BatchError, BatchResult, Evidence, Ledger, ManualClock, UnresolvedBatch};
+use grid_batch_sawtooth::Sawtooth;
 
 use crate::{
     batches::{Nodes, id, sawtooth, unresolved},
@@ -13,7 +11,7 @@ use crate::{
 };
 
 async fn find(urls: &[String]) -> BatchResult<Evidence> {
-    let reader = sawtooth().evidence_reader(Nodes::new(urls));
+    let reader = sawtooth().with_nodes(Nodes::new(urls));
     reader.find_evidence(&unresolved(&id(1))).await.map(|report| report.evidence)
 }
 
@@ -86,8 +84,8 @@ async fn invalid_response_is_no_evidence() {
 }
 
 /// A reader for this node, and a batch of two transactions.
-fn find_at(node: &RestApi, clock: &Arc<ManualClock>) -> (SawtoothEvidenceReader, UnresolvedBatch) {
-    let reader = sawtooth().with_clock(clock.clone()).evidence_reader(Nodes::new([node.url()]));
+fn find_at(node: &RestApi, clock: &Arc<ManualClock>) -> (Sawtooth, UnresolvedBatch) {
+    let reader = sawtooth().with_clock(clock.clone()).with_nodes(Nodes::new([node.url()]));
     let mut batch = unresolved(&id(1));
     batch.transaction_ids = [id(2), id(3)].map(|id| id.parse().unwrap()).to_vec();
     (reader, batch)

@@ -1,9 +1,9 @@
 //! Which ledger a node belongs to.
 
-use grid_batch_core::{BatchError, LedgerIdentityReader};
-use grid_batch_http::HttpOptions;
+use grid_batch_core::{BatchError, Ledger};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
-use grid_batch_sawtooth::SawtoothIdentityReader;
+
+use crate::batches::sawtooth;
 
 async fn id_of(ledger: LedgerSimBuilder) -> String {
     let ledger = ledger.start().unwrap();
@@ -11,7 +11,7 @@ async fn id_of(ledger: LedgerSimBuilder) -> String {
 }
 
 async fn read_id(url: &str) -> Result<String, BatchError> {
-    SawtoothIdentityReader::new(&HttpOptions::default(), None).unwrap().read_id(url).await
+    sawtooth().identity(url).await
 }
 
 #[tokio::test]

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AskAhead, BatchError, BatchResult, BatchStatusReader, Evidence, EvidenceReader, GlobalScopeId,
+    BatchError, BatchResult, Evidence, GlobalScopeId, Ledger,
     LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
-    ManualClock, Outcome, ScopeId, StatusReport, SubmissionAnswer, SubmissionSender,
+    ManualClock, Outcome, ScopeId, StatusReport, SubmissionAnswer,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
@@ -44,12 +44,13 @@ impl TestLedger {
         let request_timeout = Duration::from_secs(1);
         let http = HttpOptions { request_timeout, ..HttpOptions::default() };
         self.sawtooth =
-            Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }).unwrap();
+            Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }, Nodes::none())
+                .unwrap();
         self
     }
 
     async fn send(&self, batch: &Batch) -> SubmissionAnswer {
-        self.sawtooth.sender().send(&self.ledger.url(), &submission(batch)).await
+        self.sawtooth.send(&self.ledger.url(), &submission(batch)).await
     }
 
     async fn accept(&self, batch: &Batch) {
@@ -59,14 +60,14 @@ impl TestLedger {
 
     /// The batch is sent by another client.
     async fn accept_elsewhere(&self, batch: &Batch) {
-        let answer = sawtooth().sender().send(&self.ledger.url(), &submission(batch)).await;
+        let answer = sawtooth().send(&self.ledger.url(), &submission(batch)).await;
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
     }
 
     async fn statuses(&self, batches: &[Batch]) -> BatchResult<Vec<StatusReport>> {
-        let reader = self.sawtooth.status_reader(Nodes::new([self.ledger.url()]));
+        let reader = self.sawtooth.clone().with_nodes(Nodes::new([self.ledger.url()]));
         let ids: Vec<_> = batches.iter().map(|batch| batch.header_signature.clone()).collect();
-        reader.get_batch_statuses(SERVICE, &ids).await
+        reader.statuses(SERVICE, &ids).await
     }
 
     async fn status(&self, batch: &Batch) -> LedgerStatus {
@@ -74,7 +75,7 @@ impl TestLedger {
     }
 
     async fn evidence(&self, batch: &Batch) -> Evidence {
-        let reader = self.sawtooth.evidence_reader(Nodes::new([self.ledger.url()]));
+        let reader = self.sawtooth.clone().with_nodes(Nodes::new([self.ledger.url()]));
         reader.find_evidence(&unresolved(&batch.header_signature)).await.unwrap().evidence
     }
 
@@ -140,7 +141,8 @@ async fn frozen_ledger_is_ambiguous_and_may_commit_later() {
     let test = start().with_short_timeout();
     let ids = [batch(1).header_signature.parse().unwrap()];
     test.sawtooth
-        .ask_ahead(Nodes::new([test.ledger.url()]))
+        .clone()
+        .with_nodes(Nodes::new([test.ledger.url()]))
         .ask_ahead(GlobalScopeId.service_id(), &ids)
         .await;
     test.ledger.freeze();
@@ -176,7 +178,7 @@ async fn too_long_batch_is_rejected() {
 async fn wrong_url_is_refused() {
     let test = start();
     let url = format!("{}/elsewhere", test.ledger.url());
-    let answer = test.sawtooth.sender().send(&url, &submission(&batch(1))).await;
+    let answer = test.sawtooth.send(&url, &submission(&batch(1))).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::Refused, Some(404)));
 }
 
@@ -261,7 +263,7 @@ async fn transactions_of_a_long_batch_are_asked_about_in_turn() {
     let mut unresolved = unresolved(&long.header_signature);
     unresolved.transaction_ids =
         long.transactions.iter().map(|t| t.header_signature.parse().unwrap()).collect();
-    let reader = test.sawtooth.evidence_reader(Nodes::new([test.ledger.url()]));
+    let reader = test.sawtooth.clone().with_nodes(Nodes::new([test.ledger.url()]));
     let mut looks = 0;
     while reader.find_evidence(&unresolved).await.unwrap().evidence == Evidence::Present {
         looks += 1;

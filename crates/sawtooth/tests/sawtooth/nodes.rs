@@ -3,10 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, BatchStatusReader, CommitHistory, CommittedBefore, Evidence, EvidenceReader,
-    HeaderId,
+    BatchResult, CommitHistory, CommittedBefore, Evidence, HeaderId, Ledger,
     LedgerStatus::{self, Committed, Invalid, NotReported},
-    ManualClock, NodeCheck, ServiceId, SubmissionSender,
+    ManualClock, ServiceId,
 };
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
 use grid_batch_protocol::{Batch, VerifiedBatch};
@@ -60,13 +59,13 @@ impl TestNodes {
     }
 
     async fn send(&self, node: &LedgerSim, number: u32) {
-        let answer = self.sawtooth.sender().send(&node.url(), &submission(&batch(number))).await;
+        let answer = self.sawtooth.send(&node.url(), &submission(&batch(number))).await;
         assert_eq!(answer.status, Some(202));
     }
 
     async fn check(&self, node: &LedgerSim, number: u32) -> Result<(), String> {
-        let check = self.sawtooth.node_check().unwrap();
-        check.check(&node.url(), &submission(&batch(number))).await
+        let check = self.sawtooth.clone();
+        check.check_node(&node.url(), &submission(&batch(number))).await
     }
 
     /// Lets the second node apply what the first one has.
@@ -75,9 +74,9 @@ impl TestNodes {
     }
 
     async fn status(&self, nodes: &[String], number: u32) -> LedgerStatus {
-        let reader = self.sawtooth.status_reader(Nodes::new(nodes));
+        let reader = self.sawtooth.clone().with_nodes(Nodes::new(nodes));
         let ids = [batch(number).header_signature];
-        reader.get_batch_statuses(SERVICE, &ids).await.unwrap().remove(0).status
+        reader.statuses(SERVICE, &ids).await.unwrap().remove(0).status
     }
 
     /// The status of batch 2 if the second node is asked first.
@@ -115,11 +114,11 @@ async fn node_that_reported_the_batch_before_is_not_asked() {
 #[tokio::test]
 async fn node_that_does_not_answer_fails_the_check() {
     let test = TestNodes::start().await;
-    let check = test.sawtooth.node_check().unwrap();
+    let check = test.sawtooth.clone();
     let url = unused_address().await;
-    let reason = check.check(&url, &submission(&batch(2))).await.unwrap_err();
+    let reason = check.check_node(&url, &submission(&batch(2))).await.unwrap_err();
     assert!(reason.starts_with("cannot ask the node "), "{reason}");
-    assert_eq!(check.check(&url, &submission(&batch(1))).await, Ok(()), "nothing is asked");
+    assert_eq!(check.check_node(&url, &submission(&batch(1))).await, Ok(()), "nothing is asked");
 }
 
 #[tokio::test]
@@ -140,9 +139,9 @@ async fn invalid_of_a_node_that_lagged_is_never_final() {
     assert_eq!(test.check(&test.second, 2).await, Ok(()), "the node has batch 1 by now");
     let clock = Arc::new(ManualClock::default());
     let other = sawtooth().with_clock(clock.clone());
-    let reader = other.status_reader(Nodes::new([test.second.url()]));
+    let reader = other.clone().with_nodes(Nodes::new([test.second.url()]));
     let ids = [batch(2).header_signature];
-    let alone = async || reader.get_batch_statuses(SERVICE, &ids).await.unwrap().remove(0).status;
+    let alone = async || reader.statuses(SERVICE, &ids).await.unwrap().remove(0).status;
     assert_eq!(alone().await, NotReported, "it may be from before");
     clock.advance(Duration::from_secs(10));
     assert_eq!(alone().await, Invalid, "the node still says so");
@@ -194,13 +193,13 @@ async fn invalid_is_not_final_while_another_node_is_not_used() {
 async fn one_node_with_an_applied_transaction_is_enough() {
     let test = TestNodes::start().await;
     let both = batch_of(&[1, 3]);
-    let sender = test.sawtooth.sender();
+    let sender = &test.sawtooth;
     assert_eq!(sender.send(&test.second.url(), &submission(&both)).await.status, Some(202));
 
     let clock = Arc::new(ManualClock::default());
     let sawtooth = sawtooth().with_clock(clock.clone());
     let nodes = Nodes::new([test.second.url(), test.first.url()]);
-    let reader = sawtooth.evidence_reader(nodes);
+    let reader = sawtooth.clone().with_nodes(nodes);
     let mut unresolved = unresolved(&both.header_signature);
     unresolved.transaction_ids =
         both.transactions.iter().map(|t| t.header_signature.parse().unwrap()).collect();
@@ -210,7 +209,8 @@ async fn one_node_with_an_applied_transaction_is_enough() {
     assert_eq!(evidence().await, Evidence::NeverApplicable);
 }
 
-#[test]
-fn ledger_with_one_node_has_no_check() {
-    assert!(sawtooth().node_check().is_none());
+#[tokio::test]
+async fn only_node_of_a_ledger_is_not_checked() {
+    let checked = sawtooth().check_node("http://unused", &submission(&batch(1))).await;
+    assert_eq!(checked, Ok(()));
 }

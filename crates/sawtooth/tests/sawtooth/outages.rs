@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use grid_batch_core::{
-    BatchState, BatchStatusReader, Evidence, EvidenceReader, EvidenceReport, LedgerEvents,
-    LedgerIdentityReader, ManualClock, SubmissionSender, UnresolvedBatch,
-};
+use grid_batch_core::{BatchState, Evidence, EvidenceReport, Ledger, ManualClock, UnresolvedBatch};
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
@@ -33,7 +30,7 @@ impl TestNode {
         let http = HttpOptions { request_timeout: REQUEST_TIMEOUT, ..HttpOptions::default() };
         let lost_after = Duration::from_millis(1);
         let options = SawtoothOptions { http, lost_after, ..SawtoothOptions::default() };
-        let sawtooth = Sawtooth::new(options).unwrap();
+        let sawtooth = Sawtooth::new(options, Nodes::none()).unwrap();
         let test = Self { ledger: ledger.start().unwrap(), clock, sawtooth };
         assert_eq!(test.send(2).await, Some(202));
         test.execute();
@@ -56,17 +53,17 @@ impl TestNode {
 
     async fn send(&self, number: u32) -> Option<u16> {
         let submission = submission(&batch(number));
-        self.sawtooth.sender().send(&self.ledger.url(), &submission).await.status
+        self.sawtooth.send(&self.ledger.url(), &submission).await.status
     }
 
     /// Asks for the status of the batch. The test controls whether there is an answer.
     async fn ask_status(&self) -> bool {
-        let reader = self.sawtooth.status_reader(Nodes::new([self.ledger.url()]));
-        reader.get_batch_statuses(SERVICE, &[batch(1).header_signature]).await.is_ok()
+        let reader = self.sawtooth.clone().with_nodes(Nodes::new([self.ledger.url()]));
+        reader.statuses(SERVICE, &[batch(1).header_signature]).await.is_ok()
     }
 
     async fn evidence(&self, state: BatchState) -> EvidenceReport {
-        let reader = self.sawtooth.evidence_reader(Nodes::new([self.ledger.url()]));
+        let reader = self.sawtooth.clone().with_nodes(Nodes::new([self.ledger.url()]));
         let batch = UnresolvedBatch { state, ..unresolved(&batch(1).header_signature) };
         reader.find_evidence(&batch).await.unwrap()
     }
@@ -90,14 +87,20 @@ async fn accepted_batch_is_absent_without_an_outage() {
     let test = TestNode::with_batch().await;
     let other =
         UnresolvedBatch { state: BatchState::Pending, ..unresolved(&batch(3).header_signature) };
-    let reader = test.sawtooth.evidence_reader(Nodes::new([test.ledger.url()]));
+    let reader = test.sawtooth.clone().with_nodes(Nodes::new([test.ledger.url()]));
     assert_eq!(reader.find_evidence(&other).await.unwrap().evidence, Evidence::Absent);
 }
 
 #[tokio::test]
 async fn warning_on_the_websocket_shows_a_crash() {
     let test = TestNode::with_batch().await;
-    let mut events = test.sawtooth.events([test.ledger.url()]).subscribe(SERVICE).await.unwrap();
+    let mut events = test
+        .sawtooth
+        .clone()
+        .with_nodes(Nodes::new([test.ledger.url()]))
+        .events(SERVICE)
+        .await
+        .unwrap();
     assert!(events.next().await.unwrap().is_ok(), "the newest block");
     let waiting = tokio::spawn(async move { events.next().await });
     test.ledger.crash_validator(Duration::from_secs(300));
@@ -116,12 +119,14 @@ async fn subscription_that_breaks_while_it_opens_shows_a_crash() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let crashing = format!("http://{}", listener.local_addr().unwrap());
     let closing = tokio::spawn(async move { drop(listener.accept().await.unwrap()) });
-    assert!(test.sawtooth.events([crashing]).subscribe(SERVICE).await.is_err());
+    assert!(
+        test.sawtooth.clone().with_nodes(Nodes::new([crashing])).events(SERVICE).await.is_err()
+    );
     closing.await.unwrap();
     // It may have been at that node: another process has sent it.
     let other =
         UnresolvedBatch { state: BatchState::Pending, ..unresolved(&batch(3).header_signature) };
-    let reader = test.sawtooth.evidence_reader(Nodes::new([test.ledger.url()]));
+    let reader = test.sawtooth.clone().with_nodes(Nodes::new([test.ledger.url()]));
     assert_eq!(reader.find_evidence(&other).await.unwrap().evidence, Evidence::Lost);
 }
 
@@ -132,7 +137,7 @@ async fn batch_under_which_a_node_fell_silent_stopped_it() {
     // While a node does not answer, the server only asks which ledger it belongs to.
     let url = test.ledger.url();
     for _ in 0..2 {
-        assert!(test.sawtooth.identity_reader().read_id(&url).await.is_err());
+        assert!(test.sawtooth.identity(&url).await.is_err());
     }
     test.ledger.start_validator();
     let report = test.evidence(BatchState::Pending).await;

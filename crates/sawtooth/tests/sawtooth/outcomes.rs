@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AskAhead, GlobalScopeId, ManualClock,
+    GlobalScopeId, Ledger, ManualClock,
     Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected},
-    ScopeId, SubmissionAnswer, SubmissionSender,
+    ScopeId, SubmissionAnswer,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_protocol::{BatchList, Message};
-use grid_batch_sawtooth::{BasicAuth, Sawtooth, SawtoothOptions, SawtoothSender};
+use grid_batch_sawtooth::{BasicAuth, Sawtooth, SawtoothOptions};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     rest_api::{RestApi, answer, recorded, unused_address},
 };
 
-async fn send_to(sender: &SawtoothSender, url: &str) -> SubmissionAnswer {
+async fn send_to(sender: &Sawtooth, url: &str) -> SubmissionAnswer {
     sender.send(url, &submission(&batch(1))).await
 }
 
@@ -27,7 +27,7 @@ fn unknown() -> Vec<u8> {
 }
 
 /// The answer of the sender when the REST API sends this response to the POST.
-async fn outcome_of(sender: &SawtoothSender, response: Vec<u8>) -> SubmissionAnswer {
+async fn outcome_of(sender: &Sawtooth, response: Vec<u8>) -> SubmissionAnswer {
     let api = RestApi::new([unknown(), response]).await;
     let answer = send_to(sender, &api.url()).await;
     let posts = api.requests().into_iter().filter(|request| request.line.starts_with("POST "));
@@ -42,7 +42,7 @@ async fn batch_is_posted_in_the_documented_format() {
     let options = SawtoothOptions { basic_auth, ..SawtoothOptions::default() };
     let url = format!("{}/base/", api.url());
     let batch = batch(1);
-    let sender = Sawtooth::new(options).unwrap().sender();
+    let sender = Sawtooth::new(options, Nodes::none()).unwrap();
     let accepted = sender.send(&url, &submission(&batch)).await;
 
     let expected =
@@ -62,7 +62,7 @@ async fn batch_is_posted_in_the_documented_format() {
 
 #[tokio::test]
 async fn recorded_response_has_its_outcome() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     for (name, status, outcome) in [
         ("submitted_202", 202, Accepted),
         ("unknown_error_10", 500, Ambiguous),
@@ -90,7 +90,7 @@ async fn recorded_response_has_its_outcome() {
 
 #[tokio::test]
 async fn proxy_response_has_its_outcome() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     for (status, outcome) in [
         (200, Accepted),
         (201, Ambiguous),
@@ -122,7 +122,7 @@ async fn proxy_response_has_its_outcome() {
 
 #[tokio::test]
 async fn message_of_ledger_or_proxy_is_passed_on() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     let message = async |response| outcome_of(&sender, response).await.message.unwrap();
     assert_eq!(
         message(recorded("rejected_30", &[])).await,
@@ -135,7 +135,7 @@ async fn message_of_ledger_or_proxy_is_passed_on() {
 
 #[tokio::test]
 async fn retry_after_of_a_busy_ledger_is_passed_on() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     let busy = b"HTTP/1.1 429 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n";
     let answer = outcome_of(&sender, busy.to_vec()).await;
     assert_eq!((answer.outcome, answer.retry_after), (Busy, Some(Duration::from_secs(7))));
@@ -143,7 +143,7 @@ async fn retry_after_of_a_busy_ledger_is_passed_on() {
 
 #[tokio::test]
 async fn status_decides_even_if_the_body_breaks() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     let cut = |name| {
         let whole = recorded(name, &[]);
         whole[..whole.len() - 9].to_vec()
@@ -163,7 +163,7 @@ async fn status_decides_even_if_the_body_breaks() {
 
 #[tokio::test]
 async fn refused_connection_means_not_sent() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     let answer = send_to(&sender, &unused_address().await).await;
     assert_eq!((answer.outcome, answer.status), (NotSent, None));
     assert!(answer.message.unwrap().contains("refused"));
@@ -171,7 +171,7 @@ async fn refused_connection_means_not_sent() {
 
 #[tokio::test]
 async fn incomplete_response_is_ambiguous() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     for response in ["", "HTTP/1.1 202 Acc", "garbage\r\n\r\n"] {
         let answer = outcome_of(&sender, response.into()).await;
         assert_eq!((answer.outcome, answer.status), (Ambiguous, None), "{response}");
@@ -184,15 +184,17 @@ async fn node_that_does_not_answer_gets_no_batch() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let request_timeout = Duration::from_millis(100);
     let http = HttpOptions { request_timeout, ..HttpOptions::default() };
-    let sawtooth = Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }).unwrap();
+    let sawtooth =
+        Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }, Nodes::none())
+            .unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
-    let answer = sawtooth.sender().send(&url, &submission(&batch(1))).await;
+    let answer = sawtooth.send(&url, &submission(&batch(1))).await;
     assert_eq!((answer.outcome, answer.status), (NotSent, None));
 }
 
 #[tokio::test]
 async fn batch_is_posted_once_the_node_has_answered() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     for (before, outcome) in [
         (unknown(), Accepted),
         (recorded("pending", &[("BATCH", &batch(1).header_signature)]), Accepted),
@@ -218,8 +220,12 @@ async fn batch_asked_about_ahead_is_posted_at_once() {
     let api = RestApi::new([unknown(), recorded("submitted_202", &[])]).await;
     let sawtooth = sawtooth();
     let ids = [batch(1).header_signature.parse().unwrap()];
-    sawtooth.ask_ahead(Nodes::new([api.url()])).ask_ahead(GlobalScopeId.service_id(), &ids).await;
-    assert_eq!(send_to(&sawtooth.sender(), &api.url()).await.outcome, Accepted);
+    sawtooth
+        .clone()
+        .with_nodes(Nodes::new([api.url()]))
+        .ask_ahead(GlobalScopeId.service_id(), &ids)
+        .await;
+    assert_eq!(send_to(&sawtooth, &api.url()).await.outcome, Accepted);
     let lines: Vec<_> = api.requests().into_iter().map(|request| request.line).collect();
     assert_eq!(lines, [format!("GET /batch_statuses?id={}", ids[0]), "POST /batches".to_owned()]);
 }
@@ -230,15 +236,19 @@ async fn batch_is_asked_about_again_after_a_while() {
     let clock = Arc::new(ManualClock::default());
     let sawtooth = sawtooth().with_clock(clock.clone());
     let ids = [batch(1).header_signature.parse().unwrap()];
-    sawtooth.ask_ahead(Nodes::new([api.url()])).ask_ahead(GlobalScopeId.service_id(), &ids).await;
+    sawtooth
+        .clone()
+        .with_nodes(Nodes::new([api.url()]))
+        .ask_ahead(GlobalScopeId.service_id(), &ids)
+        .await;
     clock.advance(Duration::from_secs(2));
-    assert_eq!(send_to(&sawtooth.sender(), &api.url()).await.outcome, Accepted);
+    assert_eq!(send_to(&sawtooth, &api.url()).await.outcome, Accepted);
     assert_eq!(api.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn invalid_url_is_refused_without_its_secrets() {
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     for url in ["", "ledger:8008", "ftp://user:pass-word@ledger", "http://user:pass-word@ledger/?x"]
     {
         let answer = send_to(&sender, url).await;

@@ -1,24 +1,24 @@
 //! Requests of clients that a node answers.
 
 use futures_util::TryStreamExt;
-use grid_batch_core::{ForwardedRequest, PassThrough, PassThroughError};
-use grid_batch_http::HttpOptions;
+use grid_batch_core::{ForwardedRequest, Ledger, PassThroughError};
 use grid_batch_ledger_sim::LedgerSim;
-use grid_batch_sawtooth::{BasicAuth, SawtoothPassThrough};
+use grid_batch_sawtooth::{BasicAuth, Sawtooth, SawtoothOptions};
 
 use crate::{
     batches::Nodes,
     rest_api::{RestApi, answer, unused_address},
 };
 
-fn pass_through(nodes: Vec<String>) -> SawtoothPassThrough {
+fn pass_through(nodes: Vec<String>) -> Sawtooth {
     let auth = Some(BasicAuth::new("Aladdin", "open sesame"));
-    SawtoothPassThrough::new(&HttpOptions::default(), Nodes::new(nodes), auth).unwrap()
+    let options = SawtoothOptions { basic_auth: auth, ..SawtoothOptions::default() };
+    Sawtooth::new(options, Nodes::new(nodes)).unwrap()
 }
 
 /// Status and body of the answer.
 async fn forward(
-    nodes: &SawtoothPassThrough,
+    nodes: &Sawtooth,
     request: ForwardedRequest,
 ) -> Result<(u16, String), PassThroughError> {
     let answer = nodes.forward(request).await?;

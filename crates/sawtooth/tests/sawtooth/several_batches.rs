@@ -10,11 +10,10 @@ use std::{
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, BatchStatusReader, CommitHistory, CommittedBefore,
-    Evidence, EvidenceReader, HeaderId,
+    BatchError, BatchResult, BatchState, CommitHistory, CommittedBefore, Evidence, HeaderId,
+    Ledger,
     LedgerStatus::{Committed, Invalid, NotReported},
-    ManualClock, NodeCheck, ServiceId, SubmissionSender, TransactionAnswers, TransactionCheck,
-    UnresolvedBatch,
+    ManualClock, ServiceId, TransactionAnswers, UnresolvedBatch,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
@@ -76,7 +75,7 @@ async fn evidence_about_many_asks_once_for_their_statuses() {
     let texts: Vec<String> = (1..=50).map(id).collect();
     let responses = [statuses("UNKNOWN", &texts)].into_iter();
     let api = RestApi::new(responses.chain((0..50).map(|_| not_found(71)))).await;
-    let reader = sawtooth().evidence_reader(Nodes::new([api.url()]));
+    let reader = sawtooth().with_nodes(Nodes::new([api.url()]));
     let reports = reader.find_evidence_of_all(&batches).await;
     assert_eq!(reports, vec![Ok(Evidence::Absent.into()); 50]);
     let requests: Vec<String> = api.requests().into_iter().map(|request| request.line).collect();
@@ -88,11 +87,11 @@ async fn evidence_about_one_does_not_depend_on_the_others() {
     let clock = Arc::new(ManualClock::default());
     let minute = Duration::from_secs(60);
     let ledger = LedgerSim::sawtooth().clock(clock.clone()).pending_for(minute).start().unwrap();
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     sender.send(&ledger.url(), &submission(&batch(1))).await;
     clock.advance(minute);
     sender.send(&ledger.url(), &submission(&batch(2))).await;
-    let reader = sawtooth().evidence_reader(Nodes::new([ledger.url()]));
+    let reader = sawtooth().with_nodes(Nodes::new([ledger.url()]));
     let batches = [1, 2, 3].map(|number| unresolved(&batch(number).header_signature));
     let reports = reader.find_evidence_of_all(&batches).await;
     let expected = [Evidence::Committed, Evidence::Present, Evidence::Absent];
@@ -109,17 +108,17 @@ async fn batches_that_a_node_has_lost_are_found_together() {
         http: HttpOptions::default(),
         ..SawtoothOptions::default()
     };
-    let sawtooth = Sawtooth::new(options).unwrap();
+    let sawtooth = Sawtooth::new(options, Nodes::none()).unwrap();
     for number in 0..100 {
-        let answer = sawtooth.sender().send(&ledger.url(), &submission(&batch(number))).await;
+        let answer = sawtooth.send(&ledger.url(), &submission(&batch(number))).await;
         assert_eq!(answer.status, Some(202));
     }
     ledger.restart();
-    let reader = sawtooth.status_reader(Nodes::new([ledger.url()]));
+    let reader = sawtooth.clone().with_nodes(Nodes::new([ledger.url()]));
     let texts: Vec<String> = (0..100).map(|number| batch(number).header_signature).collect();
     ledger.inject(Fault::StatusesReset, When::Next(1));
-    reader.get_batch_statuses(SERVICE, &texts).await.unwrap_err();
-    let reader = sawtooth.evidence_reader(Nodes::new([ledger.url()]));
+    reader.statuses(SERVICE, &texts).await.unwrap_err();
+    let reader = sawtooth.clone().with_nodes(Nodes::new([ledger.url()]));
     let batches: Vec<UnresolvedBatch> = texts
         .iter()
         .map(|id| UnresolvedBatch { state: BatchState::Pending, ..unresolved(id) })
@@ -138,10 +137,10 @@ async fn batches_that_are_sent_together_ask_a_node_once() {
     let before: Vec<HeaderId> = before.iter().map(|id| id.parse().unwrap()).collect();
     let history = History::of(before[..60].to_vec(), before[60..].to_vec());
     let sawtooth = sawtooth().with_several_nodes(history.clone(), [api.url()]);
-    let check = sawtooth.node_check().unwrap();
+    let check = sawtooth.clone();
     let url = api.url();
     let submissions: Vec<_> = (0..64).map(|number| submission(&batch(number))).collect();
-    let checks = join_all(submissions.iter().map(|it| check.check(&url, it))).await;
+    let checks = join_all(submissions.iter().map(|it| check.check_node(&url, it))).await;
     assert_eq!(checks, vec![Ok(()); 64]);
     assert_eq!((api.requests().len(), history.reads.load(Relaxed)), (1, 64));
 }
@@ -157,7 +156,7 @@ async fn node_that_lacks_one_of_many_gets_no_batch() {
     let api = RestApi::new([answer(200, &json!({ "data": data }).to_string())]).await;
     let before = before.iter().map(|id| id.parse().unwrap()).collect();
     let sawtooth = sawtooth().with_several_nodes(History::of(before, Vec::new()), [api.url()]);
-    let reason = sawtooth.node_check().unwrap().check(&api.url(), &submission(&batch(1))).await;
+    let reason = sawtooth.check_node(&api.url(), &submission(&batch(1))).await;
     let reason = reason.unwrap_err();
     assert!(reason.contains(&id(21)), "{reason}");
 }
@@ -179,11 +178,11 @@ async fn invalid_batches_are_reviewed_with_one_request() {
     let sawtooth = sawtooth()
         .with_clock(clock.clone())
         .with_several_nodes(History::of(Vec::new(), Vec::new()), [first.url(), other.url()]);
-    let alone = sawtooth.status_reader(Nodes::new([first.url()]));
-    alone.get_batch_statuses(SERVICE, &texts).await.unwrap();
+    let alone = sawtooth.clone().with_nodes(Nodes::new([first.url()]));
+    alone.statuses(SERVICE, &texts).await.unwrap();
     clock.advance(Duration::from_secs(10));
-    let reader = sawtooth.status_reader(Nodes::new([first.url(), other.url()]));
-    let reports = reader.get_batch_statuses(SERVICE, &texts).await.unwrap();
+    let reader = sawtooth.clone().with_nodes(Nodes::new([first.url(), other.url()]));
+    let reports = reader.statuses(SERVICE, &texts).await.unwrap();
     let count = |status| reports.iter().filter(|report| report.status == status).count();
     assert_eq!(reports[7].status, Committed);
     assert_eq!([Committed, Invalid, NotReported].map(count), [1, 0, 39], "at first it may be old");
@@ -194,7 +193,7 @@ async fn invalid_batches_are_reviewed_with_one_request() {
 async fn later_commits_do_not_make_an_invalid_doubted() {
     let clock = Arc::new(ManualClock::default());
     let ledger = LedgerSim::sawtooth().clock(clock.clone()).start().unwrap();
-    let sender = sawtooth().sender();
+    let sender = sawtooth();
     for number in [1, 2] {
         sender.send(&ledger.url(), &submission(&batch(number))).await;
     }
@@ -202,11 +201,11 @@ async fn later_commits_do_not_make_an_invalid_doubted() {
     let later = header_id(&batch(9));
     let history = History::of(ids(1..3), vec![later]);
     let sawtooth = sawtooth().with_clock(clock.clone()).with_several_nodes(history, [ledger.url()]);
-    sawtooth.sender().send(&ledger.url(), &submission(&batch(3))).await;
-    let reader = sawtooth.status_reader(Nodes::new([ledger.url()]));
+    sawtooth.send(&ledger.url(), &submission(&batch(3))).await;
+    let reader = sawtooth.clone().with_nodes(Nodes::new([ledger.url()]));
     let status = async || {
         let ids = [batch(3).header_signature];
-        reader.get_batch_statuses(SERVICE, &ids).await.unwrap().remove(0).status
+        reader.statuses(SERVICE, &ids).await.unwrap().remove(0).status
     };
     assert_eq!(status().await, NotReported, "the node has not applied the later one yet");
     ledger.refuse(|_| None);
@@ -220,12 +219,12 @@ async fn transactions_of_the_chain_are_found_at_any_node() {
     let lag = Duration::from_secs(3_600);
     let clock = Arc::new(ManualClock::default());
     let second = LedgerSim::sawtooth().clock(clock).join_chain_of(&first, lag).start().unwrap();
-    sawtooth().sender().send(&first.url(), &submission(&batch(1))).await;
+    sawtooth().send(&first.url(), &submission(&batch(1))).await;
     let transaction =
         |number| -> HeaderId { batch(number).transactions[0].header_signature.parse().unwrap() };
     let asked = [1, 2].map(transaction);
     let look_up = async |urls: Vec<String>| {
-        sawtooth().transaction_check(Nodes::new(urls)).look_up(&asked).await
+        sawtooth().with_nodes(Nodes::new(urls)).look_up_transactions(&asked).await
     };
     let answers = |applied: &[u32], absent: &[u32]| {
         let of = |numbers: &[u32]| numbers.iter().map(|number| transaction(*number)).collect();

@@ -3,23 +3,23 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    BatchError, BatchStatusReader,
+    BatchError, Ledger,
     LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
     Receipt, StatusReport, StatusUrlResolver,
 };
-use grid_batch_sawtooth::SawtoothStatusReader;
+use grid_batch_sawtooth::Sawtooth;
 
 use crate::{
     batches::{Nodes, SERVICE, id, sawtooth},
     rest_api::{RestApi, answer, recorded, unused_address},
 };
 
-fn reader(urls: &[String]) -> SawtoothStatusReader {
-    sawtooth().status_reader(Nodes::new(urls))
+fn reader(urls: &[String]) -> Sawtooth {
+    sawtooth().with_nodes(Nodes::new(urls))
 }
 
 async fn query(url: String, ids: &[String]) -> Result<Vec<StatusReport>, BatchError> {
-    reader(&[url]).get_batch_statuses(SERVICE, ids).await
+    reader(&[url]).statuses(SERVICE, ids).await
 }
 
 fn report(id: &str, status: LedgerStatus) -> StatusReport {
@@ -45,8 +45,8 @@ async fn invalid_batch_has_a_receipt_for_each_message() {
     let values = [("BATCH", &*batch), ("TRANSACTION", &*transaction)];
     let api = RestApi::new([recorded("pending", &values), recorded("invalid", &values)]).await;
     let (reader, ids) = (reader(&[api.url()]), std::slice::from_ref(&batch));
-    reader.get_batch_statuses(SERVICE, ids).await.unwrap();
-    let reports = reader.get_batch_statuses(SERVICE, ids).await.unwrap();
+    reader.statuses(SERVICE, ids).await.unwrap();
+    let reports = reader.statuses(SERVICE, ids).await.unwrap();
     let receipt = |message: &str, data: &[u8]| Receipt {
         transaction_id: Some(transaction.parse().unwrap()),
         error_message: message.to_owned(),
@@ -109,8 +109,8 @@ async fn each_batch_is_queried_at_its_own_node() {
     let [a, b] = [0, 1].map(|index: usize| apis[index].url());
     let orders = [vec![a.clone(), b.clone()], vec![b, a]];
     let nodes = ids.iter().enumerate().map(|(n, id)| (id.clone(), orders[n % 2].clone()));
-    let reader = sawtooth().status_reader(Arc::new(NodesByBatch(nodes.collect())));
-    reader.get_batch_statuses(SERVICE, &ids).await.unwrap();
+    let reader = sawtooth().with_nodes(Arc::new(NodesByBatch(nodes.collect())));
+    reader.statuses(SERVICE, &ids).await.unwrap();
     for (index, api) in apis.iter().enumerate() {
         let lines: Vec<String> = api.requests().into_iter().map(|request| request.line).collect();
         let expected = format!("GET /batch_statuses?id={},{}", ids[index], ids[index + 2]);
@@ -134,7 +134,7 @@ async fn next_node_is_queried_if_one_is_unavailable() {
     ] {
         let api = RestApi::new([bad]).await;
         let reader = reader(&[unused_address().await, api.url(), healthy.url()]);
-        let answer = reader.get_batch_statuses(SERVICE, &ids).await;
+        let answer = reader.statuses(SERVICE, &ids).await;
         assert_eq!(answer, Ok(vec![report(id, Committed)]));
         assert_eq!(api.requests().len(), 1);
     }
@@ -144,10 +144,8 @@ async fn next_node_is_queried_if_one_is_unavailable() {
 async fn first_error_names_its_node_if_all_are_unavailable() {
     let api = RestApi::new([recorded("timed_out_17", &[])]).await;
     let url = api.url().replace("http://", "http://user:pass-word@");
-    let error = reader(&[url, unused_address().await])
-        .get_batch_statuses(SERVICE, &[id(1)])
-        .await
-        .unwrap_err();
+    let error =
+        reader(&[url, unused_address().await]).statuses(SERVICE, &[id(1)]).await.unwrap_err();
     let expected = format!("{}: HTTP status 503: Validator Timed Out (code 17): ", api.url());
     assert!(
         matches!(&error, BatchError::Unavailable(reason) if reason.starts_with(&expected)),
@@ -174,7 +172,7 @@ async fn invalid_response_is_an_error_without_failover() {
     ] {
         let api = RestApi::new([wrong]).await;
         let reader = reader(&[api.url(), other.url()]);
-        let error = reader.get_batch_statuses(SERVICE, &ids).await.unwrap_err();
+        let error = reader.statuses(SERVICE, &ids).await.unwrap_err();
         match &error {
             BatchError::InvalidAnswer(text) => {
                 assert!(text.starts_with(&api.url()) && text.contains(reason), "{text}");
@@ -206,11 +204,11 @@ async fn invalid_id_is_not_requested() {
 
 #[tokio::test]
 async fn batch_without_a_node_is_an_error() {
-    let answer = reader(&[]).get_batch_statuses(SERVICE, &[id(1)]).await;
+    let answer = reader(&[]).statuses(SERVICE, &[id(1)]).await;
     assert!(matches!(answer, Err(BatchError::InternalError(_))), "{answer:?}");
 }
 
 #[test]
-fn available_connections_come_from_the_options() {
-    assert_eq!(reader(&[]).available_connections(), 2);
+fn connections_come_from_the_options() {
+    assert_eq!(reader(&[]).connections(), 2);
 }

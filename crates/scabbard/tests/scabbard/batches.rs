@@ -1,4 +1,4 @@
-use grid_batch_core::{AttemptId, HeaderId, ServiceScopeId, Submission};
+use grid_batch_core::{AttemptId, HeaderId, ServiceId, ServiceScopeId, Submission};
 use grid_batch_protocol::{
     Batch, BatchBuilder, CylinderToken, Message, SigningKey, TransactionBuilder,
 };
@@ -14,6 +14,10 @@ pub fn token() -> CylinderToken {
 }
 
 pub fn scope() -> ServiceScopeId {
+    SERVICE.parse().unwrap()
+}
+
+pub fn service() -> ServiceId {
     SERVICE.parse().unwrap()
 }
 
@@ -40,11 +44,11 @@ pub fn arbitrary_id(number: u8) -> String {
 }
 
 /// The submission of a batch for this attempt.
-pub fn submission(number: u32, attempt: u32) -> Submission<ServiceScopeId> {
+pub fn submission(number: u32, attempt: u32) -> Submission<ServiceId> {
     uncounted_submission(number).with_attempt_id(AttemptId { attempt, epoch: 1 })
 }
 
 /// The submission of a batch whose attempts are not counted.
-pub fn uncounted_submission(number: u32) -> Submission<ServiceScopeId> {
-    Submission::new(id(number), scope(), batch(number).encode_to_vec())
+pub fn uncounted_submission(number: u32) -> Submission<ServiceId> {
+    Submission::new(id(number), service(), batch(number).encode_to_vec())
 }

@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use grid_batch_core::{LedgerEvents, LedgerStatus, Outcome, ServiceScopeId};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome, ServiceScopeId};
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder};
 use grid_batch_scabbard::PeerService;
 
@@ -86,7 +86,7 @@ impl Circuit {
     /// Kills the node that batches are sent to, and starts it again.
     pub async fn restart_node(&self) {
         kill(&self.ledger.sim);
-        assert!(self.ledger.scabbard.events().subscribe(SERVICE).await.is_err());
+        assert!(self.ledger.scabbard.events(SERVICE).await.is_err());
         start_again(&self.ledger.sim);
         self.subscribe().await;
     }

@@ -3,8 +3,8 @@
 use std::{collections::HashSet, time::Duration};
 
 use grid_batch_core::{
-    AskAhead, AttemptId, Evidence, EvidenceReader, HeaderId, LedgerEvents, Outcome, ServiceScopeId,
-    Submission, SubmissionAnswer, SubmissionSender, UnresolvedBatch,
+    AttemptId, Evidence, HeaderId, Ledger, Outcome, ServiceId, Submission, SubmissionAnswer,
+    UnresolvedBatch,
 };
 use grid_batch_ledger_sim::{Fault, LedgerSim, LoggedRequest, RequestKind, When};
 use grid_batch_protocol::{BatchBuilder, Message};
@@ -12,14 +12,14 @@ use grid_batch_scabbard::PeerService;
 use tokio::time::timeout;
 
 use crate::{
-    batches::{SERVICE, batch, id, key, scope, submission, transaction_id},
+    batches::{SERVICE, batch, id, key, scope, service, submission, transaction_id},
     memory_history::MemoryHistory,
     nodes::unused_address,
     test_ledger::{TestLedger, catch_up, next, read_in_background},
 };
 
-async fn send(ledger: &TestLedger, submission: &Submission<ServiceScopeId>) -> SubmissionAnswer {
-    ledger.scabbard.sender().send(&ledger.sim.url(), submission).await
+async fn send(ledger: &TestLedger, submission: &Submission<ServiceId>) -> SubmissionAnswer {
+    ledger.scabbard.send(&ledger.sim.url(), submission).await
 }
 
 fn assert_not_sent(answer: &SubmissionAnswer, reason: &str) {
@@ -29,11 +29,11 @@ fn assert_not_sent(answer: &SubmissionAnswer, reason: &str) {
 }
 
 /// A batch with the transactions of the first two batches.
-fn batch_of_both() -> (String, Submission<ServiceScopeId>) {
+fn batch_of_both() -> (String, Submission<ServiceId>) {
     let [one, two] = [1, 2].map(|number| batch(number).transactions.remove(0));
     let both = BatchBuilder::new().transaction(one).transaction(two).sign(&key());
     let id = both.header_signature.clone();
-    let submission = Submission::new(id.clone(), scope(), both.encode_to_vec());
+    let submission = Submission::new(id.clone(), service(), both.encode_to_vec());
     (id, submission.with_attempt_id(AttemptId { attempt: 1, epoch: 1 }))
 }
 
@@ -119,7 +119,7 @@ async fn events_of_some_transactions_do_not_prove_an_unsent_batch() {
         transaction_ids: [1, 2].map(|number| transaction_id(number).parse().unwrap()).to_vec(),
         ..ledger.unresolved(1)
     };
-    let found = ledger.scabbard.evidence_reader().find_evidence(&unresolved).await.unwrap();
+    let found = ledger.scabbard.find_evidence(&unresolved).await.unwrap();
     assert_eq!(found.evidence, Evidence::Inconclusive);
 }
 
@@ -206,7 +206,7 @@ fn questions(ledger: &TestLedger, number: u32) -> usize {
 
 async fn ask_ahead(ledger: &TestLedger, numbers: &[u32]) {
     let ids: Vec<HeaderId> = numbers.iter().map(|number| id(*number).parse().unwrap()).collect();
-    ledger.scabbard.sender().ask_ahead(&SERVICE.parse().unwrap(), &ids).await;
+    ledger.scabbard.ask_ahead(&SERVICE.parse().unwrap(), &ids).await;
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn batch_that_is_found_ahead_is_asked_about_again() {
 #[tokio::test]
 async fn batch_is_not_sent_before_events_are_replayed() {
     let ledger = TestLedger::new();
-    let mut events = ledger.scabbard.events().subscribe(SERVICE).await.unwrap();
+    let mut events = ledger.scabbard.events(SERVICE).await.unwrap();
     catch_up(&mut events);
     let answer = send(&ledger, &submission(1, 1)).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::Busy, None));

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use grid_batch_core::{BatchError, LedgerEvents};
+use grid_batch_core::{BatchError, Ledger};
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::Fault;
-use grid_batch_scabbard::{Scabbard, ScabbardEvents, ScabbardOptions};
+use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 use tokio::net::TcpListener;
 use tokio_tungstenite::{
     accept_hdr_async,
@@ -25,9 +25,9 @@ use crate::{
     test_ledger::{TestLedger, next, wait_until_broken},
 };
 
-fn events(urls: &[&str]) -> ScabbardEvents {
+fn events(urls: &[&str]) -> Scabbard {
     let options = ScabbardOptions { http: HttpOptions::default(), ..ScabbardOptions::default() };
-    Scabbard::new(&token(), Nodes::at(urls.iter().copied()), options).unwrap().events()
+    Scabbard::new(&token(), Nodes::at(urls.iter().copied()), options).unwrap()
 }
 
 /// A node with event websockets.
@@ -96,7 +96,7 @@ const PATH: &str = "/scabbard/abcDE-F0123/gsAA/ws/subscribe";
 async fn transaction_is_an_event_and_handshake_has_the_token() {
     let node =
         EventNode::sending(&[&frame(&arbitrary_id(1)), &frame(&arbitrary_id(2))], None).await;
-    let mut stream = events(&[&node.url]).subscribe(SERVICE).await.unwrap();
+    let mut stream = events(&[&node.url]).events(SERVICE).await.unwrap();
     assert_eq!([next(&mut stream).await, next(&mut stream).await], [1, 2].map(arbitrary_id));
     wait_until_broken(&mut stream).await;
     let authorization = format!("Bearer Cylinder:{}", token().as_str());
@@ -118,9 +118,9 @@ async fn later_subscription_resumes_after_the_last_of_many_events() {
     let node = node_with_history(64, None).await;
     let events = events(&[&node.url]);
     for _ in 0..2 {
-        wait_until_broken(&mut events.subscribe(SERVICE).await.unwrap()).await;
+        wait_until_broken(&mut events.events(SERVICE).await.unwrap()).await;
     }
-    wait_until_broken(&mut events.subscribe("abcDE-F0123::gsBB").await.unwrap()).await;
+    wait_until_broken(&mut events.events("abcDE-F0123::gsBB").await.unwrap()).await;
     let other = PATH.replace("gsAA", "gsBB");
     let resumed = format!("{PATH}?last_seen_event={}", arbitrary_id(63));
     assert_eq!(node.requested(), [PATH, &resumed, &other]);
@@ -131,7 +131,7 @@ async fn later_subscription_gets_all_of_few_events() {
     let node = node_with_history(63, None).await;
     let events = events(&[&node.url]);
     for _ in 0..2 {
-        wait_until_broken(&mut events.subscribe(SERVICE).await.unwrap()).await;
+        wait_until_broken(&mut events.events(SERVICE).await.unwrap()).await;
     }
     assert_eq!(node.requested(), [PATH, PATH]);
 }
@@ -141,7 +141,7 @@ async fn node_without_the_last_event_sends_all_events() {
     let node = node_with_history(64, Some(StatusCode::INTERNAL_SERVER_ERROR)).await;
     let events = events(&[&node.url]);
     for _ in 0..2 {
-        let mut stream = events.subscribe(SERVICE).await.unwrap();
+        let mut stream = events.events(SERVICE).await.unwrap();
         assert_eq!(next(&mut stream).await, arbitrary_id(0));
         wait_until_broken(&mut stream).await;
     }
@@ -163,7 +163,7 @@ async fn invalid_frame_ends_the_stream() {
         r#"{"id":null,"state_changes":[]}"#,
     ] {
         let node = EventNode::sending(&[garbage, &frame(&arbitrary_id(1))], None).await;
-        let mut stream = events(&[&node.url]).subscribe(SERVICE).await.unwrap();
+        let mut stream = events(&[&node.url]).events(SERVICE).await.unwrap();
         let error = stream.next().await.unwrap().unwrap_err();
         assert!(matches!(error, BatchError::InvalidAnswer(_)), "{garbage}: {error}");
         assert!(stream.next().await.is_none());
@@ -175,16 +175,16 @@ async fn first_node_that_opens_a_websocket_is_used() {
     let failing = Node::responding(fixture("server_error_500")).await;
     let node = EventNode::sending(&[&frame(&arbitrary_id(1))], None).await;
     let mut stream =
-        events(&[&unused_address(), &failing.url, &node.url]).subscribe(SERVICE).await.unwrap();
+        events(&[&unused_address(), &failing.url, &node.url]).events(SERVICE).await.unwrap();
     assert_eq!(next(&mut stream).await, arbitrary_id(1));
 }
 
 #[tokio::test]
 async fn refused_subscription_is_an_error() {
     let node = Node::responding(fixture("unauthorized_401")).await;
-    let error = events(&[&node.url]).subscribe(SERVICE).await.err().unwrap();
+    let error = events(&[&node.url]).events(SERVICE).await.err().unwrap();
     assert!(error.to_string().contains("401"), "{error}");
-    let error = events(&[&node.url]).subscribe("global").await.err().unwrap();
+    let error = events(&[&node.url]).events("global").await.err().unwrap();
     assert!(matches!(error, BatchError::InternalError(_)), "{error}");
 }
 

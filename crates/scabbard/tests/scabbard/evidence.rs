@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join;
 use grid_batch_core::{
-    AttemptId, BatchError, Evidence, EvidenceReader, LedgerStatus, Outcome, UnresolvedBatch,
+    AttemptId, BatchError, Evidence, Ledger, LedgerStatus, Outcome, UnresolvedBatch,
 };
 use grid_batch_ledger_sim::{Fault, SentTwice, When};
 use serde_json::json;
@@ -296,7 +296,7 @@ async fn batch_without_transactions_is_never_absent() {
     ledger.send_with_fault(Fault::ResetBefore, 1).await;
     catch_up(&mut events);
     assert_eq!(ledger.evidence_after(1, HOUR).await, Evidence::Absent);
-    let reader = ledger.scabbard.evidence_reader();
+    let reader = &ledger.scabbard;
     let empty = reader
         .find_evidence(&UnresolvedBatch { transaction_ids: vec![], ..ledger.unresolved(1) })
         .await;
@@ -308,7 +308,7 @@ async fn service_of_another_kind_of_ledger_is_an_error() {
     let ledger = TestLedger::new();
     let unresolved =
         UnresolvedBatch { service_id: "global".parse().unwrap(), ..ledger.unresolved(1) };
-    assert!(ledger.scabbard.evidence_reader().find_evidence(&unresolved).await.is_err());
+    assert!(ledger.scabbard.find_evidence(&unresolved).await.is_err());
 }
 
 #[tokio::test]
@@ -318,7 +318,7 @@ async fn attempt_of_another_process_is_never_absent() {
     ledger.send_with_fault(Fault::ResetBefore, 1).await;
     catch_up(&mut events);
     assert_eq!(ledger.evidence_after(1, HOUR).await, Evidence::Absent);
-    let reader = ledger.scabbard.evidence_reader();
+    let reader = &ledger.scabbard;
     let second =
         UnresolvedBatch { attempt_id: AttemptId { attempt: 2, epoch: 2 }, ..ledger.unresolved(1) };
     assert_eq!(reader.find_evidence(&second).await.unwrap().evidence, Evidence::Inconclusive);
@@ -371,7 +371,7 @@ async fn shared_transaction_proves_no_batch_alone() {
     ledger.send(1).await;
     next(&mut events).await;
     let [shared, own] = [1, 2].map(|number| transaction_id(number).parse().unwrap());
-    let reader = ledger.scabbard.evidence_reader();
+    let reader = &ledger.scabbard;
     let evidence = async |transaction_ids| {
         let shared_transaction_ids = vec![shared];
         let batch =
@@ -397,7 +397,7 @@ async fn event_before_the_first_post_proves_nothing() {
     let attempt_id = AttemptId { attempt: 2, epoch: 2 };
     let transaction_ids = vec![transaction_id(1).parse().unwrap()];
     let elsewhere = UnresolvedBatch { attempt_id, transaction_ids, ..ledger.unresolved(9) };
-    let report = ledger.scabbard.evidence_reader().find_evidence(&elsewhere).await.unwrap();
+    let report = ledger.scabbard.find_evidence(&elsewhere).await.unwrap();
     assert_eq!(report.evidence, Evidence::Committed, "another process may have sent it before");
 }
 
@@ -478,7 +478,7 @@ async fn absence_is_foreseen_while_a_request_may_arrive() {
 async fn evidence_is_needed_for_a_batch_that_stays_valid() {
     let ledger = TestLedger::new();
     ledger.send_with_fault(Fault::DroppedValid, 1).await;
-    let is_needed = || ledger.scabbard.evidence_reader().is_needed(SERVICE, &id(1));
+    let is_needed = || ledger.scabbard.needs_evidence(SERVICE, &id(1));
     assert!(!is_needed());
     assert_eq!(ledger.status(1).await, LedgerStatus::Valid);
     assert!(!is_needed(), "most batches are committed soon");

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, Outcome, SubmissionSender};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome};
 use grid_batch_ledger_sim::{Fault, When};
 
 use crate::{
@@ -45,7 +45,7 @@ async fn unknown_service_is_refused() {
         scope().to_string().replace("gsAA", "gsZZ").parse().unwrap(),
         parts.2,
     );
-    let sent = ledger.scabbard.sender().send(&ledger.sim.url(), &elsewhere).await;
+    let sent = ledger.scabbard.send(&ledger.sim.url(), &elsewhere).await;
     assert_eq!((sent.outcome, sent.status), (Outcome::Refused, Some(404)));
 }
 

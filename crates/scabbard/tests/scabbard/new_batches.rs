@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{
-    AttemptId, LedgerEventStream, Outcome, ServiceCheck, SubmissionAnswer, SubmissionSender,
-};
+use grid_batch_core::{AttemptId, Ledger, LedgerEventStream, Outcome, SubmissionAnswer};
 use grid_batch_ledger_sim::{LedgerSim, RequestKind};
 use grid_batch_scabbard::{NewBatchRules, PeerService};
 
@@ -18,7 +16,7 @@ use crate::{
 const MANY: u32 = 70;
 
 async fn send(ledger: &TestLedger, number: u32, attempt: u32) -> SubmissionAnswer {
-    let sender = ledger.scabbard.sender();
+    let sender = &ledger.scabbard;
     let attempt_id = AttemptId { attempt, epoch: 1 };
     let submission = submission(number, 1).with_attempt_id(attempt_id);
     sender.send(&ledger.sim.url(), &submission).await
@@ -253,7 +251,7 @@ async fn batch_of_an_unknown_history_can_be_refused_at_intake() {
     let other = "abcde-01234::gsZZ".parse().unwrap();
     let history = MemoryHistory::new(Some(false));
     let ledger = TestLedger::new().with_rules(&history, rules(true));
-    let check = ledger.scabbard.service_check();
+    let check = &ledger.scabbard;
     assert_eq!(check.check_history(&service, false).await, Ok(()), "it is configured as known");
     let reason = check.check_history(&other, false).await.unwrap_err();
     assert!(reason.contains("abcde-01234::gsZZ has committed before"), "{reason}");
@@ -261,6 +259,6 @@ async fn batch_of_an_unknown_history_can_be_refused_at_intake() {
     history.restore();
     assert_eq!(check.check_history(&other, false).await, Ok(()), "the sender finds it out");
     let holds = TestLedger::new().with_service_history(&MemoryHistory::new(Some(false)));
-    let check = holds.scabbard.service_check();
+    let check = &holds.scabbard;
     assert_eq!(check.check_history(&other, false).await, Ok(()));
 }

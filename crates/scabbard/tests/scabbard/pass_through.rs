@@ -1,20 +1,20 @@
 //! Requests of clients that a node answers.
 
 use futures_util::TryStreamExt;
-use grid_batch_core::{ForwardedRequest, PassThrough};
-use grid_batch_http::HttpOptions;
+use grid_batch_core::{ForwardedRequest, Ledger};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_scabbard::ScabbardPassThrough;
+use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 
 use crate::{
     batches::{SERVICE, scope, token},
     nodes::Nodes,
 };
 
-fn pass_through(urls: &[String]) -> ScabbardPassThrough {
+fn pass_through(urls: &[String]) -> Scabbard {
     let nodes = || Nodes::at(urls.to_vec());
-    ScabbardPassThrough::new(&HttpOptions::default(), nodes(), nodes(), &token()).unwrap()
+    let options = ScabbardOptions { all_nodes: Some(nodes()), ..ScabbardOptions::default() };
+    Scabbard::new(&token(), nodes(), options).unwrap()
 }
 
 fn path(end: &str) -> String {

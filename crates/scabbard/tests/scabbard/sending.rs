@@ -1,24 +1,24 @@
 use std::time::Duration;
 
-use grid_batch_core::{Outcome, Submission, SubmissionAnswer, SubmissionSender};
+use grid_batch_core::{Ledger, Outcome, Submission, SubmissionAnswer};
 use grid_batch_http::HttpOptions;
 use grid_batch_protocol::{CylinderToken, Message, list_of_one};
-use grid_batch_scabbard::{Scabbard, ScabbardOptions, ScabbardSender};
+use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 
 use crate::{
-    batches::{batch, key, scope, token, uncounted_submission},
+    batches::{batch, key, service, token, uncounted_submission},
     fixtures::fixture,
     node::{Node, Reaction, response},
     nodes::{Nodes, unused_address},
 };
 
-fn sender() -> ScabbardSender {
+fn sender() -> Scabbard {
     sender_with(HttpOptions::default())
 }
 
-fn sender_with(http: HttpOptions) -> ScabbardSender {
+fn sender_with(http: HttpOptions) -> Scabbard {
     let options = ScabbardOptions { http, ..ScabbardOptions::default() };
-    Scabbard::new(&token(), Nodes::at(["http://nowhere"]), options).unwrap().sender()
+    Scabbard::new(&token(), Nodes::at(["http://nowhere"]), options).unwrap()
 }
 
 async fn send(node: &Node) -> SubmissionAnswer {
@@ -162,7 +162,7 @@ async fn request_timeout_is_ambiguous() {
 #[tokio::test]
 async fn batch_without_a_valid_id_is_not_sent() {
     let node = Node::responding(fixture("submitted_202")).await;
-    let without_id = Submission::new("a batch".to_owned(), scope(), b"bytes".to_vec());
+    let without_id = Submission::new("a batch".to_owned(), service(), b"bytes".to_vec());
     let answer = sender().send(&node.url, &without_id).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::Rejected, None));
     assert!(answer.message.unwrap().contains("an id has 128"));
@@ -179,14 +179,8 @@ async fn token_is_not_shown() {
     .await;
     let scabbard =
         Scabbard::new(&token(), Nodes::at([&node.url]), ScabbardOptions::default()).unwrap();
-    let sender = scabbard.sender();
-    let answer = sender.send(&node.url, &uncounted_submission(1)).await;
-    let shown = format!(
-        "{scabbard:?} {sender:?} {:?} {:?} {:?} {answer:?}",
-        scabbard.status_reader(),
-        scabbard.evidence_reader(),
-        scabbard.events(),
-    );
+    let answer = scabbard.send(&node.url, &uncounted_submission(1)).await;
+    let shown = format!("{scabbard:?} {answer:?}");
     let prefix = &secret[..20];
     assert!(!shown.contains(prefix), "{shown}");
     assert_eq!(answer.outcome, Outcome::Refused);

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchError, BatchResult, BatchStatusReader, LedgerStatus, StatusReport};
+use grid_batch_core::{BatchError, BatchResult, Ledger, LedgerStatus, StatusReport};
 use grid_batch_http::HttpOptions;
-use grid_batch_scabbard::{Scabbard, ScabbardOptions, ScabbardStatusReader};
+use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,14 +12,14 @@ use crate::{
     nodes::{Nodes, unused_address},
 };
 
-fn reader(nodes: Arc<Nodes>) -> ScabbardStatusReader {
+fn reader(nodes: Arc<Nodes>) -> Scabbard {
     let http = HttpOptions { max_response_bytes: 100_000, ..HttpOptions::default() };
     let options = ScabbardOptions { http, connections: 3, ..ScabbardOptions::default() };
-    Scabbard::new(&token(), nodes, options).unwrap().status_reader()
+    Scabbard::new(&token(), nodes, options).unwrap()
 }
 
 async fn query(nodes: Arc<Nodes>, ids: &[String]) -> BatchResult<Vec<StatusReport>> {
-    reader(nodes).get_batch_statuses(SERVICE, ids).await
+    reader(nodes).statuses(SERVICE, ids).await
 }
 
 /// The status of the fixtures' batch from a node that sends these bytes.
@@ -209,7 +209,7 @@ async fn invalid_service_or_id_is_not_requested() {
     let reader = reader(Nodes::at([&node.url]));
     for (service, id) in [("global", &*fixture_batch()), (SERVICE, "b1,c1"), (SERVICE, "b1&wait=1")]
     {
-        let error = reader.get_batch_statuses(service, &[id.to_owned()]).await.unwrap_err();
+        let error = reader.statuses(service, &[id.to_owned()]).await.unwrap_err();
         assert!(matches!(error, BatchError::InternalError(_)), "{error}");
     }
     let error = query(Nodes::at([""; 0]), &[fixture_batch()]).await.unwrap_err();
@@ -226,6 +226,6 @@ async fn error_does_not_show_a_password() {
 }
 
 #[test]
-fn available_connections_come_from_the_options() {
-    assert_eq!(reader(Nodes::at([unused_address()])).available_connections(), 3);
+fn connections_come_from_the_options() {
+    assert_eq!(reader(Nodes::at([unused_address()])).connections(), 3);
 }

@@ -8,9 +8,8 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt};
 use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, BatchStatusReader, Clock, Evidence, EvidenceReader,
-    EvidenceReport, LedgerEventStream, LedgerEvents, LedgerStatus, ManualClock, Outcome,
-    StatusReport, SubmissionSender, Timestamp, UnresolvedBatch,
+    AttemptId, BatchResult, BatchState, Clock, Evidence, EvidenceReport, Ledger, LedgerEventStream,
+    LedgerStatus, ManualClock, Outcome, StatusReport, Timestamp, UnresolvedBatch,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
@@ -88,7 +87,7 @@ impl TestLedger {
     pub async fn send_past_the_adapter(&self, number: u32) {
         let other =
             Scabbard::new(&token(), Nodes::at([self.sim.url()]), ScabbardOptions::default());
-        let sent = other.unwrap().sender().send(&self.sim.url(), &submission(number, 1)).await;
+        let sent = other.unwrap().send(&self.sim.url(), &submission(number, 1)).await;
         assert_eq!(sent.outcome, Outcome::Accepted);
     }
 
@@ -104,7 +103,7 @@ impl TestLedger {
 
     pub async fn send_again(&self, number: u32, attempt: u32) -> Outcome {
         self.attempts.lock().unwrap().insert(number, attempt);
-        let sender = self.scabbard.sender();
+        let sender = &self.scabbard;
         sender.send(&self.sim.url(), &submission(number, attempt)).await.outcome
     }
 
@@ -119,7 +118,7 @@ impl TestLedger {
         numbers: impl IntoIterator<Item = u32>,
     ) -> BatchResult<Vec<StatusReport>> {
         let ids: Vec<_> = numbers.into_iter().map(id).collect();
-        self.scabbard.status_reader().get_batch_statuses(SERVICE, &ids).await
+        self.scabbard.statuses(SERVICE, &ids).await
     }
 
     pub async fn status(&self, number: u32) -> LedgerStatus {
@@ -135,7 +134,7 @@ impl TestLedger {
     }
 
     pub async fn try_report(&self, number: u32) -> BatchResult<EvidenceReport> {
-        let reader = self.scabbard.evidence_reader();
+        let reader = &self.scabbard;
         reader.find_evidence(&self.unresolved(number)).await
     }
 
@@ -157,7 +156,7 @@ impl TestLedger {
     pub async fn evidence_with_transactions(&self, number: u32, of: &[u32]) -> Evidence {
         let transaction_ids = of.iter().map(|of| transaction_id(*of).parse().unwrap()).collect();
         let batch = UnresolvedBatch { transaction_ids, ..self.unresolved(number) };
-        self.scabbard.evidence_reader().find_evidence(&batch).await.unwrap().evidence
+        self.scabbard.find_evidence(&batch).await.unwrap().evidence
     }
 
     /// Looks for evidence twice, this many seconds apart; returns the second result.
@@ -168,7 +167,7 @@ impl TestLedger {
     }
 
     pub async fn subscribe(&self) -> LedgerEventStream {
-        let events = self.scabbard.events().subscribe(SERVICE).await.unwrap();
+        let events = self.scabbard.events(SERVICE).await.unwrap();
         // Longer than a POST waits for the replay.
         self.advance(1);
         events

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{AttemptId, Evidence, EvidenceReader, Outcome, UnresolvedBatch};
+use grid_batch_core::{AttemptId, Evidence, Ledger, Outcome, UnresolvedBatch};
 use grid_batch_ledger_sim::Fault;
 
 use crate::test_ledger::{TestLedger, read_in_background};
@@ -79,7 +79,7 @@ async fn commit_after_the_replay_is_heard() {
 async fn whole_replay_proves_nothing_of_another_process() {
     let ledger = lost_after(1).await;
     read_in_background(ledger.subscribe().await);
-    let reader = ledger.scabbard.evidence_reader();
+    let reader = &ledger.scabbard;
     let elsewhere = UnresolvedBatch {
         attempt_id: AttemptId { attempt: 3, epoch: 2 },
         ..ledger.unresolved(LOST)

@@ -10,8 +10,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, GroupObserver, Outcome, RunnableSubmitter, RunningSubmitter, ServiceScopeId,
-    Submission, SubmissionOutcome,
+    BatchResult, GroupObserver, LedgerParts, Outcome, RunnableSubmitter, RunningSubmitter, ScopeId,
+    ServiceId, ServiceScopeId, Submission, SubmissionOutcome,
 };
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_ledger_sim::LedgerSim;
@@ -38,7 +38,7 @@ fn ledger() -> LedgerSim {
     LedgerSim::scabbard(scopes).without_back_pressure().start().unwrap()
 }
 
-fn submission(number: usize) -> Submission<ServiceScopeId> {
+fn submission(number: usize) -> Submission<ServiceId> {
     let batch = batch(number);
     let scope = service(number % SERVICES).parse().unwrap();
     Submission::new(batch.header_signature.clone(), scope, batch.encode_to_vec())
@@ -49,25 +49,25 @@ fn submission(number: usize) -> Submission<ServiceScopeId> {
 struct AcceptedCounter(AtomicUsize);
 
 impl GroupObserver for AcceptedCounter {
-    type Id = ServiceScopeId;
+    type Id = ServiceId;
 
-    fn notify_group(&self, outcomes: &[SubmissionOutcome<ServiceScopeId>]) -> BatchResult<()> {
+    fn notify_group(&self, outcomes: &[SubmissionOutcome<ServiceId>]) -> BatchResult<()> {
         assert!(outcomes.iter().all(|o| o.answer.outcome == Outcome::Accepted), "{outcomes:?}");
         self.0.fetch_add(outcomes.len(), SeqCst);
         Ok(())
     }
 }
 
-fn run_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
+fn run_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceId>>) -> f64 {
     let count = submissions.len();
     let nodes = NodePool::new([ledger.url()]);
     let token = CylinderToken::new(&SigningKey::from_seed(1));
-    let scabbard =
-        Scabbard::new(&token, Arc::new(nodes.clone()), ScabbardOptions::default()).unwrap();
+    let resolver = Arc::new(nodes.clone());
+    let scabbard = Scabbard::new(&token, resolver, ScabbardOptions::default()).unwrap();
     let accepted = Arc::new(AcceptedCounter::default());
     let runnable = SubmitterBuilder::new()
         .with_queue(submissions)
-        .with_sender(Arc::new(scabbard.sender()))
+        .with_sender(Arc::new(LedgerParts(Arc::new(scabbard))))
         .with_url_resolver(nodes.resolver())
         .with_group_observer(accepted.clone())
         .with_options(SubmitterOptions { concurrency: CONCURRENCY, ..SubmitterOptions::default() })
@@ -84,7 +84,7 @@ fn run_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>
 }
 
 /// As many tasks as the submitter has submissions in flight. Each posts one batch after the other.
-fn run_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId>>) -> f64 {
+fn run_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceId>>) -> f64 {
     let token = CylinderToken::new(&SigningKey::from_seed(1));
     let authorization = format!("Bearer Cylinder:{}", token.as_str());
     let http = HttpClient::new(&HttpOptions::default()).unwrap();
@@ -103,7 +103,7 @@ fn run_plain_loop(ledger: &LedgerSim, submissions: Vec<Submission<ServiceScopeId
             let authorization = authorization.clone();
             runtime.spawn(async move {
                 while let Some(submission) = submissions.get(next.fetch_add(1, SeqCst)) {
-                    let scope = submission.scope_id();
+                    let scope = ServiceScopeId::from_service_id(submission.scope_id()).unwrap();
                     let (circuit, service) = (scope.circuit(), scope.service());
                     let url = format!("{url}/scabbard/{circuit}/{service}/batches");
                     let headers = [("authorization", authorization.as_str())];

@@ -1,6 +1,8 @@
 use grid_batch_api::{AccessMode, AccessOptions, HealthAccess, KeyGrant, Rate, RateLimits};
 
-use super::{ConfigError, LedgerKind, ListenConfig, layers::Layers, value::SettingValue};
+use super::{
+    ConfigError, ListenConfig, layers::Layers, ledger_type::ConfiguredType, value::SettingValue,
+};
 
 /// Who may use the HTTP interface, and how much.
 #[derive(Debug, Clone)]
@@ -13,7 +15,7 @@ pub struct AccessConfig {
     pub rates: RateLimits,
 }
 
-/// Empty for what is usual for the kind of ledger.
+/// Empty for what is usual for the ledger.
 impl SettingValue for Option<AccessMode> {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
@@ -48,15 +50,22 @@ impl SettingValue for Option<Rate> {
 }
 
 impl AccessConfig {
-    pub(super) fn from_layers(layers: &Layers, listen: &ListenConfig) -> Result<Self, ConfigError> {
+    pub(super) fn from_layers(
+        layers: &Layers,
+        listen: &ListenConfig,
+        ledger_type: Option<&ConfiguredType>,
+    ) -> Result<Self, ConfigError> {
         let keys = layers.get::<Vec<Key>>("access.keys")?.into_iter().map(|key| key.0).collect();
-        let kind: Option<LedgerKind> = layers.get("ledger.kind")?;
-        let is_scabbard = kind == Some(LedgerKind::Scabbard);
-        let usual = if is_scabbard { AccessMode::LedgerKeys } else { AccessMode::Open };
+        let checks_keys = ledger_type.is_some_and(|it| it.facts.checks_keys);
+        let usual = if checks_keys { AccessMode::LedgerKeys } else { AccessMode::Open };
         let mode = layers.get::<Option<AccessMode>>("access.mode")?.unwrap_or(usual);
-        if mode == AccessMode::LedgerKeys && !is_scabbard {
-            let rule = "only the nodes of scabbard have keys of clients; set it to \"tokens\"";
-            return Err(layers.conflict("access.mode", rule.to_owned()));
+        if mode == AccessMode::LedgerKeys && !checks_keys {
+            let kind = ledger_type.map_or("not set", |it| it.ledger.name);
+            let rule = format!(
+                "access.mode is ledger_keys, which needs a ledger whose nodes tell what the key of a client may do; \
+                 ledger.kind is {kind}, so set it to \"tokens\""
+            );
+            return Err(layers.conflict("access.mode", rule));
         }
         let config = Self {
             options: AccessOptions {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use grid_batch_scabbard::PeerService;
 use grid_batch_support::redact_password;
 
-use super::{Config, ConfigError, LedgerKind, Origin};
+use super::{Config, ConfigError, LedgerConfig, Origin};
 
 /// Pairs of settings of which the first must be less than the second.
 const ASCENDING: [(&str, &str); 6] = [
@@ -102,35 +102,39 @@ impl Config {
     }
 
     fn check_services(&self) -> Result<(), ConfigError> {
-        let (urls, services) = (self.ledger.urls.len(), self.ledger.services.len());
-        match self.ledger.kind {
-            Some(LedgerKind::Sawtooth) if services > 0 => {
-                let rule = "ledger.services is for scabbard; a sawtooth ledger has no services";
-                Err(self.layers.conflict("ledger.services", rule.to_owned()))
-            }
-            Some(LedgerKind::Evm) if services > 0 => {
-                let rule = "ledger.services is for scabbard; the nodes of an evm chain are in \
-                            ledger.urls";
-                Err(self.layers.conflict("ledger.services", rule.to_owned()))
-            }
-            Some(LedgerKind::Scabbard) if urls > 1 => {
-                let rule = format!(
-                    "ledger.urls has {urls} URLs; a scabbard service is at one node, so give at most \
-                     one URL, for the services that are not in ledger.services, and list the \
-                     services of other nodes there; other nodes of the same circuit have ids of \
-                     their own and belong in ledger.peers"
-                );
-                Err(self.layers.conflict("ledger.urls", rule))
-            }
-            _ => Ok(()),
-        }
+        let LedgerConfig { kind: Some(kind), facts: Some(facts), urls, services, .. } =
+            &self.ledger
+        else {
+            return Ok(());
+        };
+        let (setting, rule) = match (facts.one_node_for_service, urls.len(), services.len()) {
+            (false, _, 1..) => (
+                "ledger.services",
+                format!(
+                    "ledger.services is for a ledger whose services are at one node each; ledger.kind is {kind}, so \
+                     list its nodes in ledger.urls"
+                ),
+            ),
+            (true, 2.., _) => (
+                "ledger.urls",
+                format!(
+                    "ledger.urls has {} URLs; a {kind} service is at one node, so give at most one URL, for \
+                     the services that are not in ledger.services, and list the services of other nodes \
+                     there; other nodes of the same circuit have ids of their own and belong in ledger.peers",
+                    urls.len()
+                ),
+            ),
+            _ => return Ok(()),
+        };
+        Err(self.layers.conflict(setting, rule))
     }
 
     fn check_peers(&self) -> Result<(), ConfigError> {
         let peers = &self.ledger.peers;
-        let rule = match self.ledger.kind {
-            Some(LedgerKind::Sawtooth | LedgerKind::Evm) if !peers.is_empty() => {
-                "ledger.peers is for scabbard; list all nodes of another ledger in ledger.urls"
+        let rule = match self.ledger.facts {
+            Some(facts) if !facts.one_node_for_service && !peers.is_empty() => {
+                "ledger.peers is for a ledger whose services are at one node each; list all nodes of another \
+                 ledger in ledger.urls"
                     .to_owned()
             }
             _ => match peers

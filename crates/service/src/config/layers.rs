@@ -4,6 +4,7 @@ use std::{collections::HashMap, fmt, num::NonZero};
 
 use super::{
     ConfigError, Origin,
+    ledger_type::{KNOWN_LEDGERS, LedgerType},
     secret::{NOT_SHOWN, PLACEHOLDER, may_hold_secret},
     setting::{PREFIX, SETTINGS, Setting},
     value::SettingValue,
@@ -24,9 +25,12 @@ impl fmt::Debug for GivenValue {
     }
 }
 
-/// The effective value of each setting.
+/// The effective value of each setting, and the types of ledgers that they can name.
 #[derive(Debug, Clone)]
-pub(super) struct Layers(HashMap<&'static str, GivenValue>);
+pub(super) struct Layers {
+    values: HashMap<&'static str, GivenValue>,
+    ledgers: Vec<LedgerType>,
+}
 
 impl Layers {
     pub(super) fn defaults() -> Self {
@@ -34,12 +38,24 @@ impl Layers {
             let text = setting.default.to_owned();
             (setting.name, GivenValue { setting, origin: Origin::Default, text })
         };
-        Self(SETTINGS.iter().map(default).collect())
+        let values = SETTINGS.iter().map(default).collect();
+        Self { values, ledgers: KNOWN_LEDGERS.to_vec() }
+    }
+
+    /// The same with more types of ledgers.
+    pub(super) fn with_ledgers(mut self, ledgers: &[LedgerType]) -> Self {
+        self.ledgers.extend_from_slice(ledgers);
+        self
+    }
+
+    /// The types of ledgers that can be named.
+    pub(super) fn ledgers(&self) -> &[LedgerType] {
+        &self.ledgers
     }
 
     /// Replaces values by those of a later source.
     pub(super) fn override_with(mut self, values: Vec<GivenValue>) -> Self {
-        self.0.extend(values.into_iter().map(|value| (value.setting.name, value)));
+        self.values.extend(values.into_iter().map(|value| (value.setting.name, value)));
         self
     }
 
@@ -82,7 +98,7 @@ impl Layers {
     }
 
     pub(super) fn given(&self, name: &str) -> &GivenValue {
-        self.0.get(name).expect("every setting that is read is in SETTINGS")
+        self.values.get(name).expect("every setting that is read is in SETTINGS")
     }
 
     /// The error for a setting that contradicts another one.

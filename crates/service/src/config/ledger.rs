@@ -1,7 +1,7 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use grid_batch_api::ServicePattern;
-use grid_batch_core::{Clock, LedgerIdentity, ScopeId, ServiceScopeId};
+use grid_batch_core::{Clock, LedgerFacts, LedgerIdentity, ScopeId, ServiceScopeId};
 use grid_batch_http::{HttpOptions, WebSocketOptions, origin};
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::Backoff;
@@ -11,37 +11,18 @@ use grid_batch_support::redact_url;
 use super::{
     ConfigError,
     layers::Layers,
+    ledger_type::ConfiguredType,
     value::{FilePath, NodeUrl, Peer, ServiceUrl},
 };
 use crate::StartError;
-
-/// A kind of ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LedgerKind {
-    /// Hyperledger Sawtooth.
-    Sawtooth,
-    /// Scabbard services of Splinter circuits.
-    Scabbard,
-    /// Pools on an EVM chain.
-    Evm,
-}
-
-impl LedgerKind {
-    /// The name in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sawtooth => "sawtooth",
-            Self::Scabbard => "scabbard",
-            Self::Evm => "evm",
-        }
-    }
-}
 
 /// The ledger, and how requests to it are made.
 #[derive(Clone)]
 pub struct LedgerConfig {
     /// The kind of ledger, if it is set.
-    pub kind: Option<LedgerKind>,
+    pub kind: Option<&'static str>,
+    /// What a ledger of this kind does with batches.
+    pub facts: Option<LedgerFacts>,
     /// The name that the operator gave it; empty without one.
     pub name: String,
     /// The URLs of its nodes.
@@ -75,18 +56,17 @@ pub struct LedgerConfig {
 impl LedgerConfig {
     /// Which ledger the settings name, without what its nodes tell; `None` if its kind is not set.
     pub fn identity(&self) -> Option<LedgerIdentity> {
-        let kind = self.kind?.as_str();
-        Some(LedgerIdentity { name: self.name.clone(), ..LedgerIdentity::new(kind) })
+        Some(LedgerIdentity { name: self.name.clone(), ..LedgerIdentity::new(self.kind?) })
     }
 
     /// Why a ledger whose nodes tell nothing that identifies it must have a name.
-    pub const NAME_RULE: &str = "it is required for scabbard, whose nodes tell nothing that identifies their ledger: \
+    pub const NAME_RULE: &str = "it is required, because nodes of this kind of ledger tell nothing that identifies it: \
          set a name of your own, such as name = \"production\" in the section [ledger], and keep it. A database \
          that was used without a name gets it by `grid-batch ledger adopt --yes`";
 
     /// Whether the ledger must have a name and has none.
     pub fn lacks_name(&self) -> bool {
-        self.kind == Some(LedgerKind::Scabbard) && self.name.is_empty()
+        self.facts.is_some_and(|facts| !facts.tells_identity) && self.name.is_empty()
     }
 
     /// All nodes.
@@ -107,8 +87,8 @@ impl LedgerConfig {
         let of_service = |id: &ServiceScopeId, url: &String| (id.service_id().clone(), url.clone());
         NodePool::with_options(NodePoolOptions {
             urls: self.urls.clone(),
-            // A Sawtooth node that has the last batches of a service has those of all.
-            spread: self.kind != Some(LedgerKind::Sawtooth),
+            // Where access is declared, all batches are of one service.
+            spread: self.facts.is_none_or(|facts| !facts.enforces_declared_access),
             services: self.services.iter().map(|(id, url)| of_service(id, url)).collect(),
             peers: self.peers.iter().map(|peer| of_service(&peer.service, &peer.url)).collect(),
             name: origin,
@@ -127,17 +107,16 @@ impl LedgerConfig {
         Ok(self.http.nodes.clone())
     }
 
-    /// The node that batches of a Scabbard service are sent to.
+    /// The node that batches of a service are sent to, if each service is at one node.
     pub(super) fn node_of(&self, service: &ServiceScopeId) -> Option<&String> {
         let own = self.services.iter().find(|(other, _)| other == service).map(|(_, url)| url);
         own.or_else(|| self.urls.first())
     }
 
-    /// Why a kill of a node may need a person: services of Scabbard whose other nodes are not known.
+    /// Why a kill of a node may need a person: it forgets what it has applied, and other nodes that know it are not
+    /// configured.
     pub fn missing_peers(&self) -> Option<String> {
-        if self.kind != Some(LedgerKind::Scabbard) {
-            return None;
-        }
+        self.facts.filter(|facts| facts.one_node_for_service && !facts.statuses_survive_restart)?;
         let has_peers =
             |service: &ServiceScopeId| self.peers.iter().any(|peer| peer.service == *service);
         let without: Vec<String> = self
@@ -159,13 +138,17 @@ impl LedgerConfig {
         ))
     }
 
-    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+    pub(super) fn from_layers(
+        layers: &Layers,
+        ledger_type: Option<&ConfiguredType>,
+    ) -> Result<Self, ConfigError> {
         let uses_events: bool = layers.get("ledger.events")?;
         let urls: Vec<NodeUrl> = layers.get("ledger.urls")?;
         let services: Vec<ServiceUrl> = layers.get("ledger.services")?;
         let peers: Vec<Peer> = layers.get("ledger.peers")?;
         Ok(Self {
-            kind: layers.get("ledger.kind")?,
+            kind: ledger_type.map(|it| it.ledger.name),
+            facts: ledger_type.map(|it| it.facts),
             name: layers.get("ledger.name")?,
             urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),

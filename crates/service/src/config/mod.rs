@@ -12,6 +12,7 @@ mod intake;
 mod key_source;
 mod layers;
 mod ledger;
+mod ledger_type;
 mod listen;
 mod log_filter;
 mod log_format;
@@ -45,7 +46,9 @@ pub use evm::EvmConfig;
 pub use guidance::Guidance;
 pub use intake::IntakeConfig;
 pub use key_source::{KeySource, PasswordSource};
-pub use ledger::{LedgerConfig, LedgerKind};
+pub use ledger::LedgerConfig;
+pub(crate) use ledger_type::KIND_RULE;
+pub use ledger_type::{FactSettings, LedgerType};
 pub use listen::{ListenAddress, ListenConfig, TlsFiles};
 pub use log_filter::LogFilter;
 pub use log_format::LogFormat;
@@ -57,6 +60,7 @@ pub use setting::{Form, SETTINGS, Setting};
 pub use warnings::ReadableSecret;
 
 use layers::{GivenValue, Layers};
+use ledger_type::ConfiguredType;
 use setting_file::with_files;
 use value::DurationOrZero;
 
@@ -142,8 +146,19 @@ impl Config {
         variables: impl Iterator<Item = (String, String)>,
         flags: Vec<(&'static Setting, String)>,
     ) -> Result<Self, ConfigError> {
+        Self::load_with_ledgers(&[], file, variables, flags)
+    }
+
+    /// The same, where `ledger.kind` can also name one of these types of ledgers.
+    pub fn load_with_ledgers(
+        ledgers: &[LedgerType],
+        file: Option<&Path>,
+        variables: impl Iterator<Item = (String, String)>,
+        flags: Vec<(&'static Setting, String)>,
+    ) -> Result<Self, ConfigError> {
         let values = file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
         let layers = Layers::defaults()
+            .with_ledgers(ledgers)
             .override_with(with_files(values)?)
             .override_with(with_files(layers::read_environment(variables)?)?)
             .override_with(with_files(flags.into_iter().map(given_by_flag).collect())?);
@@ -159,17 +174,18 @@ impl Config {
     fn from_layers(layers: Layers) -> Result<Self, ConfigError> {
         layers.check_placeholders()?;
         range::check(&layers)?;
-        let store = store_options(&layers)?;
+        let ledger_type = ConfiguredType::from_layers(&layers)?;
+        let store = store_options(&layers, ledger_type.as_ref())?;
         let listen = ListenConfig::from_layers(&layers)?;
         let config = Self {
             database: layers.get("database")?,
-            access: AccessConfig::from_layers(&layers, &listen)?,
+            access: AccessConfig::from_layers(&layers, &listen, ledger_type.as_ref())?,
             listen,
             log: layers.get::<LogFilter>("log")?.as_str().to_owned(),
             log_format: layers.get("log_format")?,
             log_repeats: layers.get("log_repeats")?,
             log_counts: layers.get("log_counts")?,
-            ledger: LedgerConfig::from_layers(&layers)?,
+            ledger: LedgerConfig::from_layers(&layers, ledger_type.as_ref())?,
             evm: EvmConfig::from_layers(&layers)?,
             queue: queue_options(&layers, &store.scheduling)?,
             store,
@@ -227,14 +243,17 @@ fn given_by_flag((setting, text): (&'static Setting, String)) -> GivenValue {
     GivenValue { setting, origin: Origin::Flag(setting.flag()), text }
 }
 
-fn store_options(layers: &Layers) -> Result<StoreOptions, ConfigError> {
+fn store_options(
+    layers: &Layers,
+    ledger_type: Option<&ConfiguredType>,
+) -> Result<StoreOptions, ConfigError> {
     Ok(StoreOptions {
         connections: layers.get::<NonZero<u32>>("store.connections")?.get(),
         lock_timeout: layers.get("store.lock_timeout")?,
         // Row locks of a frozen instance must not outlive its lease.
         idle_transaction_timeout: layers.get::<Duration>("claims.idle_expiry")? / 2,
         intake_limits: intake::intake_limits(layers)?,
-        scheduling: Arc::new(scheduling::scheduling_rules(layers)?),
+        scheduling: Arc::new(scheduling::scheduling_rules(layers, ledger_type)?),
         writes_events: layers.get("events.enabled")?,
         ..StoreOptions::default()
     })

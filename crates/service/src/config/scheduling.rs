@@ -2,13 +2,12 @@
 
 use std::{collections::HashMap, num::NonZero};
 
-use grid_batch_core::{
-    AfterInvalid, GlobalScopeId, Scheduling, SchedulingRules, ScopeId, ServiceId, Strategy,
-};
+use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
 
 use super::{
-    ConfigError, LedgerKind,
+    ConfigError,
     layers::Layers,
+    ledger_type::ConfiguredType,
     value::{NodeUrl, OfService, SettingValue},
 };
 
@@ -17,25 +16,28 @@ const STRATEGIES: &str = "ledger.strategies";
 const AFTER_INVALID: &str = "ledger.after_invalid";
 const AFTER_INVALID_OF: &str = "ledger.after_invalid_of";
 
-/// The rules that the settings give for this kind of ledger, checked.
-pub(super) fn scheduling_rules(layers: &Layers) -> Result<SchedulingRules, ConfigError> {
-    let kind: Option<LedgerKind> = layers.get("ledger.kind")?;
-    let uses_declared_access = kind == Some(LedgerKind::Sawtooth);
-    let usual = match uses_declared_access {
-        true => Strategy::Parallel,
-        false => Strategy::Serial,
-    };
+/// The rules that the settings give for this type of ledger, checked.
+pub(super) fn scheduling_rules(
+    layers: &Layers,
+    ledger_type: Option<&ConfiguredType>,
+) -> Result<SchedulingRules, ConfigError> {
+    let usual = ledger_type.map_or(Strategy::Serial, |it| it.facts.usual_strategy());
     let strategy = layers.get::<Option<Strategy>>(STRATEGY)?.unwrap_or(usual);
-    let strategies = by_service::<Strategy>(layers, kind, STRATEGIES)?;
+    let strategies = by_service::<Strategy>(layers, ledger_type, STRATEGIES)?;
     let after_invalid = layers.get(AFTER_INVALID)?;
-    let policies = by_service::<AfterInvalid>(layers, kind, AFTER_INVALID_OF)?;
+    let policies = by_service::<AfterInvalid>(layers, ledger_type, AFTER_INVALID_OF)?;
 
     let with_strategy = [(STRATEGY, strategy)].into_iter();
     let with_strategy = with_strategy.chain(strategies.values().map(|it| (STRATEGIES, *it)));
-    with_strategy.into_iter().try_for_each(|(name, it)| check_strategy(layers, kind, name, it))?;
+    with_strategy
+        .into_iter()
+        .try_for_each(|(name, it)| check_strategy(layers, ledger_type, name, it))?;
+    check_order(layers, ledger_type)?;
     let with_policy = [(AFTER_INVALID, after_invalid)].into_iter();
     let with_policy = with_policy.chain(policies.values().map(|it| (AFTER_INVALID_OF, *it)));
-    with_policy.into_iter().try_for_each(|(name, it)| check_policy(layers, kind, name, it))?;
+    with_policy
+        .into_iter()
+        .try_for_each(|(name, it)| check_policy(layers, ledger_type, name, it))?;
 
     let lanes: NonZero<u32> = layers.get("submit.in_flight_per_service")?;
     let scheduling = |strategy, after_invalid| match strategy {
@@ -50,7 +52,7 @@ pub(super) fn scheduling_rules(layers: &Layers) -> Result<SchedulingRules, Confi
     Ok(SchedulingRules {
         default: scheduling(strategy, after_invalid),
         services: named.map(|service| (service.clone(), of(service))).collect(),
-        uses_declared_access,
+        uses_declared_access: ledger_type.is_some_and(|it| it.facts.allows_several_batches()),
     })
 }
 
@@ -66,15 +68,13 @@ pub(super) fn most_lanes(rules: &SchedulingRules) -> usize {
 /// The values of single services. Each service of the ledger may be named once.
 fn by_service<T: SettingValue>(
     layers: &Layers,
-    kind: Option<LedgerKind>,
+    ledger_type: Option<&ConfiguredType>,
     name: &str,
 ) -> Result<HashMap<ServiceId, T>, ConfigError> {
     let items: Vec<OfService<T>> = layers.get(name)?;
     let mut values = HashMap::new();
     for OfService(service, value) in items {
-        if kind == Some(LedgerKind::Sawtooth)
-            && let Err(error) = GlobalScopeId::from_service_id(&service)
-        {
+        if let Some(Err(error)) = ledger_type.map(|it| (it.ledger.check_service_id)(&service)) {
             return Err(layers.conflict(name, format!("{name}: {error}")));
         }
         if values.insert(service.clone(), value).is_some() {
@@ -87,49 +87,63 @@ fn by_service<T: SettingValue>(
 
 fn check_strategy(
     layers: &Layers,
-    kind: Option<LedgerKind>,
+    ledger_type: Option<&ConfiguredType>,
     name: &str,
     strategy: Strategy,
 ) -> Result<(), ConfigError> {
     let text = strategy.as_str();
-    let rule = match (kind, strategy) {
-        (_, Strategy::Serial) => return Ok(()),
-        (Some(LedgerKind::Scabbard), _) => format!(
-            "{name} has the strategy {text}, which is for sawtooth: a scabbard node takes the next batch of \
-             a service only when the one before has ended; use serial"
+    let lack = ledger_type.and_then(|it| Some((it, it.facts.lacks_for(strategy)?)));
+    let urls = layers.get::<Vec<NodeUrl>>("ledger.urls")?.len();
+    let rule = match (lack, strategy) {
+        (Some((it, lack)), _) => {
+            let usual = it.facts.usual_strategy().as_str();
+            let advice = match strategy == Strategy::Pipeline && it.may_keep_order() {
+                true => format!(
+                    "set ledger.keeps_order if this one does, as a network with one publishing node, or use {usual}"
+                ),
+                false => format!("use {usual}"),
+            };
+            let kind = it.ledger.name;
+            format!(
+                "{name} has the strategy {text}, which needs {lack}; ledger.kind is {kind}: {advice}"
+            )
+        }
+        (None, Strategy::Pipeline) if urls > 1 => format!(
+            "{name} has the strategy {text}, which sends all batches to one node, because two nodes do not \
+             keep the order between them; ledger.urls has {urls} URLs, so give one, or use parallel"
         ),
-        (Some(LedgerKind::Evm), _) => format!(
-            "{name} has the strategy {text}, which is for sawtooth: withdrawals are signed ahead in the \
-             order of their nonces, see evm.in_flight; use serial"
-        ),
-        (_, Strategy::Pipeline) if !layers.get::<bool>("ledger.keeps_order")? => format!(
-            "{name} has the strategy {text}, which sends batches before those ahead of them have ended, so \
-             it needs a ledger that applies batches in the order in which they were sent: set \
-             ledger.keeps_order if it does, as a sawtooth network with one publishing node, or use parallel"
-        ),
-        (_, Strategy::Pipeline) => match layers.get::<Vec<NodeUrl>>("ledger.urls")?.len() {
-            0 | 1 => return Ok(()),
-            urls => format!(
-                "{name} has the strategy {text}, which sends all batches to one node, because two nodes do not \
-                 keep the order between them; ledger.urls has {urls} URLs, so give one, or use parallel"
-            ),
-        },
         _ => return Ok(()),
     };
     Err(layers.conflict(name, rule))
 }
 
+/// The setting must not claim what no ledger of this type does.
+fn check_order(layers: &Layers, ledger_type: Option<&ConfiguredType>) -> Result<(), ConfigError> {
+    match ledger_type {
+        Some(it) if layers.get("ledger.keeps_order")? && !it.may_keep_order() => {
+            let kind = it.ledger.name;
+            let rule = format!(
+                "ledger.keeps_order is true; ledger.kind is {kind}, which does not apply batches in the order in \
+                 which they were sent, so set it to false"
+            );
+            Err(layers.conflict("ledger.keeps_order", rule))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_policy(
     layers: &Layers,
-    kind: Option<LedgerKind>,
+    ledger_type: Option<&ConfiguredType>,
     name: &str,
     policy: AfterInvalid,
 ) -> Result<(), ConfigError> {
-    match (kind, policy) {
-        (Some(LedgerKind::Evm), AfterInvalid::Halt) => {
+    match ledger_type {
+        Some(it) if policy == AfterInvalid::Halt && !it.facts.can_halt() => {
+            let kind = it.ledger.name;
             let rule = format!(
-                "{name} is halt, which is for sawtooth and scabbard: withdrawals are signed ahead in the order \
-                 of their nonces, and each is judged by itself; use continue"
+                "{name} is halt, which needs batches that clients sign: withdrawals are signed ahead in an order of \
+                 their own, and each is judged by itself; ledger.kind is {kind}: use continue"
             );
             Err(layers.conflict(name, rule))
         }
@@ -186,14 +200,15 @@ mod tests {
 
     #[test]
     fn strategy_that_the_ledger_cannot_have_is_refused() {
-        let cases: [(&[(&str, &str)], &str); 10] = [
+        let cases: [(&[(&str, &str)], &str); 11] = [
             (
                 &[("ledger.kind", "sawtooth"), ("ledger.strategy", "pipeline")],
-                "the flag --ledger-strategy: ledger.strategy has the strategy pipeline, which sends ",
+                "the flag --ledger-strategy: ledger.strategy has the strategy pipeline, which needs a ledger that applies batches in \
+                 the order in which they were sent; ledger.kind is sawtooth: set ledger.keeps_order if ",
             ),
             (
                 &[("ledger.kind", "sawtooth"), ("ledger.strategies", "global=pipeline")],
-                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which sends ",
+                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which needs ",
             ),
             (
                 &[
@@ -207,8 +222,9 @@ mod tests {
             ),
             (
                 &[("ledger.kind", "scabbard"), ("ledger.strategy", "parallel")],
-                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which is for sawtooth: \
-                 a scabbard node takes the next batch",
+                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which needs a ledger \
+                 that executes transactions only with access to the addresses that they declare; ledger.kind is \
+                 scabbard: use serial",
             ),
             (
                 &[
@@ -216,16 +232,22 @@ mod tests {
                     ("ledger.keeps_order", "true"),
                     ("ledger.strategies", "a::b=pipeline"),
                 ],
-                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which is for ",
+                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which needs a ledger \
+                 that applies batches in the order in which they were sent; ledger.kind is scabbard: use serial",
+            ),
+            (
+                &[("ledger.kind", "scabbard"), ("ledger.keeps_order", "true")],
+                "the flag --ledger-keeps-order: ledger.keeps_order is true; ledger.kind is scabbard, which does not ",
             ),
             (
                 &[("ledger.kind", "evm"), ("ledger.strategy", "parallel")],
-                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which is for sawtooth: \
-                 withdrawals are signed ahead",
+                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which needs batches that \
+                 clients sign: withdrawals are signed ahead in an order of their own; ledger.kind is evm: use serial",
             ),
             (
                 &[("ledger.kind", "evm"), ("ledger.after_invalid", "halt")],
-                "the flag --ledger-after-invalid: ledger.after_invalid is halt, which is for sawtooth and ",
+                "the flag --ledger-after-invalid: ledger.after_invalid is halt, which needs batches that \
+                 clients sign: ",
             ),
             (
                 &[

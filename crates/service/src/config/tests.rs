@@ -222,11 +222,11 @@ fn errors_name_the_line_and_the_rule() {
         ),
         (
             "[ledger]\nkind = \"sawtooth\"\nservices = [\"a::b=http://c\"]",
-            "line 3 of c.toml: ledger.services is for scabbard; ",
+            "line 3 of c.toml: ledger.services is for a ledger whose services are at one node each; ",
         ),
         (
             "[ledger]\nkind = \"evm\"\nservices = [\"a::b=http://c\"]",
-            "line 3 of c.toml: ledger.services is for scabbard; ",
+            "line 3 of c.toml: ledger.services is for a ledger whose services are at one node each; ",
         ),
         (
             "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]",
@@ -239,7 +239,7 @@ fn errors_name_the_line_and_the_rule() {
         ),
         (
             "[ledger]\nkind = \"sawtooth\"\npeers = [\"a::b=d@http://c\"]",
-            "line 3 of c.toml: ledger.peers is for scabbard; ",
+            "line 3 of c.toml: ledger.peers is for a ledger whose services are at one node each; ",
         ),
         (
             "[ledger]\nurls = [\"http://c/\"]\npeers = [\"a::b=d@http://c\"]",

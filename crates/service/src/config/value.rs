@@ -10,10 +10,7 @@ use grid_batch_store::DatabaseUrl;
 use grid_batch_support::Authority;
 use grid_batch_webhooks::AllowedNetwork;
 
-use super::{
-    LedgerKind,
-    secret::{NOT_SHOWN, may_hold_secret},
-};
+use super::secret::{NOT_SHOWN, may_hold_secret};
 
 /// The value of a setting. The error of `parse` is the rule that the text breaks.
 pub(super) trait SettingValue: Sized {
@@ -133,18 +130,6 @@ impl SettingValue for DatabaseUrl {
     /// The text may contain a password.
     fn redacted(_: &str) -> String {
         NOT_SHOWN.to_owned()
-    }
-}
-
-impl SettingValue for Option<LedgerKind> {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "" => Ok(None),
-            "sawtooth" => Ok(Some(LedgerKind::Sawtooth)),
-            "scabbard" => Ok(Some(LedgerKind::Scabbard)),
-            "evm" => Ok(Some(LedgerKind::Evm)),
-            _ => Err("it must be \"sawtooth\", \"scabbard\" or \"evm\"".to_owned()),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use grid_batch_core::{InternalError, TokenStore};
 use grid_batch_support::PeriodicThread;
 use log::{info, warn};
 
-use crate::{Config, LedgerKind};
+use crate::Config;
 
 /// Reads the tokens again and again. Dropping it ends that.
 #[derive(Debug)]
@@ -57,10 +57,10 @@ pub struct AccessInForce {
 impl AccessInForce {
     /// What these settings mean.
     pub fn of(config: &Config) -> Self {
-        let is_scabbard = config.ledger.kind == Some(LedgerKind::Scabbard);
+        let checks_keys = config.ledger.facts.is_some_and(|facts| facts.checks_keys);
         let options = &config.access.options;
         let text = match options.mode {
-            AccessMode::Open if is_scabbard => {
+            AccessMode::Open if checks_keys => {
                 "none; the server submits, with its own key, the batches of everyone who reaches it"
             }
             AccessMode::Open => "none; everyone who reaches the server may do everything",
@@ -73,7 +73,7 @@ impl AccessInForce {
             }
             AccessMode::Tokens => "tokens; each request needs a token",
         };
-        let is_open = options.mode == AccessMode::Open && is_scabbard;
+        let is_open = options.mode == AccessMode::Open && checks_keys;
         let advice = is_open.then_some(
             "leave access.mode empty: then only clients whose key the node accepts can write to it",
         );

@@ -8,7 +8,8 @@ use grid_batch_claims::{
     NotificationListener, OrphanRecovery, Retention, RetentionOptions,
 };
 use grid_batch_core::{
-    Admission, BatchState, RunnableSubmitter, ScopeId, SearchLimits, ServiceId, StatusReport,
+    AbsenceRule, Admission, BatchState, Ledger, LedgerFacts, LedgerParts, RunnableSubmitter,
+    SearchLimits, ServiceId, StatusReport,
 };
 use grid_batch_nodes::{NodePlaces, NodePool};
 use grid_batch_poller::{
@@ -18,11 +19,13 @@ use grid_batch_poller::{
 };
 use grid_batch_queuer::{BatchQueue, InFlightWindow, WakeUp};
 use grid_batch_store::{
-    ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver, StoreOptions,
+    ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreError, StoreObserver,
+    StoreOptions,
 };
 use grid_batch_submitter::{
     DelayedServices, Recalls, SubmitterBuilder, SubmitterCounters, SubmitterWaker,
 };
+use grid_batch_withdrawals::WithdrawalRules;
 use log::{info, warn};
 
 use super::{
@@ -31,10 +34,10 @@ use super::{
     dependencies, dependents,
     event_observer::EventObserver,
     file_descriptors,
-    gas::RunningGasWatch,
+    gas::{GasMonitor, RunningGasWatch},
     health::{Health, HealthSources},
     in_flight::ReadWindow,
-    ledger::Ledger,
+    ledger::{OpenFn, ServerLedger},
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
     listeners,
     metrics::{History, HistoryRecorder, MetricsSources, QueueMetrics, StageTimes},
@@ -45,25 +48,32 @@ use super::{
     statuses::Statuses,
     webhooks,
 };
-use crate::{Config, LedgerKind};
+use crate::Config;
 
 /// Starts all parts.
-pub(super) fn compose<S: ScopeId>(
+pub(super) fn compose(
     config: &Config,
     check: LedgerCheck,
-    ledger: impl FnOnce(&Store) -> Result<Ledger<S>, StartError>,
+    open_ledger: OpenFn<'_>,
 ) -> Result<RunningServer, StartError> {
     let connections = file_descriptors::fitting_http_connections(config)?;
     let listeners = listeners::open(config)?;
-    let claim_store = open_store::<S>(config)?;
-    let store = claim_store.store().clone();
-    let ledger = ledger(&store)?.checked(&check);
+    let store = open_store(config)?;
+    let ServerLedger { ledger, withdrawals, gas } = open_ledger(&store)?.checked(&check);
+    let nodes = check.pool().clone();
+    let claim_store = register(&store, &*ledger, &claim_options(config));
+    let claim_store = claim_store.map_err(|source| store_error(config, source))?;
     if let Some(missing) = config.ledger.missing_peers() {
         warn!("{missing}; list the other nodes of its circuit");
     }
-    let ledger_check = start_ledger_check(check.clone(), &claim_store)?;
+    let ledger_check = start_ledger_check(check.clone(), &ledger, &claim_store)?;
     let recalls = Recalls::new();
-    let claims = CheckedClaims::<_, S>::new(claim_store.clone(), check.clone(), recalls.clone());
+    let claims = CheckedClaims::new(
+        claim_store.clone(),
+        check.clone(),
+        Arc::clone(&ledger),
+        recalls.clone(),
+    );
 
     let waker = SubmitterWaker::new();
     let wake_submitter = waker.clone();
@@ -100,20 +110,20 @@ pub(super) fn compose<S: ScopeId>(
     }
     let (dependents_requests, received_requests) = DependentsRequests::new();
     follow_up = follow_up.with_dependents(dependents::request(&store, &dependents_requests));
-    let ask_ahead = start_ask_ahead(config, &ledger, &claim_store)?;
+    let ask_ahead = start_ask_ahead(config, &ledger, &nodes, &claim_store)?;
     let ask_ahead = ask_ahead.map(|(trigger, running)| {
         follow_up = follow_up.clone().with_ask_ahead(trigger);
         running
     });
-    follow_open_services::<S>(&store, &follow_up, config.ledger.event_sockets)?;
+    follow_open_services(&*ledger, &store, &follow_up, config.ledger.event_sockets)?;
 
     let state_roots = start_state_root_watch(&ledger, &claim_store, &wake_up, &trigger)?;
-    let poller = start_poller(config, &ledger, &claim_store, &follow_up, trigger)?;
+    let poller = start_poller(config, &ledger, &nodes, &claim_store, &follow_up, trigger)?;
     let dependencies = dependencies::start(config, &ledger, &claim_store, &follow_up)?;
     let (dependencies, lookups) = dependencies.unzip();
     let admission = match &in_flight {
         Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
-        None => ledger.nodes.has_own_nodes().then(|| places(config, &ledger.nodes, &wake_up)),
+        None => nodes.has_own_nodes().then(|| places(config, &nodes, &wake_up)),
     };
     let requests = (dependents_requests, received_requests);
     let dependents = dependents::start(&store, wake_up.clone(), &follow_up, requests)?;
@@ -130,7 +140,7 @@ pub(super) fn compose<S: ScopeId>(
     .with_several_batches(config.store.scheduling.uses_declared_access);
     let (submitter, submitter_counters) = start_submitter(
         config,
-        &ledger,
+        (&ledger, &nodes),
         queue,
         &store,
         &follow_up,
@@ -173,11 +183,11 @@ pub(super) fn compose<S: ScopeId>(
         delayed: delayed.clone(),
         locked: count_locked(&store),
         events: follower.clone(),
-        gas: ledger.gas.clone(),
+        gas: gas.clone(),
         in_flight: window.clone(),
         lookups,
     };
-    let gas = ledger.gas.clone().map(RunningGasWatch::start).transpose()?;
+    let running_gas = gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
     let access = RunningAccess::start(config, Arc::new(store.clone()))?;
     let queues = QueueMetrics::default();
@@ -190,7 +200,7 @@ pub(super) fn compose<S: ScopeId>(
     let queue_metrics = queues.watch(&store, &claim_store, config.metrics_services, recorder)?;
     let metrics = MetricsSources {
         queues,
-        gas: ledger.gas.clone(),
+        gas: gas.clone(),
         health: health.clone(),
         claims: claims.health(),
         submitter: submitter_counters.clone(),
@@ -201,7 +211,8 @@ pub(super) fn compose<S: ScopeId>(
     };
     let options = api_options(config, connections);
     let in_memory = (window, check);
-    let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory)
+    let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory);
+    let api = with_withdrawals(api, &store, withdrawals, gas)
         .with_stored_callback(stored_callback(&follow_up, &claims))
         .with_operators(Arc::new(store.clone()), move || Some(claim_store.instance()))
         .with_recall(move || recall.run())
@@ -237,7 +248,7 @@ pub(super) fn compose<S: ScopeId>(
         claims,
         ledger_check,
         state_roots,
-        gas,
+        gas: running_gas,
         health: running_health,
         queue_metrics,
         stop_limit: config.submit.drain_limit + STOP_SLACK,
@@ -249,14 +260,13 @@ pub(super) fn compose<S: ScopeId>(
 /// For what follows the drain: the outcomes are recorded and the claims released.
 const STOP_SLACK: Duration = Duration::from_secs(5);
 
-/// Opens the store and registers this process as an instance.
-fn open_store<S: ScopeId>(config: &Config) -> Result<ClaimStore, StartError> {
-    let failed = |source| StartError::Store { database: config.database.to_string(), source };
+fn open_store(config: &Config) -> Result<Store, StartError> {
     // The health has a connection of its own, and the listener to notifications of PostgreSQL has one.
     let is_file = config.database.file().is_some();
     let reserved = if is_file { 1 } else { 2 };
     let connections = config.store.connections.saturating_sub(reserved).max(1);
     let options = StoreOptions { connections, ..config.store.clone() };
+    let failed = |source| store_error(config, source);
     let store = Store::open(&config.database, options).map_err(failed)?;
     if let (Some(configured), Some(recorded)) =
         (config.ledger.identity(), store.ledger().map_err(failed)?)
@@ -266,26 +276,35 @@ fn open_store<S: ScopeId>(config: &Config) -> Result<ClaimStore, StartError> {
     for warning in store.durability_warnings().map_err(failed)? {
         warn!(database:% = config.database; "{warning}");
     }
-    let options = ClaimOptions {
+    Ok(store)
+}
+
+fn store_error(config: &Config, source: StoreError) -> StartError {
+    StartError::Store { database: config.database.to_string(), source }
+}
+
+fn claim_options(config: &Config) -> ClaimOptions {
+    ClaimOptions {
         name: config.claims.name.clone(),
         idle_expiry: config.claims.idle_expiry,
         full_expiry: config.claims.full_expiry,
         longest_submission: config.longest_submission(),
         fair_share: config.claims.share,
         ..ClaimOptions::default()
-    };
-    register::<S>(&store, &options).map_err(failed)
+    }
 }
 
 /// Asks all nodes, and waits a moment for their answers. Without them the server starts all the same,
 /// so that it takes requests while the ledger is down.
 fn start_ledger_check(
     check: LedgerCheck,
+    ledger: &Arc<dyn Ledger>,
     claims: &ClaimStore,
 ) -> Result<RunningLedgerCheck, StartError> {
     const FIRST_ANSWERS_LIMIT: Duration = Duration::from_secs(2);
     let was_bound = claims.store().ledger().map_err(StartError::part)?.is_some();
-    let running = RunningLedgerCheck::start(check, Arc::new(claims.clone()), was_bound)?;
+    let running =
+        RunningLedgerCheck::start(check, Arc::clone(ledger), Arc::new(claims.clone()), was_bound)?;
     running.wait_for_answers(FIRST_ANSWERS_LIMIT);
     let check = running.check();
     if let Some(mismatch) = check.mismatch() {
@@ -301,33 +320,36 @@ fn start_ledger_check(
     Ok(running)
 }
 
-fn start_event_monitor<S: ScopeId>(
+fn start_event_monitor(
     config: &Config,
-    ledger: &Ledger<S>,
+    ledger: &Arc<dyn Ledger>,
     trigger: &PollTrigger,
 ) -> Result<Option<RunningEventMonitor>, StartError> {
-    let Some(source) = ledger.events.as_ref().filter(|_| config.ledger.event_sockets > 0) else {
+    if !ledger.facts().has_events || config.ledger.event_sockets == 0 {
         return Ok(None);
-    };
+    }
     let options = EventOptions {
         sockets: config.ledger.event_sockets,
         reconnect_backoff: config.ledger.reconnect_backoff,
         ..EventOptions::default()
     };
-    let monitor = EventMonitor::new(Arc::clone(source), trigger.clone(), options);
+    let monitor = EventMonitor::new(Arc::clone(ledger), trigger.clone(), options);
     Ok(Some(monitor.map_err(StartError::part)?.run()?))
 }
 
 /// Asks about the next batch of each service, if the ledger needs that.
-fn start_ask_ahead<S: ScopeId>(
+fn start_ask_ahead(
     config: &Config,
-    ledger: &Ledger<S>,
+    ledger: &Arc<dyn Ledger>,
+    nodes: &NodePool,
     claims: &ClaimStore,
 ) -> Result<Option<(NextBatchRequests, RunningNextBatchMonitor)>, StartError> {
-    let Some(ask_ahead) = &ledger.ask_ahead else { return Ok(None) };
+    if !ledger.facts().asks_before_sending() {
+        return Ok(None);
+    }
     let store = MonitorStore::new(claims.clone(), |_, _| ());
-    let monitor = NextBatchMonitor::new(store, Arc::clone(ask_ahead), config.poll.connections)
-        .with_nodes(ledger.nodes.clone());
+    let monitor = NextBatchMonitor::new(store, Arc::clone(ledger), config.poll.connections)
+        .with_nodes(nodes.clone());
     Ok(Some((monitor.requests(), monitor.run()?)))
 }
 
@@ -340,7 +362,8 @@ fn places(config: &Config, nodes: &NodePool, wake_up: &WakeUp) -> Arc<dyn Admiss
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
-fn follow_open_services<S: ScopeId>(
+fn follow_open_services(
+    ledger: &dyn Ledger,
     store: &Store,
     follow_up: &ChangeFollowUp,
     limit: usize,
@@ -348,30 +371,33 @@ fn follow_open_services<S: ScopeId>(
     let depths = store.depths(None, limit).map_err(StartError::part)?;
     let services = depths.iter().map(|depth| &depth.service_id);
     services
-        .filter(|service| S::from_service_id(service).is_ok())
+        .filter(|service| ledger.check_service_id(service).is_ok())
         .for_each(|service| follow_up.follow_events(service));
     Ok(())
 }
 
 /// Pauses services whose nodes have different states, and resumes them when the states agree.
-fn start_state_root_watch<S: ScopeId>(
-    ledger: &Ledger<S>,
+fn start_state_root_watch(
+    ledger: &Arc<dyn Ledger>,
     claims: &ClaimStore,
     wake_up: &WakeUp,
     trigger: &PollTrigger,
 ) -> Result<Option<RunningStateRootWatch>, StartError> {
-    let Some(state_roots) = ledger.state_roots.clone() else { return Ok(None) };
+    if !ledger.facts().compares_states {
+        return Ok(None);
+    }
     let (wake_up, trigger) = (wake_up.clone(), trigger.clone());
     let resumed = move |service: &ServiceId| {
         wake_up.wake(service.clone());
         trigger.trigger(service.as_str());
     };
-    Ok(Some(RunningStateRootWatch::start(state_roots, claims.clone(), resumed)?))
+    Ok(Some(RunningStateRootWatch::start(Arc::clone(ledger), claims.clone(), resumed)?))
 }
 
-fn start_poller<S: ScopeId>(
+fn start_poller(
     config: &Config,
-    ledger: &Ledger<S>,
+    ledger: &Arc<dyn Ledger>,
+    nodes: &NodePool,
     claims: &ClaimStore,
     follow_up: &ChangeFollowUp,
     trigger: PollTrigger,
@@ -386,56 +412,42 @@ fn start_poller<S: ScopeId>(
         false => InconclusivePolicy::Hold,
     };
     let monitor = PollingMonitorBuilder::new()
-        .with_nodes(ledger.nodes.clone())
+        .with_nodes(nodes.clone())
         .with_store(store.clone())
         .with_updater(store.clone())
-        .with_evidence(store, Arc::clone(&ledger.evidence))
-        .with_reader(Arc::clone(&ledger.reader))
+        .with_evidence(store, Arc::clone(ledger))
+        .with_reader(Arc::new(LedgerParts(Arc::clone(ledger))))
         .with_inconclusive_policy(policy)
         .with_trigger(trigger)
-        .with_options(monitor_options(config))
+        .with_options(monitor_options(config, ledger.facts()))
         .with_clock(config.clock());
     Ok(monitor.build().map_err(StartError::part)?.run()?)
 }
 
-/// Many times as long as a Sawtooth node needs for a batch.
-const SAWTOOTH_QUIET_AFTER: Duration = Duration::from_secs(10);
-
-fn monitor_options(config: &Config) -> MonitorOptions {
+fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOptions {
     let poll = &config.poll;
-    let quiet_after = match config.ledger.kind {
-        // The search for evidence is also what resends a transaction that is not mined.
-        Some(LedgerKind::Evm) => poll.quiet_after.min(config.evm.resend_after),
-        // A batch that can never be applied stays pending, and blocks everything behind it.
-        Some(LedgerKind::Sawtooth) => poll.quiet_after.min(SAWTOOTH_QUIET_AFTER),
-        _ => poll.quiet_after,
-    };
-    let late_arrival_limit = match config.ledger.kind {
-        // A transaction that arrives late has a nonce that was used.
-        Some(LedgerKind::Evm) => Duration::ZERO,
-        _ => config.ledger.late_arrival_limit,
-    };
     MonitorOptions {
         poll_interval: poll.interval,
         longest_interval: poll.longest_interval,
         requests_per_second: poll.requests_per_second,
         trigger_gap: poll.trigger_gap,
-        quiet_after,
-        believe_absence_after: poll.accept_absence_after,
+        quiet_after: facts.quiet_after(poll.quiet_after),
+        proves_absence: facts.absence_rule() != AbsenceRule::Never,
+        believe_absence_after: facts.absence_counts_after(poll.accept_absence_after),
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,
         warn_after: poll.warn_after,
         max_attempts: poll.max_attempts,
-        late_arrival_limit,
+        late_arrival_limit: facts.invalid_is_final_after(),
         drain_limit: config.submit.drain_limit.min(MonitorOptions::default().drain_limit),
         ..MonitorOptions::default()
     }
 }
 
-fn start_submitter<S: ScopeId>(
+fn start_submitter(
     config: &Config,
-    ledger: &Ledger<S>,
-    queue: BatchQueue<S, CheckedClaims<ClaimStore, S>>,
+    (ledger, nodes): (&Arc<dyn Ledger>, &NodePool),
+    queue: BatchQueue<ServiceId, CheckedClaims<ClaimStore>>,
     store: &Store,
     follow_up: &ChangeFollowUp,
     (waker, admission, delayed, recalls): (
@@ -457,8 +469,8 @@ fn start_submitter<S: ScopeId>(
     let mut submitter = SubmitterBuilder::new()
         .with_queue(queue)
         .with_waker(waker)
-        .with_sender(Arc::clone(&ledger.sender))
-        .with_url_resolver(ledger.nodes.resolver())
+        .with_sender(Arc::new(LedgerParts(Arc::clone(ledger))))
+        .with_url_resolver(nodes.resolver())
         .with_observer(Arc::new(EventObserver::new(follow_up.clone(), stages)))
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone())
@@ -467,9 +479,6 @@ fn start_submitter<S: ScopeId>(
         .with_recalls(recalls);
     if let Some(admission) = admission {
         submitter = submitter.with_admission(admission);
-    }
-    if let Some(check) = &ledger.node_check {
-        submitter = submitter.with_node_check(Arc::clone(check));
     }
     let submitter = submitter.build().map_err(StartError::part)?;
     let running = submitter.run()?;
@@ -517,10 +526,10 @@ fn stored_callback(
     }
 }
 
-fn configure_api<S: ScopeId>(
+fn configure_api(
     options: ApiOptions,
     config: &Config,
-    ledger: &Ledger<S>,
+    ledger: &Arc<dyn Ledger>,
     store: &Store,
     (health, follower): (Health, Option<EventFollower>),
     (window, check): (Option<InFlightWindow>, LedgerCheck),
@@ -540,9 +549,7 @@ fn configure_api<S: ScopeId>(
         .with_rate_limits(rates)
         .with_allowed_services(config.intake.services.clone())
         .with_allowed_signers(config.intake.signers.clone())
-        .with_service_rule(|service| {
-            S::from_service_id(service).map(drop).map_err(|error| error.to_string())
-        })
+        .with_ledger(Arc::clone(ledger))
         .with_database_check(move || database.database_answers())
         .with_health(move || {
             let silent_streams = follower.as_ref().map_or(0, EventFollower::silent_streams);
@@ -552,24 +559,31 @@ fn configure_api<S: ScopeId>(
                 ("silent_event_streams", f64::from(silent_streams)),
             ])
         });
-    let MonitorOptions { quiet_after, hold_after, give_up_after, .. } = monitor_options(config);
+    let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
+        monitor_options(config, ledger.facts());
     api = with_reads(api, &store, check, SearchLimits { quiet_after, hold_after, give_up_after });
-    if let Some(check) = &ledger.service_check {
-        api = api.with_service_check(Arc::clone(check));
-    }
-    if let Some(pass_through) = ledger.pass_through.as_ref().filter(|_| config.intake.pass_through)
-    {
-        api = api.with_pass_through(Arc::clone(pass_through));
-    }
-    if let Some(gas) = &ledger.gas {
-        let (gas, store) = (Arc::clone(gas), Arc::clone(&store));
-        api = api.with_gas_admins(move || gas.reports(&store));
+    if config.intake.pass_through {
+        api = api.with_pass_through(Arc::clone(ledger));
     }
     if config.store.writes_events {
         api = api.with_webhooks(store.clone());
     }
-    if let Some(rules) = &ledger.withdrawals {
-        api = api.with_withdrawals(store, Arc::clone(rules));
+    api
+}
+
+/// What the interface shows and takes if the ledger has pools.
+fn with_withdrawals(
+    mut api: ApiBuilder,
+    store: &Store,
+    rules: Option<Arc<dyn WithdrawalRules>>,
+    gas: Option<Arc<dyn GasMonitor>>,
+) -> ApiBuilder {
+    if let Some(gas) = gas {
+        let store = store.clone();
+        api = api.with_gas_admins(move || gas.reports(&store));
+    }
+    if let Some(rules) = rules {
+        api = api.with_withdrawals(Arc::new(store.clone()), rules);
     }
     api
 }

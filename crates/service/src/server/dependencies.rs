@@ -1,29 +1,30 @@
 use std::sync::Arc;
 
 use grid_batch_claims::ChangeFollowUp;
-use grid_batch_core::ScopeId;
+use grid_batch_core::Ledger;
 use grid_batch_poller::{
     LookupProgress, MissingTransactionMonitor, MissingTransactionOptions,
     RunningMissingTransactionMonitor,
 };
 use grid_batch_store::ClaimStore;
 
-use super::ledger::Ledger;
 use crate::{Config, StartError};
 
 /// Asks the ledger for transactions that batches depend on, if it has such batches. Also returns the progress of these
 /// questions.
-pub(super) fn start<S: ScopeId>(
+pub(super) fn start(
     config: &Config,
-    ledger: &Ledger<S>,
+    ledger: &Arc<dyn Ledger>,
     claims: &ClaimStore,
     follow_up: &ChangeFollowUp,
 ) -> Result<Option<(RunningMissingTransactionMonitor, LookupProgress)>, StartError> {
-    let Some(transactions) = &ledger.transactions else { return Ok(None) };
+    if !ledger.facts().enforces_declared_access {
+        return Ok(None);
+    }
     let follow_up = follow_up.clone();
     let monitor = MissingTransactionMonitor::new(
         claims.clone(),
-        Arc::clone(transactions),
+        Arc::clone(ledger),
         move |services| follow_up.stored(services),
         MissingTransactionOptions::hold_after(config.ledger.dependency_limit),
     );

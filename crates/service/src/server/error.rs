@@ -6,6 +6,7 @@ use grid_batch_http::HttpError;
 use grid_batch_store::StoreError;
 
 use super::LedgerMismatchError;
+use crate::config::KIND_RULE;
 
 /// Why the server cannot start, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
@@ -123,8 +124,7 @@ impl StartError {
     }
 
     pub(super) fn no_ledger_kind() -> Self {
-        let rule = "it must be \"sawtooth\", \"scabbard\" or \"evm\"";
-        Self::Missing { name: "ledger.kind", rule }
+        Self::Missing { name: "ledger.kind", rule: &KIND_RULE }
     }
 
     pub(super) fn part(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {

@@ -1,31 +1,34 @@
-use std::marker::PhantomData;
-
 use grid_batch_claims::ChangeFollowUp;
-use grid_batch_core::{ScopeId, SubmitterObserver};
+use grid_batch_core::{ServiceId, SubmitterObserver};
 
 use super::metrics::StageTimes;
 
 /// Subscribes to the events of a service whenever a batch of it was submitted, and measures that.
-pub(super) struct EventObserver<S> {
+pub(super) struct EventObserver {
     follow_up: ChangeFollowUp,
     stages: StageTimes,
-    scope: PhantomData<fn() -> S>,
 }
 
-impl<S> EventObserver<S> {
+impl EventObserver {
     pub(super) fn new(follow_up: ChangeFollowUp, stages: StageTimes) -> Self {
-        Self { follow_up, stages, scope: PhantomData }
+        Self { follow_up, stages }
     }
 }
 
-impl<S: ScopeId> SubmitterObserver for EventObserver<S> {
-    type Id = S;
+impl SubmitterObserver for EventObserver {
+    type Id = ServiceId;
 
-    fn notify(&self, batch_id: String, scope_id: S, status: Option<u16>, message: Option<String>) {
+    fn notify(
+        &self,
+        batch_id: String,
+        service_id: ServiceId,
+        status: Option<u16>,
+        message: Option<String>,
+    ) {
         match (status, message) {
             (None, None) => self.stages.taken(&batch_id),
             _ => self.stages.answered(&batch_id),
         }
-        self.follow_up.follow_events(scope_id.service_id());
+        self.follow_up.follow_events(&service_id);
     }
 }

@@ -1,13 +1,14 @@
 use futures_util::future::join_all;
-use grid_batch_core::{
-    InternalError, LedgerIdentity, LedgerIdentityReader, RecordedLedger, ServiceScopeId,
-};
+use grid_batch_core::{InternalError, LedgerIdentity, RecordedLedger, ServiceScopeId};
 use grid_batch_store::Store;
 use grid_batch_support::redact_url;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{StartError, ledger};
-use crate::{Config, LedgerKind};
+use super::{
+    StartError,
+    ledger::{IdentityReader, scabbard_client},
+};
+use crate::Config;
 
 /// The ledger of a database, and the ledgers of the configured nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,24 +50,25 @@ impl LedgerInspection {
 
     /// Asks all configured nodes once, which needs no database.
     pub fn ask_nodes(config: &Config) -> Result<Vec<NodeIdentity>, StartError> {
-        let reader = ledger::identity_reader(config)?;
+        let reader = IdentityReader::new(config)?;
         let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
         let nodes = config.ledger.nodes();
-        let asked = nodes.iter().map(|url| ask(&*reader, &configured, url));
+        let asked = nodes.iter().map(|url| ask(&reader, &configured, url));
         Ok(runtime()?.block_on(join_all(asked)))
     }
 
     /// Asks nodes once whether they have the services that the settings name: none on a ledger without services.
     pub fn ask_for_services(config: &Config) -> Result<Vec<ServiceAtNode>, StartError> {
         let ledger = &config.ledger;
-        if ledger.kind != Some(LedgerKind::Scabbard) {
+        if ledger.facts.is_none_or(|facts| !facts.one_node_for_service) {
             return Ok(Vec::new());
         }
         let services = ledger.services.iter().map(|(id, url)| ("ledger.services", id, url));
         let peers = ledger.peers.iter().map(|peer| ("ledger.peers", &peer.peer, &peer.url));
-        let client = &ledger::scabbard_client(config)?;
+        let client = &scabbard_client(config)?;
         let asked = services.chain(peers).map(|(setting, service, url)| async move {
-            let answer = client.has_service(url, service).await.map_err(|error| error.to_string());
+            let answer =
+                client.is_service_at(url, service).await.map_err(|error| error.to_string());
             ServiceAtNode { setting, service: service.clone(), url: redact_url(url), answer }
         });
         Ok(runtime()?.block_on(join_all(asked)))
@@ -87,12 +89,8 @@ fn runtime() -> Result<Runtime, StartError> {
     Ok(Builder::new_current_thread().enable_all().build().map_err(failed)?)
 }
 
-async fn ask(
-    reader: &dyn LedgerIdentityReader,
-    configured: &LedgerIdentity,
-    url: &str,
-) -> NodeIdentity {
-    let identity = match reader.read_id(url).await {
+async fn ask(reader: &IdentityReader, configured: &LedgerIdentity, url: &str) -> NodeIdentity {
+    let identity = match reader.read(url).await {
         Ok(id) => Ok(LedgerIdentity { id, ..configured.clone() }),
         Err(error) => Err(error.to_string()),
     };

@@ -53,7 +53,7 @@ pub use ledger_inspection::{LedgerInspection, NodeIdentity, ServiceAtNode};
 #[cfg(feature = "evm")]
 pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
-use crate::{Config, LedgerKind};
+use crate::Config;
 use access::RunningAccess;
 use compose::compose;
 use counts_log::CountsLog;
@@ -79,28 +79,10 @@ impl Server {
         clock: Arc<dyn Clock>,
     ) -> Result<RunningServer, StartError> {
         let config = &config.with_clock(&clock).with_nodes(&clock);
-        match config.ledger.kind {
-            Some(LedgerKind::Sawtooth) => {
-                let (check, ledger) = ledger::sawtooth(config)?;
-                compose(config, check, |store| Ok(ledger.with_store(store)))
-            }
-            Some(LedgerKind::Scabbard) => {
-                let check = ledger::check(config)?;
-                let (ledger, poll) = (&config.ledger, &config.poll);
-                let ledger = ledger::scabbard(ledger, poll, config.clock())?;
-                compose(config, check, |store| Ok(ledger.with_store(store)))
-            }
-            #[cfg(feature = "evm")]
-            Some(LedgerKind::Evm) => {
-                let config = &config.with_payment_limits()?;
-                let chain = ledger::evm(config)?;
-                let check = ledger::check(config)?;
-                compose(config, check, |store| chain.with_store(store))
-            }
-            #[cfg(not(feature = "evm"))]
-            Some(LedgerKind::Evm) => Err(StartError::NotBuilt { kind: "evm" }),
-            None => Err(StartError::no_ledger_kind()),
-        }
+        let config = &config.with_payment_limits()?;
+        let check = ledger::check(config)?;
+        let open = ledger::prepare(config)?;
+        compose(config, check, open)
     }
 }
 

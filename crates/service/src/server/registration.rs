@@ -2,24 +2,25 @@
 
 use std::{thread, time::Duration};
 
-use grid_batch_core::{InstanceId, ScopeId, Timestamp};
+use grid_batch_core::{InstanceId, Ledger, Timestamp};
 use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError};
 use log::info;
 
-/// Registers the instance for a ledger with services of this kind.
+/// Registers the instance for the services that this ledger can have.
 ///
 /// If the lease of an instance with the same name has not expired, this waits: until the other
 /// instance renews it, which is an error, or until its idle expiry. So a server that crashed can
 /// be restarted at once.
-pub(super) fn register<S: ScopeId>(
+pub(super) fn register(
     store: &Store,
+    ledger: &dyn Ledger,
     options: &ClaimOptions,
 ) -> Result<ClaimStore, StoreError> {
     const RETRY_INTERVAL: Duration = Duration::from_millis(100);
     let mut other_lease: Option<(InstanceId, Timestamp)> = None;
     loop {
         let registered = ClaimStore::register_for(store.clone(), options.clone(), |service| {
-            S::from_service_id(service).is_ok()
+            ledger.check_service_id(service).is_ok()
         });
         let error = match registered {
             Err(StoreError::Claims(error)) => error,

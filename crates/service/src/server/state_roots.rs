@@ -1,7 +1,8 @@
 //! The job that pauses services whose nodes have different states.
 
-use grid_batch_core::{InternalError, ServiceId};
-use grid_batch_scabbard::ScabbardStateRoots;
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{InternalError, Ledger, ServiceId};
 use grid_batch_store::{ClaimStore, StoreError};
 use grid_batch_support::{ErrorChain, RuntimeThread, Shutdown, shut_down_runtime};
 use log::{info, warn};
@@ -11,6 +12,9 @@ use tokio::{
     task::spawn_blocking,
     time::sleep,
 };
+
+/// How long to wait between two comparisons.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The thread that compares the states. Dropping it ends the thread.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ impl RunningStateRootWatch {
     /// Compares the states of services as long as they may differ; `resumed` is called for each service
     /// that goes on.
     pub(super) fn start(
-        state_roots: ScabbardStateRoots,
+        ledger: Arc<dyn Ledger>,
         claims: ClaimStore,
         resumed: impl Fn(&ServiceId) + Send + 'static,
     ) -> Result<Self, InternalError> {
@@ -31,12 +35,12 @@ impl RunningStateRootWatch {
         let requested = shutdown.clone();
         let watch = async move {
             loop {
-                match compare(&state_roots, &claims).await {
+                match compare(&*ledger, &claims).await {
                     Ok(services) => services.iter().for_each(&resumed),
                     Err(error) => warn!(error:% = ErrorChain(&error);
                         "cannot record whether the state roots of nodes differ"),
                 }
-                sleep(ScabbardStateRoots::INTERVAL).await;
+                sleep(INTERVAL).await;
             }
         };
         let runtime = || Builder::new_current_thread().enable_all().build();
@@ -54,13 +58,10 @@ impl RunningStateRootWatch {
 }
 
 /// Compares the states and records what has changed. Returns the services that go on.
-async fn compare(
-    state_roots: &ScabbardStateRoots,
-    claims: &ClaimStore,
-) -> Result<Vec<ServiceId>, StoreError> {
+async fn compare(ledger: &dyn Ledger, claims: &ClaimStore) -> Result<Vec<ServiceId>, StoreError> {
     let store = claims.clone();
     let paused = blocking(move || store.services_with_different_states()).await?;
-    let mut compared = state_roots.compare(&paused).await;
+    let mut compared = ledger.compare_states(&paused).await;
     compared.retain(|(service, differ)| paused.contains(service) != *differ);
     if compared.is_empty() {
         return Ok(Vec::new());

@@ -38,7 +38,8 @@ impl WithdrawalMoves {
     /// Reads the pools and their gas admins from the settings.
     pub fn new(config: &Config, store: &Store) -> Result<Self, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (rules, check) = ledger::evm(&config.with_nodes(&clock))?.with_account_check(store)?;
+        let (rules, check) =
+            ledger::EvmChain::new(&config.with_nodes(&clock))?.with_account_check(store)?;
         let failed = |error| InternalError::from_source("cannot start a runtime", error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self { store: store.clone(), rules, check, runtime: runtime.map_err(failed)? })

@@ -4,7 +4,7 @@ mod service_manager;
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{ArgMatches, Command};
-use grid_batch_service::{Config, LedgerKind, ListenAddress, Server};
+use grid_batch_service::{Config, ListenAddress, Server};
 use log::info;
 
 use crate::commands::{
@@ -36,8 +36,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     phase.begin_exit_at_once();
     let server = Server::start(&config)?;
     phase.end_exit_at_once();
-    let content = match config.ledger.kind {
-        Some(LedgerKind::Evm) => "withdrawals",
+    let content = match config.ledger.facts {
+        Some(facts) if facts.signs_batches => "withdrawals",
         _ => "batches",
     };
     print_stdout(format_args!("Accepting {content} at {}/{content}", server.url()));

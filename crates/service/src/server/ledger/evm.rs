@@ -12,7 +12,7 @@ use grid_batch_withdrawals::{PaymentLimits, SigningStore, WithdrawalRules};
 use log::info;
 
 use super::{
-    Ledger, former_gas_admins::warn_of_former_gas_admins, gas::EvmGas,
+    ServerLedger, former_gas_admins::warn_of_former_gas_admins, gas::EvmGas,
     gas_admins::gas_admin_signers, payments,
 };
 use crate::{Config, EvmConfig, StartError};
@@ -28,26 +28,23 @@ pub(in crate::server) struct EvmChain {
     balance_interval: Duration,
 }
 
-pub(in crate::server) fn evm(config: &Config) -> Result<EvmChain, StartError> {
-    let nodes = config.ledger.shared_nodes()?;
-    let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
-        gas_admin_signers(config)?.into_iter().unzip();
-    let rules = pool_rules(&config.evm, &names, &signers)?;
-    let beneficiaries = payments::beneficiaries(&config.evm, &rules)?;
-    let rules = rules.with_beneficiaries(beneficiaries.clone());
-    let limits = PaymentLimits::clone(&config.store.payment_limits);
-    let watched = watched_accounts(&config.evm, &names, &signers)?;
-    let options = EvmOptions { beneficiaries, ..evm_options(config, signers, &rules)? };
-    let EvmConfig { low_balance, balance_interval, .. } = config.evm;
-    Ok(EvmChain { nodes, rules, options, watched, limits, low_balance, balance_interval })
-}
-
 impl EvmChain {
+    pub(in crate::server) fn new(config: &Config) -> Result<Self, StartError> {
+        let nodes = config.ledger.shared_nodes()?;
+        let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
+            gas_admin_signers(config)?.into_iter().unzip();
+        let rules = pool_rules(&config.evm, &names, &signers)?;
+        let beneficiaries = payments::beneficiaries(&config.evm, &rules)?;
+        let rules = rules.with_beneficiaries(beneficiaries.clone());
+        let limits = PaymentLimits::clone(&config.store.payment_limits);
+        let watched = watched_accounts(&config.evm, &names, &signers)?;
+        let options = EvmOptions { beneficiaries, ..evm_options(config, signers, &rules)? };
+        let EvmConfig { low_balance, balance_interval, .. } = config.evm;
+        Ok(Self { nodes, rules, options, watched, limits, low_balance, balance_interval })
+    }
+
     /// The ledger, which stores signed transactions in this store.
-    pub(in crate::server) fn with_store(
-        self,
-        store: &Store,
-    ) -> Result<Ledger<AccountScopeId>, StartError> {
+    pub(in crate::server) fn with_store(self, store: &Store) -> Result<ServerLedger, StartError> {
         let Self { nodes, rules, options, watched, limits, low_balance, balance_interval } = self;
         let chain_id = options.chain_id;
         warn_of_former_gas_admins(store, &rules)?;
@@ -56,21 +53,10 @@ impl EvmChain {
         let evm = evm.map_err(StartError::part)?;
         let watch = evm.gas_watch(watched, low_balance);
         let gas = EvmGas { watch, chain_id, limits, interval: balance_interval };
-        Ok(Ledger {
-            sender: Arc::new(evm.sender()),
-            reader: Arc::new(evm.status_reader()),
-            evidence: Arc::new(evm.evidence_reader()),
-            events: Some(Arc::new(evm.events())),
-            ask_ahead: None,
-            transactions: None,
-            // Nonces keep the order at every node.
-            node_check: None,
-            service_check: None,
-            pass_through: None,
-            nodes,
+        Ok(ServerLedger {
             withdrawals: Some(Arc::new(rules)),
             gas: Some(Arc::new(gas)),
-            state_roots: None,
+            ..ServerLedger::new(evm)
         })
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, LedgerIdentity, LedgerIdentityReader};
+use grid_batch_core::{Clock, LedgerIdentity};
 use grid_batch_nodes::{IdentityAnswer, Node, NodePool};
 use grid_batch_support::redact_url;
 use log::error;
@@ -21,7 +21,6 @@ use super::{LedgerMismatchError, waiting_services::WaitingServices};
 pub(in crate::server) struct LedgerCheck(pub(super) Arc<CheckState>);
 
 pub(super) struct CheckState {
-    pub(super) reader: Arc<dyn LedgerIdentityReader>,
     pub(super) options: LedgerCheckOptions,
     /// Asks the node at this URL at once.
     pub(super) wanted: HashMap<String, Notify>,
@@ -44,13 +43,9 @@ pub(in crate::server) struct LedgerCheckOptions {
 }
 
 impl LedgerCheck {
-    pub(in crate::server) fn new(
-        reader: Arc<dyn LedgerIdentityReader>,
-        options: LedgerCheckOptions,
-    ) -> Self {
+    pub(in crate::server) fn new(options: LedgerCheckOptions) -> Self {
         let nodes = options.pool.nodes().iter();
         Self(Arc::new(CheckState {
-            reader,
             wanted: nodes.map(|node| (node.url().to_owned(), Notify::new())).collect(),
             options,
             confirmed: OnceLock::new(),
@@ -110,11 +105,6 @@ impl LedgerCheck {
         self.0.on_mismatch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A batch of this service is at its nodes, or on its way.
-    pub(super) fn expect_of(&self, service: &str) {
-        self.pool().expect_of(service);
-    }
-
     /// For each node of another ledger, why it is not used.
     pub(in crate::server) fn other_ledgers(&self) -> Vec<String> {
         let other = |node: &Node| match node.identity().answer() {
@@ -143,11 +133,6 @@ impl LedgerCheck {
     pub(in crate::server) fn is_complete(&self) -> bool {
         self.mismatch().is_some()
             || self.pool().nodes().iter().all(|node| node.identity().checks() > 0)
-    }
-
-    /// Whether this node has confirmed its ledger.
-    pub(super) fn is_confirmed(&self, url: &str) -> bool {
-        self.pool().is_confirmed(url)
     }
 
     /// Succeeds if the node has confirmed its ledger within the last seconds; otherwise it is asked. The

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    BatchFits, BatchResult, ClaimKeeper, Round, RoundStore, ScopeId, ServiceId, ServiceShare,
+    BatchFits, BatchResult, ClaimKeeper, Ledger, Round, RoundStore, ServiceId, ServiceShare,
     SubmittedBatch, TakenBatch, Takeover,
 };
 use grid_batch_submitter::Recalls;
@@ -10,18 +10,23 @@ use super::{LedgerCheck, refused_services::RefusedServices};
 
 /// Claims services, and takes batches of services that the ledger can have, while the ledger is
 /// confirmed.
-#[derive(Clone, Debug)]
-pub(in crate::server) struct CheckedClaims<C, S> {
+#[derive(Clone)]
+pub(in crate::server) struct CheckedClaims<C> {
     claims: C,
     check: LedgerCheck,
-    refused: Arc<RefusedServices<S>>,
+    refused: Arc<RefusedServices>,
     recalls: Recalls,
 }
 
-impl<C, S: ScopeId> CheckedClaims<C, S> {
+impl<C> CheckedClaims<C> {
     /// What is taken can be called back by `recalls`.
-    pub(in crate::server) fn new(claims: C, check: LedgerCheck, recalls: Recalls) -> Self {
-        Self { claims, check, refused: Arc::new(RefusedServices::new()), recalls }
+    pub(in crate::server) fn new(
+        claims: C,
+        check: LedgerCheck,
+        ledger: Arc<dyn Ledger>,
+        recalls: Recalls,
+    ) -> Self {
+        Self { claims, check, refused: Arc::new(RefusedServices::new(ledger)), recalls }
     }
 
     /// The takeover without the services that the ledger cannot have. These stay claimed and nothing is
@@ -33,7 +38,7 @@ impl<C, S: ScopeId> CheckedClaims<C, S> {
     }
 }
 
-impl<C: ClaimKeeper, S: ScopeId> ClaimKeeper for CheckedClaims<C, S> {
+impl<C: ClaimKeeper> ClaimKeeper for CheckedClaims<C> {
     fn renew(&self) -> BatchResult<bool> {
         self.claims.renew()
     }
@@ -69,7 +74,7 @@ impl<C: ClaimKeeper, S: ScopeId> ClaimKeeper for CheckedClaims<C, S> {
     }
 }
 
-impl<C: RoundStore, S: ScopeId> RoundStore for CheckedClaims<C, S> {
+impl<C: RoundStore> RoundStore for CheckedClaims<C> {
     /// Pages of services that the ledger cannot have are skipped, so that the caller finds those
     /// behind them.
     fn ready_services(

@@ -6,10 +6,7 @@
 
 mod check;
 mod checked_claims;
-mod checked_events;
-mod checked_evidence;
-mod checked_sender;
-mod checked_statuses;
+mod checked_ledger;
 mod mismatch;
 mod refused_services;
 mod report;
@@ -20,9 +17,5 @@ mod watch;
 
 pub(super) use check::{LedgerCheck, LedgerCheckOptions};
 pub(super) use checked_claims::CheckedClaims;
-pub(super) use checked_events::CheckedEvents;
-pub(super) use checked_evidence::CheckedEvidenceReader;
-pub(super) use checked_sender::CheckedSender;
-pub(super) use checked_statuses::CheckedStatusReader;
 pub use mismatch::LedgerMismatchError;
 pub(super) use watch::RunningLedgerCheck;

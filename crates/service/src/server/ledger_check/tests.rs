@@ -11,20 +11,16 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, BatchState, BatchStatusReader, Clock, Evidence,
-    EvidenceReader, EvidenceReport, GlobalScopeId, HeaderId, LedgerConfirmation, LedgerIdentity,
-    LedgerIdentityReader, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId,
-    ServiceScopeId, StatusReport, Submission, SubmissionAnswer, SubmissionSender, Timestamp,
-    UnresolvedBatch,
+    AttemptId, BatchError, BatchResult, BatchState, Clock, Evidence, EvidenceReport, GlobalScopeId,
+    HeaderId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock,
+    Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId, StatusReport, Submission,
+    SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
 
-use super::{
-    CheckedEvidenceReader, CheckedSender, CheckedStatusReader, LedgerCheck, LedgerCheckOptions,
-    watch::Watcher,
-};
+use super::{LedgerCheck, LedgerCheckOptions, watch::Watcher};
 
 /// Nodes by URL: each tells its ledger, or is down. Also the database.
 #[derive(Default)]
@@ -32,6 +28,7 @@ struct TestLedgers {
     nodes: Mutex<HashMap<String, Result<String, BatchError>>>,
     recorded: Mutex<Option<LedgerIdentity>>,
     asked: AtomicUsize,
+    sent: AtomicUsize,
 }
 
 impl TestLedgers {
@@ -47,8 +44,13 @@ impl TestLedgers {
     }
 }
 
-impl LedgerIdentityReader for TestLedgers {
-    fn read_id<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+/// Has no batch, and its nodes do not answer a submission. It has only the service `global`.
+impl Ledger for TestLedgers {
+    fn facts(&self) -> LedgerFacts {
+        LedgerFacts::weakest(Duration::ZERO)
+    }
+
+    fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
         self.asked.fetch_add(1, Relaxed);
         let answer = self.nodes.lock().unwrap()[node].clone();
         Box::pin(async { answer })
@@ -56,6 +58,35 @@ impl LedgerIdentityReader for TestLedgers {
 
     fn probe<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async {})
+    }
+
+    fn send<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        self.sent.fetch_add(1, Relaxed);
+        let (outcome, status, message, retry_after) = (Outcome::Ambiguous, None, None, None);
+        Box::pin(async move { SubmissionAnswer { outcome, status, message, retry_after } })
+    }
+
+    fn statuses<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        panic!("no node is confirmed")
+    }
+
+    fn find_evidence<'a>(
+        &'a self,
+        _: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        Box::pin(async { Ok(Evidence::Absent.into()) })
+    }
+
+    fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {
+        GlobalScopeId::from_service_id(service_id).map(drop)
     }
 }
 
@@ -101,10 +132,11 @@ impl TestCheck {
             answer_limit: Duration::from_secs(1),
             clock: Arc::<ManualClock>::clone(&clock),
         };
-        let check = LedgerCheck::new(Arc::<TestLedgers>::clone(&ledgers), options);
+        let check = LedgerCheck::new(options);
         let was_bound = ledgers.recorded.lock().unwrap().is_some();
         let database = Arc::<TestLedgers>::clone(&ledgers);
-        let watcher = Watcher { check: check.clone(), database, was_bound };
+        let watcher =
+            Watcher { check: check.clone(), ledger: ledgers.clone(), database, was_bound };
         tokio::spawn(async move { watcher.run(&Shutdown::new()).await });
         let test = Self { ledgers, clock, check };
         test.wait_until(|check| check.is_complete()).await;
@@ -125,27 +157,13 @@ impl TestCheck {
         sleep(time).await;
     }
 
+    /// The ledger, of which only confirmed nodes are used.
+    fn ledger(&self) -> Arc<dyn Ledger> {
+        self.check.checked(Arc::<TestLedgers>::clone(&self.ledgers))
+    }
+
     fn confirmed_nodes(&self) -> String {
         self.check.pool().confirmed().status_urls("service", "batch").concat()
-    }
-}
-
-/// A reader that is never asked.
-struct NoStatuses;
-
-impl BatchStatusReader for NoStatuses {
-    type Status = StatusReport;
-
-    fn get_batch_statuses<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        panic!("no node is confirmed")
-    }
-
-    fn available_connections(&self) -> usize {
-        1
     }
 }
 
@@ -155,10 +173,8 @@ async fn services_that_wait_are_polled_when_a_node_is_back() {
     let polled = Arc::<Mutex<Vec<String>>>::default();
     let log = Arc::clone(&polled);
     test.check.on_return(move |service| log.lock().unwrap().push(service.to_owned()));
-    let (reader, nodes) = (Arc::new(NoStatuses), Arc::new(test.check.pool().clone()));
-    let reader = CheckedStatusReader::<GlobalScopeId>::new(reader, nodes, test.check.clone());
     for _ in 0..2 {
-        assert!(reader.get_batch_statuses("global", &["5a".to_owned()]).await.is_err());
+        assert!(test.ledger().statuses("global", &["5a".to_owned()]).await.is_err());
     }
     test.pass(5).await;
     assert_eq!(polled.lock().unwrap().len(), 0, "no node is back");
@@ -257,7 +273,7 @@ async fn node_that_was_replaced_is_found_without_a_batch() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.ledgers.set("b", Some("y"));
     test.pass(31).await;
-    test.wait_until(|check| !check.is_confirmed("b")).await;
+    test.wait_until(|check| !check.pool().is_confirmed("b")).await;
     assert!(test.check.may_claim());
 }
 
@@ -270,7 +286,7 @@ async fn failed_connection_has_the_node_asked_again() {
     test.check.connection_failed("a");
     test.ledgers.set("a", Some("y"));
     assert!(test.check.confirm_now("a").await.is_err());
-    test.wait_until(|check| !check.is_confirmed("a")).await;
+    test.wait_until(|check| !check.pool().is_confirmed("a")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,87 +310,51 @@ async fn database_that_was_bound_to_another_ledger_is_noticed() {
     assert!(!test.check.may_claim());
 }
 
-/// An adapter whose ledger has no batch and whose node does not answer a submission.
-#[derive(Default)]
-struct TestAdapter {
-    sent: AtomicUsize,
-}
-
-impl EvidenceReader for TestAdapter {
-    fn find_evidence<'a>(
-        &'a self,
-        _: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
-        Box::pin(async { Ok(Evidence::Absent.into()) })
-    }
-}
-
-impl SubmissionSender for TestAdapter {
-    type Id = GlobalScopeId;
-
-    fn send<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a Submission<GlobalScopeId>,
-    ) -> BoxFuture<'a, SubmissionAnswer> {
-        self.sent.fetch_add(1, Relaxed);
-        let (outcome, status, message, retry_after) = (Outcome::Ambiguous, None, None, None);
-        Box::pin(async move { SubmissionAnswer { outcome, status, message, retry_after } })
-    }
-}
-
-async fn find_evidence<S: ScopeId>(test: &TestCheck) -> BatchResult<Evidence> {
-    let adapter = Arc::new(TestAdapter::default());
-    let reader = CheckedEvidenceReader::<S>::new(
-        adapter,
-        Arc::new(test.check.pool().clone()),
-        test.check.clone(),
-    );
+async fn find_evidence(test: &TestCheck, service: &str) -> BatchResult<Evidence> {
     let unresolved = UnresolvedBatch::new(
-        GlobalScopeId.service_id().clone(),
+        service.parse().unwrap(),
         HeaderId::from_bytes([1; 64]),
         AttemptId { attempt: 1, epoch: 1 },
         BatchState::InDoubt,
     );
-    reader.find_evidence(&unresolved).await.map(|report| report.evidence)
+    test.ledger().find_evidence(&unresolved).await.map(|report| report.evidence)
 }
 
 #[tokio::test(start_paused = true)]
 async fn absence_needs_every_node_of_the_ledger() {
     let test = TestCheck::start(Some("x"), None).await;
-    assert_eq!(find_evidence::<GlobalScopeId>(&test).await, Ok(Evidence::Inconclusive));
+    assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Inconclusive));
     test.ledgers.set("b", Some("x"));
-    test.wait_until(|check| check.is_confirmed("b")).await;
-    assert_eq!(find_evidence::<GlobalScopeId>(&test).await, Ok(Evidence::Absent));
+    test.wait_until(|check| check.pool().is_confirmed("b")).await;
+    assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Absent));
 }
 
 #[tokio::test(start_paused = true)]
 async fn node_that_was_replaced_proves_no_absence() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.ledgers.set("a", Some("y"));
-    assert_eq!(find_evidence::<GlobalScopeId>(&test).await, Ok(Evidence::Inconclusive));
-    assert!(!test.check.is_confirmed("a"));
+    assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Inconclusive));
+    assert!(!test.check.pool().is_confirmed("a"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn ledger_is_not_asked_about_services_of_another_kind() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
-    let error = find_evidence::<ServiceScopeId>(&test).await.unwrap_err();
+    let error = find_evidence(&test, "a::b").await.unwrap_err();
     assert!(error.to_string().contains("not asked about this service"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_is_sent_only_to_a_confirmed_node() {
     let test = TestCheck::start(Some("x"), None).await;
-    let adapter = Arc::new(TestAdapter::default());
-    let sender = CheckedSender::new(Arc::<TestAdapter>::clone(&adapter), test.check.clone());
-    let batch = Submission::new("1".to_owned(), GlobalScopeId, vec![1]);
+    let sender = test.ledger();
+    let batch = Submission::new("1".to_owned(), GlobalScopeId.service_id().clone(), vec![1]);
     assert_eq!(sender.send("b", &batch).await.outcome, Outcome::NotSent);
     assert_eq!(sender.send("elsewhere", &batch).await.outcome, Outcome::NotSent);
-    assert_eq!(adapter.sent.load(Relaxed), 0);
+    assert_eq!(test.ledgers.sent.load(Relaxed), 0);
     assert_eq!(sender.send("a", &batch).await.outcome, Outcome::Ambiguous);
     // Without an answer from the node, the next batch waits until it has told its ledger again.
     test.ledgers.set("a", Some("y"));
     assert_eq!(sender.send("a", &batch).await.outcome, Outcome::NotSent);
-    assert_eq!(adapter.sent.load(Relaxed), 1);
+    assert_eq!(test.ledgers.sent.load(Relaxed), 1);
 }

@@ -6,8 +6,8 @@ use std::{
 
 use futures_util::future::join;
 use grid_batch_core::{
-    BatchError, BatchResult, InternalError, LedgerConfirmation, LedgerIdentity, LedgerRegistry,
-    NodeOutage,
+    BatchError, BatchResult, InternalError, Ledger, LedgerConfirmation, LedgerIdentity,
+    LedgerRegistry, NodeOutage,
 };
 use grid_batch_nodes::{Identity, IdentityAnswer, Node};
 use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
@@ -34,12 +34,13 @@ impl RunningLedgerCheck {
     /// this database, which `was_bound` to it before.
     pub(in crate::server) fn start(
         check: LedgerCheck,
+        ledger: Arc<dyn Ledger>,
         database: Arc<dyn LedgerRegistry>,
         was_bound: bool,
     ) -> Result<Self, InternalError> {
         let shutdown = Shutdown::new();
         let requested = shutdown.clone();
-        let watcher = Watcher { check: check.clone(), database, was_bound };
+        let watcher = Watcher { check: check.clone(), ledger, database, was_bound };
         let runtime = || Builder::new_current_thread().enable_all().build();
         let thread = RuntimeThread::start("ledger-check", runtime, move |runtime: Runtime| {
             runtime.block_on(watcher.run(&requested));
@@ -76,6 +77,7 @@ impl Drop for RunningLedgerCheck {
 #[derive(Clone)]
 pub(super) struct Watcher {
     pub(super) check: LedgerCheck,
+    pub(super) ledger: Arc<dyn Ledger>,
     pub(super) database: Arc<dyn LedgerRegistry>,
     /// Whether the database was bound to its ledger before any node was asked.
     pub(super) was_bound: bool,
@@ -117,7 +119,7 @@ impl Watcher {
             if pool.should_ask(node, asked_at) {
                 let now = self.check.0.options.clock.monotonic();
                 asked_at = Some(now);
-                if timeout(ANSWER_LIMIT, self.check.0.reader.probe(node.url())).await.is_err() {
+                if timeout(ANSWER_LIMIT, self.ledger.probe(node.url())).await.is_err() {
                     let reason = format!("no answer within {ANSWER_LIMIT:?}");
                     pool.unanswered(node.name(), now, &reason);
                 }
@@ -160,7 +162,7 @@ impl Watcher {
     async fn ask(&self, node: &Node) {
         let asked_at = self.check.0.options.clock.monotonic();
         let before = node.identity();
-        let (answer, mismatch) = match self.check.0.reader.read_id(node.url()).await {
+        let (answer, mismatch) = match self.ledger.identity(node.url()).await {
             Ok(id) => self.compare_told(node, id).await,
             Err(error @ BatchError::Unavailable(_)) => {
                 (IdentityAnswer::Failed(error.to_string()), None)

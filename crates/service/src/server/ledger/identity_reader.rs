@@ -1,0 +1,49 @@
+use std::sync::Arc;
+
+use grid_batch_core::{BatchResult, Ledger};
+#[cfg(feature = "evm")]
+use grid_batch_evm::EvmIdentityReader;
+use grid_batch_nodes::NodePool;
+use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
+
+use crate::{Config, LedgerConfig, StartError};
+
+/// Asks nodes which ledger they belong to, without a store or keys.
+pub(in crate::server) enum IdentityReader {
+    Ledger(Box<dyn Ledger>),
+    #[cfg(feature = "evm")]
+    Evm(EvmIdentityReader),
+    /// The nodes tell nothing.
+    Silent,
+}
+
+impl IdentityReader {
+    pub(in crate::server) fn new(config: &Config) -> Result<Self, StartError> {
+        if config.ledger.lacks_name() {
+            return Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE });
+        }
+        let http = config.ledger.http.clone();
+        match config.ledger.kind {
+            Some("sawtooth") => {
+                let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
+                let options = SawtoothOptions { http, ..SawtoothOptions::default() };
+                Ok(Self::Ledger(Box::new(Sawtooth::new(options, nodes)?)))
+            }
+            Some("scabbard") => Ok(Self::Silent),
+            #[cfg(feature = "evm")]
+            Some("evm") => Ok(Self::Evm(EvmIdentityReader::new(&http)?)),
+            Some(kind) => Err(StartError::NotBuilt { kind }),
+            None => Err(StartError::no_ledger_kind()),
+        }
+    }
+
+    /// What the node at this URL tells.
+    pub(in crate::server) async fn read(&self, node: &str) -> BatchResult<String> {
+        match self {
+            Self::Ledger(ledger) => ledger.identity(node).await,
+            #[cfg(feature = "evm")]
+            Self::Evm(reader) => reader.read_id(node).await,
+            Self::Silent => Ok(String::new()),
+        }
+    }
+}
