@@ -182,7 +182,7 @@ impl NodePool {
     /// The node that the next batch of a service is sent to.
     pub(crate) fn take_url(&self, service: &str) -> Option<&str> {
         let routes = &self.0.routes;
-        let now = self.now();
+        let now = self.monotonic();
         let nodes = &self.0.nodes;
         let mut in_turn = routes.in_turn(service);
         let longest_failed = in_turn.clone().min_by_key(|at| nodes[*at].lock().failed_at(now));
@@ -199,7 +199,7 @@ impl NodePool {
         // A service with one node goes on with it.
         let Some(index) = self.position(url).filter(|_| self.are_several()) else { return };
         let (node, failed) = (&self.0.nodes[index], is_failure(outcome));
-        let failed_at = failed.then(|| self.now());
+        let failed_at = failed.then(|| self.monotonic());
         let had_failed = std::mem::replace(&mut node.lock().refused_at, failed_at).is_some();
         if outcome == Outcome::Accepted || outcome == Outcome::Ambiguous {
             self.0.routes.set_received(batch_header, index, outcome == Outcome::Accepted);
@@ -216,7 +216,7 @@ impl NodePool {
     /// The node that received the batch, then the nodes that work, first that of the service, then the
     /// others, first the one that failed longest ago. This does not change the node of the service.
     fn by_preference(&self, service: &str, batch_id: &str) -> Vec<usize> {
-        let (routes, now) = (&self.0.routes, self.now());
+        let (routes, now) = (&self.0.routes, self.monotonic());
         let mut nodes = routes.candidates(service).to_vec();
         if nodes.len() > 1 {
             let (received, present) = (routes.received(batch_id), routes.present(service));
@@ -230,18 +230,18 @@ impl NodePool {
 
     /// A request to the node of this name was answered.
     pub fn answered(&self, name: &str) {
-        let now = self.now();
+        let now = self.monotonic();
         self.named(name).for_each(|node| node.lock().contact.answered(now));
     }
 
     /// A request to the node was not answered, or a connection to it broke.
     pub fn failed(&self, name: &str, reason: &str) {
-        self.unanswered(name, self.now(), reason);
+        self.unanswered(name, self.monotonic(), reason);
     }
 
     /// The node has not answered a request that was sent at this time.
     pub fn unanswered(&self, name: &str, sent_at: MonotonicTime, reason: &str) {
-        let now = self.now();
+        let now = self.monotonic();
         self.named(name).for_each(|node| node.lock().contact.failed(sent_at, now, reason));
     }
 
@@ -253,19 +253,19 @@ impl NodePool {
     /// Whether the last request to the node was not answered, a short time ago. What can be done without it does not
     /// wait for it then.
     pub fn is_silent(&self, name: &str) -> bool {
-        self.named(name).any(|node| node.lock().is_silent(self.now()))
+        self.named(name).any(|node| node.lock().is_silent(self.monotonic()))
     }
 
     /// A batch of this service is at its nodes, or on its way: answers or events are expected from them.
     pub fn expect_of(&self, service: &str) {
-        let now = self.now();
+        let now = self.monotonic();
         self.nodes_of(service).into_iter().for_each(|node| node.lock().contact.expect(now));
     }
 
     /// Whether the node should be asked now only to see whether it answers. It was last asked at this time
     /// for that.
     pub fn should_ask(&self, node: &Node, asked_at: Option<MonotonicTime>) -> bool {
-        node.lock().contact.should_ask(asked_at, self.now())
+        node.lock().contact.should_ask(asked_at, self.monotonic())
     }
 
     /// The nodes that do not answer, or do not tell their ledger.
@@ -287,16 +287,16 @@ impl NodePool {
     /// The outage of a node, if it does not answer or does not tell its ledger.
     pub fn outage(&self, node: &Node) -> Option<NodeOutage> {
         let state = node.lock();
-        let (lasted, reason) = state.outage(self.now())?;
+        let (lasted, reason) = state.outage(self.monotonic())?;
         let since = self.0.clock.now().minus(lasted);
         Some(NodeOutage { node: node.name().to_owned(), since, lasted, reason: reason.to_owned() })
     }
 
     pub(crate) fn is_out(&self, node: usize) -> bool {
-        self.0.nodes[node].lock().outage(self.now()).is_some()
+        self.0.nodes[node].lock().outage(self.monotonic()).is_some()
     }
 
-    pub(crate) fn now(&self) -> MonotonicTime {
+    pub(crate) fn monotonic(&self) -> MonotonicTime {
         self.0.clock.monotonic()
     }
 }

@@ -109,7 +109,7 @@ impl RequestLimits {
     /// Whether a request of this group may start now.
     pub fn may_start(&self, group: RequestGroup) -> bool {
         let is_out = self.is_out(group);
-        self.lock().may_start(group, is_out, self.pool.now())
+        self.lock().may_start(group, is_out, self.pool.monotonic())
     }
 
     /// A request of this group starts.
@@ -129,7 +129,7 @@ impl RequestLimits {
 
     /// A request for this service has ended.
     pub fn end(&self, ticket: Ticket, service: &str, end: RequestEnd) {
-        let now = self.pool.now();
+        let now = self.pool.monotonic();
         let mut state = self.lock();
         state.give_back(&ticket);
         let failed_before = state.record_service(service, end);
@@ -166,7 +166,7 @@ impl RequestLimits {
     /// Ends the pause of this service's node: there is a sign that the node may answer.
     pub fn end_pause(&self, service: &str) {
         let Some(node) = self.pool.asked_node_of(service) else { return };
-        let now = self.pool.now();
+        let now = self.pool.monotonic();
         if let Some(NodeRequests { pause: Some(pause), .. }) = self.lock().nodes.get_mut(&node) {
             pause.until = now;
         }
@@ -174,7 +174,7 @@ impl RequestLimits {
 
     /// The time until the first of the present pauses ends.
     pub fn next_pause_end(&self) -> Option<Duration> {
-        let now = self.pool.now();
+        let now = self.pool.monotonic();
         let state = self.lock();
         let pauses = state.nodes.values().filter_map(|node| node.pause);
         pauses.filter(|pause| pause.until > now).map(|pause| pause.until.since(now)).min()
