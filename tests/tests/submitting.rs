@@ -14,11 +14,12 @@ use grid_batch_core::{
     Change, ChangeOutcome, Event, HeaderId, LedgerStatus, NewBatch, Outcome, RunnableSubmitter,
     RunningSubmitter, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
+use grid_batch_nodes::NodePool;
 use grid_batch_queuer::{BatchQueue, QueueOptions, WakeUp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DelayOptions, Store, StoreObserver, StoreOptions,
 };
-use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions, SubmitterWaker};
+use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions, SubmitterWaker};
 use grid_batch_test_postgres::TestDatabase;
 
 const SERVICES: u64 = 5;
@@ -86,7 +87,7 @@ fn check_stored_batches_are_submitted_in_order(url: &str) {
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(ledger.clone())
-        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")))
+        .with_url_resolver(NodePool::new(["http://ledger"]).resolver())
         .with_group_observer(Arc::new(observer(&store, wake_up)))
         // The submitter reports Busy at once, so the store has to hand out each batch twice.
         .with_options(SubmitterOptions { poll_interval: never, ..SubmitterOptions::default() })

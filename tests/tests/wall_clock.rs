@@ -24,7 +24,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "the time of a request, and when one is tried again, to store",
     ),
     ("crates/ledger-sim/", "a simulated ledger has a clock of its own"),
-    ("crates/core/src/node_outages.rs", "an outage is shown with the time at which it began"),
+    ("crates/nodes/src/pool.rs", "an outage is shown with the time at which it began"),
     ("crates/test-support/", "for tests"),
 ];
 

@@ -35,7 +35,7 @@ mod missing_transactions;
 pub mod mocks;
 mod monitor;
 mod next_batches;
-mod node_outages;
+mod node_outage;
 mod obstacle;
 mod operator;
 mod outcome;
@@ -105,7 +105,7 @@ pub use monitor::{
     PendingBatchStore, PollPace, StatusUrlResolver,
 };
 pub use next_batches::NextBatchStore;
-pub use node_outages::{NodeOutage, NodeOutages};
+pub use node_outage::NodeOutage;
 pub use obstacle::Obstacle;
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
@@ -134,7 +134,7 @@ pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
 pub use submission::{AttemptId, Submission, SubmissionResponse};
 pub use submitter::{
-    RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
+    NO_ADDRESS, RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
 };
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};

@@ -1,15 +1,24 @@
 use std::fmt;
 
-use crate::{InternalError, ScopeId};
+use crate::{InternalError, Outcome, ScopeId};
 
 /// Resolves where a batch is sent. It is called for each attempt.
 pub trait UrlResolver: fmt::Debug + Sync + Send {
     /// The scope of the batches.
     type Id: ScopeId;
 
-    /// The URL for batches of this scope.
+    /// The URL for batches of this scope, or [`NO_ADDRESS`] and the reason why there is none.
     fn url(&self, scope_id: &Self::Id) -> String;
+
+    /// An attempt to send this batch to `url` had this outcome. It is called on the threads that send, so it must
+    /// return quickly.
+    fn report(&self, _batch_header: &str, _url: &str, _outcome: Outcome) {}
 }
+
+/// The prefix of a [`UrlResolver`]'s answer when it has no address for a scope. The reason follows it.
+///
+/// The batch is not sent, and its outcome is [`Refused`](Outcome::Refused).
+pub const NO_ADDRESS: &str = "no-address:";
 
 /// Observes submissions one at a time.
 ///

@@ -2,7 +2,8 @@ use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
 use alloy_primitives::Address;
 use grid_batch_core::{BatchError, BatchResult, Clock, HeaderId, ServiceId, StatusUrlResolver};
-use grid_batch_http::{HttpClient, HttpError};
+use grid_batch_http::{HttpClient, HttpError, origin};
+use grid_batch_nodes::NodePool;
 use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
 
@@ -20,7 +21,7 @@ use crate::{
     sent_times::SentTimes,
     signer::{AccountSigner, TransactionSigner},
     signing_store::AsyncSigningStore,
-    sync::{FirstRefusals, HighestBlock, SkippedNodes, UnconfirmedRefusals},
+    sync::{FirstRefusals, HighestBlock, UnconfirmedRefusals},
     values::GasPrice,
 };
 
@@ -56,7 +57,7 @@ pub(crate) struct EvmContext {
     pub(crate) highest_block: HighestBlock,
     pub(crate) first_refusals: FirstRefusals,
     pub(crate) unconfirmed_refusals: UnconfirmedRefusals,
-    pub(crate) skipped_nodes: SkippedNodes,
+    pub(crate) pool: NodePool,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
     pub(crate) send_http: HttpClient,
@@ -107,13 +108,18 @@ impl EvmContext {
             highest_block: HighestBlock::default(),
             first_refusals: FirstRefusals::default(),
             unconfirmed_refusals: UnconfirmedRefusals::default(),
-            skipped_nodes: SkippedNodes::default(),
+            pool: options.http.nodes.clone(),
             send_http,
             read_http,
             watch_http,
             store: AsyncSigningStore::new(store),
             nodes,
         })
+    }
+
+    /// Whether the node did not answer a short time ago, so that what can be done without it does not wait for it.
+    pub(crate) fn is_silent(&self, node: &NodeClient) -> bool {
+        self.pool.is_silent(&origin(node.url()))
     }
 
     /// The cap of the gas price for this pool.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use grid_batch_core::NodeOutages;
+use grid_batch_nodes::NodePool;
 use http_body_util::Full;
 use hyper::{
     Method, Request, Response,
@@ -40,7 +40,7 @@ pub struct HttpOptions {
     /// and a request that is sent at that moment may or may not arrive.
     pub pool_idle_timeout: Duration,
     /// What all requests report to: which nodes answer.
-    pub outages: NodeOutages,
+    pub nodes: NodePool,
 }
 
 impl Default for HttpOptions {
@@ -50,7 +50,7 @@ impl Default for HttpOptions {
             request_timeout: Duration::from_secs(12),
             max_response_bytes: 8 * 1024 * 1024,
             pool_idle_timeout: Duration::from_secs(3),
-            outages: NodeOutages::default(),
+            nodes: NodePool::default(),
         }
     }
 }
@@ -153,12 +153,12 @@ impl HttpClient {
     /// Reports whether the node answered. A gateway answers for a node that does not. A status of 503 tells
     /// nothing, unless the adapter knows more.
     fn report(&self, origin: &str, status: Result<u16, &HttpError>) {
-        let outages = &self.options.outages;
+        let nodes = &self.options.nodes;
         match status {
-            Ok(status @ (502 | 504)) => outages.failed(origin, &format!("HTTP status {status}")),
+            Ok(status @ (502 | 504)) => nodes.failed(origin, &format!("HTTP status {status}")),
             Ok(503) => {}
-            Ok(_) => outages.answered(origin),
-            Err(error) if error.is_no_answer() => outages.failed(origin, &error.to_string()),
+            Ok(_) => nodes.answered(origin),
+            Err(error) if error.is_no_answer() => nodes.failed(origin, &error.to_string()),
             Err(_) => {}
         }
     }

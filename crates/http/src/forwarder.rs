@@ -49,7 +49,7 @@ impl Forwarder {
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
         let sockets = WebSocketOptions {
             open_timeout: options.request_timeout,
-            outages: options.outages.clone(),
+            nodes: options.nodes.clone(),
             ..WebSocketOptions::default()
         };
         Ok(Self { client: HttpClient::new(options)?, sockets, failures: Arc::default() })

@@ -9,7 +9,8 @@ use futures_util::{
     future::{Either, select},
     stream::{BoxStream, unfold},
 };
-use grid_batch_core::{NodeOutages, SocketMessage, SocketMessages};
+use grid_batch_core::{SocketMessage, SocketMessages};
+use grid_batch_nodes::NodePool;
 use tokio::{pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
@@ -42,7 +43,7 @@ pub struct WebSocketOptions {
     /// The maximum length of one text.
     pub max_text_bytes: usize,
     /// What all websockets report to: which nodes do not answer.
-    pub outages: NodeOutages,
+    pub nodes: NodePool,
 }
 
 impl Default for WebSocketOptions {
@@ -51,7 +52,7 @@ impl Default for WebSocketOptions {
             open_timeout: Duration::from_secs(10),
             silence_timeout: Duration::from_secs(75),
             max_text_bytes: 16 * 1024 * 1024,
-            outages: NodeOutages::default(),
+            nodes: NodePool::default(),
         }
     }
 }
@@ -127,10 +128,10 @@ fn reporter(
     target: &RequestTarget,
     options: &WebSocketOptions,
 ) -> impl Fn(&HttpError) + Send + Sync + use<> {
-    let (node, outages) = (target.url.http_origin(), options.outages.clone());
+    let (node, nodes) = (target.url.http_origin(), options.nodes.clone());
     move |error| {
         if error.is_no_answer() {
-            outages.failed(&node, &error.to_string());
+            nodes.failed(&node, &error.to_string());
         }
     }
 }

@@ -9,8 +9,9 @@ use std::{
 
 use grid_batch_core::{
     AskAheadRequests, HeaderId, InternalError, Ledger, NextBatchStore, PollPace, ServiceId,
-    ShutdownHandle, SystemClock,
+    ShutdownHandle,
 };
+use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{
     GroupPause, RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime,
 };
@@ -24,7 +25,6 @@ use tokio::{
 
 use crate::{
     last_questions::LastQuestions,
-    node_limits::{NodeLimits, NodeOfServiceFn, RequestEnd},
     per_service_queue::{PerServiceQueue, ServiceJob},
     runtime,
 };
@@ -92,7 +92,7 @@ pub struct NextBatchMonitor {
     ledger: Arc<dyn Ledger>,
     requests: NextBatchRequests,
     concurrency: usize,
-    node_of: Option<NodeOfServiceFn>,
+    nodes: NodePool,
 }
 
 /// A node that needs longer for a question counts as one that does not answer.
@@ -115,17 +115,13 @@ impl NextBatchMonitor {
     ) -> Self {
         let requests = NextBatchRequests::default();
         let concurrency = concurrency.max(1);
-        Self { store: Box::new(store), ledger, requests, concurrency, node_of: None }
+        Self { store: Box::new(store), ledger, requests, concurrency, nodes: NodePool::default() }
     }
 
-    /// Tells the node at which a service is asked about.
+    /// Sets the nodes at which services are asked about.
     #[must_use]
-    pub fn with_nodes(
-        mut self,
-        node_of: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.node_of = Some(Arc::new(node_of));
-        self
+    pub fn with_nodes(self, nodes: NodePool) -> Self {
+        Self { nodes, ..self }
     }
 
     /// The requests, which may be used before the monitor runs.
@@ -169,8 +165,8 @@ impl NextBatchMonitor {
         runtime.block_on(questions.tasks.shutdown());
     }
 
-    fn limits(&self) -> NodeLimits {
-        let limits = NodeLimits::new(self.node_of.clone(), Arc::new(SystemClock), PACE);
+    fn limits(&self) -> RequestLimits {
+        let limits = RequestLimits::new(self.nodes.clone(), PACE);
         limits.set_connections(self.concurrency);
         limits
     }
@@ -220,7 +216,7 @@ struct Questions {
     tasks: JoinSet<(ServiceId, RequestEnd)>,
     read_pause: GroupPause,
     queue: PerServiceQueue<ServiceId>,
-    limits: NodeLimits,
+    limits: RequestLimits,
 }
 
 impl ServiceJob for ServiceId {
@@ -230,7 +226,7 @@ impl ServiceJob for ServiceId {
 }
 
 impl Questions {
-    fn new(limits: NodeLimits) -> Self {
+    fn new(limits: RequestLimits) -> Self {
         let queue = PerServiceQueue::new(Duration::ZERO, limits.clone());
         let read_pause = GroupPause::with_shortest(SHORTEST_READ_PAUSE);
         Self { tasks: JoinSet::new(), read_pause, queue, limits }

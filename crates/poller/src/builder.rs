@@ -4,13 +4,13 @@ use grid_batch_core::{
     BatchId, BatchStatus, BatchStatusReader, BatchUpdater, Clock, Ledger, PendingBatchStore,
     ServiceId, SystemClock, UnresolvedBatchStore,
 };
+use grid_batch_nodes::NodePool;
 use thiserror::Error;
 
 use crate::{
     InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError, PollTrigger,
     RunnablePollingMonitor, evidence_search::InconclusivePolicyFn,
-    ledger_requests::SharedStatusReader, node_limits::NodeOfServiceFn, parts::PollerParts,
-    poller_store::PollerStore,
+    ledger_requests::SharedStatusReader, parts::PollerParts, poller_store::PollerStore,
 };
 
 /// Builds a polling monitor.
@@ -24,7 +24,7 @@ pub struct PollingMonitorBuilder<I, T> {
     unresolved: Option<Box<dyn UnresolvedBatchStore>>,
     evidence_reader: Option<Arc<dyn Ledger>>,
     inconclusive_policy: InconclusivePolicyFn,
-    node_of: Option<NodeOfServiceFn>,
+    nodes: NodePool,
     options: MonitorOptions,
     clock: Arc<dyn Clock>,
     trigger: PollTrigger,
@@ -59,7 +59,7 @@ where
             unresolved: None,
             evidence_reader: None,
             inconclusive_policy: Arc::new(|_| InconclusivePolicy::Hold),
-            node_of: None,
+            nodes: NodePool::default(),
             options: MonitorOptions::default(),
             clock: Arc::new(SystemClock),
             trigger: PollTrigger::new(),
@@ -113,15 +113,11 @@ where
         self
     }
 
-    /// Sets how to find the node at which a service is asked about first, if there are several nodes. A node
-    /// that does not answer then gets few requests, so that it takes no connections from the services of
-    /// other nodes.
+    /// Sets the nodes at which services are asked about. A node that does not answer then gets few requests, so
+    /// that it takes no connections from the services of other nodes.
     #[must_use]
-    pub fn with_nodes(
-        mut self,
-        node_of: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.node_of = Some(Arc::new(node_of));
+    pub fn with_nodes(mut self, nodes: NodePool) -> Self {
+        self.nodes = nodes;
         self
     }
 
@@ -160,7 +156,7 @@ where
             status_reader: self.status_reader.ok_or(missing("reader"))?,
             evidence_reader: self.evidence_reader,
             inconclusive_policy: self.inconclusive_policy,
-            node_of: self.node_of,
+            nodes: self.nodes,
             options: self.options,
             clock: self.clock,
             trigger: self.trigger,

@@ -1,8 +1,7 @@
 //! Requests for evidence about several batches of one service.
 
 use grid_batch_core::{BatchError, BatchResult, EvidenceReport, UnresolvedBatch};
-
-use crate::node_limits::RequestEnd;
+use grid_batch_nodes::RequestEnd;
 
 /// How many batches of a service one request for evidence is about.
 ///

@@ -4,6 +4,7 @@ use grid_batch_core::{
     BatchError, BatchResult, Clock, Evidence, EvidenceReport, MonotonicTime, PollPace, Resolution,
     ServiceId, UnresolvedBatch,
 };
+use grid_batch_nodes::RequestLimits;
 use grid_batch_support::catch_panic;
 use log::{Level, debug, info, log, warn};
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use crate::{
     evidence_requests::{RequestSize, end_of, one_for_each},
     evidence_schedule::{BatchKey, EvidenceSchedule, key},
     failure_log::FailureLog,
-    node_limits::NodeLimits,
     observed_batches::ObservedBatches,
     per_service_queue::{PerServiceQueue, ServiceJob},
     resolution::{admitted, evidence_due_after, is_too_early, resolve},
@@ -65,7 +65,7 @@ impl EvidenceSearch {
         options: MonitorOptions,
         clock: Arc<dyn Clock>,
         counters: MonitorCounters,
-        limits: NodeLimits,
+        limits: RequestLimits,
     ) -> Self {
         let pause = options.quiet_after / PollPace::PART;
         let keep = options.longest_wait().saturating_mul(2);

@@ -3,6 +3,7 @@ use std::collections::HashSet;
 use grid_batch_core::{
     BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
 };
+use grid_batch_nodes::{RequestEnd, RequestLimits};
 use grid_batch_support::{GroupPause, Shutdown, rng, shut_down_runtime};
 use log::{debug, warn};
 use tokio::{
@@ -17,7 +18,6 @@ use crate::{
     failure_log::FailureLog,
     instant::after,
     ledger_requests::{LedgerReply, LedgerRequests, StatusRequest, group_by_service},
-    node_limits::{NodeLimits, RequestEnd},
     parts::PollerParts,
     pending_writes::PendingWrites,
     per_service_queue::PerServiceQueue,
@@ -40,7 +40,7 @@ pub(crate) struct Leader<I, T> {
     service_search: ServiceSearch,
     requests: PerServiceQueue<StatusRequest<I>>,
     /// Shared by status and evidence requests.
-    limits: NodeLimits,
+    limits: RequestLimits,
     evidence: EvidenceSearch,
     /// Status and evidence requests take turns when both wait for a connection.
     evidence_is_next: bool,
@@ -58,7 +58,7 @@ where
 {
     pub(crate) fn new(parts: PollerParts<I, T>, runtime: Runtime, shutdown: Shutdown) -> Self {
         let options = &parts.options;
-        let limits = parts.node_limits();
+        let limits = parts.limits();
         let (to_leader, replies) = unbounded_channel();
         let ledger = LedgerRequests {
             runtime: runtime.handle().clone(),
@@ -339,7 +339,7 @@ where
             return;
         }
         let Self { schedule, limits, parts, .. } = self;
-        let is_back = |service: &str| limits.node_of(service).is_some_and(|n| nodes.contains(&n));
+        let is_back = |service: &str| limits.is_at(service, &nodes);
         schedule.retry_failed(is_back, parts.clock.monotonic());
     }
 

@@ -17,7 +17,6 @@ mod last_questions;
 mod leader;
 mod ledger_requests;
 mod missing_transactions;
-mod node_limits;
 mod observed_batches;
 mod options;
 mod parts;

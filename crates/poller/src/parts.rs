@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{BatchStatus, Clock, Ledger};
+use grid_batch_nodes::{NodePool, RequestLimits};
 use grid_batch_support::catch_panic;
 use log::warn;
 
@@ -8,7 +9,6 @@ use crate::{
     MonitorCounters, MonitorOptions, PollTrigger,
     evidence_search::{EvidenceSearch, InconclusivePolicyFn},
     ledger_requests::SharedStatusReader,
-    node_limits::{NodeLimits, NodeOfServiceFn},
     poller_store::PollerStore,
 };
 
@@ -18,7 +18,7 @@ pub(crate) struct PollerParts<I, T> {
     pub(crate) status_reader: SharedStatusReader<T>,
     pub(crate) evidence_reader: Option<Arc<dyn Ledger>>,
     pub(crate) inconclusive_policy: InconclusivePolicyFn,
-    pub(crate) node_of: Option<NodeOfServiceFn>,
+    pub(crate) nodes: NodePool,
     pub(crate) options: MonitorOptions,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) trigger: PollTrigger,
@@ -29,11 +29,11 @@ impl<I, T> PollerParts<I, T> {
         &self.store.counters
     }
 
-    pub(crate) fn node_limits(&self) -> NodeLimits {
-        NodeLimits::new(self.node_of.clone(), Arc::clone(&self.clock), self.options.pace())
+    pub(crate) fn limits(&self) -> RequestLimits {
+        RequestLimits::new(self.nodes.clone(), self.options.pace())
     }
 
-    pub(crate) fn evidence_search(&self, limits: NodeLimits) -> EvidenceSearch {
+    pub(crate) fn evidence_search(&self, limits: RequestLimits) -> EvidenceSearch {
         let (policy, clock) = (Arc::clone(&self.inconclusive_policy), Arc::clone(&self.clock));
         EvidenceSearch::new(policy, self.options.clone(), clock, self.counters().clone(), limits)
     }

@@ -3,12 +3,10 @@ use std::{
     time::Duration,
 };
 
+use grid_batch_nodes::{RequestEnd, RequestGroup, RequestLimits, Ticket};
 use tokio::time::Instant;
 
-use crate::{
-    instant::after,
-    node_limits::{NodeLimits, RequestEnd, RequestGroup, Ticket},
-};
+use crate::instant::after;
 
 /// A queue of jobs, of which each service has at most one in flight.
 ///
@@ -24,7 +22,7 @@ pub(crate) struct PerServiceQueue<J> {
     /// When the last job of each service started. Only entries younger than the gap are needed.
     started_at: HashMap<String, Instant>,
     gap: Duration,
-    limits: NodeLimits,
+    limits: RequestLimits,
 }
 
 #[derive(Debug)]
@@ -40,7 +38,7 @@ pub(crate) trait ServiceJob {
 
 impl<J: ServiceJob> PerServiceQueue<J> {
     /// A queue that starts the jobs of one service at least `gap` apart, within these limits.
-    pub(crate) fn new(gap: Duration, limits: NodeLimits) -> Self {
+    pub(crate) fn new(gap: Duration, limits: RequestLimits) -> Self {
         let (groups, waiting, in_flight, started_at) = Default::default();
         Self { groups, waiting, in_flight, started_at, gap, limits }
     }
@@ -59,7 +57,7 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         let (group, job) = self.find_ready(false, now).or_else(|| self.find_ready(true, now))?;
         let mut waiting = self.groups.remove(group)?;
         let job = waiting.jobs.remove(job)?;
-        let ticket = self.limits.start(&waiting.group);
+        let ticket = self.limits.start(waiting.group);
         if !waiting.jobs.is_empty() {
             self.groups.push_back(waiting);
         }
@@ -95,7 +93,7 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         let mut groups = groups.filter(|(_, waiting)| waiting.group.is_retry() == is_retry);
         groups.find_map(|(index, waiting)| {
             let is_ready = |job: &J| self.may_start(job.service(), now);
-            let may_start = self.limits.may_start(&waiting.group);
+            let may_start = self.limits.may_start(waiting.group);
             let job = may_start.then(|| waiting.jobs.iter().position(is_ready)).flatten()?;
             Some((index, job))
         })
@@ -172,6 +170,7 @@ mod tests {
     use std::sync::Arc;
 
     use grid_batch_core::{ManualClock, PollPace};
+    use grid_batch_nodes::{NodePool, NodePoolOptions};
 
     use super::*;
 
@@ -179,9 +178,16 @@ mod tests {
 
     fn queue<'a>(gap: Duration) -> PerServiceQueue<&'a str> {
         let pace = PollPace { interval: GAP, longest: GAP };
-        let node_of = |service: &str| service.get(..1).map(str::to_owned);
-        let clock = Arc::new(ManualClock::default());
-        let limits = NodeLimits::new(Some(Arc::new(node_of)), clock, pace);
+        let services = ["a", "b"].iter().flat_map(|node| {
+            let names = ["", "1", "2", "3"].map(|number| format!("{node}{number}"));
+            names.map(|name| (name.parse().unwrap(), (*node).to_owned()))
+        });
+        let pool = NodePool::with_options(NodePoolOptions {
+            services: services.collect(),
+            clock: Arc::new(ManualClock::default()),
+            ..NodePoolOptions::default()
+        });
+        let limits = RequestLimits::new(pool, pace);
         limits.set_connections(4);
         PerServiceQueue::new(gap, limits)
     }

@@ -1,11 +1,11 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use grid_batch_core::NodeOutages;
 use grid_batch_http::{
     HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
     open_websocket, origin,
 };
+use grid_batch_nodes::NodePool;
 
 use crate::{
     BasicAuth,
@@ -18,8 +18,7 @@ pub(crate) struct RestClient {
     client: HttpClient,
     auth: Option<BasicAuth>,
     outages: Outages,
-    /// The outages that are shown.
-    shown: NodeOutages,
+    nodes: NodePool,
 }
 
 impl RestClient {
@@ -28,12 +27,7 @@ impl RestClient {
         auth: Option<BasicAuth>,
         outages: Outages,
     ) -> Result<Self, HttpError> {
-        Ok(Self {
-            client: HttpClient::new(options)?,
-            auth,
-            outages,
-            shown: options.outages.clone(),
-        })
+        Ok(Self { client: HttpClient::new(options)?, auth, outages, nodes: options.nodes.clone() })
     }
 
     pub(crate) fn outages(&self) -> &Outages {
@@ -65,14 +59,14 @@ impl RestClient {
         let end = RequestEnd::of(result);
         if let (Ok(response), RequestEnd::Unanswered | RequestEnd::Disconnected) = (result, end) {
             let reason = format!("HTTP status {}: its validator does not answer", response.status);
-            self.shown.failed(&origin(base), &reason);
+            self.nodes.failed(&origin(base), &reason);
         }
         self.outages.record(base, sent_at, end);
     }
 
     /// The connection to a node, or to the validator behind it, broke.
     pub(crate) fn record_disconnection(&self, base: &str, reason: &str) {
-        self.shown.failed(&origin(base), reason);
+        self.nodes.failed(&origin(base), reason);
         self.outages.record(base, Instant::now(), RequestEnd::Disconnected);
     }
 

@@ -8,6 +8,7 @@ use grid_batch_core::{
     StatusUrlResolver,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError, origin};
+use grid_batch_nodes::NodePool;
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
@@ -55,7 +56,7 @@ pub(crate) struct ScabbardContext {
     pub(crate) history: BatchHistory,
     pub(crate) outages: NodeOutages,
     /// When nodes did not answer, as all requests of the process have shown.
-    pub(crate) nodes_away: grid_batch_core::NodeOutages,
+    pub(crate) pool: NodePool,
     pub(crate) asked: AskedBatches,
     /// What the store knows of the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn ServiceHistory>>,
@@ -75,7 +76,7 @@ impl ScabbardContext {
     ) -> Result<Self, HttpError> {
         let silence_timeout = options.websocket.silence_timeout;
         Ok(Self {
-            nodes_away: options.http.outages.clone(),
+            pool: options.http.nodes.clone(),
             client: NodeClient::new(token, &options.http, options.websocket)?,
             probe_client: HttpClient::new(&options.http)?,
             forwarder: Forwarder::new(&options.http)?,

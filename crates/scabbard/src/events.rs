@@ -105,7 +105,7 @@ impl ServiceEventStream {
         };
         let now = context.clock.monotonic();
         let probe = Some(frames.probe());
-        if let Some(failed_at) = context.nodes_away.failed_at(&origin(node)) {
+        if let Some(failed_at) = context.pool.failed_at(&origin(node)) {
             subscriptions.mark_away(service, source, failed_at);
         }
         let subscription = subscriptions.register(service, source, replay, probe, now);

@@ -16,7 +16,8 @@ use grid_batch_core::{
     BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, ShutdownHandle,
     Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
 };
-use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterWaker};
+use grid_batch_nodes::NodePool;
+use grid_batch_submitter::{SubmitterBuilder, SubmitterWaker};
 
 const BATCHES: usize = 10;
 
@@ -129,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .with_queue(store.clone())
         .with_waker(waker)
         .with_sender(Arc::new(BusyLedger::default()))
-        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://localhost:8008")))
+        .with_url_resolver(NodePool::new(["http://localhost:8008"]).resolver())
         .with_group_observer(Arc::new(store.clone()))
         .build()?
         .run()?;

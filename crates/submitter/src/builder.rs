@@ -7,8 +7,8 @@ use grid_batch_core::{
 use thiserror::Error;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, NodeUrlResolver, Recalls, SubmitterCounters,
-    SubmitterOptions, SubmitterWaker, UrlHealth,
+    BatchRunnableSubmitter, DelayedServices, Recalls, SubmitterCounters, SubmitterOptions,
+    SubmitterWaker,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},
@@ -21,7 +21,6 @@ pub struct SubmitterBuilder<S: ScopeId> {
     queue: Option<Queue<S>>,
     sender: Option<Arc<dyn SubmissionSender<Id = S>>>,
     url_resolver: Option<Arc<dyn UrlResolver<Id = S>>>,
-    url_health: Option<Arc<dyn UrlHealth>>,
     observers: Observers<S>,
     options: SubmitterOptions,
     waker: SubmitterWaker,
@@ -67,7 +66,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             queue: None,
             sender: None,
             url_resolver: None,
-            url_health: None,
             observers: Observers { single: None, group: None },
             options: SubmitterOptions::default(),
             waker: SubmitterWaker::new(),
@@ -98,24 +96,11 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
-    /// Sets the resolver, which is called for each attempt.
+    /// Sets the resolver, which is called for each attempt and told its outcome.
     #[must_use]
     pub fn with_url_resolver(mut self, resolver: Arc<dyn UrlResolver<Id = S>>) -> Self {
         self.url_resolver = Some(resolver);
         self
-    }
-
-    /// Reports the outcome of each attempt at an address to `health`.
-    #[must_use]
-    pub fn with_url_health(mut self, health: Arc<dyn UrlHealth>) -> Self {
-        self.url_health = Some(health);
-        self
-    }
-
-    /// Sends to the nodes of one ledger: sets both the resolver and the health.
-    #[must_use]
-    pub fn with_nodes(self, nodes: Arc<NodeUrlResolver<S>>) -> Self {
-        self.with_url_health(Arc::<NodeUrlResolver<S>>::clone(&nodes)).with_url_resolver(nodes)
     }
 
     /// Notifies this observer when a submission starts and when it ends.
@@ -185,7 +170,6 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         let counters = SubmitterCounters::default();
         let factory = CommandFactory {
             url_resolver: self.url_resolver.ok_or(missing("URL resolver"))?,
-            url_health: self.url_health,
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
             recalls: self.recalls,

@@ -1,21 +1,17 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
-    UrlResolver,
+    NO_ADDRESS, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmissionSender, UrlResolver,
 };
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
 use log::error;
 
-use crate::{
-    Recalls, SubmitterCounters,
-    resolver::{NO_ADDRESS, UrlHealth},
-};
+use crate::{Recalls, SubmitterCounters};
 
 /// Creates the commands of a submitter, which share its resolver and sender.
 pub(crate) struct CommandFactory<S: ScopeId> {
     pub(crate) url_resolver: Arc<dyn UrlResolver<Id = S>>,
-    pub(crate) url_health: Option<Arc<dyn UrlHealth>>,
     pub(crate) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(crate) counters: SubmitterCounters,
     pub(crate) recalls: Recalls,
@@ -59,7 +55,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
             reason = abort => Err(reason.to_owned()),
         };
         checked.map_err(|reason| {
-            self.report_health(url, Outcome::NotSent);
+            self.report(url, Outcome::NotSent);
             with_node(url, error_answer(Outcome::NotSent, redact_userinfo(&reason)))
         })
     }
@@ -88,7 +84,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
             self.is_sent = true;
             self.factory.counters.count_sent(self.submission.batch_header(), self.attempt());
         }
-        self.report_health(url, answer.outcome);
+        self.report(url, answer.outcome);
         answer
     }
 
@@ -151,11 +147,10 @@ impl<S: ScopeId> SubmissionCommand<S> {
         with_node(url, answer)
     }
 
-    fn report_health(&self, url: &str, outcome: Outcome) {
-        let Some(health) = &self.factory.url_health else { return };
-        let batch_header = self.submission.batch_header();
-        if let Err(panic) = catch_panic(|| health.report(batch_header, url, outcome)) {
-            self.count_panic("the URL health", &panic);
+    fn report(&self, url: &str, outcome: Outcome) {
+        let (resolver, batch_header) = (&self.factory.url_resolver, self.submission.batch_header());
+        if let Err(panic) = catch_panic(|| resolver.report(batch_header, url, outcome)) {
+            self.count_panic("the URL resolver", &panic);
         }
     }
 

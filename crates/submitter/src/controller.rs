@@ -248,7 +248,6 @@ mod tests {
     ) -> SubmissionController<GlobalScopeId> {
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
-            url_health: None,
             sender: Arc::new(TestSender { sender, node_check }),
             counters: SubmitterCounters::default(),
             recalls,

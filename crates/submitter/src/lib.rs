@@ -8,10 +8,8 @@ mod group_notifier;
 mod leader;
 mod listener;
 mod message;
-mod node_limits;
 mod options;
 mod recalls;
-mod resolver;
 mod runnable;
 mod running;
 mod runtime;
@@ -24,14 +22,10 @@ mod waker;
 
 pub use builder::{SubmitterBuildError, SubmitterBuilder};
 pub use delayed_services::{DelayedService, DelayedServices, DelayedSummary};
+pub use grid_batch_core::NO_ADDRESS;
 pub use grid_batch_support::Backoff;
-pub use node_limits::NodeLimits;
 pub use options::SubmitterOptions;
 pub use recalls::Recalls;
-pub use resolver::{
-    FixedUrlResolver, NO_ADDRESS, NoNodesError, NodeChoice, NodeUrlResolver, PerServiceUrlResolver,
-    UrlHealth,
-};
 pub use runnable::BatchRunnableSubmitter;
 pub use running::BatchRunningSubmitter;
 pub use stats::{SubmitterCounters, SubmitterStats};

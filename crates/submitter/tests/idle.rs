@@ -7,7 +7,8 @@ use grid_batch_core::{
     GlobalScopeId, RunnableSubmitter, ShutdownHandle,
     mocks::{MockSubmissionSender, MockSubmitterObserver},
 };
-use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions};
+use grid_batch_nodes::NodePool;
+use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions};
 use grid_batch_test_support::cpu_time::threads_and_cpu_time;
 
 #[test]
@@ -17,7 +18,7 @@ fn five_idle_seconds_use_less_than_50_ms_of_cpu() {
     let running = SubmitterBuilder::new()
         .with_queue(iter::empty())
         .with_sender(Arc::new(sender))
-        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")))
+        .with_url_resolver(NodePool::new(["http://ledger"]).resolver())
         .with_observer(Arc::new(MockSubmitterObserver::new()))
         .with_options(SubmitterOptions {
             poll_interval: Duration::from_millis(100),

@@ -7,7 +7,8 @@ use grid_batch_core::{
     SubmissionAnswer,
     mocks::{MockGroupObserver, MockSubmissionSender},
 };
-use grid_batch_submitter::{NodeUrlResolver, SubmitterBuilder, SubmitterOptions};
+use grid_batch_nodes::NodePool;
+use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions};
 use grid_batch_test_support::log_lines::RecordingLog;
 
 static LOG: RecordingLog = RecordingLog::new();
@@ -29,7 +30,7 @@ fn submissions_are_logged_without_secrets() {
     observer.expect_notify_group().returning(|_| Ok(()));
     let submission = |name: &str| Submission::new(name.to_owned(), GlobalScopeId, Vec::new());
     let second = AttemptId { attempt: 2, epoch: 1 };
-    let nodes = NodeUrlResolver::new(["http://user:secret@ledger"]).unwrap();
+    let nodes = NodePool::new(["http://user:secret@ledger", "http://other"]);
 
     // One at a time: otherwise the good batch could make the node healthy again.
     let options = SubmitterOptions { concurrency: 1, ..SubmitterOptions::default() };
@@ -42,7 +43,7 @@ fn submissions_are_logged_without_secrets() {
             submission("bad"),
         ])
         .with_sender(Arc::new(sender))
-        .with_nodes(Arc::new(nodes))
+        .with_url_resolver(nodes.resolver())
         .with_group_observer(Arc::new(observer))
         .build()
         .unwrap()

@@ -1,6 +1,7 @@
 use std::{future::Future, time::Duration};
 
 use alloy_primitives::Address;
+use grid_batch_http::origin;
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
@@ -67,10 +68,10 @@ where
     T: Send + 'static,
     F: Future<Output = Result<Option<T>, NodeError>> + Send + 'static,
 {
-    let now = context.clock.monotonic();
+    let asked_at = context.clock.monotonic();
     let mut tasks = JoinSet::new();
     for node in nodes {
-        if node.url() == except.url() || context.skipped_nodes.contains(node.url(), now) {
+        if node.url() == except.url() || context.is_silent(node) {
             continue;
         }
         let (answer, node) = (ask(node.duplicate()), node.duplicate());
@@ -78,9 +79,12 @@ where
     }
     let mut answers = Vec::new();
     while let Some(Ok((answer, node))) = tasks.join_next().await {
-        context.skipped_nodes.note(node.url(), answer.is_ok(), now);
-        if let Ok(Some(answer)) = answer {
-            answers.push((node, answer));
+        match answer {
+            Ok(Some(answer)) => answers.push((node, answer)),
+            Err(NodeError::NoResponse(reason)) => {
+                context.pool.unanswered(&origin(node.url()), asked_at, &reason);
+            }
+            _ => {}
         }
     }
     answers

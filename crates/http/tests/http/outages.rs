@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{ManualClock, NodeOutages};
+use grid_batch_core::ManualClock;
 use grid_batch_http::{HttpClient, HttpOptions, WebSocketOptions, open_websocket};
+use grid_batch_nodes::{NodePool, NodePoolOptions};
 
 use crate::server::{Server, unused_address};
 
@@ -11,19 +12,23 @@ use crate::server::{Server, unused_address};
 struct Reported {
     url: String,
     clock: Arc<ManualClock>,
-    outages: NodeOutages,
+    nodes: NodePool,
 }
 
 impl Reported {
     fn of(url: String) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let outages = NodeOutages::new([url.clone()], clock.clone());
-        Self { url, clock, outages }
+        let nodes = NodePool::with_options(NodePoolOptions {
+            urls: vec![url.clone()],
+            clock: Arc::<ManualClock>::clone(&clock),
+            ..NodePoolOptions::default()
+        });
+        Self { url, clock, nodes }
     }
 
     async fn get(&self, request_timeout: Duration) {
-        let outages = self.outages.clone();
-        let options = HttpOptions { request_timeout, outages, ..HttpOptions::default() };
+        let nodes = self.nodes.clone();
+        let options = HttpOptions { request_timeout, nodes, ..HttpOptions::default() };
         let url = format!("{}/secret?secret", self.url);
         let _ = HttpClient::new(&options).unwrap().get(&url, &[]).await;
     }
@@ -31,7 +36,7 @@ impl Reported {
     /// Why the node does not answer.
     fn reason(&self) -> Option<String> {
         self.clock.advance(Duration::from_secs(2));
-        let outage = self.outages.outage(&self.url)?;
+        let outage = self.nodes.outages().pop()?;
         assert!(!outage.reason.contains("secret"), "{outage:?}");
         Some(outage.reason)
     }
@@ -62,7 +67,7 @@ async fn response_ends_an_outage_unless_it_is_of_a_gateway() {
         let response = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
         let server = Server::responding_once(response).await;
         let reported = Reported::of(server.url());
-        reported.outages.failed(&reported.url, "reset");
+        reported.nodes.failed(&reported.url, "reset");
         reported.get(LONG).await;
         reported.reason().is_none()
     };
@@ -82,8 +87,8 @@ async fn response_ends_an_outage_unless_it_is_of_a_gateway() {
 #[tokio::test]
 async fn websocket_that_does_not_open_is_reported() {
     let reported = Reported::of(format!("http://{}", unused_address().await));
-    let outages = reported.outages.clone();
-    let options = WebSocketOptions { outages, ..WebSocketOptions::default() };
+    let nodes = reported.nodes.clone();
+    let options = WebSocketOptions { nodes, ..WebSocketOptions::default() };
     let url = reported.url.replace("http", "ws");
     assert!(open_websocket(&url, &[], &[], &options).await.is_err());
     assert!(reported.reason().unwrap().contains("refused"));

@@ -6,6 +6,7 @@ use grid_batch_core::{
     AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
     mocks::{MockLedger, MockNextBatchStore},
 };
+use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
@@ -218,8 +219,11 @@ fn node_that_does_not_answer_leaves_questions_to_others() {
             }
         })
     });
-    let node_of = |service: &str| service.split_once("::").map(|(node, _)| node.to_owned());
-    let monitor = NextBatchMonitor::new(store(), Arc::new(adapter), 4).with_nodes(node_of);
+    let services = (0..20).map(|number| (format!("frozen::{number}"), "frozen"));
+    let services = services.chain([("good::1".to_owned(), "good")]);
+    let services = services.map(|(id, node)| (id.parse().unwrap(), node.to_owned())).collect();
+    let pool = NodePool::with_options(NodePoolOptions { services, ..NodePoolOptions::default() });
+    let monitor = NextBatchMonitor::new(store(), Arc::new(adapter), 4).with_nodes(pool);
     let (requests, running) = (monitor.requests(), monitor.run().unwrap());
     let good: ServiceId = "good::1".parse().unwrap();
     requests.accepted(&good);

@@ -6,6 +6,7 @@ use grid_batch_core::{
     BatchState::{Committed, Pending},
     LedgerStatus, ShutdownHandle,
 };
+use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::MonitorOptions;
 
 use crate::support::*;
@@ -14,8 +15,11 @@ const CONNECTIONS: usize = 8;
 const FROZEN: usize = 40;
 
 /// The node of a service is the part of its id before the dash.
-fn node_of(service: &str) -> Option<String> {
-    service.split_once('-').map(|(node, _)| node.to_owned())
+fn nodes_of(services: &[&str]) -> NodePool {
+    let node_of = |service: &&str| service.split_once('-').unwrap().0.to_owned();
+    let services = services.iter().map(|service| (service.parse().unwrap(), node_of(service)));
+    let services = services.collect();
+    NodePool::with_options(NodePoolOptions { services, ..NodePoolOptions::default() })
 }
 
 /// A ledger with a node that never answers, and one that commits.
@@ -34,7 +38,8 @@ fn frozen_node_leaves_connections_to_another_one() {
     let store = Store::with(&services);
     let ledger = ledger_with_frozen_node();
     let options = MonitorOptions { drain_limit: SECOND / 100, ..options() };
-    let running = run(builder(&store, &ledger).with_nodes(node_of).with_options(options));
+    let running =
+        run(builder(&store, &ledger).with_nodes(nodes_of(&services)).with_options(options));
     store.wait_for_state(FROZEN, Committed);
     running.wait_for_shutdown().unwrap();
     assert_eq!(store.state(0), Pending);

@@ -14,8 +14,8 @@ use grid_batch_core::{
     Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission, TakenBatch,
     Timestamp, mocks::MockRoundStore,
 };
+use grid_batch_nodes::{NodePlaces, NodePool, NodePoolOptions};
 use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
-use grid_batch_submitter::{NodeLimits, PerServiceUrlResolver};
 
 use crate::memory_store::{LARGE, MemoryStore, id};
 
@@ -513,7 +513,7 @@ fn batches_given_back_release_their_memory() {
 struct CrowdedNode {
     store: MemoryStore,
     queue: BatchQueue<ServiceScopeId, MockRoundStore>,
-    limits: Arc<NodeLimits<ServiceScopeId>>,
+    limits: Arc<NodePlaces>,
     polls: Arc<AtomicUsize>,
     rounds: Arc<AtomicUsize>,
 }
@@ -535,8 +535,8 @@ impl CrowdedNode {
         let nodes = services.iter().map(|name| (name.parse().unwrap(), "node".to_owned()));
         let wake = wake_up.clone();
         let wake = move |service| wake.wake(service);
-        let resolver = Arc::new(PerServiceUrlResolver::<ServiceScopeId>::new(nodes));
-        let limits = Arc::new(NodeLimits::new(resolver, 10, 2, wake));
+        let pool = NodePoolOptions { services: nodes.collect(), ..NodePoolOptions::default() };
+        let limits = Arc::new(NodePlaces::new(NodePool::with_options(pool), 10, 2, wake));
         let options = QueueOptions {
             clock: store.clock.clone(),
             memory_limit: 640,
@@ -556,7 +556,7 @@ impl CrowdedNode {
             }
         });
         let queue = BatchQueue::new(counted, wake_up, options);
-        let queue = queue.with_admission(Arc::<NodeLimits<_>>::clone(&limits));
+        let queue = queue.with_admission(Arc::<NodePlaces>::clone(&limits));
         Self { store, queue, limits, polls, rounds }
     }
 

@@ -15,9 +15,10 @@ use grid_batch_core::{
 };
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_ledger_sim::LedgerSim;
+use grid_batch_nodes::NodePool;
 use grid_batch_protocol::{CylinderToken, Message, SigningKey, list_of_one};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};
-use grid_batch_submitter::{FixedUrlResolver, SubmitterBuilder, SubmitterOptions};
+use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions};
 
 use crate::batches::{batch, service};
 
@@ -59,15 +60,15 @@ impl GroupObserver for AcceptedCounter {
 
 fn run_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceId>>) -> f64 {
     let count = submissions.len();
-    let nodes = Arc::new(FixedUrlResolver::new(ledger.url()));
+    let nodes = NodePool::new([ledger.url()]);
     let token = CylinderToken::new(&SigningKey::from_seed(1));
-    let resolver = Arc::<FixedUrlResolver<ServiceId>>::clone(&nodes);
+    let resolver = Arc::new(nodes.clone());
     let scabbard = Scabbard::new(&token, resolver, ScabbardOptions::default()).unwrap();
     let accepted = Arc::new(AcceptedCounter::default());
     let runnable = SubmitterBuilder::new()
         .with_queue(submissions)
         .with_sender(Arc::new(LedgerParts(Arc::new(scabbard))))
-        .with_url_resolver(nodes)
+        .with_url_resolver(nodes.resolver())
         .with_group_observer(accepted.clone())
         .with_options(SubmitterOptions { concurrency: CONCURRENCY, ..SubmitterOptions::default() })
         .build()

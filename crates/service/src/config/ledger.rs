@@ -1,8 +1,9 @@
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use grid_batch_api::ServicePattern;
-use grid_batch_core::{LedgerFacts, LedgerIdentity, ScopeId, ServiceScopeId};
-use grid_batch_http::{HttpOptions, WebSocketOptions};
+use grid_batch_core::{Clock, LedgerFacts, LedgerIdentity, ScopeId, ServiceScopeId};
+use grid_batch_http::{HttpOptions, WebSocketOptions, origin};
+use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::Backoff;
 use grid_batch_scabbard::PeerService;
 use grid_batch_support::redact_url;
@@ -13,6 +14,7 @@ use super::{
     ledger_type::ConfiguredType,
     value::{FilePath, NodeUrl, Peer, ServiceUrl},
 };
+use crate::StartError;
 
 /// The ledger, and how requests to it are made.
 #[derive(Clone)]
@@ -80,10 +82,29 @@ impl LedgerConfig {
         nodes
     }
 
-    /// The URLs of the circuits' other nodes, each with the service that batches are for.
-    pub(crate) fn peers_by_service(&self) -> Vec<(String, String)> {
-        let peers = self.peers.iter();
-        peers.map(|peer| (peer.service.service_id().to_string(), peer.url.clone())).collect()
+    /// The pool of all nodes, of which nothing is known yet.
+    pub(super) fn node_pool(&self, clock: &Arc<dyn Clock>) -> NodePool {
+        let of_service = |id: &ServiceScopeId, url: &String| (id.service_id().clone(), url.clone());
+        NodePool::with_options(NodePoolOptions {
+            urls: self.urls.clone(),
+            // Where access is declared, all batches are of one service.
+            spread: self.facts.is_none_or(|facts| !facts.enforces_declared_access),
+            services: self.services.iter().map(|(id, url)| of_service(id, url)).collect(),
+            peers: self.peers.iter().map(|peer| of_service(&peer.service, &peer.url)).collect(),
+            name: origin,
+            clock: Arc::clone(clock),
+        })
+    }
+
+    /// What all parts know of the nodes, of which there must be some.
+    pub(crate) fn shared_nodes(&self) -> Result<NodePool, StartError> {
+        if self.urls.is_empty() && self.services.is_empty() {
+            return Err(StartError::Missing {
+                name: "ledger.urls",
+                rule: "it must be the URLs of the ledger's nodes, such as [\"http://127.0.0.1:8008\"]",
+            });
+        }
+        Ok(self.http.nodes.clone())
     }
 
     /// The node that batches of a service are sent to, if each service is at one node.

@@ -34,8 +34,7 @@ mod webhooks;
 
 use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, NodeOutages, SchedulingRules};
-use grid_batch_http::origin;
+use grid_batch_core::{Clock, SchedulingRules};
 use grid_batch_queuer::QueueOptions;
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
@@ -235,13 +234,12 @@ impl Config {
         config
     }
 
-    /// The same configuration, in which all requests to the ledger's nodes report to one record.
-    pub(crate) fn with_outages(&self, clock: &Arc<dyn Clock>) -> Self {
+    /// The same configuration, in which all parts share what they know of the ledger's nodes.
+    pub(crate) fn with_nodes(&self, clock: &Arc<dyn Clock>) -> Self {
         let mut config = self.clone();
-        let nodes = config.ledger.nodes().into_iter().map(|url| origin(&url));
-        let outages = NodeOutages::new(nodes, Arc::clone(clock));
-        config.ledger.http.outages = outages.clone();
-        config.ledger.socket.outages = outages;
+        let nodes = config.ledger.node_pool(clock);
+        config.ledger.http.nodes = nodes.clone();
+        config.ledger.socket.nodes = nodes;
         config
     }
 

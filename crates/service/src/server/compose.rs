@@ -11,6 +11,7 @@ use grid_batch_core::{
     AbsenceRule, Admission, BatchState, Ledger, LedgerFacts, LedgerParts, RunnableSubmitter,
     SearchLimits, ServiceId, StatusReport,
 };
+use grid_batch_nodes::{NodePlaces, NodePool};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
     NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
@@ -36,7 +37,7 @@ use super::{
     gas::{GasMonitor, RunningGasWatch},
     health::{Health, HealthSources},
     in_flight::ReadWindow,
-    ledger::{LedgerNodes, OpenFn, ServerLedger},
+    ledger::{OpenFn, ServerLedger},
     ledger_check::{CheckedClaims, LedgerCheck, RunningLedgerCheck},
     listeners,
     metrics::{History, HistoryRecorder, MetricsSources, QueueMetrics, StageTimes},
@@ -58,7 +59,8 @@ pub(super) fn compose(
     let connections = file_descriptors::fitting_http_connections(config)?;
     let listeners = listeners::open(config)?;
     let store = open_store(config)?;
-    let ServerLedger { ledger, nodes, withdrawals, gas } = open_ledger(&store)?.checked(&check);
+    let ServerLedger { ledger, withdrawals, gas } = open_ledger(&store)?.checked(&check);
+    let nodes = check.pool().clone();
     let claim_store = register(&store, &*ledger, &claim_options(config));
     let claim_store = claim_store.map_err(|source| store_error(config, source))?;
     if let Some(missing) = config.ledger.missing_peers() {
@@ -121,7 +123,7 @@ pub(super) fn compose(
     let (dependencies, lookups) = dependencies.unzip();
     let admission = match &in_flight {
         Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
-        None => nodes.limits(config.submit.concurrency, config.node_concurrency, &wake_up),
+        None => nodes.has_own_nodes().then(|| places(config, &nodes, &wake_up)),
     };
     let requests = (dependents_requests, received_requests);
     let dependents = dependents::start(&store, wake_up.clone(), &follow_up, requests)?;
@@ -339,7 +341,7 @@ fn start_event_monitor(
 fn start_ask_ahead(
     config: &Config,
     ledger: &Arc<dyn Ledger>,
-    nodes: &LedgerNodes,
+    nodes: &NodePool,
     claims: &ClaimStore,
 ) -> Result<Option<(NextBatchRequests, RunningNextBatchMonitor)>, StartError> {
     if !ledger.facts().asks_before_sending() {
@@ -347,14 +349,16 @@ fn start_ask_ahead(
     }
     let store = MonitorStore::new(claims.clone(), |_, _| ());
     let monitor = NextBatchMonitor::new(store, Arc::clone(ledger), config.poll.connections)
-        .with_nodes(first_node_of(config, nodes));
+        .with_nodes(nodes.clone());
     Ok(Some((monitor.requests(), monitor.run()?)))
 }
 
-/// The node at which a service is asked about first, if there are several nodes.
-fn first_node_of(config: &Config, nodes: &LedgerNodes) -> impl Fn(&str) -> Option<String> + use<> {
-    let (nodes, are_several) = (nodes.status_resolver(), config.ledger.nodes().len() > 1);
-    move |service| are_several.then(|| nodes.status_urls(service, "").into_iter().next()).flatten()
+/// Shares the places of a submitter among the nodes. `wake_up` is that of the queue.
+fn places(config: &Config, nodes: &NodePool, wake_up: &WakeUp) -> Arc<dyn Admission> {
+    let places = usize::try_from(config.submit.concurrency).unwrap_or(usize::MAX);
+    let wake_up = wake_up.clone();
+    let wake = move |service| wake_up.wake(service);
+    Arc::new(NodePlaces::new(nodes.clone(), places, config.node_concurrency, wake))
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
@@ -393,7 +397,7 @@ fn start_state_root_watch(
 fn start_poller(
     config: &Config,
     ledger: &Arc<dyn Ledger>,
-    nodes: &LedgerNodes,
+    nodes: &NodePool,
     claims: &ClaimStore,
     follow_up: &ChangeFollowUp,
     trigger: PollTrigger,
@@ -408,7 +412,7 @@ fn start_poller(
         false => InconclusivePolicy::Hold,
     };
     let monitor = PollingMonitorBuilder::new()
-        .with_nodes(first_node_of(config, nodes))
+        .with_nodes(nodes.clone())
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(ledger))
@@ -442,7 +446,7 @@ fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOptions {
 
 fn start_submitter(
     config: &Config,
-    (ledger, nodes): (&Arc<dyn Ledger>, &LedgerNodes),
+    (ledger, nodes): (&Arc<dyn Ledger>, &NodePool),
     queue: BatchQueue<ServiceId, CheckedClaims<ClaimStore>>,
     store: &Store,
     follow_up: &ChangeFollowUp,
@@ -466,6 +470,7 @@ fn start_submitter(
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(Arc::new(LedgerParts(Arc::clone(ledger))))
+        .with_url_resolver(nodes.resolver())
         .with_observer(Arc::new(EventObserver::new(follow_up.clone(), stages)))
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone())
@@ -475,7 +480,7 @@ fn start_submitter(
     if let Some(admission) = admission {
         submitter = submitter.with_admission(admission);
     }
-    let submitter = nodes.set_resolver(submitter).build().map_err(StartError::part)?;
+    let submitter = submitter.build().map_err(StartError::part)?;
     let running = submitter.run()?;
     let counters = running.counters();
     Ok((Box::new(running), counters))

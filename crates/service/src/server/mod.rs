@@ -78,11 +78,11 @@ impl Server {
         config: &Config,
         clock: Arc<dyn Clock>,
     ) -> Result<RunningServer, StartError> {
-        let config = &config.with_clock(&clock).with_outages(&clock);
+        let config = &config.with_clock(&clock).with_nodes(&clock);
         let config = &config.with_payment_limits()?;
         let check = ledger::check(config)?;
-        let open = ledger::prepare(config, &check)?;
-        compose(config, check.clone(), open)
+        let open = ledger::prepare(config)?;
+        compose(config, check, open)
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn with_reads(
     let (ledgers, pauses) = (Arc::clone(store), Arc::clone(store));
     api.with_reads(Arc::<Store>::clone(store), Arc::<Store>::clone(store))
         .with_pauses(move |services| Ok(pauses.pauses(services)?))
-        .with_outages(move |service| outages.outages_of(service.as_str()))
+        .with_outages(move |service| outages.pool().outages_of(service.as_str()))
         .with_search_limits(search)
         .with_ledgers(move || Ok(vec![check.report(ledgers.ledger()?)]))
 }

@@ -1,6 +1,6 @@
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use grid_batch_core::{InternalError, ServiceId, Timestamp};
+use grid_batch_core::{Clock, InternalError, ServiceId, SystemClock, Timestamp};
 use grid_batch_evm::{EvmAccountCheck, PoolRules};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawals, WithdrawalRules};
@@ -37,7 +37,9 @@ pub struct PoolMove {
 impl WithdrawalMoves {
     /// Reads the pools and their gas admins from the settings.
     pub fn new(config: &Config, store: &Store) -> Result<Self, StartError> {
-        let (rules, check) = ledger::EvmChain::new(config)?.with_account_check(store)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (rules, check) =
+            ledger::EvmChain::new(&config.with_nodes(&clock))?.with_account_check(store)?;
         let failed = |error| InternalError::from_source("cannot start a runtime", error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self { store: store.clone(), rules, check, runtime: runtime.map_err(failed)? })

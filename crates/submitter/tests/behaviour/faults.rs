@@ -13,7 +13,8 @@ use grid_batch_core::{
     GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission, SubmissionAnswer,
     SubmissionSender, UrlResolver,
 };
-use grid_batch_submitter::{PerServiceUrlResolver, SubmitterOptions, UrlHealth};
+use grid_batch_nodes::NodePool;
+use grid_batch_submitter::SubmitterOptions;
 
 use crate::support::*;
 
@@ -123,16 +124,21 @@ fn panic_of_a_resolver_is_not_sent() {
 }
 
 #[test]
-fn panic_of_url_health_does_not_change_the_outcome() {
+fn panic_of_a_report_does_not_change_the_outcome() {
+    #[derive(Debug)]
     struct Panicking;
-    impl UrlHealth for Panicking {
+    impl UrlResolver for Panicking {
+        type Id = GlobalScopeId;
+        fn url(&self, _: &GlobalScopeId) -> String {
+            "http://ledger".to_owned()
+        }
         fn report(&self, _: &str, _: &str, _: Outcome) {
-            panic!("the URL health panics")
+            panic!("the report panics")
         }
     }
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
     gate.allow(1);
-    let running = run(builder(1, gate.sender(), &recorder).with_url_health(Arc::new(Panicking)));
+    let running = run(builder(1, gate.sender(), &recorder).with_url_resolver(Arc::new(Panicking)));
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();
     assert_eq!(recorder.count_by_outcome(), [(Outcome::Accepted, 1)].into());
@@ -141,7 +147,7 @@ fn panic_of_url_health_does_not_change_the_outcome() {
 #[test]
 fn batch_without_an_address_is_refused() {
     let (gate, recorder) = (Gate::closed(), Arc::new(Recorder::default()));
-    let resolver = Arc::new(PerServiceUrlResolver::new([]));
+    let resolver = NodePool::default().resolver();
     let running = run(builder(1, gate.sender(), &recorder).with_url_resolver(resolver));
     recorder.wait_for(1);
     running.wait_for_shutdown().unwrap();

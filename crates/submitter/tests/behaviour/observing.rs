@@ -104,7 +104,7 @@ fn group_observer_is_optional() {
     let running = grid_batch_submitter::SubmitterBuilder::new()
         .with_queue(submissions(0..1))
         .with_sender(answers(|_| Outcome::Accepted))
-        .with_url_resolver(Arc::new(grid_batch_submitter::FixedUrlResolver::new("http://ledger")))
+        .with_url_resolver(grid_batch_nodes::NodePool::new(["http://ledger"]).resolver())
         .with_observer(Arc::new(observer))
         .build()
         .unwrap()

@@ -9,13 +9,11 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission,
-    SubmissionAnswer, UrlResolver,
+    AttemptId, GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, StatusUrlResolver,
+    Submission, SubmissionAnswer, UrlResolver,
 };
-use grid_batch_submitter::{
-    FixedUrlResolver, NodeChoice, NodeUrlResolver, SubmitterBuildError, SubmitterBuilder,
-    SubmitterOptions,
-};
+use grid_batch_nodes::NodePool;
+use grid_batch_submitter::{SubmitterBuildError, SubmitterBuilder, SubmitterOptions};
 
 use crate::support::*;
 
@@ -158,14 +156,14 @@ fn next_attempt_skips_a_failed_node() {
             Box::pin(async move { answer(outcome) })
         }
     }
-    let nodes = NodeUrlResolver::new(["http://down", "http://up"]).unwrap();
-    let nodes = Arc::new(nodes.with_choice(NodeChoice::First));
+    let nodes = NodePool::new(["http://down", "http://up"]);
     let recorder = Arc::new(Recorder::default());
-    let running = run(builder(20, Arc::new(OneIsDown), &recorder).with_nodes(Arc::clone(&nodes)));
+    let running =
+        run(builder(20, Arc::new(OneIsDown), &recorder).with_url_resolver(nodes.resolver()));
     recorder.wait_for(20);
     assert_eq!(recorder.count_by_outcome(), [(Outcome::Accepted, 20)].into());
-    assert_eq!(nodes.node_of("batch-00007").as_deref(), Some("http://up"));
-    assert_eq!(nodes.url(&GlobalScopeId), "http://up");
+    assert_eq!(nodes.status_urls("global", "batch-00007")[0], "http://up");
+    assert_eq!(nodes.resolver().url(&GlobalScopeId), "http://up");
     running.wait_for_shutdown().unwrap();
 }
 
@@ -180,7 +178,7 @@ fn builder_rejects_missing_parts_and_bad_options() {
     assert_eq!(error(bare), "the submitter has no URL resolver");
     let bare = SubmitterBuilder::new()
         .with_observer(Arc::<Recorder>::clone(&recorder))
-        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")));
+        .with_url_resolver(NodePool::new(["http://ledger"]).resolver());
     assert_eq!(error(bare), "the submitter has no sender");
 
     let zero = SubmitterOptions { concurrency: 0, ..options() };

@@ -6,9 +6,8 @@ use grid_batch_core::{
     BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, Submission,
     SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver,
 };
-use grid_batch_submitter::{
-    Backoff, BatchRunningSubmitter, FixedUrlResolver, SubmitterBuilder, SubmitterOptions,
-};
+use grid_batch_nodes::NodePool;
+use grid_batch_submitter::{Backoff, BatchRunningSubmitter, SubmitterBuilder, SubmitterOptions};
 pub use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
@@ -147,7 +146,7 @@ pub fn builder(
     SubmitterBuilder::new()
         .with_queue(submissions(0..count))
         .with_sender(sender)
-        .with_url_resolver(Arc::new(FixedUrlResolver::new("http://ledger")))
+        .with_url_resolver(NodePool::new(["http://ledger"]).resolver())
         .with_group_observer(Arc::<Recorder>::clone(recorder))
         .with_options(options())
 }

@@ -108,7 +108,8 @@ fn claims_part(sources: &HealthSources) -> HealthPart {
 fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
     /// How many nodes are named.
     const NAMED: usize = 5;
-    let (nodes, outages, others) = (ledger.node_count(), ledger.outages(), ledger.other_ledgers());
+    let (pool, others) = (ledger.pool(), ledger.other_ledgers());
+    let (nodes, outages) = (pool.count(), pool.outages());
     let mut reasons = Vec::new();
     if !outages.is_empty() {
         let named: Vec<_> = outages.iter().take(NAMED).map(ToString::to_string).collect();

@@ -6,21 +6,20 @@ use grid_batch_evm::{
     AccountScopeId, Address, Evm, EvmAccountCheck, EvmOptions, GasPrice, OracleOptions, PoolRules,
     TransactionSigner, WatchedAccount, parse_address,
 };
+use grid_batch_nodes::NodePool;
 use grid_batch_store::Store;
-use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::{PaymentLimits, SigningStore, WithdrawalRules};
 use log::info;
 
 use super::{
-    super::ledger_check::LedgerCheck, LedgerNodes, ServerLedger,
-    former_gas_admins::warn_of_former_gas_admins, gas::EvmGas, gas_admins::gas_admin_signers,
-    payments,
+    ServerLedger, former_gas_admins::warn_of_former_gas_admins, gas::EvmGas,
+    gas_admins::gas_admin_signers, payments,
 };
 use crate::{Config, EvmConfig, StartError};
 
 /// The parts of the adapter that need no store.
 pub(in crate::server) struct EvmChain {
-    nodes: LedgerNodes,
+    nodes: NodePool,
     rules: PoolRules,
     options: EvmOptions,
     watched: Vec<WatchedAccount>,
@@ -31,7 +30,7 @@ pub(in crate::server) struct EvmChain {
 
 impl EvmChain {
     pub(in crate::server) fn new(config: &Config) -> Result<Self, StartError> {
-        let nodes = LedgerNodes::new(&config.ledger, NodeChoice::Spread)?;
+        let nodes = config.ledger.shared_nodes()?;
         let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
             gas_admin_signers(config)?.into_iter().unzip();
         let rules = pool_rules(&config.evm, &names, &signers)?;
@@ -45,23 +44,19 @@ impl EvmChain {
     }
 
     /// The ledger, which stores signed transactions in this store.
-    pub(in crate::server) fn with_store(
-        self,
-        store: &Store,
-        check: &LedgerCheck,
-    ) -> Result<ServerLedger, StartError> {
+    pub(in crate::server) fn with_store(self, store: &Store) -> Result<ServerLedger, StartError> {
         let Self { nodes, rules, options, watched, limits, low_balance, balance_interval } = self;
         let chain_id = options.chain_id;
         warn_of_former_gas_admins(store, &rules)?;
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
-        let evm = Evm::new(options, signing, nodes.confirmed_resolver(check));
+        let evm = Evm::new(options, signing, nodes.confirmed());
         let evm = evm.map_err(StartError::part)?;
         let watch = evm.gas_watch(watched, low_balance);
         let gas = EvmGas { watch, chain_id, limits, interval: balance_interval };
         Ok(ServerLedger {
             withdrawals: Some(Arc::new(rules)),
             gas: Some(Arc::new(gas)),
-            ..ServerLedger::new(Arc::new(evm), nodes)
+            ..ServerLedger::new(Arc::new(evm))
         })
     }
 }
@@ -73,7 +68,7 @@ impl EvmChain {
         store: &Store,
     ) -> Result<(PoolRules, EvmAccountCheck), StartError> {
         let Self { nodes, rules, options, .. } = self;
-        let evm = Evm::new(options, Arc::new(store.clone()), nodes.status_resolver());
+        let evm = Evm::new(options, Arc::new(store.clone()), Arc::new(nodes));
         Ok((rules, evm.map_err(StartError::part)?.account_check()))
     }
 }

@@ -2,11 +2,11 @@
 
 use std::{env, net::IpAddr, path::Path, sync::Arc};
 
-use grid_batch_core::NodeOutages;
 use grid_batch_evm::{
     GasAdminKey, GasAdminKeyError, RemoteSigner, TransactionSigner, parse_address,
 };
 use grid_batch_http::HttpOptions;
+use grid_batch_nodes::NodePool;
 use grid_batch_support::Authority;
 use log::warn;
 
@@ -82,8 +82,8 @@ fn remote(config: &Config, account: &str, url: &str) -> Result<RemoteSigner, Sta
     let http = &config.ledger.http;
     let connect_timeout = http.connect_timeout.min(request_timeout);
     // The signer is no node.
-    let outages = NodeOutages::default();
-    let options = HttpOptions { request_timeout, connect_timeout, outages, ..http.clone() };
+    let nodes = NodePool::default();
+    let options = HttpOptions { request_timeout, connect_timeout, nodes, ..http.clone() };
     Ok(RemoteSigner::new(url, account, &options)?)
 }
 

@@ -3,9 +3,10 @@ use std::sync::Arc;
 use grid_batch_core::{BatchResult, Ledger};
 #[cfg(feature = "evm")]
 use grid_batch_evm::EvmIdentityReader;
+use grid_batch_nodes::NodePool;
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 
-use super::{nodes::AllNodes, open_registered};
+use super::open_registered;
 use crate::{Config, LedgerConfig, StartError, config::Adapter};
 
 /// Asks nodes which ledger they belong to, without a store or keys.
@@ -23,16 +24,19 @@ impl IdentityReader {
             return Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE });
         }
         let http = config.ledger.http.clone();
-        let nodes = || Arc::new(AllNodes(config.ledger.nodes()));
         match config.adapter().ok_or_else(StartError::no_ledger_kind)? {
             Adapter::Sawtooth => {
+                let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
                 let options = SawtoothOptions { http, ..SawtoothOptions::default() };
-                Ok(Self::Ledger(Arc::new(Sawtooth::new(options, nodes())?)))
+                Ok(Self::Ledger(Arc::new(Sawtooth::new(options, nodes)?)))
             }
             Adapter::Scabbard => Ok(Self::Silent),
             #[cfg(feature = "evm")]
             Adapter::Evm => Ok(Self::Evm(EvmIdentityReader::new(&http)?)),
-            Adapter::Registered(open) => Ok(Self::Ledger(open_registered(open, config, nodes())?)),
+            Adapter::Registered(open) => {
+                let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
+                Ok(Self::Ledger(open_registered(open, config, nodes)?))
+            }
         }
     }
 

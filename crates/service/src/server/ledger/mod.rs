@@ -11,7 +11,6 @@ mod gas;
 mod gas_admins;
 mod identity_reader;
 mod key_file;
-mod nodes;
 #[cfg(feature = "evm")]
 mod payments;
 mod sawtooth;
@@ -21,7 +20,6 @@ use std::sync::Arc;
 
 use grid_batch_core::{Ledger, LedgerIdentity, StatusUrlResolver};
 use grid_batch_store::Store;
-use grid_batch_submitter::NodeChoice;
 use grid_batch_withdrawals::WithdrawalRules;
 
 use super::{
@@ -34,7 +32,6 @@ pub use context::LedgerContext;
 #[cfg(feature = "evm")]
 pub(super) use evm::EvmChain;
 pub(super) use identity_reader::IdentityReader;
-pub(super) use nodes::LedgerNodes;
 pub(super) use scabbard::scabbard_client;
 
 impl Config {
@@ -54,7 +51,6 @@ impl Config {
 /// The configured ledger, with what the server needs besides its adapter.
 pub(super) struct ServerLedger {
     pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) nodes: LedgerNodes,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
     /// Watches the gas price and the balances, if the ledger has gas.
@@ -62,13 +58,12 @@ pub(super) struct ServerLedger {
 }
 
 impl ServerLedger {
-    fn new(ledger: Arc<dyn Ledger>, nodes: LedgerNodes) -> Self {
-        Self { ledger, nodes, withdrawals: None, gas: None }
+    fn new(ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger, withdrawals: None, gas: None }
     }
 
     /// The same, kept away from nodes that have not confirmed their ledger.
     pub(super) fn checked(self, check: &LedgerCheck) -> Self {
-        check.set_resolver(self.nodes.status_resolver());
         Self { ledger: check.checked(self.ledger), ..self }
     }
 }
@@ -77,22 +72,19 @@ impl ServerLedger {
 pub(super) type OpenFn<'a> = Box<dyn FnOnce(&Store) -> Result<ServerLedger, StartError> + 'a>;
 
 /// Checks the settings of the configured ledger, and returns what opens its adapter.
-pub(super) fn prepare<'a>(
-    config: &'a Config,
-    check: &'a LedgerCheck,
-) -> Result<OpenFn<'a>, StartError> {
+pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     match config.adapter().ok_or_else(StartError::no_ledger_kind)? {
-        Adapter::Sawtooth => sawtooth::prepare(config, check),
-        Adapter::Scabbard => scabbard::prepare(config, check),
+        Adapter::Sawtooth => sawtooth::prepare(config),
+        Adapter::Scabbard => scabbard::prepare(config),
         #[cfg(feature = "evm")]
         Adapter::Evm => {
             let chain = EvmChain::new(config)?;
-            Ok(Box::new(move |store| chain.with_store(store, check)))
+            Ok(Box::new(move |store| chain.with_store(store)))
         }
         Adapter::Registered(open) => {
-            let nodes = LedgerNodes::new(&config.ledger, NodeChoice::Spread)?;
-            let ledger = open_registered(open, config, nodes.confirmed_resolver(check))?;
-            Ok(Box::new(move |_| Ok(ServerLedger::new(ledger, nodes))))
+            let nodes = config.ledger.shared_nodes()?;
+            let ledger = open_registered(open, config, nodes.confirmed())?;
+            Ok(Box::new(move |_| Ok(ServerLedger::new(ledger))))
         }
     }
 }
@@ -136,9 +128,7 @@ pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
     }
     Ok(LedgerCheck::new(LedgerCheckOptions {
         configured: configured_ledger(config)?,
-        urls: config.ledger.nodes(),
-        peers: config.ledger.peers_by_service(),
-        outages: config.ledger.http.outages.clone(),
+        pool: config.ledger.http.nodes.clone(),
         answer_limit: config.submit.sending_limit / 2,
         clock: config.clock(),
     }))

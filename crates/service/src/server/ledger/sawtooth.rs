@@ -1,17 +1,13 @@
 use std::sync::Arc;
 
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
-use grid_batch_submitter::NodeChoice;
 
-use super::{LedgerCheck, LedgerNodes, OpenFn, ServerLedger};
+use super::{OpenFn, ServerLedger};
 use crate::{Config, StartError};
 
 /// A Sawtooth network.
-pub(super) fn prepare<'a>(
-    config: &'a Config,
-    check: &'a LedgerCheck,
-) -> Result<OpenFn<'a>, StartError> {
-    let nodes = LedgerNodes::new(&config.ledger, NodeChoice::First)?;
+pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
+    let nodes = config.ledger.shared_nodes()?;
     let facts = config.ledger.facts.ok_or_else(StartError::no_ledger_kind)?;
     let options = SawtoothOptions {
         http: config.ledger.http.clone(),
@@ -21,13 +17,13 @@ pub(super) fn prepare<'a>(
         late_arrival_limit: facts.late_arrival_limit,
         ..SawtoothOptions::default()
     };
-    let sawtooth = Sawtooth::new(options, nodes.confirmed_resolver(check))?;
+    let sawtooth = Sawtooth::new(options, nodes.confirmed())?;
     let urls = &config.ledger.urls;
     Ok(Box::new(move |store| {
         let sawtooth = match nodes.are_several() {
             true => sawtooth.with_several_nodes(Arc::new(store.clone()), urls),
             false => sawtooth,
         };
-        Ok(ServerLedger::new(Arc::new(sawtooth), nodes))
+        Ok(ServerLedger::new(Arc::new(sawtooth)))
     }))
 }

@@ -1,25 +1,21 @@
 use std::{path::Path, sync::Arc};
 
+use grid_batch_nodes::NodePool;
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_scabbard::{NewBatchRules, Scabbard, ScabbardOptions};
-use grid_batch_submitter::NodeChoice;
 
-use super::{LedgerCheck, LedgerNodes, OpenFn, ServerLedger, key_file, nodes::AllNodes};
-use crate::{Config, StartError, server::ledger_check::ConfirmedNodes};
+use super::{OpenFn, ServerLedger, key_file};
+use crate::{Config, StartError};
 
 /// The Scabbard services of a Splinter network.
-pub(super) fn prepare<'a>(
-    config: &'a Config,
-    check: &'a LedgerCheck,
-) -> Result<OpenFn<'a>, StartError> {
-    let nodes = LedgerNodes::new(&config.ledger, NodeChoice::Spread)?;
-    let all = ConfirmedNodes::new(Arc::new(AllNodes(config.ledger.nodes())), check.clone());
+pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
+    let nodes = config.ledger.shared_nodes()?;
     let options = ScabbardOptions {
         clock: config.clock(),
-        all_nodes: Some(Arc::new(all)),
+        all_nodes: Some(nodes.confirmed_of_all_services()),
         ..options(config)
     };
-    let scabbard = Scabbard::new(&token(config)?, nodes.confirmed_resolver(check), options);
+    let scabbard = Scabbard::new(&token(config)?, nodes.confirmed(), options);
     let scabbard = scabbard.map_err(StartError::part)?;
     let known = config.ledger.known_history.clone();
     let rules = NewBatchRules {
@@ -30,13 +26,13 @@ pub(super) fn prepare<'a>(
         let scabbard = scabbard
             .with_commit_history(Arc::new(store.clone()))
             .with_service_history(Arc::new(store.clone()), rules);
-        Ok(ServerLedger::new(Arc::new(scabbard), nodes))
+        Ok(ServerLedger::new(Arc::new(scabbard)))
     }))
 }
 
 /// A client that only asks questions of the nodes of a Scabbard ledger, also of nodes that have not confirmed it.
 pub(in crate::server) fn scabbard_client(config: &Config) -> Result<Scabbard, StartError> {
-    let nodes = Arc::new(AllNodes(config.ledger.nodes()));
+    let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
     Scabbard::new(&token(config)?, nodes, options(config)).map_err(StartError::part)
 }
 

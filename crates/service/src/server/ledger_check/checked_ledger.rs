@@ -6,7 +6,8 @@ use grid_batch_core::{
     AccessScope, BatchError, BatchResult, Evidence, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream,
     LedgerFacts, LedgerKey, Outcome, PassThroughError, ScopeIdError, ServiceId, SocketMessages,
-    StatusReport, Submission, SubmissionAnswer, TransactionAnswers, UnresolvedBatch,
+    StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, TransactionAnswers,
+    UnresolvedBatch,
 };
 
 use super::LedgerCheck;
@@ -37,7 +38,7 @@ impl CheckedLedger {
         if let Err(reason) = self.check.confirm_now(url).await {
             return not_sent(reason);
         }
-        self.check.expect_of(submission.scope_id().as_str());
+        self.check.pool().expect_of(submission.scope_id().as_str());
         let answer = self.ledger.send(url, submission).await;
         let has_failed = answer.status.is_none()
             && matches!(answer.outcome, Outcome::NotSent | Outcome::Ambiguous);
@@ -54,12 +55,12 @@ impl CheckedLedger {
     ) -> BatchResult<Vec<StatusReport>> {
         self.check_service(service_id)?;
         let Some(first) = batch_ids.first() else { return Ok(Vec::new()) };
-        let nodes = self.check.nodes_of(service_id, first);
+        let nodes = self.check.pool().status_urls(service_id, first);
         if let Err(error) = self.check_any_confirmed(&nodes) {
             self.check.0.waiting.add(service_id);
             return Err(error);
         }
-        self.check.expect_of(service_id);
+        self.check.pool().expect_of(service_id);
         let result = self.ledger.statuses(service_id, batch_ids).await;
         if let Err(BatchError::Unavailable(_)) = &result {
             self.check.0.waiting.add(service_id);
@@ -75,7 +76,7 @@ impl CheckedLedger {
     ) -> Vec<BatchResult<EvidenceReport>> {
         let Some(first) = batches.first() else { return Vec::new() };
         let service = first.service_id.as_str();
-        let nodes = self.check.nodes_of(service, &first.batch_id.to_string());
+        let nodes = self.check.pool().status_urls(service, &first.batch_id.to_string());
         let usable = self.check_service(service).and_then(|()| self.check_any_confirmed(&nodes));
         if let Err(error) = usable {
             return batches.iter().map(|_| Err(error.clone())).collect();
@@ -119,7 +120,7 @@ impl CheckedLedger {
 
     /// An error if none of these nodes can be asked. Without nodes, the ledger itself has the error.
     fn check_any_confirmed(&self, nodes: &[String]) -> BatchResult<()> {
-        if nodes.is_empty() || nodes.iter().any(|node| self.check.is_confirmed(node)) {
+        if nodes.is_empty() || nodes.iter().any(|node| self.check.pool().is_confirmed(node)) {
             return Ok(());
         }
         let reason = "no node has confirmed that it belongs to the ledger of the database";

@@ -7,9 +7,7 @@
 mod check;
 mod checked_claims;
 mod checked_ledger;
-mod confirmed_nodes;
 mod mismatch;
-mod node_state;
 mod refused_services;
 mod report;
 #[cfg(test)]
@@ -19,6 +17,5 @@ mod watch;
 
 pub(super) use check::{LedgerCheck, LedgerCheckOptions};
 pub(super) use checked_claims::CheckedClaims;
-pub(super) use confirmed_nodes::ConfirmedNodes;
 pub use mismatch::LedgerMismatchError;
 pub(super) use watch::RunningLedgerCheck;

@@ -2,9 +2,10 @@
 
 use grid_batch_api::{LedgerReport, NodeReport};
 use grid_batch_core::{MonotonicTime, NodeOutage, RecordedLedger};
+use grid_batch_nodes::{IdentityAnswer, Node};
 use grid_batch_support::redact_url;
 
-use super::{LedgerCheck, check::Node, node_state::NodeAnswer};
+use super::LedgerCheck;
 
 impl LedgerCheck {
     /// The ledger that the database is bound to, or the one of the settings, and its nodes.
@@ -19,25 +20,25 @@ impl LedgerCheck {
             name: identity.name,
             recorded: is_recorded,
             problem: self.problem(),
-            nodes: self.0.nodes.iter().map(|node| self.node_report(node, now)).collect(),
+            nodes: self.pool().nodes().iter().map(|node| self.node_report(node, now)).collect(),
         }
     }
 
     fn node_report(&self, node: &Node, now: MonotonicTime) -> NodeReport {
-        let outage = self.outage(node);
-        let state = node.lock();
-        let identity_problem = match state.answer() {
-            NodeAnswer::None => Some("no answer yet".to_owned()),
+        let outage = self.pool().outage(node);
+        let identity = node.identity();
+        let identity_problem = match identity.answer() {
+            IdentityAnswer::None => Some("no answer yet"),
             answer => answer.problem(),
         };
         NodeReport {
-            url: redact_url(&node.url),
-            confirmed: state.is_confirmed(),
-            answering: state.is_confirmed() && outage.is_none(),
+            url: redact_url(node.url()),
+            confirmed: identity.is_confirmed(),
+            answering: identity.is_confirmed() && outage.is_none(),
             unanswered_seconds: outage.as_ref().map(|outage| outage.lasted.as_secs_f64()),
-            problem: outage.as_ref().map(problem).or(identity_problem),
-            asked_seconds_ago: state.asked_for(now).map(|ago| ago.as_secs_f64()),
-            failed_connections: state.failures(),
+            problem: outage.as_ref().map(problem).or(identity_problem.map(str::to_owned)),
+            asked_seconds_ago: identity.asked_for(now).map(|ago| ago.as_secs_f64()),
+            failed_connections: identity.failures(),
         }
     }
 }

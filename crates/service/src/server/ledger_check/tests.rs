@@ -13,13 +13,14 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AttemptId, BatchError, BatchResult, BatchState, Clock, Evidence, EvidenceReport, GlobalScopeId,
     HeaderId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock,
-    NodeOutage, NodeOutages, Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId,
-    StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
+    Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId, StatusReport, Submission,
+    SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
+use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
 
-use super::{ConfirmedNodes, LedgerCheck, LedgerCheckOptions, watch::Watcher};
+use super::{LedgerCheck, LedgerCheckOptions, watch::Watcher};
 
 /// Nodes by URL: each tells its ledger, or is down. Also the database.
 #[derive(Default)]
@@ -103,15 +104,6 @@ impl LedgerRegistry for TestLedgers {
     }
 }
 
-#[derive(Debug)]
-struct AllNodes;
-
-impl StatusUrlResolver for AllNodes {
-    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
-        ["a", "b"].map(str::to_owned).to_vec()
-    }
-}
-
 /// A running check of the nodes `a` and `b`.
 struct TestCheck {
     ledgers: Arc<TestLedgers>,
@@ -132,14 +124,15 @@ impl TestCheck {
         let clock = Arc::new(ManualClock::default());
         let options = LedgerCheckOptions {
             configured: LedgerIdentity::new("sawtooth"),
-            urls: AllNodes.status_urls("", ""),
-            peers: Vec::new(),
-            outages: NodeOutages::default(),
+            pool: NodePool::with_options(NodePoolOptions {
+                urls: vec!["a".to_owned(), "b".to_owned()],
+                clock: Arc::<ManualClock>::clone(&clock),
+                ..NodePoolOptions::default()
+            }),
             answer_limit: Duration::from_secs(1),
             clock: Arc::<ManualClock>::clone(&clock),
         };
         let check = LedgerCheck::new(options);
-        check.set_resolver(Arc::new(AllNodes));
         let was_bound = ledgers.recorded.lock().unwrap().is_some();
         let database = Arc::<TestLedgers>::clone(&ledgers);
         let watcher =
@@ -170,8 +163,7 @@ impl TestCheck {
     }
 
     fn confirmed_nodes(&self) -> String {
-        let nodes = ConfirmedNodes::new(Arc::new(AllNodes), self.check.clone());
-        nodes.status_urls("service", "batch").concat()
+        self.check.pool().confirmed().status_urls("service", "batch").concat()
     }
 }
 
@@ -281,7 +273,7 @@ async fn node_that_was_replaced_is_found_without_a_batch() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.ledgers.set("b", Some("y"));
     test.pass(31).await;
-    test.wait_until(|check| !check.is_confirmed("b")).await;
+    test.wait_until(|check| !check.pool().is_confirmed("b")).await;
     assert!(test.check.may_claim());
 }
 
@@ -294,7 +286,7 @@ async fn failed_connection_has_the_node_asked_again() {
     test.check.connection_failed("a");
     test.ledgers.set("a", Some("y"));
     assert!(test.check.confirm_now("a").await.is_err());
-    test.wait_until(|check| !check.is_confirmed("a")).await;
+    test.wait_until(|check| !check.pool().is_confirmed("a")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,7 +325,7 @@ async fn absence_needs_every_node_of_the_ledger() {
     let test = TestCheck::start(Some("x"), None).await;
     assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Inconclusive));
     test.ledgers.set("b", Some("x"));
-    test.wait_until(|check| check.is_confirmed("b")).await;
+    test.wait_until(|check| check.pool().is_confirmed("b")).await;
     assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Absent));
 }
 
@@ -342,7 +334,7 @@ async fn node_that_was_replaced_proves_no_absence() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.ledgers.set("a", Some("y"));
     assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Inconclusive));
-    assert!(!test.check.is_confirmed("a"));
+    assert!(!test.check.pool().is_confirmed("a"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -365,48 +357,4 @@ async fn batch_is_sent_only_to_a_confirmed_node() {
     test.ledgers.set("a", Some("y"));
     assert_eq!(sender.send("a", &batch).await.outcome, Outcome::NotSent);
     assert_eq!(test.ledgers.sent.load(Relaxed), 1);
-}
-
-/// The node `http://a:1` for every service.
-#[derive(Debug)]
-struct NodeA;
-
-impl StatusUrlResolver for NodeA {
-    fn status_urls(&self, _: &str, _: &str) -> Vec<String> {
-        vec!["http://a:1/path".to_owned()]
-    }
-}
-
-#[test]
-fn service_depends_on_its_nodes_and_peers() {
-    let clock = Arc::new(ManualClock::default());
-    let names = ["http://a:1", "http://b:1", "http://p:1"].map(str::to_owned);
-    let outages = NodeOutages::new(names, Arc::<ManualClock>::clone(&clock));
-    let urls = ["http://a:1/path", "http://b:1", "http://p:1"].map(str::to_owned);
-    let options = LedgerCheckOptions {
-        configured: LedgerIdentity::new("scabbard"),
-        urls: urls.to_vec(),
-        peers: vec![("c::d".to_owned(), "http://p:1".to_owned())],
-        outages: outages.clone(),
-        answer_limit: Duration::from_secs(1),
-        clock: Arc::<ManualClock>::clone(&clock),
-    };
-    let check = LedgerCheck::new(options);
-    check.set_resolver(Arc::new(NodeA));
-    let names = |outages: Vec<NodeOutage>| -> Vec<String> {
-        outages.into_iter().map(|outage| outage.node).collect()
-    };
-    assert_eq!((check.node_count(), names(check.outages())), (3, Vec::new()));
-    ["http://b:1", "http://p:1"].iter().for_each(|node| outages.failed(node, "refused"));
-    clock.advance(Duration::from_secs(2));
-    assert_eq!(names(check.outages()), ["http://b:1", "http://p:1"]);
-    assert_eq!(names(check.outages_of("c::d")), ["http://p:1"]);
-    assert_eq!(names(check.outages_of("e::f")), [""; 0]);
-    outages.failed("http://a:1", "reset");
-    clock.advance(Duration::from_secs(2));
-    assert_eq!(names(check.outages_of("e::f")), ["http://a:1"]);
-    assert_eq!(
-        check.report(None).nodes[0].problem.as_deref(),
-        Some("has not answered for 2 s: reset")
-    );
 }

@@ -9,6 +9,7 @@ use grid_batch_core::{
     BatchError, BatchResult, InternalError, Ledger, LedgerConfirmation, LedgerIdentity,
     LedgerRegistry, NodeOutage,
 };
+use grid_batch_nodes::{Identity, IdentityAnswer, Node};
 use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
 use log::{info, warn};
 use tokio::{
@@ -18,11 +19,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{
-    LedgerMismatchError,
-    check::{LedgerCheck, Node},
-    node_state::{NodeAnswer, NodeState},
-};
+use super::{LedgerMismatchError, check::LedgerCheck};
 
 /// The thread that asks the nodes. Dropping it ends the thread.
 #[derive(Debug)]
@@ -88,10 +85,10 @@ pub(super) struct Watcher {
 
 impl Watcher {
     pub(super) async fn run(&self, shutdown: &Shutdown) {
-        for index in 0..self.check.0.nodes.len() {
+        for index in 0..self.check.pool().nodes().len() {
             let watcher = self.clone();
             spawn(async move {
-                let node = &watcher.check.0.nodes[index];
+                let node = &watcher.check.pool().nodes()[index];
                 join(watcher.watch_node(node), watcher.watch_outages(node)).await
             });
         }
@@ -101,12 +98,12 @@ impl Watcher {
     }
 
     async fn watch_node(&self, node: &Node) {
+        let Some(wanted) = self.check.0.wanted.get(node.url()) else { return };
         while self.check.mismatch().is_none() {
             self.ask(node).await;
-            let pause = node.lock().pause();
             select! {
-                () = sleep(pause) => {}
-                () = node.wanted.notified() => {}
+                () = sleep(node.identity().pause()) => {}
+                () = wanted.notified() => {}
             }
         }
     }
@@ -116,15 +113,15 @@ impl Watcher {
         const INTERVAL: Duration = Duration::from_millis(250);
         /// A node that is only busy answers within this time.
         const ANSWER_LIMIT: Duration = Duration::from_secs(2);
-        let (options, mut asked_at, mut is_out) = (&self.check.0.options, None, false);
+        let (pool, mut asked_at, mut is_out) = (self.check.pool(), None, false);
         while self.check.mismatch().is_none() {
             sleep(INTERVAL).await;
-            if options.outages.should_ask(&node.name, asked_at) {
-                let now = options.clock.monotonic();
+            if pool.should_ask(node, asked_at) {
+                let now = self.check.0.options.clock.monotonic();
                 asked_at = Some(now);
-                if timeout(ANSWER_LIMIT, self.ledger.probe(&node.url)).await.is_err() {
+                if timeout(ANSWER_LIMIT, self.ledger.probe(node.url())).await.is_err() {
                     let reason = format!("no answer within {ANSWER_LIMIT:?}");
-                    options.outages.unanswered(&node.name, now, &reason);
+                    pool.unanswered(node.name(), now, &reason);
                 }
             }
             is_out = self.log_outage(node, is_out);
@@ -133,7 +130,7 @@ impl Watcher {
 
     /// Logs when a node does not answer any more, and when it answers again.
     fn log_outage(&self, node: &Node, was_out: bool) -> bool {
-        let (outage, name) = (self.check.outage(node), node.name.as_str());
+        let (outage, name) = (self.check.pool().outage(node), node.name());
         match (&outage, was_out) {
             (Some(NodeOutage { reason, .. }), false) => {
                 warn!(node = name, reason = reason.as_str();
@@ -152,7 +149,7 @@ impl Watcher {
     /// another ledger while this instance was paused.
     async fn watch_database(&self) {
         while self.check.mismatch().is_none() {
-            sleep(NodeState::CONFIRMED_INTERVAL).await;
+            sleep(Identity::CONFIRMED_INTERVAL).await;
             let Some(confirmed) = self.check.0.confirmed.get() else { continue };
             if let Ok(LedgerConfirmation::Other(recorded)) = self.compare(confirmed.clone()).await {
                 let (configured, recorded) = (Box::new(confirmed.clone()), Box::new(recorded));
@@ -164,16 +161,21 @@ impl Watcher {
     /// Asks a node which ledger it belongs to.
     async fn ask(&self, node: &Node) {
         let asked_at = self.check.0.options.clock.monotonic();
-        let failures_before = node.lock().failures();
-        let answer = match self.ledger.identity(&node.url).await {
+        let before = node.identity();
+        let (answer, mismatch) = match self.ledger.identity(node.url()).await {
             Ok(id) => self.compare_told(node, id).await,
-            Err(error @ BatchError::Unavailable(_)) => NodeAnswer::Failed(error.to_string()),
-            Err(error) => NodeAnswer::Unusable(error.to_string()),
+            Err(error @ BatchError::Unavailable(_)) => {
+                (IdentityAnswer::Failed(error.to_string()), None)
+            }
+            Err(error) => (IdentityAnswer::Unusable(error.to_string()), None),
         };
-        self.log_change(node, &answer);
-        let is_back = answer == NodeAnswer::Confirmed && !node.lock().is_confirmed();
-        node.lock().answered(answer, asked_at, failures_before);
-        self.check.check_all_others();
+        log_change(node, &before, &answer);
+        let is_back = answer == IdentityAnswer::Confirmed && !before.is_confirmed();
+        node.told_identity(answer, asked_at, before.failures());
+        let are_all_others = || self.check.other_ledgers().len() == self.check.pool().nodes().len();
+        if let Some(mismatch) = mismatch.filter(|_| are_all_others()) {
+            self.check.found_mismatch(mismatch);
+        }
         self.check.0.answers.send_replace(());
         if is_back {
             self.check.0.waiting.poll();
@@ -181,37 +183,41 @@ impl Watcher {
     }
 
     /// Compares what a node has told with the ledger of the settings and of the database.
-    async fn compare_told(&self, node: &Node, id: String) -> NodeAnswer {
+    async fn compare_told(
+        &self,
+        node: &Node,
+        id: String,
+    ) -> (IdentityAnswer, Option<LedgerMismatchError>) {
         let configured = &self.check.0.options.configured;
         let ledger = LedgerIdentity { id, ..configured.clone() };
         if self.check.0.confirmed.get() == Some(&ledger) {
-            return NodeAnswer::Confirmed;
+            return (IdentityAnswer::Confirmed, None);
         }
         if !configured.id.is_empty() && !configured.agrees_with(&ledger) {
-            return NodeAnswer::OtherLedger(Box::new(LedgerMismatchError::NodeOfSettings {
-                node: redact_url(&node.url),
+            return other_ledger(LedgerMismatchError::NodeOfSettings {
+                node: redact_url(node.url()),
                 actual: Box::new(ledger),
                 configured: Box::new(configured.clone()),
-            }));
+            });
         }
         match self.compare(ledger.clone()).await {
             Ok(LedgerConfirmation::Confirmed) => {
                 self.check.0.confirmed.get_or_init(|| ledger);
-                NodeAnswer::Confirmed
+                (IdentityAnswer::Confirmed, None)
             }
             Ok(LedgerConfirmation::Other(recorded)) => {
                 let mismatch = LedgerMismatchError::Node {
-                    node: redact_url(&node.url),
+                    node: redact_url(node.url()),
                     actual: Box::new(ledger),
                     recorded: Box::new(recorded),
                 };
                 // The database was bound just now by the answer of another node. Nothing tells which node is right.
-                if !self.was_bound && !node.lock().has_confirmed() {
+                if !self.was_bound && !node.identity().has_confirmed() {
                     self.check.found_mismatch(mismatch.clone());
                 }
-                NodeAnswer::OtherLedger(Box::new(mismatch))
+                other_ledger(mismatch)
             }
-            Err(error) => NodeAnswer::Failed(error.to_string()),
+            Err(error) => (IdentityAnswer::Failed(error.to_string()), None),
         }
     }
 
@@ -220,23 +226,25 @@ impl Watcher {
         let compared = spawn_blocking(move || database.confirm_ledger(&ledger)).await;
         compared.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
     }
+}
 
-    /// Logs the first answer of a node, and each answer that differs from the one before.
-    fn log_change(&self, node: &Node, answer: &NodeAnswer) {
-        let url = redact_url(&node.url);
-        let is_confirmed = node.lock().is_confirmed();
-        let was_asked = node.lock().checks() > 0;
-        let was_other = node.lock().other_ledger().is_some();
-        let is_other = matches!(answer, NodeAnswer::OtherLedger(_));
-        if *answer == NodeAnswer::Confirmed {
-            if !is_confirmed {
-                info!(node = url.as_str(); "the node has confirmed its ledger");
-            }
-        } else if let Some(error) = answer.problem()
-            && (is_confirmed || !was_asked || is_other && !was_other)
-        {
-            warn!(node = url.as_str(), error = error.as_str();
-                "the node has not confirmed its ledger; it is not used until it has");
+fn other_ledger(mismatch: LedgerMismatchError) -> (IdentityAnswer, Option<LedgerMismatchError>) {
+    (IdentityAnswer::OtherLedger(mismatch.to_string()), Some(mismatch))
+}
+
+/// Logs the first answer of a node, and each answer that differs from the one before.
+fn log_change(node: &Node, before: &Identity, answer: &IdentityAnswer) {
+    let url = redact_url(node.url());
+    let is_other = |answer: &IdentityAnswer| matches!(answer, IdentityAnswer::OtherLedger(_));
+    let was_confirmed = before.is_confirmed();
+    if *answer == IdentityAnswer::Confirmed {
+        if !was_confirmed {
+            info!(node = url.as_str(); "the node has confirmed its ledger");
         }
+    } else if let Some(error) = answer.problem()
+        && (was_confirmed || before.checks() == 0 || is_other(answer) && !is_other(before.answer()))
+    {
+        warn!(node = url.as_str(), error = error;
+            "the node has not confirmed its ledger; it is not used until it has");
     }
 }

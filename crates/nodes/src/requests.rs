@@ -5,23 +5,21 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchError, Clock, MonotonicTime, PollPace};
+use grid_batch_core::{BatchError, MonotonicTime, PollPace};
 
-/// Returns the node at which a service is asked about first; `None` if that is not known.
-pub(crate) type NodeOfServiceFn = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+use crate::NodePool;
 
-/// Limits the requests in flight at each node, and those that repeat a failed one, so that nodes and
+/// Limits the requests of one part at each node, and those that repeat a failed one, so that nodes and
 /// services that do not answer leave connections to the others. Clones share their state.
 ///
 /// - A node has at most as many requests in flight as connections are free.
 /// - Requests of services that failed last time share a part of the connections.
-/// - A node of which several services failed one after the other, and none succeeded, has one request at
-///   a time. Services that failed before wait until the node's pause is over, which grows with each
-///   failure.
+/// - A node that does not answer, as any part has seen it, has one request at a time.
+/// - So has a node of which several services failed one after the other, and none succeeded. Services that failed
+///   before wait until the node's pause is over, which grows with each failure.
 #[derive(Clone)]
-pub(crate) struct NodeLimits {
-    node_of: Option<NodeOfServiceFn>,
-    clock: Arc<dyn Clock>,
+pub struct RequestLimits {
+    pool: NodePool,
     first_pause: Duration,
     longest_pause: Duration,
     state: Arc<Mutex<LimitState>>,
@@ -32,15 +30,15 @@ struct LimitState {
     connections: usize,
     in_flight: usize,
     retries_in_flight: usize,
-    nodes: HashMap<String, NodeState>,
+    nodes: HashMap<usize, NodeRequests>,
     /// The services whose last request failed.
     failed_services: HashSet<String>,
     /// Nodes that answer again, and were failing.
-    returned: Vec<String>,
+    returned: Vec<usize>,
 }
 
 #[derive(Debug, Default)]
-struct NodeState {
+struct NodeRequests {
     in_flight: usize,
     /// The services that failed one after the other since the last success.
     failures: u32,
@@ -55,23 +53,23 @@ struct Pause {
 }
 
 /// Which requests are limited together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RequestGroup {
-    node: Option<String>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestGroup {
+    node: Option<usize>,
     /// The last request of the service failed.
     is_retry: bool,
 }
 
 /// A request in flight.
 #[derive(Debug)]
-pub(crate) struct Ticket {
-    node: Option<String>,
+pub struct Ticket {
+    node: Option<usize>,
     is_retry: bool,
 }
 
 /// How a request ended, for the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestEnd {
+pub enum RequestEnd {
     /// It succeeded.
     Answered,
     /// It failed, but the node has answered.
@@ -89,47 +87,49 @@ const RETRY_PART: usize = 4;
 /// The greatest number of services that are remembered as failed.
 const MAX_FAILED_SERVICES: usize = 100_000;
 
-impl NodeLimits {
-    /// Limits for services at these nodes. Without them, only repeated requests are limited. Nodes are
-    /// tried again after the pauses of this pace.
-    pub(crate) fn new(
-        node_of: Option<NodeOfServiceFn>,
-        clock: Arc<dyn Clock>,
-        pace: PollPace,
-    ) -> Self {
+impl RequestLimits {
+    /// Limits for services at the nodes of this pool. With less than two nodes, only repeated requests are
+    /// limited. Nodes are tried again after the pauses of this pace.
+    pub fn new(pool: NodePool, pace: PollPace) -> Self {
         let longest_pause = pace.outage_pause();
-        Self { node_of, clock, first_pause: pace.interval, longest_pause, state: Arc::default() }
+        Self { pool, first_pause: pace.interval, longest_pause, state: Arc::default() }
     }
 
     /// Sets the greatest number of requests in flight.
-    pub(crate) fn set_connections(&self, connections: usize) {
+    pub fn set_connections(&self, connections: usize) {
         self.lock().connections = connections;
     }
 
-    pub(crate) fn group(&self, service: &str) -> RequestGroup {
+    /// The requests that those for this service are limited with.
+    pub fn group(&self, service: &str) -> RequestGroup {
         let is_retry = self.lock().failed_services.contains(service);
-        RequestGroup { node: self.node_of(service), is_retry }
+        RequestGroup { node: self.pool.asked_node_of(service), is_retry }
     }
 
     /// Whether a request of this group may start now.
-    pub(crate) fn may_start(&self, group: &RequestGroup) -> bool {
-        let now = self.clock.monotonic();
-        self.lock().may_start(group, now)
+    pub fn may_start(&self, group: RequestGroup) -> bool {
+        let is_out = self.is_out(group);
+        self.lock().may_start(group, is_out, self.pool.monotonic())
     }
 
     /// A request of this group starts.
-    pub(crate) fn start(&self, group: &RequestGroup) -> Ticket {
-        self.lock().start(group)
+    pub fn start(&self, group: RequestGroup) -> Ticket {
+        let is_out = self.is_out(group);
+        self.lock().start(group, is_out)
+    }
+
+    fn is_out(&self, group: RequestGroup) -> bool {
+        group.node.is_some_and(|node| self.pool.is_out(node))
     }
 
     /// A request that was counted was not sent.
-    pub(crate) fn give_back(&self, ticket: Ticket) {
+    pub fn give_back(&self, ticket: Ticket) {
         self.lock().give_back(&ticket);
     }
 
     /// A request for this service has ended.
-    pub(crate) fn end(&self, ticket: Ticket, service: &str, end: RequestEnd) {
-        let now = self.clock.monotonic();
+    pub fn end(&self, ticket: Ticket, service: &str, end: RequestEnd) {
+        let now = self.pool.monotonic();
         let mut state = self.lock();
         state.give_back(&ticket);
         let failed_before = state.record_service(service, end);
@@ -141,16 +141,16 @@ impl NodeLimits {
     fn end_at_node(
         &self,
         state: &mut LimitState,
-        name: String,
+        index: usize,
         end: RequestEnd,
         failed_before: bool,
         now: MonotonicTime,
     ) {
-        let node = state.nodes.entry(name.clone()).or_default();
+        let node = state.nodes.entry(index).or_default();
         if end != RequestEnd::NotAnswered {
             node.failures = 0;
             if node.pause.take().is_some() {
-                state.returned.push(name);
+                state.returned.push(index);
             }
             return;
         }
@@ -164,29 +164,30 @@ impl NodeLimits {
     }
 
     /// Ends the pause of this service's node: there is a sign that the node may answer.
-    pub(crate) fn end_pause(&self, service: &str) {
-        let Some(node) = self.node_of(service) else { return };
-        let now = self.clock.monotonic();
-        if let Some(NodeState { pause: Some(pause), .. }) = self.lock().nodes.get_mut(&node) {
+    pub fn end_pause(&self, service: &str) {
+        let Some(node) = self.pool.asked_node_of(service) else { return };
+        let now = self.pool.monotonic();
+        if let Some(NodeRequests { pause: Some(pause), .. }) = self.lock().nodes.get_mut(&node) {
             pause.until = now;
         }
     }
 
     /// The time until the first of the present pauses ends.
-    pub(crate) fn next_pause_end(&self) -> Option<Duration> {
-        let now = self.clock.monotonic();
+    pub fn next_pause_end(&self) -> Option<Duration> {
+        let now = self.pool.monotonic();
         let state = self.lock();
         let pauses = state.nodes.values().filter_map(|node| node.pause);
         pauses.filter(|pause| pause.until > now).map(|pause| pause.until.since(now)).min()
     }
 
     /// Takes the nodes that answer again.
-    pub(crate) fn take_returned(&self) -> Vec<String> {
+    pub fn take_returned(&self) -> Vec<usize> {
         mem::take(&mut self.lock().returned)
     }
 
-    pub(crate) fn node_of(&self, service: &str) -> Option<String> {
-        self.node_of.as_ref().and_then(|node_of| node_of(service))
+    /// Whether the service is asked about at one of these nodes.
+    pub fn is_at(&self, service: &str, nodes: &[usize]) -> bool {
+        self.pool.asked_node_of(service).is_some_and(|node| nodes.contains(&node))
     }
 
     fn lock(&self) -> MutexGuard<'_, LimitState> {
@@ -195,44 +196,43 @@ impl NodeLimits {
 }
 
 impl RequestGroup {
-    pub(crate) fn is_retry(&self) -> bool {
+    /// Whether the last request of the service failed.
+    pub fn is_retry(self) -> bool {
         self.is_retry
     }
 }
 
 impl LimitState {
-    fn may_start(&self, group: &RequestGroup, now: MonotonicTime) -> bool {
+    fn may_start(&self, group: RequestGroup, is_out: bool, now: MonotonicTime) -> bool {
         let free = self.connections.saturating_sub(self.in_flight);
         let most_retries = (self.connections / RETRY_PART).max(1);
         let retry_is_free = self.retries_in_flight < most_retries;
-        let node = group.node.as_ref().and_then(|node| self.nodes.get(node));
+        let node = group.node.and_then(|node| self.nodes.get(&node));
         let (in_flight, pause) = node.map_or((0, None), |node| (node.in_flight, node.pause));
         free > 0
             && (group.node.is_none() || in_flight < free)
             && (!group.is_retry || retry_is_free)
-            && pause.is_none_or(|pause| {
-                let may_try = !group.is_retry || pause.until <= now;
-                in_flight == 0 && retry_is_free && may_try
-            })
+            && (!is_out && pause.is_none() || in_flight == 0 && retry_is_free)
+            && pause.is_none_or(|pause| !group.is_retry || pause.until <= now)
     }
 
-    fn start(&mut self, group: &RequestGroup) -> Ticket {
-        let mut is_retry = group.is_retry;
-        if let Some(name) = &group.node {
-            let node = self.nodes.entry(name.clone()).or_default();
+    fn start(&mut self, group: RequestGroup, is_out: bool) -> Ticket {
+        let mut is_retry = group.is_retry || is_out;
+        if let Some(index) = group.node {
+            let node = self.nodes.entry(index).or_default();
             node.in_flight += 1;
             is_retry |= node.pause.is_some();
         }
         self.in_flight += 1;
         self.retries_in_flight += usize::from(is_retry);
-        Ticket { node: group.node.clone(), is_retry }
+        Ticket { node: group.node, is_retry }
     }
 
     fn give_back(&mut self, ticket: &Ticket) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.retries_in_flight =
             self.retries_in_flight.saturating_sub(usize::from(ticket.is_retry));
-        if let Some(node) = ticket.node.as_ref().and_then(|node| self.nodes.get_mut(node)) {
+        if let Some(node) = ticket.node.and_then(|node| self.nodes.get_mut(&node)) {
             node.in_flight = node.in_flight.saturating_sub(1);
         }
     }
@@ -250,7 +250,8 @@ impl LimitState {
 }
 
 impl RequestEnd {
-    pub(crate) fn of<T>(result: &Result<T, BatchError>) -> Self {
+    /// The end of a request with this result.
+    pub fn of<T>(result: &Result<T, BatchError>) -> Self {
         match result {
             Ok(_) => Self::Answered,
             Err(BatchError::Unavailable(_)) => Self::NotAnswered,
@@ -259,9 +260,9 @@ impl RequestEnd {
     }
 }
 
-impl fmt::Debug for NodeLimits {
+impl fmt::Debug for RequestLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeLimits").field("state", &*self.lock()).finish_non_exhaustive()
+        f.debug_struct("RequestLimits").field("state", &*self.lock()).finish_non_exhaustive()
     }
 }
 
@@ -270,38 +271,47 @@ mod tests {
     use grid_batch_core::ManualClock;
 
     use super::*;
+    use crate::NodePoolOptions;
 
     const SECOND: Duration = Duration::from_secs(1);
     const PACE: PollPace = PollPace { interval: SECOND, longest: Duration::from_secs(60) };
 
     /// Limits whose nodes are the first letters of the services.
-    fn limits(connections: usize) -> (NodeLimits, Arc<ManualClock>) {
+    fn limits(connections: usize) -> (RequestLimits, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
-        let node_of = |service: &str| service.get(..1).map(str::to_owned);
-        let limits = NodeLimits::new(Some(Arc::new(node_of)), clock.clone(), PACE);
+        let services = "abcdefghxyz".chars().flat_map(|node| {
+            (1..=9)
+                .map(move |number| (format!("{node}{number}").parse().unwrap(), node.to_string()))
+        });
+        let pool = NodePool::with_options(NodePoolOptions {
+            services: services.collect(),
+            clock: Arc::<ManualClock>::clone(&clock),
+            ..NodePoolOptions::default()
+        });
+        let limits = RequestLimits::new(pool, PACE);
         limits.set_connections(connections);
         (limits, clock)
     }
 
     /// Starts a request for each of these services that may start.
-    fn start(limits: &NodeLimits, services: &[&'static str]) -> Vec<(&'static str, Ticket)> {
+    fn start(limits: &RequestLimits, services: &[&'static str]) -> Vec<(&'static str, Ticket)> {
         let mut started = Vec::new();
         for service in services {
             let group = limits.group(service);
-            if limits.may_start(&group) {
-                started.push((*service, limits.start(&group)));
+            if limits.may_start(group) {
+                started.push((*service, limits.start(group)));
             }
         }
         started
     }
 
-    fn end(limits: &NodeLimits, started: Vec<(&'static str, Ticket)>, end: RequestEnd) {
+    fn end(limits: &RequestLimits, started: Vec<(&'static str, Ticket)>, end: RequestEnd) {
         started.into_iter().for_each(|(service, ticket)| limits.end(ticket, service, end));
     }
 
     #[test]
     fn services_without_a_node_may_use_all_connections() {
-        let limits = NodeLimits::new(None, Arc::new(ManualClock::default()), PACE);
+        let limits = RequestLimits::new(NodePool::default(), PACE);
         limits.set_connections(8);
         assert_eq!(start(&limits, &["a"; 20]).len(), 8);
     }
@@ -340,8 +350,20 @@ mod tests {
         limits.end_pause("a1");
         let started = start(&limits, &services);
         end(&limits, started, RequestEnd::Answered);
-        assert_eq!((limits.take_returned(), limits.next_pause_end()), (vec!["a".to_owned()], None));
+        assert_eq!((limits.take_returned(), limits.next_pause_end()), (vec![0], None));
         assert_eq!(start(&limits, &services).len(), 3);
+    }
+
+    #[test]
+    fn node_that_another_part_found_silent_has_one_request() {
+        let (limits, clock) = limits(16);
+        limits.pool.failed("a", "reset");
+        clock.advance(SECOND);
+        let started = start(&limits, &["a1", "a2", "b1", "b2"]);
+        let services: Vec<_> = started.iter().map(|(service, _)| *service).collect();
+        assert_eq!(services, ["a1", "b1", "b2"]);
+        limits.pool.answered("a");
+        assert_eq!(start(&limits, &["a2", "a3"]).len(), 2);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::{Admission, ScopeId, ServiceId, TakenBatch, UrlResolver};
+use grid_batch_core::{Admission, ServiceId, TakenBatch};
 
-use crate::resolver::NO_ADDRESS;
+use crate::NodePool;
 
 /// Shares the places of a submitter among its nodes, so that one that is slow or silent does not take
 /// them all.
@@ -16,9 +16,9 @@ use crate::resolver::NO_ADDRESS;
 /// place. Services of a node without a free place wait in order, without one, and are woken when there is
 /// one. What is waiting is not marked as submitted.
 ///
-/// It is for a resolver with a fixed address for each service.
-pub struct NodeLimits<S: ScopeId> {
-    resolver: Arc<dyn UrlResolver<Id = S>>,
+/// It is for services that have one node each.
+pub struct NodePlaces {
+    pool: NodePool,
     places: usize,
     node_limit: usize,
     wake: Box<dyn Fn(ServiceId) + Send + Sync>,
@@ -28,12 +28,12 @@ pub struct NodeLimits<S: ScopeId> {
 #[derive(Default)]
 struct Places {
     /// The node of each service that has a place.
-    taken: HashMap<ServiceId, String>,
-    nodes: HashMap<String, NodePlaces>,
+    taken: HashMap<ServiceId, usize>,
+    nodes: HashMap<usize, PlacesOfNode>,
 }
 
 #[derive(Default)]
-struct NodePlaces {
+struct PlacesOfNode {
     taken: usize,
     /// Services that wait for a place, in order.
     waiting: VecDeque<ServiceId>,
@@ -49,22 +49,16 @@ struct NodePlaces {
 /// queue's own search.
 const MOST_WAITING: usize = 100_000;
 
-impl<S: ScopeId> NodeLimits<S> {
-    /// Shares `places` among the nodes of `resolver`, at most `node_limit` for each. `wake` wakes a
+impl NodePlaces {
+    /// Shares `places` among the nodes of `pool`, at most `node_limit` for each. `wake` wakes a
     /// service in the queue; it must return quickly.
     pub fn new(
-        resolver: Arc<dyn UrlResolver<Id = S>>,
+        pool: NodePool,
         places: usize,
         node_limit: usize,
         wake: impl Fn(ServiceId) + Send + Sync + 'static,
     ) -> Self {
-        Self { resolver, places, node_limit, wake: Box::new(wake), state: Mutex::default() }
-    }
-
-    /// The node of a service; `None` if it has none, so that its batches are never sent.
-    fn node(&self, service_id: &ServiceId) -> Option<String> {
-        let url = self.resolver.url(&S::from_service_id(service_id).ok()?);
-        (!url.starts_with(NO_ADDRESS)).then_some(url)
+        Self { pool, places, node_limit, wake: Box::new(wake), state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
@@ -72,7 +66,7 @@ impl<S: ScopeId> NodeLimits<S> {
     }
 }
 
-impl<S: ScopeId> Admission for NodeLimits<S> {
+impl Admission for NodePlaces {
     fn admit(&self, service_id: &ServiceId, wanted: usize) -> usize {
         usize::from(self.admit_one(service_id)).min(wanted)
     }
@@ -87,8 +81,8 @@ impl<S: ScopeId> Admission for NodeLimits<S> {
     /// another place is returned.
     fn put_back(&self, service_id: &ServiceId, _: usize) {
         let mut state = self.lock();
-        let Some(url) = state.taken.remove(service_id) else { return };
-        if let Some(node) = state.nodes.get_mut(&url) {
+        let Some(index) = state.taken.remove(service_id) else { return };
+        if let Some(node) = state.nodes.get_mut(&index) {
             node.taken = node.taken.saturating_sub(1);
             node.again.remove(service_id);
             node.called.insert(service_id.clone());
@@ -104,21 +98,21 @@ impl<S: ScopeId> Admission for NodeLimits<S> {
     }
 }
 
-impl<S: ScopeId> NodeLimits<S> {
+impl NodePlaces {
     /// Whether the service gets a place now.
     fn admit_one(&self, service_id: &ServiceId) -> bool {
-        let Some(url) = self.node(service_id) else { return true };
+        let Some(index) = self.pool.only_node_of(service_id.as_str()) else { return true };
         let mut state = self.lock();
         let limit = state.limit(self.places, self.node_limit);
         let has_place = state.taken.contains_key(service_id);
-        let node = state.nodes.entry(url.clone()).or_default();
+        let node = state.nodes.entry(index).or_default();
         if has_place {
             node.again.insert(service_id.clone());
             return false;
         }
         if node.is_turn_of(service_id, limit) {
             node.taken += 1;
-            state.taken.insert(service_id.clone(), url);
+            state.taken.insert(service_id.clone(), index);
             return true;
         }
         let next = if node.taken < limit { node.call_next() } else { None };
@@ -130,9 +124,9 @@ impl<S: ScopeId> NodeLimits<S> {
     fn release_place(&self, service_id: &ServiceId) {
         let woken = {
             let mut state = self.lock();
-            let Some(url) = state.taken.remove(service_id) else { return };
+            let Some(index) = state.taken.remove(service_id) else { return };
             let mut woken = Vec::new();
-            if let Some(node) = state.nodes.get_mut(&url) {
+            if let Some(node) = state.nodes.get_mut(&index) {
                 node.taken = node.taken.saturating_sub(1);
                 woken.extend(node.again.take(service_id));
             }
@@ -153,13 +147,13 @@ impl Places {
     fn call_next(&mut self, places: usize, node_limit: usize) -> Vec<ServiceId> {
         let limit = self.limit(places, node_limit);
         let nodes = self.nodes.values_mut().filter(|node| node.taken < limit);
-        let called = nodes.filter_map(NodePlaces::call_next).collect();
+        let called = nodes.filter_map(PlacesOfNode::call_next).collect();
         self.nodes.retain(|_, node| node.is_used());
         called
     }
 }
 
-impl NodePlaces {
+impl PlacesOfNode {
     /// Whether the service may take a place; otherwise it waits for its turn. It does not overtake those
     /// that wait.
     fn is_turn_of(&mut self, service_id: &ServiceId, limit: usize) -> bool {
@@ -188,9 +182,9 @@ impl NodePlaces {
     }
 }
 
-impl<S: ScopeId> fmt::Debug for NodeLimits<S> {
+impl fmt::Debug for NodePlaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeLimits")
+        f.debug_struct("NodePlaces")
             .field("places", &self.places)
             .field("taken", &self.lock().taken.len())
             .finish_non_exhaustive()
@@ -199,38 +193,35 @@ impl<S: ScopeId> fmt::Debug for NodeLimits<S> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::ServiceScopeId;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::PerServiceUrlResolver;
+    use crate::NodePoolOptions;
 
     fn service(name: &str) -> ServiceId {
         format!("circuit::{name}").parse().unwrap()
     }
 
     /// Services whose names begin with the name of their node, and the services that were woken.
-    fn limits(
-        places: usize,
-        node_limit: usize,
-    ) -> (NodeLimits<ServiceScopeId>, Arc<Mutex<Vec<ServiceId>>>) {
+    fn limits(places: usize, node_limit: usize) -> (NodePlaces, Arc<Mutex<Vec<ServiceId>>>) {
         let names = ["a", "b", "c"].into_iter().flat_map(|node| {
             let names = (0..20).flat_map(move |n| [format!("{node}{n}"), format!("{node}{n:02}")]);
             names.map(move |n| (format!("circuit::{n}").parse().unwrap(), node.to_owned()))
         });
-        let resolver = Arc::new(PerServiceUrlResolver::<ServiceScopeId>::new(names));
+        let options = NodePoolOptions { services: names.collect(), ..NodePoolOptions::default() };
         let woken = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&woken);
         let wake = move |service| sink.lock().unwrap().push(service);
-        (NodeLimits::new(resolver, places, node_limit, wake), woken)
+        (NodePlaces::new(NodePool::with_options(options), places, node_limit, wake), woken)
     }
 
     /// Whether the service gets a place.
-    fn admit(limits: &NodeLimits<ServiceScopeId>, name: &str) -> bool {
+    fn admit(limits: &NodePlaces, name: &str) -> bool {
         limits.admit(&service(name), 1) == 1
     }
 
     /// How many of 20 services of a node get a place.
-    fn admitted(limits: &NodeLimits<ServiceScopeId>, node: &str) -> usize {
+    fn admitted(limits: &NodePlaces, node: &str) -> usize {
         (0..20).filter(|n| admit(limits, &format!("{node}{n}"))).count()
     }
 

@@ -1,0 +1,17 @@
+#![doc = include_str!("../README.md")]
+
+mod contact;
+mod identity;
+mod node;
+mod places;
+mod pool;
+mod requests;
+mod resolver;
+mod routes;
+
+pub use identity::{Identity, IdentityAnswer};
+pub use node::Node;
+pub use places::NodePlaces;
+pub use pool::{NodePool, NodePoolOptions};
+pub use requests::{RequestEnd, RequestGroup, RequestLimits, Ticket};
+pub use resolver::{ConfirmedNodes, NodeResolver};

@@ -1,0 +1,122 @@
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use grid_batch_core::{MonotonicTime, Outcome};
+
+use crate::{Identity, IdentityAnswer, contact::Contact};
+
+/// What is known of one node.
+#[derive(Debug)]
+pub struct Node {
+    url: String,
+    name: String,
+    state: Mutex<NodeState>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct NodeState {
+    pub(crate) contact: Contact,
+    pub(crate) identity: Identity,
+    /// When a submission last failed here, or was last tried after that. `None`: the last one did not fail.
+    pub(crate) refused_at: Option<MonotonicTime>,
+}
+
+impl Node {
+    pub(crate) fn new(url: String, name: String) -> Self {
+        Self { url, name, state: Mutex::default() }
+    }
+
+    /// The URL, which may hold secrets.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Scheme, host and port of the URL.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it has told of its ledger.
+    pub fn identity(&self) -> Identity {
+        self.lock().identity.clone()
+    }
+
+    /// Whether it confirmed its ledger when it was last asked.
+    pub fn is_confirmed(&self) -> bool {
+        self.lock().identity.is_confirmed()
+    }
+
+    /// It answered the question about its ledger that was sent at this time, after so many failures.
+    pub fn told_identity(&self, answer: IdentityAnswer, asked_at: MonotonicTime, failures: u64) {
+        self.lock().identity.answered(answer, asked_at, failures);
+    }
+
+    /// A connection to the node failed: another node may answer at its address from now on.
+    pub fn connection_failed(&self) {
+        self.lock().identity.connection_failed();
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, NodeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NodeState {
+    /// A node that failed is tried again after this time, if nothing has shown before that it works.
+    const RETRY_AFTER: Duration = Duration::from_secs(30);
+
+    /// When the node last failed, if nothing has shown since that it works.
+    pub(crate) fn failed_at(&self, now: MonotonicTime) -> Option<MonotonicTime> {
+        let silence = self.contact.failure().and_then(|failure| shown(failure, now));
+        let silent_at = silence.and_then(|_| self.contact.failed_at());
+        self.refused_at.max(silent_at).max(self.identity.problem_at())
+    }
+
+    /// Whether a batch may be sent here, and not rather to another node. Then it is sent: a node that failed is tried
+    /// with one batch, and the others wait for its answer.
+    pub(crate) fn take_if_usable(&mut self, now: MonotonicTime) -> bool {
+        let is_usable = self.failed_at(now).is_none_or(|at| now.since(at) >= Self::RETRY_AFTER);
+        if is_usable {
+            self.take(now);
+        }
+        is_usable
+    }
+
+    pub(crate) fn take(&mut self, now: MonotonicTime) {
+        self.refused_at = self.refused_at.map(|_| now);
+    }
+
+    /// Whether the last request to the node was not answered, a short time ago.
+    pub(crate) fn is_silent(&self, now: MonotonicTime) -> bool {
+        let is_recent = |at| now.since(at) < Self::RETRY_AFTER;
+        self.contact.failure().is_some() && self.contact.failed_at().is_some_and(is_recent)
+    }
+
+    /// For how long the node does not answer, or does not tell its ledger, and why.
+    pub(crate) fn outage(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
+        let failures = [self.contact.failure(), self.identity.unconfirmed()];
+        failures.into_iter().flatten().find_map(|failure| shown(failure, now))
+    }
+}
+
+/// For how long a node has failed, and why, once that is shown.
+fn shown((since, reason): (MonotonicTime, &str), now: MonotonicTime) -> Option<(Duration, &str)> {
+    let lasted = now.since(since);
+    (lasted >= Contact::SHOWN_AFTER).then_some((lasted, reason))
+}
+
+/// Whether another node might have succeeded.
+pub(crate) fn is_failure(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::NotSent | Outcome::Ambiguous | Outcome::Refused => true,
+        Outcome::Accepted
+        | Outcome::Committed
+        | Outcome::Busy
+        | Outcome::Parked
+        | Outcome::Rejected
+        | Outcome::RefusedBatch
+        | Outcome::NotProvedNew => false,
+    }
+}
