@@ -122,6 +122,7 @@ impl Harness {
             beneficiary: self.beneficiary().to_owned(),
             amount: amount.to_owned(),
             cancel_requested: false,
+            is_restored: false,
             nonce: None,
         };
         self.store.schedule(&self.service_id(), payment);

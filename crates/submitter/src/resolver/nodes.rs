@@ -214,6 +214,7 @@ fn is_failure(outcome: Outcome) -> bool {
         | Outcome::Committed
         | Outcome::Busy
         | Outcome::Parked
+        | Outcome::PoolParked
         | Outcome::Rejected
         | Outcome::RefusedBatch
         | Outcome::NotProvedNew => false,
