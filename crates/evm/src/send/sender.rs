@@ -23,6 +23,18 @@ impl EvmSender {
         submission: &Submission<AccountScopeId>,
     ) -> Step<SubmissionAnswer> {
         let attempt = SendAttempt::load(&self.context, url, submission).await?;
+        let answer = self.advance(&attempt, url, submission).await;
+        let answer = answer.unwrap_or_else(|answer| answer);
+        self.parked_log.record(submission.scope_id(), &attempt.payment.pool, &answer);
+        Ok(answer)
+    }
+
+    async fn advance(
+        &self,
+        attempt: &SendAttempt<'_>,
+        url: &str,
+        submission: &Submission<AccountScopeId>,
+    ) -> Step<SubmissionAnswer> {
         if let SendPlan::Finished(answer) = SendPlan::for_payment(&attempt.payment) {
             return Ok(answer);
         }
@@ -57,7 +69,6 @@ impl SubmissionSender for EvmSender {
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Box::pin(async move {
             let answer = self.attempt(url, submission).await.unwrap_or_else(|answer| answer);
-            self.parked_log.record(submission.scope_id(), &answer);
             if answer.outcome == Outcome::Accepted {
                 self.context.hints.sent(submission.scope_id().service_id());
             }

@@ -163,7 +163,7 @@ impl Harness {
     /// Sends a withdrawal that the pool refuses until a later block confirms it.
     pub async fn refuse(&self, id: WithdrawalId) -> SubmissionAnswer {
         let first = self.send(id).await;
-        assert_eq!(first.outcome, Outcome::Parked, "{first:?}");
+        assert_eq!(first.outcome, Outcome::PoolParked, "{first:?}");
         assert!(first.message.as_ref().unwrap().contains("a later block"), "{first:?}");
         self.mine(1);
         self.send(id).await
