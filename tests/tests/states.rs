@@ -52,6 +52,7 @@ fn events() -> Vec<(String, Event)> {
         Outcome::Busy,
         Outcome::NotSent,
         Outcome::Parked,
+        Outcome::PoolParked,
         Outcome::RefusedBatch,
         Outcome::NotProvedNew,
         Outcome::Rejected,

@@ -18,6 +18,9 @@ pub enum Outcome {
     NotSent,
     /// A gate is closed, such as the one for the gas price. Nothing was sent; this is not a failure.
     Parked,
+    /// A gate is closed for the pool of this withdrawal only: those of other pools may overtake it. Nothing was sent,
+    /// and nothing is signed for it.
+    PoolParked,
     /// The ledger rejected the batch; trying again would not help.
     Rejected,
     /// The ledger refused the caller or the address, whatever the batch: check the configuration.
@@ -40,6 +43,7 @@ impl fmt::Display for Outcome {
             Self::Busy => "busy",
             Self::NotSent => "not sent",
             Self::Parked => "parked",
+            Self::PoolParked => "pool parked",
             Self::Rejected => "rejected",
             Self::Refused => "refused",
             Self::RefusedBatch => "batch refused",
@@ -63,12 +67,19 @@ pub struct SubmissionAnswer {
     pub retry_after: Option<Duration>,
 }
 
+impl Outcome {
+    /// Whether a gate is closed. It decides when the batch is tried again.
+    pub const fn is_parked(self) -> bool {
+        matches!(self, Self::Parked | Self::PoolParked)
+    }
+}
+
 impl SubmissionAnswer {
     /// Whether a node may have received the batch, even if it did not accept it. *Busy* without a response means that
     /// the adapter waits before it sends.
     pub fn may_have_reached_node(&self) -> bool {
         match self.outcome {
-            Outcome::NotSent | Outcome::Parked => false,
+            Outcome::NotSent | Outcome::Parked | Outcome::PoolParked => false,
             Outcome::Busy => self.status.is_some(),
             _ => true,
         }

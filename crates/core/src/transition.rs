@@ -290,6 +290,7 @@ fn after_outcome(from: Progress, outcome: Outcome) -> Progress {
         Outcome::Busy
         | Outcome::NotSent
         | Outcome::Parked
+        | Outcome::PoolParked
         | Outcome::Refused
         | Outcome::RefusedBatch
         | Outcome::NotProvedNew => in_state(BatchState::Delayed),
@@ -352,12 +353,13 @@ mod tests {
     use super::*;
     use proptest::{prelude::*, sample::select};
 
-    const OUTCOMES: [Outcome; 10] = [
+    const OUTCOMES: [Outcome; 11] = [
         Outcome::Accepted,
         Outcome::Committed,
         Outcome::Busy,
         Outcome::NotSent,
         Outcome::Parked,
+        Outcome::PoolParked,
         Outcome::Rejected,
         Outcome::Refused,
         Outcome::RefusedBatch,
@@ -517,6 +519,7 @@ Submitting Committed -> Committed
 Submitting Busy -> Delayed
 Submitting NotSent -> Delayed
 Submitting Parked -> Delayed
+Submitting PoolParked -> Delayed
 Submitting Rejected -> Invalid
 Submitting Refused -> Delayed
 Submitting RefusedBatch -> Delayed

@@ -127,6 +127,11 @@ impl EvmContext {
         self.pool_caps.get(&pool).copied().unwrap_or(self.cap)
     }
 
+    /// The highest cap of a pool.
+    pub(crate) fn highest_cap(&self) -> GasPrice {
+        self.pool_caps.values().copied().fold(self.cap, GasPrice::max)
+    }
+
     /// The current gas price at a node, with a tip for a transaction that is this urgent.
     pub(crate) async fn quote(
         &self,

@@ -115,6 +115,7 @@ pub(crate) fn is_failure(outcome: Outcome) -> bool {
         | Outcome::Committed
         | Outcome::Busy
         | Outcome::Parked
+        | Outcome::PoolParked
         | Outcome::Rejected
         | Outcome::RefusedBatch
         | Outcome::NotProvedNew => false,

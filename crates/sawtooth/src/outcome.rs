@@ -152,6 +152,7 @@ mod tests {
                 Outcome::Refused => (300, 499),
                 Outcome::NotSent
                 | Outcome::Parked
+                | Outcome::PoolParked
                 | Outcome::RefusedBatch
                 | Outcome::NotProvedNew
                 | Outcome::Committed => {

@@ -296,6 +296,7 @@ fn is_failure(outcome: Outcome) -> bool {
         Outcome::Accepted
         | Outcome::Committed
         | Outcome::Parked
+        | Outcome::PoolParked
         | Outcome::Rejected
         | Outcome::NotProvedNew
         | Outcome::Ambiguous => false,

@@ -165,7 +165,7 @@ impl<S: ScopeId> Listener<S> {
 /// warning. The gate that parked a batch logs that itself.
 fn log_level<S: ScopeId>(outcome: &SubmissionOutcome<S>, is_news: bool) -> Level {
     match outcome.answer.outcome {
-        Outcome::Parked => Level::Debug,
+        Outcome::Parked | Outcome::PoolParked => Level::Debug,
         Outcome::Busy | Outcome::NotSent | Outcome::Refused | Outcome::RefusedBatch if !is_news => {
             Level::Debug
         }

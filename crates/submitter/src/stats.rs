@@ -105,6 +105,7 @@ impl SubmitterCounters {
             Outcome::Busy
             | Outcome::NotSent
             | Outcome::Parked
+            | Outcome::PoolParked
             | Outcome::Refused
             | Outcome::RefusedBatch
             | Outcome::NotProvedNew => &self.0.delayed,

@@ -14,7 +14,7 @@ pub struct FollowingPayments {
     pub next_nonce: u64,
     /// Whether a stored nonce has to be settled before another one is assigned.
     pub has_unsettled: bool,
-    /// The open withdrawals behind it, in the order in which they are to be made.
+    /// The open withdrawals behind it, in the order in which they are to be made, without those of parked pools.
     pub payments: Vec<FollowingPayment>,
 }
 
@@ -25,9 +25,6 @@ pub struct FollowingPayment {
     pub batch_id: HeaderId,
     /// Whether an operator holds it.
     pub is_held: bool,
-    /// Whether it was stored before the database was restored: it may have been paid with a nonce that
-    /// is not stored.
-    pub is_restored: bool,
     /// What is to be paid, and what was signed for it.
     pub payment: Payment,
 }
@@ -66,7 +63,7 @@ impl FollowingPayment {
     /// Whether its own attempt has to decide what becomes of it.
     fn is_obstacle(&self) -> bool {
         match &self.payment.nonce {
-            None => self.is_held || self.is_restored || self.payment.cancel_requested,
+            None => self.is_held || self.payment.is_restored || self.payment.cancel_requested,
             Some(nonce) => nonce.outcome == Some(NonceOutcome::UsedElsewhere),
         }
     }
@@ -98,10 +95,11 @@ mod tests {
             beneficiary: String::new(),
             amount: String::new(),
             cancel_requested: false,
+            is_restored: false,
             nonce,
         };
         let batch_id = withdrawal_id.batch_id(1);
-        FollowingPayment { batch_id, is_held: false, is_restored: false, payment }
+        FollowingPayment { batch_id, is_held: false, payment }
     }
 
     fn unsigned(payments: Vec<FollowingPayment>) -> Vec<u8> {
@@ -135,7 +133,7 @@ mod tests {
         held.is_held = true;
         assert_eq!(unsigned(vec![following(1, None), held, following(3, None)]), [1]);
         let mut restored = following(2, None);
-        restored.is_restored = true;
+        restored.payment.is_restored = true;
         assert_eq!(unsigned(vec![following(1, None), restored, following(3, None)]), [1]);
         let mut cancelled = following(1, None);
         cancelled.payment.cancel_requested = true;

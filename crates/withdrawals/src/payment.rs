@@ -15,6 +15,9 @@ pub struct Payment {
     pub amount: String,
     /// Whether its cancellation was requested.
     pub cancel_requested: bool,
+    /// Whether it was stored before the database was restored: it may have been paid with a nonce that
+    /// is not stored.
+    pub is_restored: bool,
     /// Its nonce, if one is assigned. A nonce that did not pay belongs to its own generation only.
     pub nonce: Option<AssignedNonce>,
 }

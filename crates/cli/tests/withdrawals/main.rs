@@ -25,6 +25,7 @@ mod moved_gas_admin;
 mod nodes;
 mod nonce_gaps;
 mod order;
+mod parked_pools;
 mod paying_pools;
 mod payment_limits;
 mod random_faults;

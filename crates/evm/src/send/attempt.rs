@@ -1,7 +1,7 @@
 use std::fmt::Display;
 
 use alloy_primitives::{Address, B256};
-use grid_batch_core::{BatchResult, HeaderId, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, HeaderId, Outcome, ServiceId, Submission, SubmissionAnswer};
 use grid_batch_withdrawals::{
     AssignedNonce, BatchAttempt, NewSignedTransaction, Payment, SignedTransaction,
 };
@@ -89,6 +89,16 @@ impl<'a> SendAttempt<'a> {
     /// Parks the withdrawal until the gates are checked again.
     pub(super) fn parked(&self, reason: impl Display) -> SubmissionAnswer {
         answer::parked(reason, self.context.gate_interval)
+    }
+
+    /// Parks the withdrawal and those of its pool, until its gate is checked again. Those of other pools may overtake
+    /// it, unless it may have been sent with a nonce before: then the order of nonces must stay.
+    pub(super) fn pool_parked(&self, reason: impl Display) -> SubmissionAnswer {
+        if self.payment.is_restored || self.payment.nonce.is_some() {
+            return self.parked(reason);
+        }
+        let reason = format_args!("{reason}; only this pool is parked");
+        SubmissionAnswer { outcome: Outcome::PoolParked, ..self.parked(reason) }
     }
 
     /// The answer for a cancelled withdrawal that no signed transaction can pay.

@@ -44,7 +44,7 @@ impl SendAttempt<'_> {
     async fn simulate(&self, call: &PoolCall) -> Step<u64> {
         match simulate(&self.node, self.admin, call).await {
             Ok(estimate) => {
-                self.context.unconfirmed_refusals.forget(self.admin);
+                self.context.unconfirmed_refusals.forget(self.admin, &self.payment.pool);
                 self.gas_limit(estimate).await
             }
             Err(SimulationError::Node(error)) => Err(answer::node_failed(error)),

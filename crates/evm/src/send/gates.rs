@@ -12,10 +12,16 @@ use crate::{
 };
 
 impl SendAttempt<'_> {
-    /// The bid, if the gas price is below the pool's cap; otherwise the withdrawal is parked.
+    /// The bid, if the gas price is below the pool's cap; otherwise the withdrawal is parked. If the price is below
+    /// the cap of another pool, only this pool is.
     pub(super) async fn pass_price_gate(&self, pool: Address) -> Step<Bid> {
         let quote = self.quote().await?;
-        price_gate(&quote, self.cap(pool)).map_err(|closed| self.parked(closed))
+        price_gate(&quote, self.cap(pool)).map_err(|closed| {
+            match price_gate(&quote, self.context.highest_cap()) {
+                Ok(_) => self.pool_parked(closed),
+                Err(_) => self.parked(closed),
+            }
+        })
     }
 
     /// Parks the withdrawal if the gas admin cannot pay for this much gas.

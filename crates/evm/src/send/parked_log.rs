@@ -8,32 +8,33 @@ use log::info;
 
 use crate::scope::AccountScopeId;
 
-/// Logs why services are parked: each reason once, not at every attempt.
+/// Logs why the pools of services are parked: each reason once, not at every attempt.
 #[derive(Debug, Default)]
-pub(crate) struct ParkedLog(Mutex<HashMap<ServiceId, String>>);
+pub(crate) struct ParkedLog(Mutex<HashMap<(ServiceId, String), String>>);
 
 impl ParkedLog {
-    /// How many services are remembered. Beyond that, all are forgotten and logged once more.
+    /// How many pools are remembered. Beyond that, all are forgotten and logged once more.
     const CAPACITY: usize = 1_000;
 
-    pub(crate) fn record(&self, scope: &AccountScopeId, answer: &SubmissionAnswer) {
+    pub(crate) fn record(&self, scope: &AccountScopeId, pool: &str, answer: &SubmissionAnswer) {
         let reason = answer.message.as_deref().unwrap_or_default();
-        if self.is_new(scope.service_id(), answer.outcome, reason) {
-            info!(service:% = scope, reason = reason; "withdrawals are parked");
+        if self.is_new((scope.service_id(), pool), answer.outcome, reason) {
+            info!(service:% = scope, pool, reason = reason; "withdrawals are parked");
         }
     }
 
-    fn is_new(&self, service_id: &ServiceId, outcome: Outcome, reason: &str) -> bool {
+    fn is_new(&self, (service, pool): (&ServiceId, &str), outcome: Outcome, reason: &str) -> bool {
+        let key = (service.clone(), pool.to_owned());
         let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if outcome != Outcome::Parked {
-            parked.remove(service_id);
+        if !outcome.is_parked() {
+            parked.remove(&key);
             return false;
         }
-        if parked.len() >= Self::CAPACITY && !parked.contains_key(service_id) {
+        if parked.len() >= Self::CAPACITY && !parked.contains_key(&key) {
             parked.clear();
         }
         let reason = without_numbers(reason);
-        parked.insert(service_id.clone(), reason.clone()) != Some(reason)
+        parked.insert(key, reason.clone()) != Some(reason)
     }
 }
 
@@ -50,7 +51,7 @@ mod tests {
     fn reason_is_logged_once_whatever_its_numbers() {
         let parked = ParkedLog::default();
         let service: ServiceId = "eip155:1:0xaa".parse().unwrap();
-        let is_new = |reason: &str| parked.is_new(&service, Outcome::Parked, reason);
+        let is_new = |reason: &str| parked.is_new((&service, "0xpool"), Outcome::Parked, reason);
         assert!(is_new("the gas price is 201.5 gwei"));
         assert!(!is_new("the gas price is 320 gwei"));
         assert!(is_new("the account has too little"));
@@ -62,17 +63,26 @@ mod tests {
         let parked = ParkedLog::default();
         let service: ServiceId = "eip155:1:0xaa".parse().unwrap();
         for _ in 0..2 {
-            assert!(parked.is_new(&service, Outcome::Parked, "the gas price"));
-            assert!(!parked.is_new(&service, Outcome::Accepted, ""));
+            assert!(parked.is_new((&service, "0xpool"), Outcome::Parked, "the gas price"));
+            assert!(!parked.is_new((&service, "0xpool"), Outcome::Accepted, ""));
         }
     }
 
     #[test]
-    fn number_of_remembered_services_is_limited() {
+    fn reason_of_a_pool_is_logged_once_while_another_one_pays() {
+        let parked = ParkedLog::default();
+        let service: ServiceId = "eip155:1:0xaa".parse().unwrap();
+        assert!(parked.is_new((&service, "0xa"), Outcome::PoolParked, "the gas price"));
+        assert!(!parked.is_new((&service, "0xb"), Outcome::Accepted, ""));
+        assert!(!parked.is_new((&service, "0xa"), Outcome::PoolParked, "the gas price"));
+    }
+
+    #[test]
+    fn number_of_remembered_pools_is_limited() {
         let parked = ParkedLog::default();
         for number in 0..=ParkedLog::CAPACITY {
             let service: ServiceId = format!("eip155:1:{number}").parse().unwrap();
-            assert!(parked.is_new(&service, Outcome::Parked, "the gas price"));
+            assert!(parked.is_new((&service, "0xpool"), Outcome::Parked, "the gas price"));
             assert!(parked.0.lock().unwrap().len() <= ParkedLog::CAPACITY);
         }
     }

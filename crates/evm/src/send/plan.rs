@@ -62,6 +62,7 @@ mod tests {
             beneficiary: String::new(),
             amount: String::new(),
             cancel_requested,
+            is_restored: false,
             nonce: nonce.map(|outcome| AssignedNonce {
                 nonce: 7,
                 generation: 1,

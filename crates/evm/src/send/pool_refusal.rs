@@ -26,7 +26,7 @@ impl SendAttempt<'_> {
         Ok(match outcome.map_err(answer::store_failed)? {
             RefusalOutcome::Final(refusal) => answer::rejected(refusal),
             RefusalOutcome::OtherNode(reason) => answer::not_sent(reason),
-            RefusalOutcome::Wait(reason) => self.parked(reason),
+            RefusalOutcome::Wait(reason) => self.pool_parked(reason),
         })
     }
 }

@@ -19,7 +19,6 @@ impl Evm {
             Err(error) => return answer::refused(error),
         };
         let answer = self.attempt(url, &scope, submission).await.unwrap_or_else(|answer| answer);
-        self.context.parked_log.record(&scope, &answer);
         if answer.outcome == Outcome::Accepted {
             self.context.hints.sent(scope.service_id());
         }
@@ -33,6 +32,19 @@ impl Evm {
         submission: &Submission<ServiceId>,
     ) -> Step<SubmissionAnswer> {
         let attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
+        let answer = self.advance(&attempt, url, scope, submission).await;
+        let answer = answer.unwrap_or_else(|answer| answer);
+        self.context.parked_log.record(scope, &attempt.payment.pool, &answer);
+        Ok(answer)
+    }
+
+    async fn advance(
+        &self,
+        attempt: &SendAttempt<'_>,
+        url: &str,
+        scope: &AccountScopeId,
+        submission: &Submission<ServiceId>,
+    ) -> Step<SubmissionAnswer> {
         if let SendPlan::Finished(answer) = SendPlan::for_payment(&attempt.payment) {
             return Ok(answer);
         }

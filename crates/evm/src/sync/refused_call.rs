@@ -41,7 +41,7 @@ pub(crate) async fn resolve_refusal(
         reports.into_iter().map(|report| report.into_vote(seen, context, now)).collect();
     let outcome = decide(refusal, &votes, context.agreeing_nodes);
     let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
-        context.unconfirmed_refusals.forget(admin);
+        context.unconfirmed_refusals.forget(admin, &payment.pool);
         return Ok(outcome);
     };
     if let PoolRefusal::NoContract(pool) = refusal
@@ -81,12 +81,12 @@ impl NodeReport {
     }
 }
 
-/// The withdrawal of each account that was refused last, and the highest block that was known then.
+/// The withdrawal of each pool of an account that was refused last, and the highest block that was known then.
 ///
 /// A node has to have that block for its refusal to count, not the latest one: on a chain with fast
 /// blocks, no node has always the block that another one has just shown.
 #[derive(Debug, Default)]
-pub(crate) struct FirstRefusals(Mutex<HashMap<Address, FirstRefusal>>);
+pub(crate) struct FirstRefusals(Mutex<HashMap<(Address, String), FirstRefusal>>);
 
 #[derive(Debug)]
 struct FirstRefusal {
@@ -101,14 +101,15 @@ impl FirstRefusals {
     const VALID_FOR: Duration = Duration::from_secs(60);
 
     fn block(&self, admin: Address, payment: &Payment, highest: u64, now: MonotonicTime) -> u64 {
+        let key = (admin, payment.pool.clone());
         let withdrawal = (payment.withdrawal_id, payment.generation);
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_valid =
             |it: &&FirstRefusal| it.withdrawal == withdrawal && now.since(it.at) < Self::VALID_FOR;
-        if let Some(first) = refusals.get(&admin).filter(is_valid) {
+        if let Some(first) = refusals.get(&key).filter(is_valid) {
             return first.block;
         }
-        refusals.insert(admin, FirstRefusal { withdrawal, block: highest, at: now });
+        refusals.insert(key, FirstRefusal { withdrawal, block: highest, at: now });
         highest
     }
 }
@@ -125,6 +126,7 @@ mod tests {
             beneficiary: String::new(),
             amount: String::new(),
             cancel_requested: false,
+            is_restored: false,
             nonce: None,
         }
     }

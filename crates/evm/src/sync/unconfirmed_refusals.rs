@@ -10,10 +10,10 @@ use grid_batch_withdrawals::{Payment, WithdrawalId};
 
 use super::{quorum::RefusalOutcome, simulation::PoolRefusal};
 
-/// The withdrawal of each account that the nodes refuse, until a later block confirms it: a node may answer
+/// The withdrawal of each pool of an account that the nodes refuse, until a later block confirms it: a node may answer
 /// wrongly for a moment.
 #[derive(Debug, Default)]
-pub(crate) struct UnconfirmedRefusals(Mutex<HashMap<Address, Unconfirmed>>);
+pub(crate) struct UnconfirmedRefusals(Mutex<HashMap<(Address, String), Unconfirmed>>);
 
 /// What the nodes said first about a withdrawal.
 #[derive(Debug)]
@@ -35,18 +35,19 @@ impl UnconfirmedRefusals {
         (refusal, block): (PoolRefusal, u64),
         (now, without_blocks): (MonotonicTime, Duration),
     ) -> RefusalOutcome {
+        let key = (admin, payment.pool.clone());
         let withdrawal = (payment.withdrawal_id, payment.generation);
         let mut refusals = self.lock();
         let is_same =
             |it: &&Unconfirmed| it.withdrawal == withdrawal && it.refusal.agrees_with(&refusal);
-        let first = match refusals.get(&admin).filter(is_same) {
+        let first = match refusals.get(&key).filter(is_same) {
             Some(first) if block > first.block || now.since(first.at) >= without_blocks => {
                 return RefusalOutcome::Final(refusal);
             }
             Some(first) => first.block,
             None => {
                 let refusal = refusal.clone();
-                refusals.insert(admin, Unconfirmed { withdrawal, refusal, block, at: now });
+                refusals.insert(key, Unconfirmed { withdrawal, refusal, block, at: now });
                 block
             }
         };
@@ -56,11 +57,11 @@ impl UnconfirmedRefusals {
     }
 
     /// The nodes do not agree any more that the pool refuses the account's withdrawal.
-    pub(crate) fn forget(&self, admin: Address) {
-        self.lock().remove(&admin);
+    pub(crate) fn forget(&self, admin: Address, pool: &str) {
+        self.lock().remove(&(admin, pool.to_owned()));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Address, Unconfirmed>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Address, String), Unconfirmed>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,6 +80,7 @@ mod tests {
             beneficiary: String::new(),
             amount: String::new(),
             cancel_requested: false,
+            is_restored: false,
             nonce: None,
         }
     }
@@ -129,7 +131,7 @@ mod tests {
         assert!(!is_final(&refusals, 1, reverted(), (7, 0)));
         assert!(!is_final(&refusals, 1, missing(), (8, 1)));
         assert!(!is_final(&refusals, 2, missing(), (9, 2)), "another withdrawal");
-        refusals.forget(Address::ZERO);
+        refusals.forget(Address::ZERO, &payment(1).pool);
         assert!(!is_final(&refusals, 2, missing(), (10, 3)), "it was accepted meanwhile");
         assert!(is_final(&refusals, 2, missing(), (11, 4)));
     }

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, Outcome, SubmissionAnswer};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionAnswer};
 use grid_batch_evm::{EvmOptions, GasPrice, OracleOptions};
 use grid_batch_test_chain::Fault;
-use grid_batch_withdrawals::WithdrawalId;
+use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
 use serde_json::json;
 
 use crate::{
@@ -151,4 +151,59 @@ async fn price_gate_works_without_base_fees() {
     harness.mine(1);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
     assert_eq!(harness.polls().len(), 1);
+}
+
+/// A chain at 201 gwei with a cap of 100 gwei for the pool, and of 300 gwei for others.
+fn with_low_cap_of_the_pool() -> Harness {
+    let mut harness = at_201_gwei(|_| {});
+    let pool = harness.pool.address().parse().unwrap();
+    harness.restart_with(|options| {
+        options.cap = "300".parse().unwrap();
+        options.pool_caps = vec![(pool, "100".parse().unwrap())];
+    });
+    harness
+}
+
+#[tokio::test]
+async fn price_below_the_cap_of_another_pool_parks_one_pool() {
+    let harness = with_low_cap_of_the_pool();
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
+    assert_eq!(
+        (answer.outcome, answer.retry_after),
+        (Outcome::PoolParked, Some(Duration::from_secs(5)))
+    );
+    let message = answer.message.unwrap();
+    assert!(
+        message.ends_with("the cap of 100 gwei (source: node); only this pool is parked"),
+        "{message}"
+    );
+    assert_eq!((harness.store.nonces(id).len(), harness.proxy.calls(SEND)), (0, 0));
+    harness.chain.set_base_fee(300).unwrap();
+    assert_parked(&harness, id, &harness.send(id).await, "the cap of 100 gwei");
+}
+
+/// With another order of nonces, it could be paid twice.
+#[tokio::test]
+async fn withdrawal_of_a_restored_store_parks_the_account() {
+    let harness = with_low_cap_of_the_pool();
+    let id = harness.schedule("500");
+    let copy = harness.store.copy();
+    harness.store.restore(&copy);
+    assert_parked(&harness, id, &harness.send(id).await, "the cap of 100 gwei");
+}
+
+#[tokio::test]
+async fn withdrawal_that_had_a_nonce_parks_the_account() {
+    let mut harness = Harness::new();
+    let pool = harness.pool.address().parse().unwrap();
+    let id = harness.send_withdrawal().await;
+    harness.chain.drop_transaction(&harness.hashes(id)[0]).unwrap();
+    harness.use_key_elsewhere();
+    assert_eq!(harness.evidence(id).await, Evidence::Repeatable);
+    assert_eq!(harness.nonce(id).outcome, Some(NonceOutcome::UsedElsewhere));
+    harness.chain.set_base_fee(150).unwrap();
+    harness.restart_with(|options| options.pool_caps = vec![(pool, "100".parse().unwrap())]);
+    let answer = harness.send(id).await;
+    assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
 }

@@ -122,6 +122,7 @@ impl Harness {
             beneficiary: self.beneficiary().to_owned(),
             amount: amount.to_owned(),
             cancel_requested: false,
+            is_restored: false,
             nonce: None,
         };
         self.store.schedule(&self.service_id(), payment);
@@ -163,7 +164,7 @@ impl Harness {
     /// Sends a withdrawal that the pool refuses until a later block confirms it.
     pub async fn refuse(&self, id: WithdrawalId) -> SubmissionAnswer {
         let first = self.send(id).await;
-        assert_eq!(first.outcome, Outcome::Parked, "{first:?}");
+        assert_eq!(first.outcome, Outcome::PoolParked, "{first:?}");
         assert!(first.message.as_ref().unwrap().contains("a later block"), "{first:?}");
         self.mine(1);
         self.send(id).await

@@ -153,7 +153,12 @@ impl StoreState {
             |payment: &Payment| payment.withdrawal_id.batch_id(payment.generation) == *batch_id;
         let found =
             self.withdrawals.values().find(|(of, it)| of == service_id && is_current(it))?;
-        Some(Payment { nonce: self.nonce_of(&found.1), ..found.1.clone() })
+        Some(self.payment_of(&found.1))
+    }
+
+    fn payment_of(&self, stored: &Payment) -> Payment {
+        let is_restored = self.restored.contains(&stored.withdrawal_id);
+        Payment { nonce: self.nonce_of(stored), is_restored, ..stored.clone() }
     }
 
     fn nonce_of(&self, payment: &Payment) -> Option<AssignedNonce> {
@@ -208,10 +213,9 @@ impl StoreState {
         let behind = self.scheduled.iter().skip_while(|(id, _)| *id != head).skip(1);
         let payments = behind.filter(|(id, _)| !self.has_failed(*id)).map(|(id, _)| {
             let payment = &self.withdrawals[id].1;
-            let payment = Payment { nonce: self.nonce_of(payment), ..payment.clone() };
+            let payment = self.payment_of(payment);
             let batch_id = id.batch_id(payment.generation);
-            let (is_held, is_restored) = (self.held.contains(id), self.restored.contains(id));
-            FollowingPayment { batch_id, is_held, is_restored, payment }
+            FollowingPayment { batch_id, is_held: self.held.contains(id), payment }
         });
         Some(FollowingPayments {
             head: BatchAttempt { service_id: service_id.clone(), batch_id: *batch_id, attempt_id },

@@ -48,7 +48,7 @@ async fn syncing_node_fails_no_withdrawal() {
         let answer = harness.send(*id).await;
         let reason = "is syncing: block 5 of 900; not final until a node that is up to date says so: \
                       there is no contract at the pool";
-        assert_ended(&harness, *id, &answer, (Outcome::Parked, reason));
+        assert_ended(&harness, *id, &answer, (Outcome::PoolParked, reason));
     }
     harness.proxy.clear();
     for id in ids {
@@ -70,7 +70,7 @@ async fn node_behind_a_stored_block_fails_no_withdrawal() {
     let id = harness.schedule("500");
     let answer = harness.evm.send(fresh.url(), &harness.submission(id)).await;
     let reason = "is at block 1, 1 behind block 2, which was seen before; not final";
-    assert_ended(&harness, id, &answer, (Outcome::Parked, reason));
+    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
 }
 
 #[tokio::test]
@@ -82,11 +82,11 @@ async fn node_with_only_the_first_block_fails_no_withdrawal() {
     let id = harness.schedule("500");
     let send = async || harness.evm.send(fresh.url(), &harness.submission(id)).await;
     let reason = "has only the first block of the chain; not final";
-    assert_ended(&harness, id, &send().await, (Outcome::Parked, reason));
+    assert_ended(&harness, id, &send().await, (Outcome::PoolParked, reason));
     // A chain that has begun, and has no such pool.
     fresh.mine(1).unwrap();
     let reason = "not final until a later block than 1 shows the same: there is no contract";
-    assert_ended(&harness, id, &send().await, (Outcome::Parked, reason));
+    assert_ended(&harness, id, &send().await, (Outcome::PoolParked, reason));
     fresh.mine(1).unwrap();
     let reason = "there is no contract at the pool";
     assert_ended(&harness, id, &send().await, (Outcome::Rejected, reason));
@@ -117,7 +117,7 @@ async fn nodes_that_disagree_fail_no_withdrawal() {
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason = "the nodes disagree: ";
-    assert_ended(&harness, id, &answer, (Outcome::Parked, reason));
+    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
     assert!(answer.message.unwrap().ends_with("accepts the withdrawal"));
     harness.proxy.clear();
     harness.accept(id).await;
@@ -139,7 +139,7 @@ async fn node_behind_another_fails_no_withdrawal() {
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason = "is at block 3, 3 behind block 6, which was seen before; not final until 2 nodes";
-    assert_ended(&harness, id, &answer, (Outcome::Parked, reason));
+    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
 }
 
 #[tokio::test]
@@ -151,7 +151,12 @@ async fn unreachable_node_is_waited_for_if_it_is_needed() {
     harness.restart_with(|options: &mut EvmOptions| options.agreeing_nodes = 2);
     harness.use_nodes(&[&url, UNREACHABLE]);
     let answer = harness.send(id).await;
-    assert_ended(&harness, id, &answer, (Outcome::Parked, "http://127.0.0.1:9 does not answer: "));
+    assert_ended(
+        &harness,
+        id,
+        &answer,
+        (Outcome::PoolParked, "http://127.0.0.1:9 does not answer: "),
+    );
     harness.restart_with(|options: &mut EvmOptions| options.agreeing_nodes = 1);
     harness.use_nodes(&[&url, UNREACHABLE]);
     let answer = harness.refuse(id).await;
@@ -171,7 +176,7 @@ async fn old_block_counts_only_without_a_limit() {
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason = "has not had a block after block 1 for ";
-    assert_ended(&harness, id, &answer, (Outcome::Parked, reason));
+    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
     harness.restart_with(limit(None));
     let answer = harness.refuse(id).await;
     assert_ended(&harness, id, &answer, (Outcome::Rejected, "not the owner"));
@@ -185,7 +190,7 @@ async fn wrong_answer_of_a_moment_fails_no_withdrawal() {
         // The wrong answers are about different withdrawals, with blocks between them.
         lose_state(&harness.proxy);
         let reason = "shows the same: there is no contract";
-        assert_ended(&harness, id, &harness.send(id).await, (Outcome::Parked, reason));
+        assert_ended(&harness, id, &harness.send(id).await, (Outcome::PoolParked, reason));
         harness.mine(1);
     }
     harness.proxy.clear();
@@ -197,7 +202,7 @@ async fn refusal_without_blocks_counts_after_a_while() {
     let harness = Harness::new();
     harness.set_pool_owner(5);
     let id = harness.schedule("500");
-    for outcome in [Outcome::Parked, Outcome::Parked, Outcome::Rejected] {
+    for outcome in [Outcome::PoolParked, Outcome::PoolParked, Outcome::Rejected] {
         assert_ended(&harness, id, &harness.send(id).await, (outcome, "not the owner"));
         harness.advance_clock(RESEND_AFTER / 2);
     }
@@ -213,7 +218,7 @@ async fn missing_code_of_a_pool_that_has_paid_never_fails() {
     let id = harness.schedule("500");
     for _ in 0..3 {
         let answer = harness.send(id).await;
-        assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
+        assert_eq!(answer.outcome, Outcome::PoolParked, "{answer:?}");
         assert!(answer.message.unwrap().contains("which has paid before"));
         harness.mine(1);
         harness.advance_clock(RESEND_AFTER);

@@ -27,8 +27,10 @@ pub(crate) struct Lane {
     pub(super) epoch: u64,
     pub(super) batch_seq: i64,
     pub(super) batch_id: HeaderId,
-    /// `None`: its service has one lane, and the batches wait in the order of `created_at`.
+    /// `None`: the batches of its service wait in the order of `created_at`.
     pub(super) position: Option<i64>,
+    /// Its service has several lanes without positions, each with a batch of another pool.
+    pub(super) by_pool: bool,
     pub(super) progress: Progress,
     pub(super) submitted_at: Option<i64>,
     pub(super) since: Option<i64>,
@@ -50,6 +52,7 @@ impl Lane {
             batch_seq,
             batch_id,
             position: None,
+            by_pool: false,
             progress: Progress::NEW,
             submitted_at: None,
             since: None,
@@ -139,10 +142,11 @@ impl Lane {
         match (self.progress.state, event) {
             (BatchState::Delayed, Event::Outcome { outcome, .. }) => {
                 delay.not_accepted = delay.not_accepted.saturating_add(1);
+                delay.pool_parked = outcome == Outcome::PoolParked;
                 delay.delayed_since = delay.delayed_since.or(Some(now.as_micros()));
                 match outcome {
                     // A closed gate is no failure.
-                    Outcome::Parked => (delay.delays, delay.refusals) = (0, 0),
+                    outcome if outcome.is_parked() => (delay.delays, delay.refusals) = (0, 0),
                     _ => delay.delays = delay.delays.saturating_add(1),
                 }
                 match outcome {

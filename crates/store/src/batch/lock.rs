@@ -2,7 +2,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::ServiceId;
 
@@ -109,7 +109,7 @@ fn lock_found_lanes_statement<'a>(dialect: Dialect, lanes: &'a [FoundLane]) -> S
         dialect,
         format!(
             "-- lock_found_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position,
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
                  {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
              from {{x}} join lanes s on s.service_id = x.service_id and s.lane = x.lane
              where s.batch_seq = x.batch_seq
@@ -143,8 +143,8 @@ fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> State
         dialect,
         format!(
             "-- lock_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, {PROGRESS_COLUMNS},
-                 {DELAY_COLUMNS}
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
+                 {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
              from {{x}} join lanes s on s.service_id = x.service_id
              where s.batch_id = x.batch_id
              order by s.service_id, s.lane {lock}"
@@ -174,6 +174,8 @@ struct LaneRow {
     batch_id: Vec<u8>,
     #[diesel(sql_type = Nullable<BigInt>)]
     position: Option<i64>,
+    #[diesel(sql_type = Bool)]
+    by_pool: bool,
     #[diesel(embed)]
     progress: ProgressRow,
     #[diesel(embed)]
@@ -190,6 +192,7 @@ impl LaneRow {
             lane: self.lane,
             batch_seq: self.batch_seq,
             position: self.position,
+            by_pool: self.by_pool,
             submitted_at: self.progress.submitted_at,
             since: self.progress.since,
             checked_at: self.progress.checked_at,

@@ -58,7 +58,7 @@ pub(crate) fn record_locked<'a>(
             None => Err(refuse(change, elsewhere.get(&key(change)))),
         })
         .collect();
-    let Followers { followed, restored } = write(connection, scheduler, &lanes, now)?;
+    let Followers { followed, restored, parked } = write(connection, scheduler, &lanes, now)?;
     log.write(connection, scheduler.events(), now)?;
     put_in_doubt(connection, scheduler, restored, now)?;
     let after_holds = fill_after_holds(connection, scheduler, lanes.values(), now)?;
@@ -68,6 +68,7 @@ pub(crate) fn record_locked<'a>(
             state,
             next_waits: match state {
                 _ if after_holds.contains(&change.service_id) => true,
+                _ if parked.contains(&change.service_id) => true,
                 BatchState::Pending => follows_accepted(scheduler, change),
                 _ => state.is_terminal() && followed.contains(&key(change)),
             },

@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{BatchState, Timestamp};
+use grid_batch_core::{BatchState, ServiceId, Timestamp};
 
 use super::{
     BatchKey,
@@ -13,6 +13,7 @@ use super::{
     free::{Ended, Stops, follow_ends},
     lane::{Lane, Lanes},
     new_services::forget_new_services,
+    pool_lanes::{fill_by_pool, with_parked_pool},
     stop_in_order::stop_in_order,
     waiting::begin_waiting_holds,
 };
@@ -28,6 +29,8 @@ pub(super) struct Followers {
     pub(super) followed: BTreeSet<BatchKey>,
     /// The new heads that were stored before the database was restored.
     pub(super) restored: Vec<BatchKey>,
+    /// The services of which a pool was parked: another batch may be next.
+    pub(super) parked: BTreeSet<ServiceId>,
 }
 
 /// Writes the lanes that changed. Where a batch ended, also writes the batch and installs the next
@@ -49,7 +52,10 @@ pub(super) fn write(
     expect_all(written, ended.len())?;
     let (positioned, ordered): (Vec<&Lane>, Vec<&Lane>) =
         ended.into_iter().partition(|lane| lane.position.is_some());
-    let mut followers = follow_in_order(connection, &ordered)?;
+    let (by_pool, in_one_lane): (Vec<&Lane>, Vec<&Lane>) =
+        ordered.iter().copied().partition(|lane| lane.by_pool);
+    let mut followers = follow_in_order(connection, &in_one_lane)?;
+    follow_by_pool(connection, &by_pool, with_parked_pool(&open), &mut followers)?;
     let stops = |lane: &&Lane| {
         let stops = Stops::by_policy(scheduler, &lane.service_id, lane.progress.state);
         (lane.batch_seq, stops)
@@ -81,7 +87,37 @@ fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Follo
     )?;
     let has_next = |lane: &&&Lane| busy.contains(&(lane.service_id.as_str(), lane.lane));
     let followed = ended.iter().filter(has_next).map(|lane| lane.key()).collect();
-    Ok(Followers { followed, restored })
+    Ok(Followers { followed, restored, ..Followers::default() })
+}
+
+/// Installs the next heads of gas admins: of those with a lane for each pool that is parked, and of those
+/// with a pool that was `parked` now.
+fn follow_by_pool(
+    connection: &mut Connection,
+    ended: &[&Lane],
+    parked: BTreeSet<ServiceId>,
+    followers: &mut Followers,
+) -> Result<(), StoreError> {
+    if ended.is_empty() && parked.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<FreedRow> = connection.load(&clear_lanes(connection.dialect(), ended))?;
+    expect_all(rows.len(), ended.len())?;
+    let services = ended.iter().map(|lane| lane.service_id.clone());
+    let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
+    let installed = fill_by_pool(connection, &services)?;
+    let held = installed.iter().filter(|row| row.held);
+    begin_waiting_holds(
+        connection,
+        held.map(|row| (row.service_id.as_str(), row.lane, row.batch_seq)),
+    )?;
+    for row in installed.iter().filter(|row| row.restored) {
+        followers.restored.push(row.key()?);
+    }
+    // Whatever was installed, another lane may have a batch that can be next.
+    followers.followed.extend(ended.iter().map(|lane| lane.key()));
+    followers.parked = parked;
+    Ok(())
 }
 
 /// Frees the lanes of batches that ended, and fills those of their services. Returns the ended batches
@@ -138,7 +174,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
              next_try_at = x.next_try_at, delays = x.delays, delayed_since = x.delayed_since,
              refusals = x.refusals, not_accepted = x.not_accepted, last_error = x.last_error,
              held_at = x.held_at, held_reason = x.held_reason,
-             held_until_decision = x.held_until_decision
+             held_until_decision = x.held_until_decision, pool_parked = x.pool_parked
          from {x}
          where s.service_id = x.service_id and s.lane = x.lane
              and s.batch_seq = x.batch_seq and s.attempts = x.attempts",
@@ -163,6 +199,7 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .optional_long("held_at", lanes.iter().map(|lane| lane.held_at()))
             .optional_text("held_reason", lanes.iter().map(|lane| lane.held_reason()))
             .bool("held_until_decision", lanes.iter().map(|lane| lane.is_held_until_decision()))
+            .bool("pool_parked", lanes.iter().map(|lane| lane.delay.pool_parked))
             .in_chunks(),
     )
 }
@@ -239,7 +276,7 @@ const NO_PROGRESS: &str = "submitted = false, dlt_status = null, commit_proven =
              earlier_may_arrive = false, invalid_reported = false, attempts = 0,
              submitted_at = null, since = null, checked_at = null, next_try_at = null, last_error = null,
              delays = 0, delayed_since = null, refusals = 0, not_accepted = 0,
-             held_at = null, held_reason = null, held_until_decision = false";
+             held_at = null, held_reason = null, held_until_decision = false, pool_parked = false";
 
 /// Counts the batch that has ended in a lane.
 const COUNT_END: &str = "ended = lanes.ended + 1, last_committed_seq = case

@@ -174,7 +174,8 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
     )
 }
 
-/// The first new batch of a service without an open batch becomes its head. The lane is a value of each row:
+/// The first new batch of a service without an open batch becomes its head. If the service has a lane for each
+/// parked pool, the next attempt of one that is parked finds the new batch. The lane is a value of each row:
 /// with a constant, PostgreSQL's planner reads the first lane of every service when there are few.
 fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
     let mut first: BTreeMap<&'a str, &InsertedBatch<'a>> = BTreeMap::new();
@@ -188,7 +189,9 @@ fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
          update lanes as s
          set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at
          from {x}
-         where s.service_id = x.service_id and s.lane = x.lane and s.batch_seq is null",
+         where s.service_id = x.service_id and s.lane = x.lane and s.batch_seq is null
+             and (not s.by_pool or (
+                 select count(*) from lanes o where o.service_id = s.service_id and o.busy) = 0)",
     )
     .rows(
         new_batch_rows(heads().map(|head| head.batch))

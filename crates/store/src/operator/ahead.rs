@@ -8,6 +8,7 @@ use diesel::{
 use grid_batch_core::{Ahead, BatchState, Obstacle, ServiceId, StoredBatch, Timestamp};
 
 use super::{
+    ahead_by_pool::PoolHeads,
     obstacle_rows::{BlockerBatch, load_blockers, load_first_halt},
     obstacles::load_obstacles,
     pauses::paused_since,
@@ -47,6 +48,9 @@ fn ahead_unless_paused(
     let scheduled = load_obstacles(store, connection, service_id, created_at)?;
     if let Some(ahead) = scheduled {
         return Ok(created_at.iter().map(|at| ahead.get(at).cloned()).collect());
+    }
+    if let Some(by_pool) = PoolHeads::load(connection, service_id)? {
+        return by_pool.ahead(connection, service_id, created_at);
     }
     let Some(head) = load_head(connection, service_id)? else {
         return Ok(vec![None; created_at.len()]);
@@ -111,6 +115,11 @@ fn all_ahead_unless_paused(
     if let Some(mut ahead) = scheduled {
         return Ok(ahead.remove(&created_at));
     }
+    if !batch.progress.state.is_terminal()
+        && let Some(by_pool) = PoolHeads::load(connection, service_id)?
+    {
+        return Ok(by_pool.ahead(connection, service_id, &[created_at])?.pop().flatten());
+    }
     let count = count_ahead(connection, batch)?;
     if let Some(halt) = load_halt(connection, service_id)?
         && halt.batch.created_at < created_at
@@ -163,7 +172,7 @@ pub(super) fn load_head(
 
 /// When the open batches of a service were stored, from `first` to before `end`, in order: one more than
 /// are counted.
-fn load_open_times(
+pub(super) fn load_open_times(
     connection: &mut Connection,
     service_id: &ServiceId,
     first: Timestamp,
@@ -188,6 +197,10 @@ pub(crate) fn count_ahead_to_limit(
 ) -> Result<u64, StoreError> {
     if batch.progress.state.is_terminal() {
         return Ok(0);
+    }
+    if let Some(by_pool) = PoolHeads::load(connection, &batch.service_id)? {
+        let ahead = by_pool.ahead(connection, &batch.service_id, &[batch.created_at])?.pop();
+        return Ok(ahead.flatten().map_or(0, |ahead| ahead.count + u64::from(ahead.more)));
     }
     let Some(head) = load_head_time(connection, &batch.service_id)? else { return Ok(0) };
     let open = load_open_times(connection, &batch.service_id, head, batch.created_at)?;

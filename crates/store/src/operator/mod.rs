@@ -3,6 +3,7 @@
 mod act;
 mod action_log;
 mod ahead;
+mod ahead_by_pool;
 mod batch_actions;
 mod decide;
 mod details;

@@ -1,6 +1,6 @@
 //! The statements about withdrawals.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use grid_batch_core::{
     ActionOutcome, AttemptId, Change, Event, EventFilter, EventPosition, EventStore, LedgerStatus,
@@ -128,6 +128,8 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
 
     correct_ends(claims, &accounts[4..6]);
 
+    park_pool(claims, &accounts[6..7]);
+
     let to = |_: &str| Some(accounts[2].clone());
     let step = store.move_withdrawals(&accounts[3], &to, None, 5).unwrap();
     assert_eq!((step.kept.len(), step.moved.len()), (2, 3));
@@ -195,6 +197,28 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
         transaction: None,
     };
     store.close_nonces(&attempt.service_id, &[outcome(nonce), outcome(nonce + 1)]).unwrap();
+}
+
+/// Has a pool parked, pays a withdrawal of the other one, and reads what waits.
+fn park_pool(claims: &ClaimStore, account: &[ServiceId]) {
+    let store = claims.store();
+    let record = |taken: &TakenBatch, event| {
+        let change = Change::new(taken.service_id.clone(), taken.batch_id, event);
+        let retry_at = Some(store.now().plus(Duration::from_secs(60)));
+        store.record(&[Change { retry_at, ..change }]).unwrap();
+    };
+    let parked = claims.take_round(account).unwrap().remove(0);
+    record(&parked, Event::Outcome { attempt: parked.attempt, outcome: Outcome::PoolParked });
+    let paid = claims.take_round(account).unwrap().remove(0);
+    assert_ne!(paid.batch_id, parked.batch_id);
+    sign(store, &paid);
+    record(&paid, Event::Outcome { attempt: paid.attempt, outcome: Outcome::Accepted });
+    let following = store.following_payments(&paid.service_id, &paid.batch_id, 16);
+    assert!(!following.unwrap().unwrap().payments.is_empty());
+    let batches = store.open_batches(&paid.service_id, 9).unwrap();
+    let created_at: Vec<Timestamp> = batches.iter().map(|batch| batch.created_at).collect();
+    assert_eq!(store.ahead(&paid.service_id, &created_at).unwrap().len(), created_at.len());
+    record(&paid, Event::status(LedgerStatus::Committed));
 }
 
 /// Reads what may be unsettled, adopts a transaction, moves it, and decides about others.

@@ -108,7 +108,7 @@ fn put_heads_in_doubt(
             "-- put_heads_in_doubt
              update lanes
              set submitted = {submitted}, dlt_status = '{status}', earlier_may_arrive = true, since = ?,
-                 submitted_at = coalesce(submitted_at, ?), next_try_at = null, last_error = ?,
+                 submitted_at = coalesce(submitted_at, ?), next_try_at = null, last_error = ?, pool_parked = false,
                  held_at = case when held_until_decision then held_at end,
                  held_reason = case when held_until_decision then held_reason end
              where busy and not commit_proven and {states}

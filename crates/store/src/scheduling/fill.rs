@@ -4,7 +4,7 @@ use grid_batch_core::{Scheduling, ServiceId, Strategy};
 
 use super::{
     halts,
-    lanes::{self, ServiceLanes},
+    lanes::{self, NextBatch, ServiceLanes, install_in_lanes, make_lanes},
     waiting::{self, WaitingRow, remove_waiting},
 };
 use crate::sql::{Connection, Scheduler, StoreError};
@@ -104,10 +104,19 @@ fn install(
         return Ok(Filled::new());
     }
     let new: Vec<i32> = (*next..).take(batches.len().saturating_sub(idle.len())).collect();
-    lanes::make(connection, service_id, &new)?;
+    make_lanes(connection, service_id, &new)?;
     let numbers = idle.iter().chain(&new).copied();
-    let batches: Vec<(i32, WaitingRow)> = numbers.zip(batches).collect();
-    let installed = lanes::install(connection, service_id, &batches)?;
-    remove_waiting(connection, batches.iter().map(|(_, batch)| batch.batch_seq))?;
+    let batches: Vec<NextBatch> =
+        numbers.zip(batches).map(|(lane, batch)| batch.in_lane(lane)).collect();
+    let installed = install_in_lanes(connection, service_id, &batches)?;
+    remove_waiting(connection, batches.iter().map(|batch| batch.batch_seq))?;
     Ok(installed)
+}
+
+impl WaitingRow {
+    fn in_lane(self, lane: i32) -> NextBatch {
+        let Self { batch_seq, batch_id, created_at, blocker_seq, .. } = self;
+        let position = Some(self.position);
+        NextBatch { lane, batch_seq, batch_id, created_at, position, blocker_seq }
+    }
 }

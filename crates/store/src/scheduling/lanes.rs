@@ -6,7 +6,6 @@ use diesel::{
 };
 use grid_batch_core::ServiceId;
 
-use super::waiting::WaitingRow;
 use crate::sql::{Connection, Rows, Statement, StoreError};
 
 /// The lanes of a service.
@@ -42,7 +41,7 @@ pub(super) fn load(
 }
 
 /// Makes lanes. They get the epoch of the claim, which only changes under the lock of the service.
-pub(super) fn make(
+pub(crate) fn make_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
     lanes: &[i32],
@@ -62,11 +61,22 @@ pub(super) fn make(
     connection.execute(&statement).map(drop)
 }
 
+/// A batch to be installed in a lane.
+pub(crate) struct NextBatch {
+    pub(crate) lane: i32,
+    pub(crate) batch_seq: i64,
+    pub(crate) batch_id: Vec<u8>,
+    pub(crate) created_at: i64,
+    /// `None`: the batches of its service wait in the order of `created_at`.
+    pub(crate) position: Option<i64>,
+    pub(crate) blocker_seq: Option<i64>,
+}
+
 /// Installs batches in idle lanes.
-pub(super) fn install(
+pub(crate) fn install_in_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
-    batches: &[(i32, WaitingRow)],
+    batches: &[NextBatch],
 ) -> Result<Vec<InstalledRow>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
@@ -84,12 +94,12 @@ pub(super) fn install(
     .rows(
         Rows::default()
             .text("service_id", batches.iter().map(|_| service_id.as_str()))
-            .int("lane", batches.iter().map(|(lane, _)| *lane))
-            .long("batch_seq", batches.iter().map(|(_, batch)| batch.batch_seq))
-            .bytes("batch_id", batches.iter().map(|(_, batch)| batch.batch_id.as_slice()))
-            .long("created_at", batches.iter().map(|(_, batch)| batch.created_at))
-            .long("position", batches.iter().map(|(_, batch)| batch.position))
-            .optional_long("blocker_seq", batches.iter().map(|(_, batch)| batch.blocker_seq)),
+            .int("lane", batches.iter().map(|batch| batch.lane))
+            .long("batch_seq", batches.iter().map(|batch| batch.batch_seq))
+            .bytes("batch_id", batches.iter().map(|batch| batch.batch_id.as_slice()))
+            .long("created_at", batches.iter().map(|batch| batch.created_at))
+            .optional_long("position", batches.iter().map(|batch| batch.position))
+            .optional_long("blocker_seq", batches.iter().map(|batch| batch.blocker_seq)),
     );
     let installed: Vec<InstalledRow> = connection.load(&statement)?;
     match installed.len() == batches.len() {

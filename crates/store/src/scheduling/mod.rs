@@ -52,6 +52,7 @@ pub(crate) use halts_to_finish::{
 };
 pub(crate) use index::{find_declared, remove_addresses};
 pub(crate) use intake::{add_waiting, find_missing_of_new};
+pub(crate) use lanes::{NextBatch, install_in_lanes, make_lanes};
 pub(crate) use lookups::{
     Lookup, find_due, find_signers, load_lag, look_up_again, mark_asked, remove_unneeded,
     transaction_ids,

@@ -35,7 +35,8 @@ pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_p
     s.held_at, s.held_reason, s.held_until_decision";
 
 /// The columns of a [`DelayRow`], from a lane `s`.
-pub(crate) const DELAY_COLUMNS: &str = "s.delays, s.delayed_since, s.refusals, s.not_accepted";
+pub(crate) const DELAY_COLUMNS: &str =
+    "s.delays, s.delayed_since, s.refusals, s.not_accepted, s.pool_parked";
 
 /// One batch, as [`BATCH_COLUMNS`] reads it.
 #[derive(QueryableByName)]
@@ -156,6 +157,9 @@ pub(crate) struct DelayRow {
     pub(crate) refusals: i32,
     #[diesel(sql_type = Integer)]
     pub(crate) not_accepted: i32,
+    /// The last attempt found that only the pool of the withdrawal is parked.
+    #[diesel(sql_type = Bool)]
+    pub(crate) pool_parked: bool,
 }
 
 /// A batch with its current attempt and epoch.

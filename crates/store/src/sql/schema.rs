@@ -187,6 +187,8 @@ table! {
         held_reason -> Nullable<Text>,
         held_until_decision -> Bool,
         busy -> Bool,
+        pool_parked -> Bool,
+        by_pool -> Bool,
     }
 }
 

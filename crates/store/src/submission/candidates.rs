@@ -29,11 +29,22 @@ pub(super) struct Candidate {
     is_blocked: bool,
     /// It waits for an operator, and what follows it in a pipeline waits for it.
     is_held: bool,
+    /// Batches of other pools may overtake it while it cannot be taken.
+    pool_parked: bool,
     /// How many bytes it has, if it can be taken as far as only itself is concerned.
     length: Option<usize>,
 }
 
 impl Candidate {
+    fn is_in_order_at_ledger(&self) -> bool {
+        matches!(self.state, BatchState::Pending | BatchState::Valid) && !self.is_held
+    }
+
+    /// Only its pool is parked, and it is not tried again yet.
+    fn can_be_overtaken(&self) -> bool {
+        self.pool_parked && self.state == BatchState::Delayed && self.length.is_none()
+    }
+
     /// A batch without a length is not chosen.
     pub(super) fn bytes(&self) -> usize {
         self.length.unwrap_or(0)
@@ -95,21 +106,17 @@ fn choose(strategy: Strategy, lanes: Vec<Candidate>) -> Vec<Candidate> {
         Strategy::Parallel => {
             return lanes.into_iter().filter(|lane| is_ready(lane) && !lane.is_blocked).collect();
         }
-        Strategy::Serial => (!lanes.is_empty()).then_some(0),
+        Strategy::Serial => lanes.iter().position(|lane| !lane.can_be_overtaken()),
         Strategy::Pipeline => lanes.iter().position(|lane| lane.state.awaits_queuer()),
     };
     let can_be_next = |next: &usize| {
         let (before, rest) = lanes.split_at(*next);
         let mut behind = rest.iter().skip(1);
-        before.iter().all(|lane| is_in_order_at_ledger(lane.state) && !lane.is_held)
+        before.iter().all(|lane| lane.can_be_overtaken() || lane.is_in_order_at_ledger())
             && behind.all(|lane| !lane.state.submitted())
             && rest.first().is_some_and(is_ready)
     };
     next.filter(can_be_next).map(|next| lanes[next].clone()).into_iter().collect()
-}
-
-fn is_in_order_at_ledger(state: BatchState) -> bool {
-    matches!(state, BatchState::Pending | BatchState::Valid)
 }
 
 /// The batches in the lanes of this instance's services, in the order of each service.
@@ -145,7 +152,7 @@ fn candidates_statement<'a>(
             "-- round_candidates
              select h.service_id, h.lane, h.batch_seq, coalesce(h.position, h.created_at) as position,
                  h.submitted, h.dlt_status, h.blocker_seq is not null as is_blocked,
-                 h.held_at is not null as is_held,
+                 h.held_at is not null as is_held, h.pool_parked,
                  case when {ready} then (
                      select cast(length(p.serialized_batch) as bigint) from batch_payloads p
                      where p.batch_seq = h.batch_seq) end as length
@@ -179,6 +186,8 @@ struct CandidateRow {
     is_blocked: bool,
     #[diesel(sql_type = Bool)]
     is_held: bool,
+    #[diesel(sql_type = Bool)]
+    pool_parked: bool,
     #[diesel(sql_type = Nullable<BigInt>)]
     length: Option<i64>,
 }
@@ -194,6 +203,7 @@ impl CandidateRow {
             position: self.position,
             is_blocked: self.is_blocked,
             is_held: self.is_held,
+            pool_parked: self.pool_parked,
             length,
         })
     }

@@ -111,7 +111,7 @@ impl DelayPolicy {
     /// before. The gate that parked a batch decides alone when it is tried again.
     pub(super) fn delay(&self, answer: &SubmissionAnswer, earlier: u32) -> Duration {
         match (answer.outcome, answer.retry_after) {
-            (Outcome::Parked, Some(retry_after)) => retry_after,
+            (Outcome::Parked | Outcome::PoolParked, Some(retry_after)) => retry_after,
             // No node has answered: when one does again, the batch goes on soon.
             (Outcome::NotSent, None) => self.backoff_of(earlier, self.longest_while_away()),
             (Outcome::Busy, Some(asked)) if answer.status.is_none() && asked <= AwayTries::SOON => {
@@ -154,7 +154,7 @@ impl DelayPolicy {
 
     /// Whether the ledger asks for a longer delay than it gets.
     pub(super) fn is_cut(&self, answer: &SubmissionAnswer) -> bool {
-        answer.outcome != Outcome::Parked
+        !answer.outcome.is_parked()
             && answer.retry_after.is_some_and(|asked| asked > self.options.retry_after_limit)
     }
 
@@ -199,7 +199,7 @@ impl DelayPolicy {
     /// The ledger's message with the delay that it asked for, if it did.
     pub(super) fn error(&self, answer: &SubmissionAnswer) -> Option<String> {
         let message = answer.message.clone();
-        let Some(asked) = answer.retry_after.filter(|_| answer.outcome != Outcome::Parked) else {
+        let Some(asked) = answer.retry_after.filter(|_| !answer.outcome.is_parked()) else {
             return message;
         };
         let asked_for = format!("the ledger asked to wait {} s", asked.as_secs());

@@ -107,6 +107,7 @@ fn is_delayed(outcome: Outcome) -> bool {
         Outcome::Busy
         | Outcome::NotSent
         | Outcome::Parked
+        | Outcome::PoolParked
         | Outcome::Refused
         | Outcome::RefusedBatch
         | Outcome::NotProvedNew => true,

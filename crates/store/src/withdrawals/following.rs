@@ -8,14 +8,17 @@ use grid_batch_withdrawals::{BatchAttempt, FollowingPayment, FollowingPayments};
 use super::{
     nonce_row::{NONCE_COLUMNS, WITH_NONCE},
     nonces::highest_nonce,
-    payment::{PaymentRow, StoredPayment},
+    payment::{IS_RESTORED, PaymentRow, StoredPayment},
     rows::WITHDRAWAL_COLUMNS,
     transactions::{AccountNonce, signed_transactions},
     unsettled::stored_nonces,
 };
-use crate::sql::{
-    Connection, Statement, Store, StoreError,
-    rows::{batch_id as read_batch_id, in_states, limit},
+use crate::{
+    batch::{FirstOpenRow, load_first_open, load_parked_pools},
+    sql::{
+        Connection, Statement, Store, StoreError,
+        rows::{batch_id as read_batch_id, in_states, limit},
+    },
 };
 
 /// The withdrawals behind that of a batch, if the batch may be at the ledger.
@@ -27,7 +30,7 @@ pub(crate) fn following_payments(
 ) -> Result<Option<FollowingPayments>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
         let Some(head) = find_head(connection, service_id, batch_id, "")? else { return Ok(None) };
-        let payments = load_following(connection, service_id, head.created_at, count)?;
+        let payments = load_following(connection, service_id, &head, count)?;
         Ok(Some(FollowingPayments {
             head: BatchAttempt {
                 service_id: service_id.clone(),
@@ -45,17 +48,17 @@ pub(crate) fn following_payments(
 /// A following withdrawal and the `seq` of its row.
 pub(super) struct StoredFollowing {
     batch_id: HeaderId,
+    created_at: i64,
     is_held: bool,
-    is_restored: bool,
     stored: StoredPayment,
 }
 
 impl StoredFollowing {
     /// The row's part, and what callers see.
     pub(super) fn split(self) -> (i64, FollowingPayment) {
-        let Self { batch_id, is_held, is_restored, stored } = self;
+        let Self { batch_id, is_held, stored, .. } = self;
         let StoredPayment { withdrawal_seq, payment } = stored;
-        (withdrawal_seq, FollowingPayment { batch_id, is_held, is_restored, payment })
+        (withdrawal_seq, FollowingPayment { batch_id, is_held, payment })
     }
 }
 
@@ -71,6 +74,9 @@ pub(super) struct HeadRow {
     /// Whether the ledger has accepted the batch, and the batch is not held.
     #[diesel(sql_type = Bool)]
     pub(super) is_under_way: bool,
+    /// Whether a pool of the service is parked, so that its withdrawals are overtaken.
+    #[diesel(sql_type = Bool)]
+    has_parked_pool: bool,
 }
 
 impl HeadRow {
@@ -96,7 +102,9 @@ pub(super) fn find_head(
         format!(
             "-- head_at_ledger
              select s.epoch, s.attempts, s.created_at,
-                 ({accepted} and s.held_at is null) as is_under_way
+                 ({accepted} and s.held_at is null) as is_under_way,
+                 (select count(*) from lanes o
+                  where o.service_id = s.service_id and o.pool_parked) > 0 as has_parked_pool
              from lanes s
              where s.service_id = ? and s.batch_id = ? and {sent} {lock}"
         ),
@@ -107,35 +115,67 @@ pub(super) fn find_head(
     Ok(rows.into_iter().next())
 }
 
-/// The open withdrawals behind a batch that was stored then. Those of a paused service count as held.
+/// The open withdrawals behind the one that is under way, without those of parked pools. Those of a paused
+/// service count as held.
 pub(super) fn load_following(
     connection: &mut Connection,
     service_id: &ServiceId,
-    created_at: i64,
+    head: &HeadRow,
     count: usize,
 ) -> Result<Vec<StoredFollowing>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- following_payments
-             select b.batch_id, (
-                     select h.held_at from waiting_holds h where h.batch_seq = b.seq
-                 ) is not null or (
-                     select c.paused_at from service_id_claims c where c.service_id = b.service_id
-                 ) is not null or (
-                     select d.paused_at from database_state d where d.id = 1
-                 ) is not null as is_held,
-                 coalesce(b.seq <= (select d.restored_seq from database_state d where d.id = 1), false)
-                     as is_restored,
-                 {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}
-             from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
-             where b.service_id = ? and b.created_at > ? and b.ended_at is null
-             order by b.service_id, b.created_at limit ?"
-        ),
-    )
-    .text(service_id.as_str())
-    .long(created_at)
-    .long(limit(count));
+    if !head.has_parked_pool {
+        return load_behind(connection, service_id, (head.created_at, None), count);
+    }
+    let parked = load_parked_pools(connection, service_id)?;
+    let mut following = Vec::new();
+    for FirstOpenRow { pool, .. } in load_first_open(connection, service_id)? {
+        if !parked.contains(&pool) {
+            let behind = (head.created_at, Some(pool.as_str()));
+            following.extend(load_behind(connection, service_id, behind, count)?);
+        }
+    }
+    following.sort_unstable_by_key(|following| following.created_at);
+    following.truncate(count);
+    Ok(following)
+}
+
+/// The open withdrawals that were stored later, of all pools or of this one.
+fn load_behind(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    (created_at, pool): (i64, Option<&str>),
+    count: usize,
+) -> Result<Vec<StoredFollowing>, StoreError> {
+    let dialect = connection.dialect();
+    let columns =
+        format!("{FOLLOWING_COLUMNS}, {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}");
+    let statement = match pool {
+        None => Statement::new(
+            dialect,
+            format!(
+                "-- following_payments
+                 select {columns}
+                 from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
+                 where b.service_id = ? and b.created_at > ? and b.ended_at is null
+                 order by b.service_id, b.created_at limit ?"
+            ),
+        )
+        .text(service_id.as_str()),
+        Some(pool) => Statement::new(
+            dialect,
+            format!(
+                "-- following_payments_of_pool
+                 select {columns}
+                 from withdrawals w join batches b on b.seq = w.batch_seq {WITH_NONCE}
+                 where w.service_id = ? and w.pool = ? and w.list_state = 'OPEN'
+                     and b.created_at > ? and b.ended_at is null
+                 order by w.service_id, w.pool, w.batch_seq limit ?"
+            ),
+        )
+        .text(service_id.as_str())
+        .text(pool),
+    };
+    let statement = statement.long(created_at).long(limit(count));
     let rows: Vec<FollowingRow> = connection.load(&statement)?;
     let keys: Vec<AccountNonce> = rows.iter().filter_map(|row| row.payment.nonce_key()).collect();
     let mut transactions = match keys.is_empty() {
@@ -146,22 +186,33 @@ pub(super) fn load_following(
         .map(|row| {
             Ok(StoredFollowing {
                 batch_id: read_batch_id(&row.batch_id)?,
+                created_at: row.created_at,
                 is_held: row.is_held,
-                is_restored: row.is_restored,
                 stored: row.payment.into_stored(&mut transactions)?,
             })
         })
         .collect()
 }
 
+/// The first columns of a [`FollowingRow`], from `batches b`.
+const FOLLOWING_COLUMNS: &str = "b.batch_id, b.created_at, (
+        select h.held_at from waiting_holds h where h.batch_seq = b.seq
+    ) is not null or (
+        select l.held_at from lanes l where l.service_id = b.service_id and l.batch_seq = b.seq
+    ) is not null or (
+        select c.paused_at from service_id_claims c where c.service_id = b.service_id
+    ) is not null or (
+        select d.paused_at from database_state d where d.id = 1
+    ) is not null as is_held";
+
 #[derive(QueryableByName)]
 struct FollowingRow {
     #[diesel(sql_type = Binary)]
     batch_id: Vec<u8>,
+    #[diesel(sql_type = BigInt)]
+    created_at: i64,
     #[diesel(sql_type = Bool)]
     is_held: bool,
-    #[diesel(sql_type = Bool)]
-    is_restored: bool,
     #[diesel(embed)]
     payment: PaymentRow,
 }

@@ -1,6 +1,6 @@
 use diesel::{
     alias,
-    dsl::{count_star, min},
+    dsl::{count_star, exists, min, not},
     prelude::*,
 };
 use grid_batch_core::{ServiceId, Timestamp};
@@ -17,7 +17,7 @@ use crate::sql::{
     schema::{batches, lanes, withdrawals},
 };
 
-alias!(lanes as heads: Heads);
+alias!(lanes as heads: Heads, lanes as older_heads: OlderHeads);
 
 impl Store {
     /// How many open withdrawals each pool has at each gas admin. The cost grows with their number.
@@ -25,10 +25,15 @@ impl Store {
         let not_before_head = batches::service_id
             .eq(heads.field(lanes::service_id))
             .and(batches::created_at.nullable().ge(heads.field(lanes::created_at)));
+        let older_head = older_heads
+            .filter(older_heads.field(lanes::busy))
+            .filter(older_heads.field(lanes::service_id).eq(heads.field(lanes::service_id)))
+            .filter(older_heads.field(lanes::created_at).lt(heads.field(lanes::created_at)));
         let query = heads
             .inner_join(batches::table.on(not_before_head))
             .inner_join(withdrawals::table.on(withdrawals::batch_seq.eq(batches::seq)))
             .filter(heads.field(lanes::busy))
+            .filter(not(exists(older_head)))
             .filter(batches::ended_at.is_null())
             .group_by((withdrawals::service_id, withdrawals::pool))
             .order_by((withdrawals::service_id, withdrawals::pool))

@@ -1,4 +1,4 @@
-use diesel::QueryableByName;
+use diesel::{QueryableByName, sql_types::Bool};
 use grid_batch_core::{HeaderId, ServiceId};
 use grid_batch_withdrawals::{AssignedNonce, BatchAttempt, NonceOutcome, Payment};
 
@@ -11,6 +11,9 @@ use crate::{
     batch::{lock_lanes, lock_services},
     sql::{Connection, Statement, Store, StoreError},
 };
+
+/// Whether `batches b` was stored before the database was restored.
+pub(super) const IS_RESTORED: &str = "coalesce(b.seq <= (select d.restored_seq from database_state d where d.id = 1), false) as is_restored";
 
 /// A payment and the `seq` of its withdrawal.
 pub(super) struct StoredPayment {
@@ -54,7 +57,7 @@ pub(super) fn find_payment(
         connection.dialect(),
         format!(
             "-- payment
-             select {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}
+             select {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
              from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
              where b.batch_id = ? and b.service_id = ?"
         ),
@@ -90,6 +93,8 @@ pub(super) struct PaymentRow {
     withdrawal: WithdrawalRow,
     #[diesel(embed)]
     nonce: NonceRow,
+    #[diesel(sql_type = Bool)]
+    is_restored: bool,
 }
 
 impl PaymentRow {
@@ -101,7 +106,7 @@ impl PaymentRow {
         self,
         transactions: &mut TransactionsByNonce,
     ) -> Result<StoredPayment, StoreError> {
-        let Self { withdrawal, nonce } = self;
+        let Self { withdrawal, nonce, is_restored } = self;
         let generation = withdrawal.generation()?;
         let cancel_requested = withdrawal.cancelled_at().is_some();
         let withdrawal_seq = withdrawal.withdrawal_seq;
@@ -114,6 +119,7 @@ impl PaymentRow {
             beneficiary: withdrawal.beneficiary,
             amount: withdrawal.amount,
             cancel_requested,
+            is_restored,
             nonce: latest.filter(|nonce| counts(nonce, generation)),
         };
         Ok(StoredPayment { withdrawal_seq, payment })

@@ -24,10 +24,10 @@ pub(crate) fn replace_following(
     let now = store.now();
     store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         lock_services(connection, [service_id])?;
-        let Some(created_at) = lock_head(connection, &following.head)? else { return Ok(false) };
+        let Some(lane) = lock_head(connection, &following.head)? else { return Ok(false) };
         let head = find_payment(connection, service_id, &following.head.batch_id)?;
         let count = following.payments.len();
-        let behind = load_following(connection, service_id, created_at, count)?;
+        let behind = load_following(connection, service_id, &lane, count)?;
         let behind = behind.into_iter().map(|stored| StoredFollowing::split(stored).1);
         let behind = behind.filter(|it| !it.is_held).map(|it| it.payment);
         let payments = head.map(|head| head.payment).into_iter().chain(behind);

@@ -3,7 +3,7 @@ use grid_batch_withdrawals::{
 };
 
 use super::{
-    following::{StoredFollowing, find_head, load_following},
+    following::{HeadRow, StoredFollowing, find_head, load_following},
     nonces::{NewNonce, highest_nonce, insert_nonces},
     transactions::insert_all_stored,
     unsettled::has_undecided_nonce,
@@ -29,13 +29,13 @@ pub(crate) fn sign_following(
     let mut counted = None;
     let is_stored = store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
         lock_services(connection, [service_id])?;
-        let Some(created_at) = lock_head(connection, &following.head)? else { return Ok(false) };
+        let Some(head) = lock_head(connection, &following.head)? else { return Ok(false) };
         let next = highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1);
         if next != following.next_nonce || has_undecided_nonce(connection, service_id)? {
             return Ok(false);
         }
         let count = following.payments.len();
-        let present = load_following(connection, service_id, created_at, count)?;
+        let present = load_following(connection, service_id, &head, count)?;
         let (seqs, payments): (Vec<i64>, Vec<_>) =
             present.into_iter().map(StoredFollowing::split).unzip();
         let present = FollowingPayments { payments, ..following.clone() };
@@ -72,17 +72,16 @@ fn nonces_with_owners(
         .collect()
 }
 
-/// Locks the lane of the withdrawal that is under way, if it is in the same attempt and epoch, and
-/// returns when its batch was stored.
+/// Locks the lane of the withdrawal that is under way, if it is in the same attempt and epoch.
 pub(super) fn lock_head(
     connection: &mut Connection,
     head: &BatchAttempt,
-) -> Result<Option<i64>, StoreError> {
+) -> Result<Option<HeadRow>, StoreError> {
     let lock = connection.dialect().locking("for update of s");
     let found = find_head(connection, &head.service_id, &head.batch_id, lock)?;
     let Some(found) = found else { return Ok(None) };
     let is_same = found.is_under_way && found.attempt_id()? == head.attempt_id;
-    Ok(is_same.then_some(found.created_at))
+    Ok(is_same.then_some(found))
 }
 
 /// Whether the transactions have consecutive nonces from the next one on, and the withdrawals that they

@@ -176,6 +176,7 @@ pub fn answer(outcome: Outcome) -> SubmissionAnswer {
         Outcome::Refused => Some(401),
         Outcome::NotSent
         | Outcome::Parked
+        | Outcome::PoolParked
         | Outcome::Committed
         | Outcome::RefusedBatch
         | Outcome::NotProvedNew

@@ -3,6 +3,7 @@ mod close_nonce;
 mod filler;
 mod mark_sent;
 mod nonce_actions;
+mod parked_pools;
 mod payment;
 mod replace;
 mod settle_nonce;

@@ -22,6 +22,7 @@ fn payment_matches_the_withdrawal(db: &Database) {
         beneficiary: "0xmember1".to_owned(),
         amount: "1001".to_owned(),
         cancel_requested: false,
+        is_restored: false,
         nonce: None,
     };
     assert_eq!(store.payment(&service(ACCOUNT), &batch_id), Ok(Some(expected)));

@@ -1,0 +1,3 @@
+drop index withdrawals_open_by_pool;
+alter table lanes drop column by_pool;
+alter table lanes drop column pool_parked;
