@@ -79,13 +79,14 @@ fn intake_routes(
 ) -> Router {
     match intake {
         Intake::Batches(queue) => {
+            let Some(format) = parts.format else { return Router::new() };
             let rule = Arc::clone(&parts.service_rule);
             let services = ServiceChecks {
                 rule: parts.service_rule,
                 allowed: parts.allow_lists,
                 ledger: parts.service_check,
             };
-            let intake = Arc::new(IntakeContext::new(api, services, parts.received, queue));
+            let intake = Arc::new(IntakeContext::new(api, format, services, parts.received, queue));
             let scabbard = ScabbardContext::new(Arc::clone(&intake), statuses, rule);
             batch_routes(intake).merge(scabbard::routes().with_state(Arc::new(scabbard)))
         }

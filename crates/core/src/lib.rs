@@ -6,6 +6,7 @@ mod admission;
 mod ask_ahead;
 mod batch;
 mod batch_bytes;
+mod batch_format;
 mod batch_page;
 mod change;
 mod claim;
@@ -64,6 +65,7 @@ pub use admission::Admission;
 pub use ask_ahead::{AskAhead, NextBatchStore};
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
+pub use batch_format::{BatchFormat, FormatError};
 pub use batch_page::{
     BatchPage, BatchPageStore, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };

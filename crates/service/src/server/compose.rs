@@ -15,6 +15,7 @@ use grid_batch_poller::{
     NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
     RunningNextBatchMonitor, RunningPollingMonitor,
 };
+use grid_batch_protocol::TransactFormat;
 use grid_batch_queuer::{BatchQueue, InFlightWindow, WakeUp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreObserver, StoreOptions,
@@ -531,6 +532,7 @@ fn configure_api<S: ScopeId>(
     let declared_addresses = config.store.scheduling.uses_declared_access;
     let rates = RateLimits { declared_addresses, ..config.access.rates };
     let mut api = ApiBuilder::new(store.clone(), statuses)
+        .with_format(Arc::new(TransactFormat::default()))
         .with_options(options)
         .with_events(store.clone())
         .with_allowed_hosts(config.intake.allowed_hosts.clone())
