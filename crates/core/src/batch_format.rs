@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::{NewBatch, ServiceId};
+use crate::{HeaderId, HeaderIdError, NewBatch, ServiceId};
 
 /// Turns the bytes of a request into batches.
 ///
@@ -12,6 +12,11 @@ pub trait BatchFormat: Send + Sync {
     ///
     /// It may need some time for each batch, and does no I/O. One invalid batch refuses all of them.
     fn read(&self, service_id: &ServiceId, bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError>;
+
+    /// The id of a batch of this format, from what a client sends.
+    fn parse_id(&self, text: &str) -> Result<HeaderId, FormatError> {
+        text.parse().map_err(|error: HeaderIdError| FormatError::Id(error.to_string()))
+    }
 }
 
 /// Why bytes are refused. Each message is complete: it names the batch and the rule.
@@ -27,6 +32,9 @@ pub enum FormatError {
     /// There are more batches or transactions than are accepted at once.
     #[error("{0}")]
     TooLong(String),
+    /// No batch of the format has such an id.
+    #[error("{0}")]
+    Id(String),
     /// A batch violates a rule of the format.
     #[error("{0}")]
     Invalid(String),

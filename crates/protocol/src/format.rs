@@ -1,6 +1,6 @@
 use grid_batch_core::{BatchFormat, FormatError, NewBatch, ServiceId};
 
-use crate::{BatchFault, Limits, ListError, verify_list};
+use crate::{BatchFault, HeaderId, Limits, ListError, verify_list};
 
 /// The format of Sawtooth and Scabbard: a `BatchList`, which [`verify_list`] verifies.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,6 +13,11 @@ impl BatchFormat for TransactFormat {
     fn read(&self, service_id: &ServiceId, bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError> {
         let verified = verify_list(bytes, &self.limits)?;
         Ok(verified.into_iter().map(|batch| batch.into_new_batch(service_id.clone())).collect())
+    }
+
+    fn parse_id(&self, text: &str) -> Result<grid_batch_core::HeaderId, FormatError> {
+        let id = text.parse::<HeaderId>();
+        id.map(Into::into).map_err(|error| FormatError::Id(error.to_string()))
     }
 }
 

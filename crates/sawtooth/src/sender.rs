@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchError, GlobalScopeId, HeaderId, LedgerStatus, Outcome, Submission, SubmissionAnswer,
+    BatchError, GlobalScopeId, LedgerStatus, Outcome, Submission, SubmissionAnswer,
     SubmissionSender,
 };
 use grid_batch_protocol::list_of_one;
@@ -42,7 +42,7 @@ impl SawtoothSender {
     async fn post(&self, url: &str, submission: &Submission<GlobalScopeId>) -> SubmissionAnswer {
         let id = submission.batch_header();
         // The id becomes a part of a URL. Every node rejects such a batch.
-        if let Err(error) = id.parse::<HeaderId>() {
+        if let Err(error) = id.parse::<grid_batch_protocol::HeaderId>() {
             return answer_without_response(Outcome::Rejected, error.to_string());
         }
         if let Some(answer) = self.prepare_post(url, id).await {

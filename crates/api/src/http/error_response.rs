@@ -115,6 +115,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::Format(FormatError::TooLong(_)) => {
             (StatusCode::PAYLOAD_TOO_LARGE, 1004, "List Too Long")
         }
+        ApiError::Format(FormatError::Id(_)) => {
+            (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id")
+        }
         ApiError::Format(FormatError::Empty) => {
             (StatusCode::BAD_REQUEST, 34, "No Batches Submitted")
         }

@@ -45,7 +45,7 @@ pub(crate) fn find_by_transaction(
 ) -> Result<Vec<StoredBatch>, StoreError> {
     let id = &transaction_id.as_bytes()[..];
     let with_transaction = transactions::table
-        .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..7]))
+        .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..id.len().min(7)]))
         .filter(transactions::transaction_id.eq(id))
         .select(transactions::batch_seq);
     let query = batches_with_lane()
@@ -61,9 +61,10 @@ pub(crate) fn find_by_prefix(
     service_id: Option<&ServiceId>,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
+    let [signatures, texts] = prefix.ranges();
+    let in_range = |(first, last)| batches::batch_id.between(first, last);
     let mut query = batches_with_lane()
-        .filter(batches::batch_id.ge(&prefix.first().as_bytes()[..]))
-        .filter(batches::batch_id.le(&prefix.last().as_bytes()[..]))
+        .filter(in_range(signatures).or(in_range(texts)))
         .order_by((batches::batch_id, batches::service_id))
         .limit(limit(count))
         .select(BatchRecord::as_select())
@@ -71,7 +72,9 @@ pub(crate) fn find_by_prefix(
     if let Some(service_id) = service_id {
         query = query.filter(batches::service_id.eq(service_id.as_str()));
     }
-    into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)
+    let mut found = into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)?;
+    found.retain(|batch| prefix.begins(&batch.batch_id));
+    Ok(found)
 }
 
 pub(crate) fn details(
