@@ -75,6 +75,7 @@ fn events() -> Vec<(String, Event)> {
         Evidence::Lost,
         Evidence::StoppedNode,
         Evidence::NeverApplicable,
+        Evidence::Expired,
         Evidence::Inconclusive,
     ]
     .map(|evidence| {

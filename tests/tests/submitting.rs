@@ -140,5 +140,6 @@ fn batch(number: u64) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }

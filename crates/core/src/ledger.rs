@@ -2,7 +2,7 @@ use futures_core::future::BoxFuture;
 
 use crate::{
     AccessScope, BatchError, EvidenceReport, ForwardedRequest, ForwardedResponse, ForwardedSocket,
-    HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, PassThroughError,
+    HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPresent, PassThroughError,
     ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission, SubmissionAnswer,
     TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
@@ -65,6 +65,12 @@ pub trait Ledger: Send + Sync {
     /// must answer at once. If not, evidence is looked for when the state of the batch has not changed for long.
     fn needs_evidence(&self, _service_id: &str, _batch_id: &str) -> bool {
         false
+    }
+
+    /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a
+    /// [deadline](crate::Deadline) is sent.
+    fn present<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        Box::pin(async { Ok(LedgerPresent::default()) })
     }
 
     /// How many requests for statuses and evidence may be in flight at once.

@@ -12,6 +12,7 @@ mod change;
 mod claim;
 mod client_id;
 mod clock;
+mod deadline;
 mod declared_access;
 mod error;
 mod event_feed;
@@ -75,6 +76,7 @@ pub use claim::{
 };
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
+pub use deadline::{Deadline, DeadlineError, LedgerPresent, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
 pub use event_feed::{

@@ -17,7 +17,7 @@ use crate::{
     EventSubscriptions, EvidenceReader, EvidenceReport, FailedDelivery, FailedDeliveryId,
     ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, HeaderId, HeaderIdPrefix,
     InstanceId, IntakeStore, InternalError, LedgerConfirmation, LedgerEventStream, LedgerEvents,
-    LedgerIdentity, LedgerIdentityReader, LedgerRegistry, ListCursor, LookupLag,
+    LedgerIdentity, LedgerIdentityReader, LedgerPresent, LedgerRegistry, ListCursor, LookupLag,
     MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, NextBatchStore, NodeCheck,
     OperatorAction, OperatorStore, OperatorTarget, PageCursor, PageOrder, PassThrough,
     PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction, Removed,
@@ -164,6 +164,7 @@ mock! {
     pub SubmissionSender<S: ScopeId> {
         pub fn send(&self, url: &str, submission: &Submission<S>)
             -> BoxFuture<'static, SubmissionAnswer>;
+        pub fn present(&self, url: &str) -> BoxFuture<'static, BatchResult<LedgerPresent>>;
     }
 }
 
@@ -176,6 +177,10 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
         submission: &'a Submission<S>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Self::send(self, url, submission)
+    }
+
+    fn present<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        Self::present(self, url)
     }
 }
 

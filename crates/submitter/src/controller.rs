@@ -394,6 +394,7 @@ mod tests {
             attempt: ATTEMPT.attempt,
             epoch: ATTEMPT.epoch,
             serialized_batch: Vec::new(),
+            deadline: None,
         };
         let recalls = Recalls::new();
         recalls.taken(&[taken]);

@@ -125,7 +125,7 @@ mod tests {
             batch_id: HeaderId::from_bytes([number; 64]),
             attempt,
             epoch: 1,
-            serialized_batch: Vec::new(),
+            serialized_batch: Vec::new(),            deadline: None,
         }
     }
 

@@ -7,11 +7,12 @@ use std::{
 
 use grid_batch_api::{ApiBuilder, ApiOptions};
 use grid_batch_core::{
-    AccessScope, BatchFilter, BatchFormat, BatchState, FormatError, HeaderId, KeyRefusal,
+    AccessScope, BatchFilter, BatchFormat, BatchState, Deadline, FormatError, HeaderId, KeyRefusal,
     LedgerKey, NewBatch, ServiceCheck, ServiceId,
 };
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey, TransactFormat};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
+use serde_json::json;
 
 use crate::test_server::{
     BlockedWriter, TestServer, batch, body, id, same_id_other_bytes, service,
@@ -231,7 +232,7 @@ impl BatchFormat for Lines {
     fn read(&self, service_id: &ServiceId, bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError> {
         let batch = |line: &[u8]| NewBatch {
             service_id: service_id.clone(),
-            batch_id: HeaderId::from_bytes([line[0]; 64]),
+            batch_id: str::from_utf8(line).unwrap().parse().unwrap(),
             signer: None,
             transaction_ids: Vec::new(),
             declared_access: None,
@@ -239,6 +240,7 @@ impl BatchFormat for Lines {
             label: None,
             client: None,
             declared_new: false,
+            deadline: Some(Deadline::Height(7)),
         };
         let lines = bytes.split(|byte| *byte == b'\n');
         match lines.clone().any(<[u8]>::is_empty) {
@@ -251,10 +253,15 @@ impl BatchFormat for Lines {
 #[test]
 fn batches_of_another_format_are_stored() {
     let server = TestServer::with(|builder, _| builder.with_format(Arc::new(Lines)));
-    server.post("/batches?label=own", b"one\nsecond").link();
-    let second = HeaderId::from_bytes([b's'; 64]);
+    server.post("/batches?label=own", b"one\nsecond.batch-2").link();
+    let second: HeaderId = "second.batch-2".parse().unwrap();
     let bytes = server.store.serialized_batch(&service("global"), &second).unwrap();
-    assert_eq!(bytes.as_deref(), Some(&b"second"[..]));
+    assert_eq!(bytes.as_deref(), Some(&b"second.batch-2"[..]));
+    let details = server.get(&format!("/v1/batches/{second}")).json();
+    assert_eq!(details["deadline"], json!({ "time": null, "height": 7 }));
+    let explained = server.get(&format!("/v1/batches/{second}/explain")).json();
+    let text = explained["text"].as_str().unwrap();
+    assert!(text.contains("Its ledger cannot apply it after height 7."), "{text}");
     assert_eq!(server.post("/batches", b"third\n").error(), (400, 30));
 }
 

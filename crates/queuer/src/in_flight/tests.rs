@@ -39,7 +39,7 @@ fn tell_taken(window: &InFlightWindow, name: &str, number: usize, attempt: u32) 
         batch_id: id(number),
         attempt,
         epoch: 1,
-        serialized_batch: Vec::new(),
+        serialized_batch: Vec::new(),        deadline: None,
     };
     window.taken(&service(name), &[&batch]);
 }

@@ -1,6 +1,6 @@
 use diesel::{dsl::sql, prelude::*, sql_types::Binary};
 use grid_batch_core::{
-    BatchDetails, BatchLabel, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt,
+    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt,
     ServiceId, StoredBatch, Timestamp,
 };
 
@@ -12,7 +12,7 @@ use super::{
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches},
-    rows::{batch_id as header_id, label, limit, time},
+    rows::{batch_id as header_id, label, limit, read_deadline, time},
     schema::{
         batch_payloads, batches, commits_after_invalid, submission_attempts, transaction_receipts,
         transactions, waiting_holds, withdrawals,
@@ -96,6 +96,7 @@ pub(crate) fn details(
         Ok(Some(BatchDetails {
             label,
             of_withdrawal,
+            deadline: load_deadline(connection, seq)?,
             ahead: all_ahead(store, connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
@@ -150,6 +151,14 @@ pub(crate) fn find_one(
         .filter(batches::service_id.eq(service_id.as_str()))
         .select(BatchRecord::as_select());
     Ok(connection.load_query("find_one", query)?.into_iter().next())
+}
+
+fn load_deadline(connection: &mut Connection, seq: i64) -> Result<Option<Deadline>, StoreError> {
+    let query = batch_payloads::table
+        .filter(batch_payloads::batch_seq.eq(seq))
+        .select(batch_payloads::deadline);
+    let found = connection.load_query::<_, Option<String>>("load_deadline", query)?;
+    read_deadline(found.into_iter().next().flatten())
 }
 
 /// The label of a batch, and whether it belongs to a withdrawal.

@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionSender};
+use grid_batch_core::{
+    BatchError, BatchResult, LedgerPresent, Outcome, ScopeId, Submission, SubmissionAnswer,
+    SubmissionSender,
+};
 
 use super::LedgerCheck;
 
@@ -40,6 +43,13 @@ impl<S: ScopeId> SubmissionSender for CheckedSender<S> {
                 self.check.connection_failed(url);
             }
             answer
+        })
+    }
+
+    fn present<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        Box::pin(async move {
+            self.check.confirm_now(url).await.map_err(BatchError::Unavailable)?;
+            self.sender.present(url).await
         })
     }
 }
