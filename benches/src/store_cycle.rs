@@ -99,6 +99,7 @@ fn batch(number: usize, services: usize) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }
 

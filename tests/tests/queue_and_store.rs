@@ -52,6 +52,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }
 

@@ -76,6 +76,7 @@ fn events() -> Vec<(String, Event)> {
         Evidence::Lost,
         Evidence::StoppedNode,
         Evidence::NeverApplicable,
+        Evidence::Expired,
         Evidence::Inconclusive,
     ]
     .map(|evidence| {

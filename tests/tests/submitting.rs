@@ -141,5 +141,6 @@ fn batch(number: u64) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }

@@ -1,9 +1,9 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, HeaderId, InstanceId,
-    IntakeStore, InternalError, Ledger, NodeOutage, OperatorStore, SearchLimits, ServiceId,
-    ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
+    BatchFormat, BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, HeaderId,
+    InstanceId, IntakeStore, InternalError, Ledger, NodeOutage, OperatorStore, SearchLimits,
+    ServiceId, ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
@@ -22,8 +22,8 @@ use crate::{
 
 /// Builds an HTTP interface.
 ///
-/// By default it accepts batches, for every service and from every signer, answers requests to the
-/// address of its listener and to the loopback names, has no callback, and is always healthy.
+/// With a [format](ApiBuilder::with_format) and nothing else it accepts batches, for every service and from every
+/// signer. By default it answers requests to the address of its listener and to the loopback names, has no callback, and is always healthy.
 pub struct ApiBuilder {
     parts: ApiParts,
 }
@@ -36,6 +36,7 @@ impl ApiBuilder {
             options: ApiOptions::default(),
             intake_store,
             query_store,
+            format: None,
             allow_lists: AllowLists::default(),
             allowed_sites: AllowedSites::default(),
             access: None,
@@ -62,6 +63,13 @@ impl ApiBuilder {
             withdrawals: None,
         };
         Self { parts }
+    }
+
+    /// Accepts batches of this format.
+    #[must_use]
+    pub fn with_format(mut self, format: Arc<dyn BatchFormat>) -> Self {
+        self.parts.format = Some(format);
+        self
     }
 
     /// Sets the options.

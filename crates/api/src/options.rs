@@ -1,6 +1,5 @@
 use std::{num::NonZero, thread::available_parallelism, time::Duration};
 
-use grid_batch_protocol::Limits;
 use tokio::sync::Semaphore;
 
 use crate::ApiBuildError;
@@ -8,8 +7,6 @@ use crate::ApiBuildError;
 /// The limits of the interface. Durations longer than a day count as a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiOptions {
-    /// The limits of one list of batches.
-    pub list_limits: Limits,
     /// The longest body of a request, in bytes.
     pub body_limit: usize,
     /// The most memory that the bodies of all requests take together, in bytes. Checking a list takes
@@ -47,7 +44,6 @@ pub struct ApiOptions {
 impl Default for ApiOptions {
     fn default() -> Self {
         Self {
-            list_limits: Limits::default(),
             body_limit: 10 * 1024 * 1024,
             memory_limit: 64 * 1024 * 1024,
             write_queue_limit: 1_000,

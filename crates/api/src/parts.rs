@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, Clock, EventStore, IntakeStore, Ledger, WebhookStore};
+use grid_batch_core::{
+    BatchFormat, BatchQueryStore, Clock, EventStore, IntakeStore, Ledger, WebhookStore,
+};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -21,6 +23,8 @@ pub(crate) struct ApiParts {
     pub(crate) options: ApiOptions,
     pub(crate) intake_store: Arc<dyn IntakeStore>,
     pub(crate) query_store: Arc<dyn BatchQueryStore>,
+    /// `None`: no batches are accepted.
+    pub(crate) format: Option<Arc<dyn BatchFormat>>,
     pub(crate) allow_lists: AllowLists,
     pub(crate) allowed_sites: AllowedSites,
     /// `None`: everyone who reaches the interface may do everything.

@@ -42,7 +42,8 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     let authorizer = authorizer(&parts, &api);
     let nodes = Forwarding::new(&api, parts.pass_through.clone(), &parts.query_store);
     let nodes = Arc::new(nodes);
-    let statuses = Arc::new(StatusContext::new(&api, &parts.query_store, &nodes));
+    let statuses =
+        Arc::new(StatusContext::new(&api, &parts.query_store, parts.format.clone(), &nodes));
     Router::new()
         .merge(gas_admin_routes(&parts, &api))
         .merge(read_routes(&parts, &api))
@@ -79,13 +80,14 @@ fn intake_routes(
 ) -> Router {
     match intake {
         Intake::Batches(queue) => {
+            let Some(format) = parts.format else { return Router::new() };
             let rule = Arc::clone(&parts.service_rule);
             let services = ServiceChecks {
                 rule: parts.service_rule,
                 allowed: parts.allow_lists,
                 ledger: parts.ledger,
             };
-            let intake = Arc::new(IntakeContext::new(api, services, parts.received, queue));
+            let intake = Arc::new(IntakeContext::new(api, format, services, parts.received, queue));
             let scabbard = ScabbardContext::new(Arc::clone(&intake), statuses, rule);
             batch_routes(intake).merge(scabbard::routes().with_state(Arc::new(scabbard)))
         }

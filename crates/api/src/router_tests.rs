@@ -14,6 +14,7 @@ use grid_batch_core::{
         MockOperatorStore, MockServiceQueryStore, MockWebhookStore,
     },
 };
+use grid_batch_protocol::TransactFormat;
 use grid_batch_support::Shutdown;
 use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};
 
@@ -96,6 +97,7 @@ fn builder() -> ApiBuilder {
     let mut events = MockEventStore::new();
     events.expect_on_events().return_const(());
     ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(MockBatchQueryStore::new()))
+        .with_format(Arc::new(TransactFormat::default()))
         .with_reads(Arc::new(MockBatchPageStore::new()), Arc::new(MockServiceQueryStore::new()))
         .with_operators(Arc::new(MockOperatorStore::new()), || None)
         .with_events(Arc::new(events))

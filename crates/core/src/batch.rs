@@ -1,8 +1,8 @@
 use std::fmt;
 
 use crate::{
-    BatchLabel, ClientId, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId, SignerId,
-    Timestamp, monitor,
+    BatchLabel, ClientId, Deadline, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId,
+    SignerId, Timestamp, monitor,
 };
 
 /// A batch that was checked and is not stored yet.
@@ -28,6 +28,8 @@ pub struct NewBatch {
     pub client: Option<ClientId>,
     /// Its client says that the ledger has never committed it.
     pub declared_new: bool,
+    /// When its ledger cannot apply it any more, if there is such a time or height.
+    pub deadline: Option<Deadline>,
 }
 
 impl fmt::Debug for NewBatch {
@@ -41,6 +43,7 @@ impl fmt::Debug for NewBatch {
             .field("label", &self.label)
             .field("client", &self.client)
             .field("declared_new", &self.declared_new)
+            .field("deadline", &self.deadline)
             .finish()
     }
 }

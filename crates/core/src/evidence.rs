@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use crate::{AttemptId, BatchState, HeaderId, ServiceId, Timestamp, monitor::BatchResult};
+use crate::{
+    AttemptId, BatchState, Deadline, HeaderId, ServiceId, Timestamp, monitor::BatchResult,
+};
 
 /// What is proved about a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +25,9 @@ pub enum Evidence {
     /// The ledger has not applied it and can never apply it, whatever attempt arrives: a transaction of
     /// it was applied with another batch.
     NeverApplicable,
+    /// The ledger has not applied it, and its [deadline](crate::Deadline) has passed there: it can never apply it,
+    /// whatever attempt arrives.
+    Expired,
     /// Nothing is proved.
     Inconclusive,
 }
@@ -94,6 +99,8 @@ pub struct UnresolvedBatch {
     pub earlier_may_arrive: bool,
     /// Whether the present attempt was reported as invalid, as in [`Progress`](crate::Progress).
     pub invalid_reported: bool,
+    /// When its ledger cannot apply it any more.
+    pub deadline: Option<Deadline>,
 }
 
 impl UnresolvedBatch {
@@ -120,6 +127,7 @@ impl UnresolvedBatch {
             last_error: None,
             earlier_may_arrive: false,
             invalid_reported: false,
+            deadline: None,
         }
     }
 }
@@ -129,8 +137,8 @@ impl UnresolvedBatch {
 pub enum Resolution {
     /// Apply this evidence.
     Evidence(Evidence),
-    /// The ledger can never apply the batch, for this reason.
-    NeverApplicable(String),
+    /// The batch is invalid for this reason: the evidence says that the ledger can never apply it.
+    Invalid(Evidence, String),
     /// No earlier attempt can arrive at the ledger any more.
     EarlierCannotArrive,
     /// Hold the batch, for this reason, until an operator decides or the ledger reports a status

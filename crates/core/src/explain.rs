@@ -201,6 +201,9 @@ impl fmt::Display for BatchExplanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(wait) = self.details.wait() else { return fmt_end(self.details, f) };
         write!(f, "The batch waits for {wait}.")?;
+        if let Some(deadline) = self.details.deadline {
+            write!(f, " Its ledger cannot apply it after {deadline:#}.")?;
+        }
         let Some(facts) = &self.facts else { return Ok(()) };
         facts.fmt_search(self.blocker().unwrap_or(&self.details.batch), f)?;
         facts.fmt(f)

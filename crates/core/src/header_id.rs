@@ -1,42 +1,59 @@
-use std::{fmt, str::FromStr};
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    str::FromStr,
+};
 
 use thiserror::Error;
 
-use crate::excerpt::Excerpt;
+use crate::{Hex, excerpt::Excerpt};
 
-/// The id of a batch or of a transaction: its header's signature, 128 lower-case hex digits.
+/// The id of a batch or of a transaction: 1 to 128 letters, digits and `-._~:@`, with no dot at its beginning. So it
+/// can be a part of a URL.
 ///
-/// Text is checked once, when it is parsed; from then on an id is 64 bytes that compare in the
-/// same order as their text. Upper case is refused, as a ledger would refuse it.
+/// The binary form of 128 lower-case hex digits, a signature, has 64 bytes. That of another text is the text
+/// itself; one of 64 characters has a zero byte at its end, which tells it from a signature. So ids are equal if
+/// their binary forms are, signatures sort as their texts do, and so do the other ids.
 ///
 /// ```
 /// use grid_batch_core::HeaderId;
 ///
-/// let id: HeaderId = "5a".repeat(64).parse()?;
-/// assert_eq!(id.as_bytes(), &[0x5a; 64]);
-/// assert_eq!(id.to_string(), "5a".repeat(64));
-/// assert!("5A".repeat(64).parse::<HeaderId>().is_err());
+/// let signature: HeaderId = "5a".repeat(64).parse()?;
+/// assert_eq!(signature.as_bytes(), [0x5a; 64]);
+/// assert_eq!(signature.to_string(), "5a".repeat(64));
+///
+/// let other: HeaderId = "0.0.1001@1700000000.25".parse()?;
+/// assert_eq!(other.as_bytes(), b"0.0.1001@1700000000.25");
+/// assert!("a/b".parse::<HeaderId>().is_err());
 /// # Ok::<(), grid_batch_core::HeaderIdError>(())
 /// ```
 #[doc(alias = "batch id")]
 #[doc(alias = "transaction id")]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HeaderId([u8; HeaderId::BYTES]);
+#[derive(Clone, Copy)]
+pub struct HeaderId {
+    length: u8,
+    /// The binary form; behind it are zeros.
+    bytes: [u8; HeaderId::LONGEST],
+}
 
 /// Why a text or a byte sequence is not a [`HeaderId`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeaderIdError {
-    /// The text is too short or too long.
-    #[error("the id {value} has {length} characters; an id has 128 lower-case hex digits")]
+    /// The text is empty or too long.
+    #[error("the id {value} has {length} bytes; an id has 1 to {}", HeaderId::LONGEST)]
     TextLength {
         /// The beginning of the text.
         value: Excerpt,
-        /// How many characters it has.
+        /// How many bytes it has.
         length: usize,
     },
-    /// A character is not one of `0-9a-f`.
-    #[error("the id {value} has {character:?} at position {position}; an id has only 0-9 and a-f")]
+    /// A character is not allowed.
+    #[error(
+        "the id {value} has {character:?} at position {position}; an id has only letters, digits and -._~:@, and \
+         no dot at its beginning"
+    )]
     Character {
         /// The beginning of the text.
         value: Excerpt,
@@ -45,69 +62,135 @@ pub enum HeaderIdError {
         /// Its position, counted in characters from 0.
         position: usize,
     },
-    /// The binary form does not have 64 bytes.
-    #[error("a binary id has {length} bytes; an id has 64")]
-    ByteLength {
-        /// How many bytes it has.
+    /// The bytes are not the binary form of an id.
+    #[error("a binary id of {length} bytes is not valid")]
+    Binary {
+        /// How many bytes there are.
         length: usize,
     },
 }
 
 impl HeaderId {
-    /// Length of the binary form.
+    /// Length of the binary form of a signature.
     pub const BYTES: usize = 64;
+    /// The longest text, in bytes.
+    pub const LONGEST: usize = 2 * Self::BYTES;
 
-    /// The id whose binary form this is.
-    pub const fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        Self(bytes)
+    /// The id of 128 hex digits whose binary form this is.
+    pub const fn from_bytes(signature: [u8; Self::BYTES]) -> Self {
+        let mut bytes = [0; Self::LONGEST];
+        let (first, _) = bytes.split_at_mut(Self::BYTES);
+        first.copy_from_slice(&signature);
+        Self { length: Self::BYTES as u8, bytes }
     }
 
     /// The binary form.
-    pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
-        &self.0
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
     }
+
+    /// The id with this text, which was checked and is no signature.
+    fn of_text(text: &[u8]) -> Self {
+        let mut bytes = [0; Self::LONGEST];
+        bytes[..text.len()].copy_from_slice(text);
+        let length = if text.len() == Self::BYTES { text.len() + 1 } else { text.len() };
+        Self { length: length as u8, bytes }
+    }
+}
+
+/// The first character that no id has, and its position.
+pub(crate) fn invalid_character(text: &str) -> Option<(usize, char)> {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._~:@".contains(c);
+    let mut characters = text.chars().enumerate();
+    characters.find(|(position, c)| !is_valid(*c) || (*position, *c) == (0, '.'))
+}
+
+/// The bytes of 128 lower-case hex digits.
+fn signature(text: &str) -> Option<[u8; HeaderId::BYTES]> {
+    let digit = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let mut bytes = [0; HeaderId::BYTES];
+    if pairs.len() != bytes.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
 }
 
 impl FromStr for HeaderId {
     type Err = HeaderIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digit = |(position, character): (usize, char)| match character {
-            '0'..='9' => Ok(character as u8 - b'0'),
-            'a'..='f' => Ok(character as u8 - b'a' + 10),
-            _ => Err(HeaderIdError::Character { value: Excerpt::of(text), character, position }),
-        };
-        if text.len() != 2 * Self::BYTES {
-            let length = text.chars().count();
-            return Err(HeaderIdError::TextLength { value: Excerpt::of(text), length });
+        if let Some(bytes) = signature(text) {
+            return Ok(Self::from_bytes(bytes));
         }
-        let mut bytes = [0; Self::BYTES];
-        for at in text.chars().enumerate() {
-            let byte = &mut bytes[at.0 / 2];
-            *byte = *byte << 4 | digit(at)?;
+        let value = || Excerpt::of(text);
+        match (text.len(), invalid_character(text)) {
+            (1..=Self::LONGEST, None) => Ok(Self::of_text(text.as_bytes())),
+            (1..=Self::LONGEST, Some((position, character))) => {
+                Err(HeaderIdError::Character { value: value(), character, position })
+            }
+            (length, _) => Err(HeaderIdError::TextLength { value: value(), length }),
         }
-        Ok(Self(bytes))
     }
 }
 
+/// From the binary form. No id has two.
 impl TryFrom<&[u8]> for HeaderId {
     type Error = HeaderIdError;
 
     fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
-        let length = bytes.len();
-        bytes.try_into().map(Self).map_err(|_| HeaderIdError::ByteLength { length })
+        if let Ok(signature) = bytes.try_into() {
+            return Ok(Self::from_bytes(signature));
+        }
+        let error = HeaderIdError::Binary { length: bytes.len() };
+        let text = match bytes {
+            [text @ .., 0] if text.len() == Self::BYTES => text,
+            _ => bytes,
+        };
+        let id = str::from_utf8(text).ok().and_then(|text| text.parse::<Self>().ok());
+        id.filter(|id| id.as_bytes() == bytes).ok_or(error)
+    }
+}
+
+impl PartialEq for HeaderId {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for HeaderId {}
+
+impl PartialOrd for HeaderId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for HeaderId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl Hash for HeaderId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
     }
 }
 
 impl fmt::Display for HeaderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = String::with_capacity(2 * Self::BYTES);
-        for byte in self.0 {
-            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            text.push(char::from(DIGITS[usize::from(byte & 15)]));
+        match self.as_bytes() {
+            bytes if bytes.len() == Self::BYTES => f.pad(&Hex(bytes).to_string()),
+            bytes => f.pad(str::from_utf8(bytes).unwrap_or_default().trim_end_matches('\0')),
         }
-        f.pad(&text)
     }
 }
 
@@ -118,33 +201,58 @@ impl fmt::Debug for HeaderId {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Signatures, other texts of every length, and texts that look like parts of signatures.
+    pub(crate) fn texts() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[0-9a-f]{128}",
+            "[-a-zA-Z0-9_~:@][-a-zA-Z0-9._~:@]{0,127}",
+            "[-a-zA-Z0-9_~:@][-a-zA-Z0-9._~:@]{62,64}",
+            "[0-9a-f]{62,66}",
+            "[0-9a-f]{127}[0-9a-fA-F]",
+        ]
+    }
+
+    fn is_signature(text: &str) -> bool {
+        text.len() == 128 && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
+    }
+
     proptest! {
         #[test]
-        fn text_and_binary_form_round_trip(bytes in prop::array::uniform32(any::<[u8; 2]>())) {
-            let bytes: [u8; 64] = bytes.concat().try_into().unwrap();
-            let id = HeaderId::from_bytes(bytes);
-            prop_assert_eq!(id.to_string().parse(), Ok(id));
-            prop_assert_eq!(HeaderId::try_from(&bytes[..]), Ok(id));
+        fn text_and_binary_form_round_trip(text in texts()) {
+            let id: HeaderId = text.parse().unwrap();
+            prop_assert_eq!(id.to_string(), &*text);
+            prop_assert_eq!(id.as_bytes().len() == 64, is_signature(&text));
+            prop_assert_eq!(HeaderId::try_from(id.as_bytes()), Ok(id));
         }
 
         #[test]
-        fn ids_sort_as_their_texts(a in any::<[[u8; 32]; 2]>(), b in any::<[[u8; 32]; 2]>()) {
-            let [a, b] = [a, b].map(|halves| HeaderId::try_from(halves.as_flattened()).unwrap());
-            prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
+        fn binary_form_is_unambiguous(a in texts(), b in texts()) {
+            let ids = [&a, &b].map(|text| text.parse::<HeaderId>().unwrap());
+            prop_assert_eq!(ids[0] == ids[1], a == b);
+            if is_signature(&a) == is_signature(&b) {
+                prop_assert_eq!(ids[0].cmp(&ids[1]), a.cmp(&b));
+            }
         }
 
         #[test]
-        fn any_text_is_that_id_or_an_error(text in "[0-9a-f]{124,128}[0-9a-fA-Fé]{0,4}") {
+        fn any_bytes_are_one_id_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..132)) {
+            if let Ok(id) = HeaderId::try_from(&bytes[..]) {
+                prop_assert_eq!(id.as_bytes(), &bytes[..]);
+                prop_assert_eq!(id.to_string().parse(), Ok(id));
+            }
+        }
+
+        #[test]
+        fn any_text_is_that_id_or_an_error(text in ".{0,130}") {
             match text.parse::<HeaderId>() {
                 Ok(id) => prop_assert_eq!(id.to_string(), text),
-                Err(_) => {
-                    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-                    prop_assert!(text.len() != 128 || !text.chars().all(is_hex));
-                }
+                Err(_) => prop_assert!(
+                    text.is_empty() || text.len() > 128 || invalid_character(&text).is_some()
+                ),
             }
         }
     }
@@ -152,20 +260,21 @@ mod tests {
     #[test]
     fn error_names_the_value_and_the_rule() {
         let message = |text: &str| text.parse::<HeaderId>().unwrap_err().to_string();
+        assert_eq!(message(""), "the id \"\" has 0 bytes; an id has 1 to 128");
+        assert!(message(&"a".repeat(129)).contains("has 129 bytes; an id has 1 to 128"));
         assert_eq!(
-            message("abc"),
-            "the id \"abc\" has 3 characters; an id has 128 lower-case hex digits"
+            message("ab/c"),
+            "the id \"ab/c\" has '/' at position 2; an id has only letters, digits and -._~:@, and no dot at its \
+             beginning"
         );
-        assert_eq!(
-            message(&format!("a{}", "F".repeat(127))),
-            "the id \"aFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF\"… has 'F' at position 1; an id has only 0-9 and a-f"
-        );
-        assert!(message(&"é".repeat(64)).contains("'é' at position 0"));
+        assert!(message("..").contains("'.' at position 0"));
     }
 
     #[test]
-    fn binary_id_has_64_bytes() {
-        let error = HeaderId::try_from(&[0; 63][..]).unwrap_err();
-        assert_eq!(error, HeaderIdError::ByteLength { length: 63 });
+    fn signature_has_no_second_binary_form() {
+        for bytes in [vec![b'a'; 128], vec![0], b"abc\0".to_vec(), Vec::new(), vec![b'a'; 129]] {
+            let error = HeaderIdError::Binary { length: bytes.len() };
+            assert_eq!(HeaderId::try_from(&bytes[..]), Err(error), "{bytes:?}");
+        }
     }
 }

@@ -2,25 +2,21 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{HeaderId, excerpt::Excerpt};
+use crate::{HeaderId, StoredBatch, excerpt::Excerpt, header_id::invalid_character};
 
-/// The first digits of a [`HeaderId`], or all of it: what a person types to name a batch.
+/// The first characters of a [`HeaderId`], or all of it: what a person types to name a batch.
 ///
 /// ```
-/// use grid_batch_core::HeaderIdPrefix;
+/// use grid_batch_core::{HeaderId, HeaderIdPrefix};
 ///
 /// let prefix: HeaderIdPrefix = "5a5a5a5ab".parse()?;
-/// assert!(prefix.first().to_string().starts_with("5a5a5a5ab000"));
-/// assert!(prefix.last().to_string().starts_with("5a5a5a5abfff"));
+/// let id: HeaderId = "5a5a5a5abcde".parse().expect("the id is valid");
+/// assert!(prefix.begins(&id));
 /// assert!("5a5a".parse::<HeaderIdPrefix>().is_err());
 /// # Ok::<(), grid_batch_core::HeaderIdPrefixError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct HeaderIdPrefix {
-    digits: String,
-    first: HeaderId,
-    last: HeaderId,
-}
+pub struct HeaderIdPrefix(String);
 
 /// Why a text is not a [`HeaderIdPrefix`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -30,7 +26,7 @@ pub enum HeaderIdPrefixError {
     #[error(
         "the id {value} has {length} characters; give the first {} to {} digits of the id",
         HeaderIdPrefix::SHORTEST,
-        2 * HeaderId::BYTES
+        HeaderId::LONGEST
     )]
     Length {
         /// The beginning of the text.
@@ -38,8 +34,8 @@ pub enum HeaderIdPrefixError {
         /// How many characters it has.
         length: usize,
     },
-    /// A character is not one of `0-9a-f`.
-    #[error("the id {value} has {character:?}; an id has only 0-9 and a-f")]
+    /// A character is not allowed.
+    #[error("the id {value} has {character:?}; an id has only letters, digits and -._~:@")]
     Character {
         /// The beginning of the text.
         value: Excerpt,
@@ -49,22 +45,42 @@ pub enum HeaderIdPrefixError {
 }
 
 impl HeaderIdPrefix {
-    /// The fewest digits that name a batch.
+    /// The fewest characters that name a batch.
     pub const SHORTEST: usize = 8;
 
-    /// The id, if this is all of it.
-    pub fn whole(&self) -> Option<&HeaderId> {
-        (self.first == self.last).then_some(&self.first)
+    /// The id of which this is all, if no id is longer.
+    pub fn whole(&self) -> Option<HeaderId> {
+        (self.0.len() == HeaderId::LONGEST).then(|| self.0.parse().ok())?
     }
 
-    /// The smallest id with these first digits.
-    pub const fn first(&self) -> &HeaderId {
-        &self.first
+    /// If this is the whole id of some of these batches, keeps only those.
+    pub fn prefer_whole(&self, batches: &mut Vec<StoredBatch>) {
+        let is_whole = |batch: &StoredBatch| batch.batch_id.to_string() == self.0;
+        if batches.iter().any(is_whole) {
+            batches.retain(is_whole);
+        }
     }
 
-    /// The greatest id with these first digits.
-    pub const fn last(&self) -> &HeaderId {
-        &self.last
+    /// Whether the text of this id begins with it.
+    pub fn begins(&self, id: &HeaderId) -> bool {
+        id.to_string().starts_with(&self.0)
+    }
+
+    /// Ranges of binary forms, with the last one. They have all ids that [begin](Self::begins) with it; of others only
+    /// signatures whose bytes are these characters.
+    pub fn ranges(&self) -> [(Vec<u8>, Vec<u8>); 2] {
+        let filled = |digit: &str| {
+            let missing = HeaderId::LONGEST - self.0.len();
+            let signature: Option<HeaderId> =
+                format!("{}{}", self.0, digit.repeat(missing)).parse().ok();
+            signature.map(|id| id.as_bytes().to_vec())
+        };
+        let text = || self.0.clone().into_bytes();
+        // Greater than every character of an id.
+        let texts = (text(), [text(), vec![0x7f]].concat());
+        let is_hex = self.0.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let signatures = filled("0").zip(filled("f")).filter(|_| is_hex);
+        [signatures.unwrap_or_else(|| texts.clone()), texts]
     }
 }
 
@@ -73,49 +89,52 @@ impl FromStr for HeaderIdPrefix {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let value = || Excerpt::of(text);
-        if let Some(character) = text.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
+        if let Some((_, character)) = invalid_character(text) {
             return Err(HeaderIdPrefixError::Character { value: value(), character });
         }
-        let length = text.len();
-        let filled = |digit: &str| {
-            let missing = (2 * HeaderId::BYTES).checked_sub(length)?;
-            format!("{text}{}", digit.repeat(missing)).parse().ok()
-        };
-        match (filled("0"), filled("f")) {
-            (Some(first), Some(last)) if length >= Self::SHORTEST => {
-                Ok(Self { digits: text.to_owned(), first, last })
-            }
-            _ => Err(HeaderIdPrefixError::Length { value: value(), length }),
+        match text.len() {
+            Self::SHORTEST..=HeaderId::LONGEST => Ok(Self(text.to_owned())),
+            length => Err(HeaderIdPrefixError::Length { value: value(), length }),
         }
     }
 }
 
 impl From<HeaderId> for HeaderIdPrefix {
     fn from(id: HeaderId) -> Self {
-        Self { digits: id.to_string(), first: id, last: id }
+        Self(id.to_string())
     }
 }
 
 impl fmt::Display for HeaderIdPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.digits)
+        f.pad(&self.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header_id::tests::texts;
+    use proptest::prelude::*;
 
-    #[test]
-    fn prefix_spans_the_ids_that_begin_with_it() {
-        let id = "5a".repeat(64);
-        for length in [8, 9, 127, 128] {
-            let prefix: HeaderIdPrefix = id[..length].parse().unwrap();
-            let whole: HeaderId = id.parse().unwrap();
-            assert!((*prefix.first()..=*prefix.last()).contains(&whole), "{prefix}");
-            assert!(prefix.first().to_string().starts_with(&id[..length]));
-            assert!(prefix.last().to_string().starts_with(&id[..length]));
-            assert_eq!(prefix.whole(), (length == 128).then_some(&whole));
+    fn is_in_range(prefix: &HeaderIdPrefix, id: &HeaderId) -> bool {
+        let is_in =
+            |(first, last): &(Vec<u8>, Vec<u8>)| (&first[..]..=&last[..]).contains(&id.as_bytes());
+        prefix.ranges().iter().any(is_in)
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_have_the_ids_that_begin_with_it(
+            text in texts(),
+            other in texts(),
+            length in 8..128usize,
+        ) {
+            let prefix = &text[..length.min(text.len())];
+            let Ok(prefix) = prefix.parse::<HeaderIdPrefix>() else { return Ok(()) };
+            let [id, other] = [text, other].map(|text| text.parse::<HeaderId>().unwrap());
+            prop_assert!(prefix.begins(&id) && is_in_range(&prefix, &id));
+            prop_assert_eq!(prefix.begins(&other), is_in_range(&prefix, &other));
         }
     }
 
@@ -125,7 +144,7 @@ mod tests {
         assert!(message("").contains("has 0 characters"), "{}", message(""));
         assert!(message("5a5a5a5").contains("the first 8 to 128 digits"));
         assert!(message(&"5".repeat(129)).contains("has 129 characters"));
-        assert!(message("5A5A5A5A").contains("'A'"));
+        assert!(message("5a5a/a5a").contains("'/'"));
         assert!(message("5a5a5a5é").contains("'é'"));
     }
 }

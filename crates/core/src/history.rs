@@ -105,6 +105,7 @@ mod tests {
             batch,
             label: None,
             of_withdrawal: false,
+            deadline: None,
             ahead: None,
             transaction_ids: Vec::new(),
             failed_attempts: failed,

@@ -1,21 +1,26 @@
+use std::sync::Arc;
+
 use futures_core::future::BoxFuture;
 
 use crate::{
-    AccessScope, BatchError, EvidenceReport, ForwardedRequest, ForwardedResponse, ForwardedSocket,
-    HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, PassThroughError,
-    ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission, SubmissionAnswer,
-    TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
+    AccessScope, BatchError, BatchFormat, EvidenceReport, ForwardedRequest, ForwardedResponse,
+    ForwardedSocket, HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey,
+    LedgerPresent, PassThroughError, ScopeIdError, ServiceId, SocketMessages, StatusReport,
+    Submission, SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
 
 /// A ledger, as its adapter implements it.
 ///
-/// The first five methods are required. The server calls the others only if the [facts](Ledger::facts) say that the
+/// The first six methods are required. The server calls the others only if the [facts](Ledger::facts) say that the
 /// ledger has what they are for, or does what follows from their default bodies.
 ///
 /// Every request has a timeout of the adapter's own, and no method blocks the thread that polls it.
 pub trait Ledger: Send + Sync {
     /// What the ledger does with batches. The answer is always the same.
     fn facts(&self) -> LedgerFacts;
+
+    /// Turns what clients send into batches.
+    fn format(&self) -> Arc<dyn BatchFormat>;
 
     /// What the node at this URL tells of its ledger: [`LedgerIdentity::id`](crate::LedgerIdentity::id). It must be the
     /// same at all nodes and at all times, except that a node may tell less than others.
@@ -65,6 +70,12 @@ pub trait Ledger: Send + Sync {
     /// must answer at once. If not, evidence is looked for when the state of the batch has not changed for long.
     fn needs_evidence(&self, _service_id: &str, _batch_id: &str) -> bool {
         false
+    }
+
+    /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a
+    /// [deadline](crate::Deadline) is sent.
+    fn present<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        Box::pin(async { Ok(LedgerPresent::default()) })
     }
 
     /// How many requests for statuses and evidence may be in flight at once.

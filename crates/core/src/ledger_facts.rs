@@ -31,7 +31,7 @@ pub struct LedgerFacts {
     /// Whether a service is at one node, so that its batches cannot be sent to another one.
     pub one_node_for_service: bool,
     /// Whether batches have a time or a height after which the ledger cannot apply them. Then the adapter proves by
-    /// [`Evidence::NeverApplicable`](crate::Evidence::NeverApplicable) that one has passed it without being applied.
+    /// [`Evidence::Expired`](crate::Evidence::Expired) that one has passed it without being applied.
     pub batches_expire: bool,
     /// Whether nodes tell of applied batches by events, and one who follows them notices when some may be missing.
     pub has_events: bool,

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 
 use crate::{
-    BatchStatusReader, Ledger, ServiceId, StatusReport, Submission, SubmissionAnswer,
-    SubmissionSender, monitor::BatchResult,
+    BatchStatusReader, Ledger, LedgerPresent, ServiceId, StatusReport, Submission,
+    SubmissionAnswer, SubmissionSender, monitor::BatchResult,
 };
 
 /// A ledger as the sender of a submitter and the status reader of a poller.
@@ -28,6 +28,10 @@ impl SubmissionSender for LedgerParts {
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, Result<(), String>> {
         self.0.check_node(url, submission)
+    }
+
+    fn present<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        self.0.present(url)
     }
 }
 

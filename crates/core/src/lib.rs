@@ -5,12 +5,14 @@ mod address_prefix;
 mod admission;
 mod batch;
 mod batch_bytes;
+mod batch_format;
 mod batch_page;
 mod change;
 mod claim;
 mod client_id;
 mod clock;
 mod commit_history;
+mod deadline;
 mod declared_access;
 mod error;
 mod event_feed;
@@ -64,6 +66,7 @@ pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
+pub use batch_format::{BatchFormat, FormatError};
 pub use batch_page::{
     BatchPage, BatchPageStore, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
@@ -74,6 +77,7 @@ pub use claim::{
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use commit_history::{CommitHistory, CommittedBefore};
+pub use deadline::{Deadline, DeadlineError, LedgerPresent, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
 pub use event_feed::{

@@ -17,15 +17,15 @@ use crate::{
     EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
     ForwardedSocket, GroupObserver, HeaderId, HeaderIdPrefix, InstanceId, IntakeStore,
     InternalError, Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity,
-    LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime, NewBatch,
-    NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget, PageCursor,
-    PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
-    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages,
-    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
-    Webhook, WebhookId, WebhookLease, WebhookStore,
+    LedgerPresent, LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime,
+    NewBatch, NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget,
+    PageCursor, PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers,
+    RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
+    RunnableSubmitter, RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle,
+    SocketMessages, StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover,
+    Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver,
+    WakeUps, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -33,6 +33,10 @@ use crate::{
 macro_rules! unused_ledger_methods {
     () => {
         fn facts(&self) -> $crate::LedgerFacts {
+            unreachable!("the test does not use it")
+        }
+
+        fn format(&self) -> ::std::sync::Arc<dyn $crate::BatchFormat> {
             unreachable!("the test does not use it")
         }
 
@@ -193,6 +197,10 @@ impl Ledger for MockLedger {
         LedgerFacts::weakest(Duration::ZERO)
     }
 
+    fn format(&self) -> std::sync::Arc<dyn crate::BatchFormat> {
+        unreachable!("no test of a mocked ledger reads batches")
+    }
+
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
         Self::identity(self, node)
     }
@@ -292,6 +300,7 @@ mock! {
     pub SubmissionSender<S: ScopeId> {
         pub fn send(&self, url: &str, submission: &Submission<S>)
             -> BoxFuture<'static, SubmissionAnswer>;
+        pub fn present(&self, url: &str) -> BoxFuture<'static, BatchResult<LedgerPresent>>;
     }
 }
 
@@ -304,6 +313,10 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
         submission: &'a Submission<S>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Self::send(self, url, submission)
+    }
+
+    fn present<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        Self::present(self, url)
     }
 }
 

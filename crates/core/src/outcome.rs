@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use futures_core::future::BoxFuture;
 
-use crate::{AttemptId, ScopeId, Submission, monitor::BatchResult};
+use crate::{AttemptId, LedgerPresent, ScopeId, Submission, monitor::BatchResult};
 
 /// How sending a batch once ended, as an adapter reads its ledger's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,6 +110,11 @@ pub trait SubmissionSender: Send + Sync {
         _submission: &'a Submission<Self::Id>,
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a deadline is sent.
+    fn present<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        Box::pin(async { Ok(LedgerPresent::default()) })
     }
 }
 

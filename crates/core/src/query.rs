@@ -1,6 +1,6 @@
 use crate::{
-    Ahead, BatchLabel, BatchState, HeaderId, HeaderIdPrefix, Receipt, ServiceId, StoredBatch,
-    Timestamp, Wait, monitor::BatchResult,
+    Ahead, BatchLabel, BatchState, Deadline, HeaderId, HeaderIdPrefix, Receipt, ServiceId,
+    StoredBatch, Timestamp, Wait, monitor::BatchResult,
 };
 
 /// Everything that is stored about one batch.
@@ -12,6 +12,8 @@ pub struct BatchDetails {
     pub label: Option<BatchLabel>,
     /// Whether it is an attempt to execute a withdrawal.
     pub of_withdrawal: bool,
+    /// When its ledger cannot apply it any more.
+    pub deadline: Option<Deadline>,
     /// The open batches of its service that come before it. `None`: it is the first, or has ended.
     pub ahead: Option<Ahead>,
     /// The ids of its transactions, in order.

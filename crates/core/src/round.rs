@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{AttemptId, HeaderId, ServiceId, SubmittedBatch, monitor::BatchResult};
+use crate::{AttemptId, Deadline, HeaderId, ServiceId, SubmittedBatch, monitor::BatchResult};
 
 /// A batch that a store has marked as being with a submitter.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct TakenBatch {
     pub epoch: u64,
     /// The bytes, unchanged.
     pub serialized_batch: Vec<u8>,
+    /// When its ledger cannot apply it any more.
+    pub deadline: Option<Deadline>,
 }
 
 impl TakenBatch {
@@ -22,7 +24,7 @@ impl TakenBatch {
     pub fn without_bytes(attempt: SubmittedBatch) -> Self {
         let SubmittedBatch { service_id, batch_id, attempt_id } = attempt;
         let AttemptId { attempt, epoch } = attempt_id;
-        Self { service_id, batch_id, attempt, epoch, serialized_batch: Vec::new() }
+        Self { service_id, batch_id, attempt, epoch, serialized_batch: Vec::new(), deadline: None }
     }
 
     /// The id of the attempt.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{BatchBytes, Excerpt, Moment, ScopeId};
+use crate::{BatchBytes, Deadline, Excerpt, Moment, ScopeId};
 
 /// Identifies one attempt to submit a batch.
 ///
@@ -22,13 +22,21 @@ pub struct Submission<S: ScopeId> {
     serialized_batch: BatchBytes,
     attempt_id: Option<AttemptId>,
     taken_at: Option<Moment>,
+    deadline: Option<Deadline>,
 }
 
 impl<S: ScopeId> Submission<S> {
     /// The batch with this header signature, scope and bytes.
     pub fn new(batch_header: String, scope_id: S, serialized_batch: impl Into<BatchBytes>) -> Self {
         let serialized_batch = serialized_batch.into();
-        Self { batch_header, scope_id, serialized_batch, attempt_id: None, taken_at: None }
+        Self {
+            batch_header,
+            scope_id,
+            serialized_batch,
+            attempt_id: None,
+            taken_at: None,
+            deadline: None,
+        }
     }
 
     /// Sets the attempt id that the store gave it.
@@ -41,6 +49,17 @@ impl<S: ScopeId> Submission<S> {
     #[must_use]
     pub fn with_taken_at(self, taken_at: Moment) -> Self {
         Self { taken_at: Some(taken_at), ..self }
+    }
+
+    /// Sets when its ledger cannot apply it any more.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Option<Deadline>) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// When its ledger cannot apply it any more.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.deadline
     }
 
     /// When it was taken from the store, at the earliest. Its time limit starts then, because the

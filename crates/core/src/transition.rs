@@ -319,7 +319,7 @@ fn after_evidence(from: Progress, evidence: Evidence) -> Option<Progress> {
         _ if !from.state.awaits_poller() => None,
         Evidence::Present if from.state == BatchState::InDoubt => in_state(BatchState::Pending),
         Evidence::Present | Evidence::StoppedNode | Evidence::Inconclusive => Some(from),
-        Evidence::NeverApplicable => Some(ended(from, BatchState::Invalid)),
+        Evidence::NeverApplicable | Evidence::Expired => Some(ended(from, BatchState::Invalid)),
         // The ledger has forgotten that it found the batch invalid.
         Evidence::Absent | Evidence::Lost | Evidence::Repeatable if from.invalid_reported => {
             Some(invalid(from))
@@ -373,7 +373,7 @@ mod tests {
         LedgerStatus::Invalid,
         LedgerStatus::Committed,
     ];
-    const EVIDENCE: [Evidence; 8] = [
+    const EVIDENCE: [Evidence; 9] = [
         Evidence::Committed,
         Evidence::Present,
         Evidence::Absent,
@@ -381,6 +381,7 @@ mod tests {
         Evidence::Lost,
         Evidence::StoppedNode,
         Evidence::NeverApplicable,
+        Evidence::Expired,
         Evidence::Inconclusive,
     ];
     const DECISIONS: [Decision; 3] = [Decision::Committed, Decision::Invalid, Decision::Absent];
@@ -439,8 +440,9 @@ mod tests {
                 if next.state == BatchState::Invalid {
                     let is_final = matches!(
                         event,
-                        Event::Evidence { evidence: Evidence::NeverApplicable, .. }
-                            | Event::Decided { decision: Decision::Invalid, .. }
+                        Event::Evidence {
+                            evidence: Evidence::NeverApplicable | Evidence::Expired, ..
+                        } | Event::Decided { decision: Decision::Invalid, .. }
                     );
                     prop_assert!(
                         !earlier_may_arrive || is_final,
@@ -542,6 +544,7 @@ InDoubt evidence Absent -> Absent
 InDoubt evidence Repeatable -> Absent
 InDoubt evidence Lost -> Absent
 InDoubt evidence NeverApplicable -> Invalid
+InDoubt evidence Expired -> Invalid
 InDoubt decided Committed -> Committed
 InDoubt decided Invalid -> Invalid
 InDoubt decided Absent -> Absent
@@ -561,6 +564,7 @@ Pending evidence Absent -> Absent
 Pending evidence Repeatable -> Absent
 Pending evidence Lost -> Absent
 Pending evidence NeverApplicable -> Invalid
+Pending evidence Expired -> Invalid
 Pending decided Committed -> Committed
 Pending decided Invalid -> Invalid
 Pending decided Absent -> Absent
@@ -572,6 +576,7 @@ Valid evidence Absent -> Absent
 Valid evidence Repeatable -> Absent
 Valid evidence Lost -> Absent
 Valid evidence NeverApplicable -> Invalid
+Valid evidence Expired -> Invalid
 Valid decided Committed -> Committed
 Valid decided Invalid -> Invalid
 Valid decided Absent -> Absent";

@@ -2,8 +2,9 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchResult, EvidenceReport, Ledger, LedgerEventStream, LedgerFacts, ScopeId, ScopeIdError,
-    ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
+    BatchFormat, BatchResult, EvidenceReport, FormatError, Ledger, LedgerEventStream, LedgerFacts,
+    NewBatch, ScopeId, ScopeIdError, ServiceId, StatusReport, StatusUrlResolver, Submission,
+    SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_withdrawals::SigningStore;
 
@@ -59,6 +60,10 @@ impl Ledger for Evm {
         facts(self.context.resend_after)
     }
 
+    fn format(&self) -> Arc<dyn BatchFormat> {
+        Arc::new(NoBatches)
+    }
+
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
         Box::pin(self.identity.read_id(node))
     }
@@ -96,6 +101,16 @@ impl Ledger for Evm {
 
     fn events<'a>(&'a self, service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
         Box::pin(async { Ok(self.subscribe(service_id)) })
+    }
+}
+
+/// Clients request withdrawals, and send no batches.
+struct NoBatches;
+
+impl BatchFormat for NoBatches {
+    fn read(&self, _service_id: &ServiceId, _bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError> {
+        let message = "clients of this ledger request withdrawals; it takes no batches";
+        Err(FormatError::Undecodable(message.to_owned()))
     }
 }
 

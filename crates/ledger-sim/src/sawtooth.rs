@@ -126,7 +126,7 @@ impl Sawtooth {
     }
 
     fn batch(&self, request: &SimRequest, id: &str) -> Result<SimResponse, SimResponse> {
-        let id: HeaderId = id.parse().map_err(|_| INVALID_ID.response_with_value(id))?;
+        let id = parse_id(id)?;
         let bytes = self.chain.committed(&id).ok_or_else(|| BATCH_NOT_FOUND.response())?;
         let data = BatchData::decode(bytes).map_err(|_| UNKNOWN_ERROR.response())?;
         let link = link::build(request, &request.path, None);
@@ -134,7 +134,7 @@ impl Sawtooth {
     }
 
     fn transaction(&self, request: &SimRequest, id: &str) -> Result<SimResponse, SimResponse> {
-        let id: HeaderId = id.parse().map_err(|_| INVALID_ID.response_with_value(id))?;
+        let id = parse_id(id)?;
         let not_found = || TRANSACTION_NOT_FOUND.response();
         let bytes = self.chain.batch_of_transaction(&id).ok_or_else(not_found)?;
         let data = TransactionData::find(bytes, &id).map_err(|_| UNKNOWN_ERROR.response())?;
@@ -292,7 +292,8 @@ fn posted_ids(request: &SimRequest) -> Result<Vec<HeaderId>, SimResponse> {
 }
 
 fn parse_id(id: &str) -> Result<HeaderId, SimResponse> {
-    id.parse().map_err(|_| INVALID_ID.response_with_value(id))
+    let parsed = id.parse::<grid_batch_protocol::HeaderId>();
+    parsed.map(Into::into).map_err(|_| INVALID_ID.response_with_value(id))
 }
 
 /// How long the client waits for a change, if it does.

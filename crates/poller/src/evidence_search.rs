@@ -328,7 +328,7 @@ impl EvidenceSearch {
                     state:% = state, evidence:? = evidence; "batch resolved by evidence"
                 );
             }
-            Resolution::NeverApplicable(reason) => {
+            Resolution::Invalid(_, reason) => {
                 self.counters.count(|stats| stats.never_applicable += 1);
                 info!(
                     service:% = service_id, batch_id:% = batch_id, attempt = attempt,

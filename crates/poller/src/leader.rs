@@ -421,7 +421,7 @@ where
         if let Resolution::Evidence(
             Evidence::Committed | Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
         )
-        | Resolution::NeverApplicable(_) = resolution
+        | Resolution::Invalid(..) = resolution
         {
             // A batch that is submitted again is polled at the pace of a new one.
             self.schedule.ended(service, &id, self.parts.clock.monotonic());
@@ -433,7 +433,7 @@ where
     /// A batch that has ended or is held does not make its service stand still.
     fn note_stalled(&mut self, service: &str, batch_id: &str, resolution: &Resolution) {
         match resolution {
-            Resolution::Evidence(Evidence::Committed) | Resolution::NeverApplicable(_) => {
+            Resolution::Evidence(Evidence::Committed) | Resolution::Invalid(..) => {
                 self.stalled.ended(service, batch_id, self.parts.clock.monotonic());
             }
             Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => {

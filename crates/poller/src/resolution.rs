@@ -84,7 +84,9 @@ pub(crate) fn resolve(
                           have it any more; sent again, it may stop the node again";
             hold_until_decision(batch, seen_for, &with_detail(reason))
         }
-        Evidence::NeverApplicable => Resolution::NeverApplicable(never_applicable(report)),
+        Evidence::NeverApplicable | Evidence::Expired => {
+            Resolution::Invalid(report.evidence, why_invalid(batch, report))
+        }
         Evidence::Inconclusive if seen_for < options.hold_after => no_change(),
         Evidence::Inconclusive if report.provable_in.is_some() => no_change(),
         Evidence::Inconclusive => match policy {
@@ -103,9 +105,18 @@ fn with_detail(reason: &str, detail: Option<&str>) -> String {
     }
 }
 
-fn never_applicable(report: &EvidenceReport) -> String {
-    let reason = "a transaction of the batch was applied with another batch";
-    report.detail.clone().unwrap_or_else(|| reason.to_owned())
+fn why_invalid(batch: &UnresolvedBatch, report: &EvidenceReport) -> String {
+    let detail = report.detail.as_deref();
+    match (report.evidence, batch.deadline) {
+        (Evidence::Expired, Some(deadline)) => with_detail(
+            &format!("expired: the ledger has passed its deadline, {deadline:#}"),
+            detail,
+        ),
+        (Evidence::Expired, None) => with_detail("expired", detail),
+        _ => {
+            detail.unwrap_or("a transaction of the batch was applied with another batch").to_owned()
+        }
+    }
 }
 
 /// Why evidence is inconclusive, with the last error: it may say what an operator should look at.
@@ -126,7 +137,9 @@ fn resolve_invalid(
     options: &MonitorOptions,
 ) -> Resolution {
     match evidence {
-        Evidence::Committed | Evidence::NeverApplicable => Resolution::Evidence(evidence),
+        Evidence::Committed | Evidence::NeverApplicable | Evidence::Expired => {
+            Resolution::Evidence(evidence)
+        }
         _ if batch.earlier_may_arrive => no_change(),
         Evidence::Lost => Resolution::Evidence(evidence),
         Evidence::Absent | Evidence::Repeatable | Evidence::StoppedNode
@@ -269,6 +282,20 @@ mod tests {
     }
 
     #[test]
+    fn reason_names_the_deadline_that_has_passed() {
+        let batch = UnresolvedBatch {
+            deadline: Some(grid_batch_core::Deadline::Height(7)),
+            ..unresolved(BatchState::InDoubt)
+        };
+        let report = EvidenceReport::with_detail(Evidence::Expired, "it is at height 9");
+        let options = MonitorOptions::default();
+        let resolution =
+            resolve(&batch, &report, Duration::ZERO, &options, InconclusivePolicy::Hold);
+        let reason = "expired: the ledger has passed its deadline, height 7: it is at height 9";
+        assert_eq!(resolution, Resolution::Invalid(Evidence::Expired, reason.to_owned()));
+    }
+
+    #[test]
     fn evidence_resolves_as_documented() {
         use Evidence::{
             Absent, Committed, Inconclusive, Lost, NeverApplicable, Present, Repeatable,
@@ -280,7 +307,8 @@ mod tests {
             "in doubt for 2 min: no evidence shows whether the ledger has the batch; \
              an operator must decide",
         );
-        let never_applicable = Resolution::NeverApplicable(
+        let never_applicable = Resolution::Invalid(
+            NeverApplicable,
             "a transaction of the batch was applied with another batch".to_owned(),
         );
         let table = [
@@ -297,6 +325,7 @@ mod tests {
             (Absent, 9 * H, ABSENT),
             (Lost, 0, Resolution::Evidence(Lost)),
             (NeverApplicable, 0, never_applicable),
+            (Evidence::Expired, 0, Resolution::Invalid(Evidence::Expired, "expired".to_owned())),
             (Inconclusive, 0, NO_CHANGE),
             (Inconclusive, 2 * MIN - 1, NO_CHANGE),
             (Inconclusive, 2 * MIN, no_evidence),

@@ -1,9 +1,9 @@
 use std::fmt;
 
-use grid_batch_core::{Excerpt, HeaderIdError};
+use grid_batch_core::Excerpt;
 use thiserror::Error;
 
-use crate::{PublicKeyError, SignatureError};
+use crate::{HeaderIdError, PublicKeyError, SignatureError};
 
 /// Why a list of batches is refused. One invalid part refuses the whole list.
 ///

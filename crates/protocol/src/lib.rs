@@ -4,6 +4,8 @@ mod builder;
 mod declared_access;
 mod error;
 mod fields;
+mod format;
+mod header_id;
 mod limits;
 mod list;
 mod message;
@@ -16,6 +18,8 @@ mod verify;
 
 pub use builder::{BatchBuilder, TransactionBuilder};
 pub use error::{BatchFault, BatchLocation, DecodeError, ListError, TransactionFault};
+pub use format::TransactFormat;
+pub use header_id::{HeaderId, HeaderIdError};
 pub use limits::Limits;
 pub use list::list_of_one;
 pub use message::{Batch, BatchHeader, BatchList, Transaction, TransactionHeader};

@@ -59,6 +59,7 @@ impl VerifiedBatch {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         }
     }
 }

@@ -76,14 +76,14 @@ fn location(position: usize, batch: &[u8]) -> BatchLocation {
 
 fn verify_batch(bytes: &[u8]) -> Result<VerifiedBatch, BatchFault> {
     let batch = Batch::decode(bytes).map_err(|e| BatchFault::Undecodable(e.into()))?;
-    let id: HeaderId = batch.header_signature.parse().map_err(BatchFault::Id)?;
+    let id: crate::HeaderId = batch.header_signature.parse().map_err(BatchFault::Id)?;
     let header =
         BatchHeader::decode(&batch.header[..]).map_err(|e| BatchFault::Header(e.into()))?;
     let signer: PublicKey = header.signer_public_key.parse().map_err(BatchFault::Signer)?;
     signer.verify(&batch.header, id.as_bytes()).map_err(BatchFault::Signature)?;
     compare_ids(&header.transaction_ids, &batch.transactions)?;
     Ok(VerifiedBatch {
-        id,
+        id: id.into(),
         signer,
         transactions: verify_transactions(&batch.transactions, &header, signer)?,
         bytes: bytes.to_vec(),
@@ -137,7 +137,7 @@ fn verify_transaction(
     batch: &BatchHeader,
     batcher: PublicKey,
 ) -> Result<VerifiedTransaction, TransactionFault> {
-    let id: HeaderId = transaction.header_signature.parse().map_err(TransactionFault::Id)?;
+    let id: crate::HeaderId = transaction.header_signature.parse().map_err(TransactionFault::Id)?;
     let header = TransactionHeader::decode(&transaction.header[..])
         .map_err(|e| TransactionFault::Header(e.into()))?;
     // Most signers batch their own transactions. Parsing a key takes a tenth of the time of a
@@ -157,12 +157,14 @@ fn verify_transaction(
     if header.payload_sha512 != sha512(&transaction.payload) {
         return Err(TransactionFault::Payload);
     }
-    Ok(VerifiedTransaction { id, dependencies: parse_dependencies(&header.dependencies)?, header })
+    let dependencies = parse_dependencies(&header.dependencies)?;
+    Ok(VerifiedTransaction { id: id.into(), dependencies, header })
 }
 
 fn parse_dependencies(dependencies: &[String]) -> Result<Vec<HeaderId>, TransactionFault> {
     let parse = |(position, text): (usize, &String)| {
-        text.parse().map_err(|error| TransactionFault::Dependency { position, error })
+        let id = text.parse::<crate::HeaderId>();
+        id.map(Into::into).map_err(|error| TransactionFault::Dependency { position, error })
     };
     dependencies.iter().enumerate().map(parse).collect()
 }

@@ -99,6 +99,7 @@ impl OpenBatchStore for OwnStore {
             attempt: stored.progress.attempts,
             epoch: 0,
             serialized_batch: BYTES.to_vec(),
+            deadline: None,
         }))
     }
 

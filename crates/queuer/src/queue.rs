@@ -376,5 +376,5 @@ fn into_submission<S: ScopeId>(batch: BufferedBatch) -> Option<Submission<S>> {
     let attempt_id = taken.attempt_id();
     let bytes = BatchBytes::with_guard(taken.serialized_batch, permit);
     let submission = Submission::new(taken.batch_id.to_string(), scope, bytes);
-    Some(submission.with_attempt_id(attempt_id))
+    Some(submission.with_attempt_id(attempt_id).with_deadline(taken.deadline))
 }

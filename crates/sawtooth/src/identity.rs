@@ -27,8 +27,9 @@ fn first_block(body: &[u8]) -> BatchResult<HeaderId> {
         let reason = format!("the node returned block {number:?} and not the first one");
         return Err(BatchError::InvalidAnswer(reason));
     }
-    let id = block.header_signature.parse::<HeaderId>();
-    id.map_err(|error| BatchError::InvalidAnswer(format!("id of the first block: {error}")))
+    let id = block.header_signature.parse::<grid_batch_protocol::HeaderId>();
+    id.map(Into::into)
+        .map_err(|error| BatchError::InvalidAnswer(format!("id of the first block: {error}")))
 }
 
 #[derive(Deserialize)]

@@ -6,13 +6,15 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchResult, Clock, CommitHistory, Evidence, EvidenceReport, ForwardedRequest,
+    BatchFormat, BatchResult, Clock, CommitHistory, Evidence, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, GlobalScopeId, HeaderId, Ledger, LedgerEventStream,
     LedgerFacts, PassThroughError, ScopeId, ScopeIdError, ServiceId, SocketMessages, StatusReport,
     StatusUrlResolver, Submission, SubmissionAnswer, SystemClock, TransactionAnswers,
     UnresolvedBatch,
 };
 use grid_batch_http::{Forwarder, HttpError, HttpOptions, WebSocketOptions};
+
+use grid_batch_protocol::TransactFormat;
 
 use crate::{
     BasicAuth, SawtoothOptions, applied_transactions::AppliedTransactions, before_post::BeforePost,
@@ -113,6 +115,10 @@ impl Sawtooth {
 impl Ledger for Sawtooth {
     fn facts(&self) -> LedgerFacts {
         facts(self.keeps_order, self.late_arrival_limit)
+    }
+
+    fn format(&self) -> Arc<dyn BatchFormat> {
+        Arc::new(TransactFormat::default())
     }
 
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {

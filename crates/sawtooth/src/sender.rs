@@ -1,6 +1,4 @@
-use grid_batch_core::{
-    BatchError, HeaderId, LedgerStatus, Outcome, ServiceId, Submission, SubmissionAnswer,
-};
+use grid_batch_core::{BatchError, LedgerStatus, Outcome, ServiceId, Submission, SubmissionAnswer};
 use grid_batch_protocol::list_of_one;
 use log::{debug, info};
 
@@ -24,7 +22,7 @@ impl Sawtooth {
     ) -> SubmissionAnswer {
         let id = submission.batch_header();
         // The id becomes a part of a URL. Every node rejects such a batch.
-        if let Err(error) = id.parse::<HeaderId>() {
+        if let Err(error) = id.parse::<grid_batch_protocol::HeaderId>() {
             return answer_without_response(Outcome::Rejected, error.to_string());
         }
         if let Some(answer) = self.prepare_post(url, id).await {

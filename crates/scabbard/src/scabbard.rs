@@ -2,12 +2,13 @@ use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    AccessScope, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts, LedgerKey,
-    PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId, ServiceScopeId,
-    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
+    AccessScope, BatchFormat, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest,
+    ForwardedResponse, ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream,
+    LedgerFacts, LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId,
+    ServiceScopeId, SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
+    UnresolvedBatch,
 };
-use grid_batch_protocol::CylinderToken;
+use grid_batch_protocol::{CylinderToken, TransactFormat};
 
 use crate::{
     NewBatchRules, ScabbardError, ScabbardOptions,
@@ -68,6 +69,10 @@ impl Scabbard {
 impl Ledger for Scabbard {
     fn facts(&self) -> LedgerFacts {
         facts(self.0.limits.late_arrival_limit)
+    }
+
+    fn format(&self) -> Arc<dyn BatchFormat> {
+        Arc::new(TransactFormat::default())
     }
 
     /// Nothing: a Splinter node has no id that all nodes of its network share.

@@ -19,8 +19,9 @@ impl Scabbard {
         url: &str,
         submission: &Submission<ServiceId>,
     ) -> SubmissionAnswer {
-        let id: HeaderId = match submission.batch_header().parse() {
-            Ok(id) => id,
+        let id: HeaderId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>()
+        {
+            Ok(id) => id.into(),
             // Every node rejects such a batch.
             Err(error) => return answer_without_response(Outcome::Rejected, error.to_string()),
         };

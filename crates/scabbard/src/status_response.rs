@@ -103,7 +103,8 @@ impl From<InvalidTransaction> for Receipt {
 }
 
 pub(crate) fn header_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderId, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    let id = String::deserialize(deserializer)?.parse::<grid_batch_protocol::HeaderId>();
+    id.map(Into::into).map_err(D::Error::custom)
 }
 
 fn not_a_list_of_statuses(error: &serde_json::Error) -> BatchError {

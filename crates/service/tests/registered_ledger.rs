@@ -11,9 +11,10 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchResult, Evidence, EvidenceReport, Ledger, LedgerFacts, LedgerStatus, Outcome, ServiceId,
-    StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
+    BatchFormat, BatchResult, Evidence, EvidenceReport, Ledger, LedgerFacts, LedgerStatus, Outcome,
+    ServiceId, StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
 };
+use grid_batch_protocol::TransactFormat;
 use grid_batch_service::{Config, LedgerContext, LedgerType, RunningServer, Server, StartError};
 use grid_batch_test_support::{
     batches::{encode_batch_list, signed_batch},
@@ -59,6 +60,10 @@ fn status(batch_id: &str) -> LedgerStatus {
 impl Ledger for Memory {
     fn facts(&self) -> LedgerFacts {
         facts()
+    }
+
+    fn format(&self) -> Arc<dyn BatchFormat> {
+        Arc::new(TransactFormat::default())
     }
 
     fn identity<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<String>> {

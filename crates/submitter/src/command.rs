@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    NO_ADDRESS, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmissionSender, UrlResolver,
+    BatchError, Deadline, NO_ADDRESS, Outcome, ScopeId, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmissionSender, TimeLeft, UrlResolver,
 };
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
 use log::error;
@@ -49,15 +49,23 @@ impl<S: ScopeId> SubmissionCommand<S> {
         abort: impl Future<Output = &'static str>,
     ) -> Result<(), SubmissionAnswer> {
         self.attempts = self.attempts.saturating_add(1);
+        let checks = async {
+            self.check_node(url).await?;
+            self.check_deadline(url).await
+        };
         let checked = tokio::select! {
             biased;
-            checked = self.check_node(url) => checked,
+            checked = checks => checked,
             reason = abort => Err(reason.to_owned()),
         };
-        checked.map_err(|reason| {
+        let expired = checked.map_err(|reason| {
             self.report(url, Outcome::NotSent);
             with_node(url, error_answer(Outcome::NotSent, redact_userinfo(&reason)))
-        })
+        })?;
+        match expired {
+            Some(answer) => Err(answer),
+            None => Ok(()),
+        }
     }
 
     /// Ends an attempt that has this answer instead of an address.
@@ -129,6 +137,34 @@ impl<S: ScopeId> SubmissionCommand<S> {
         })
     }
 
+    /// The answer in place of the ledger's if the deadline of the batch has passed there. The error is why the batch
+    /// is not sent before.
+    async fn check_deadline(&self, url: &str) -> Result<Option<SubmissionAnswer>, String> {
+        let Some(deadline) = self.submission.deadline() else { return Ok(None) };
+        let asked = match catch_panic(|| self.factory.sender.present(url)) {
+            Ok(asking) => catch_panic_async(asking).await,
+            Err(panic) => Err(panic),
+        };
+        let present = asked.unwrap_or_else(|panic| {
+            self.count_panic("the sender", &panic);
+            Err(BatchError::InternalError(format!("the sender panicked: {panic}")))
+        });
+        let present = present.map_err(|error| error.to_string())?;
+        match present.time_left(deadline) {
+            TimeLeft::Enough => Ok(None),
+            TimeLeft::TooLittle => {
+                Err(format!("too little is left until the deadline of the batch, {deadline:#}"))
+            }
+            TimeLeft::Nothing => Ok(Some(self.expired(deadline))),
+        }
+    }
+
+    /// An earlier attempt may have been applied before the deadline.
+    fn expired(&self, deadline: Deadline) -> SubmissionAnswer {
+        let outcome = if self.attempt() == 1 { Outcome::Rejected } else { Outcome::Ambiguous };
+        error_answer(outcome, format!("expired: the ledger has passed its deadline, {deadline:#}"))
+    }
+
     /// The number of the attempt in the store.
     fn attempt(&self) -> u32 {
         self.submission.attempt_id().map_or(1, |attempt_id| attempt_id.attempt)
@@ -174,4 +210,66 @@ fn with_node(url: &str, mut answer: SubmissionAnswer) -> SubmissionAnswer {
 /// An answer of the submitter itself, in place of one from the ledger.
 pub(crate) fn error_answer(outcome: Outcome, message: impl Into<String>) -> SubmissionAnswer {
     SubmissionAnswer { outcome, status: None, message: Some(message.into()), retry_after: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use grid_batch_core::{
+        AttemptId, BatchResult, GlobalScopeId, LedgerPresent,
+        mocks::{MockSubmissionSender, MockUrlResolver},
+    };
+
+    use super::*;
+
+    const DEADLINE: Deadline = Deadline::Height(10);
+
+    fn at_height(height: u64) -> LedgerPresent {
+        LedgerPresent { height: Some(height), height_margin: 3, ..LedgerPresent::default() }
+    }
+
+    /// How the check of a batch with a deadline ends; nothing is sent.
+    async fn check(
+        attempt: u32,
+        present: impl Fn() -> BatchResult<LedgerPresent> + Send + 'static,
+    ) -> Result<(), SubmissionAnswer> {
+        let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
+        sender.expect_present().once().returning(move |_| Box::pin(ready(present())));
+        let factory = CommandFactory {
+            url_resolver: Arc::new(MockUrlResolver::new()),
+            url_health: None,
+            node_check: None,
+            sender: Arc::new(sender),
+            counters: SubmitterCounters::default(),
+            recalls: Recalls::new(),
+        };
+        let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
+            .with_attempt_id(AttemptId { attempt, epoch: 1 })
+            .with_deadline(Some(DEADLINE));
+        Arc::new(factory).command(submission).check("http://ledger", pending()).await
+    }
+
+    #[tokio::test]
+    async fn batch_is_not_sent_when_too_little_is_left() {
+        assert_eq!(check(1, || Ok(at_height(7))).await, Ok(()));
+        let answer = check(1, || Ok(at_height(8))).await.unwrap_err();
+        assert_eq!(answer.outcome, Outcome::NotSent);
+        assert_eq!(
+            answer.message.as_deref(),
+            Some("http://ledger: too little is left until the deadline of the batch, height 10")
+        );
+        let down = || Err(BatchError::Unavailable("no answer".to_owned()));
+        assert_eq!(check(1, down).await.unwrap_err().outcome, Outcome::NotSent);
+    }
+
+    #[tokio::test]
+    async fn only_a_first_attempt_proves_that_a_batch_expired() {
+        for (attempt, outcome) in [(1, Outcome::Rejected), (2, Outcome::Ambiguous)] {
+            let answer = check(attempt, || Ok(at_height(11))).await.unwrap_err();
+            assert_eq!(answer.outcome, outcome);
+            let expected = "expired: the ledger has passed its deadline, height 10";
+            assert_eq!(answer.message.as_deref(), Some(expected));
+        }
+    }
 }

@@ -431,6 +431,7 @@ mod tests {
             attempt: ATTEMPT.attempt,
             epoch: ATTEMPT.epoch,
             serialized_batch: Vec::new(),
+            deadline: None,
         };
         let recalls = Recalls::new();
         recalls.taken(&[taken]);

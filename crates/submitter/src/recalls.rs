@@ -126,6 +126,7 @@ mod tests {
             attempt,
             epoch: 1,
             serialized_batch: Vec::new(),
+            deadline: None,
         }
     }
 

@@ -70,6 +70,7 @@ impl Fixture {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         };
         self.store.add(&[&[batch]]).unwrap().remove(0).unwrap();
     }

@@ -47,6 +47,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }
 

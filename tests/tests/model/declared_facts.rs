@@ -218,6 +218,7 @@ fn facts_outside_of_the_model_are_listed() {
         tells_identity: _,
         checks_keys: _,
         signs_batches: _,
+        compares_states: _,
         quiet_after: _,
     } = applies_once();
 }

@@ -28,7 +28,7 @@ pub fn applies_again() -> LedgerFacts {
 
 /// What the adapter of this ledger declares.
 fn declared_by(name: &str, keeps_order: bool, late_arrival_limit: Duration) -> LedgerFacts {
-    let ledger = LedgerType::known().iter().find(|ledger| ledger.name == name);
+    let ledger = LedgerType::known().iter().find(|ledger| ledger.name() == name);
     facts_of(ledger.expect("a known ledger"), keeps_order, late_arrival_limit)
 }
 
@@ -38,5 +38,5 @@ pub fn facts_of(
     late_arrival_limit: Duration,
 ) -> LedgerFacts {
     let resend_after = ACCEPT_ABSENCE_AFTER;
-    (ledger.facts)(&FactSettings { keeps_order, late_arrival_limit, resend_after })
+    ledger.facts(&FactSettings { keeps_order, late_arrival_limit, resend_after })
 }

@@ -79,6 +79,7 @@ impl Fixture {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         };
         let batches: Vec<NewBatch> = (first..self.access.len()).map(batch).collect();
         let lists: Vec<&[NewBatch]> = batches.chunks(2).collect();

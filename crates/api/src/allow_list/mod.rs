@@ -25,9 +25,13 @@ impl AllowLists {
         }
     }
 
-    pub(crate) fn check_signer(&self, signer: &SignerId) -> Result<(), ApiError> {
-        match self.signers.is_empty() || self.signers.iter().any(|allowed| allowed.matches(signer))
-        {
+    /// `None`: the format does not tell who signed the batch.
+    pub(crate) fn check_signer(&self, signer: Option<&SignerId>) -> Result<(), ApiError> {
+        if self.signers.is_empty() {
+            return Ok(());
+        }
+        let signer = signer.ok_or(ApiError::NoSigner)?;
+        match self.signers.iter().any(|allowed| allowed.matches(signer)) {
             true => Ok(()),
             false => Err(ApiError::SignerNotAllowed(*signer)),
         }

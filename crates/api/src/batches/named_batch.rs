@@ -35,7 +35,7 @@ impl NamedBatch {
     /// The one batch with this id that the caller may see.
     pub(crate) fn find_in(&self, batches: &dyn BatchQueryStore) -> Result<StoredBatch, ApiError> {
         let found = match self.id.whole() {
-            Some(id) => batches.find(id),
+            Some(id) => batches.find(&id),
             None => batches.find_by_prefix(&self.id, self.service_id.as_ref(), MOST_ALIKE),
         };
         let mut found = found.map_err(ApiError::read_failed)?;
@@ -43,6 +43,7 @@ impl NamedBatch {
             found.retain(|batch| batch.service_id == *service_id);
         }
         found.retain(|batch| self.caller.may(&batch.service_id));
+        self.id.prefer_whole(&mut found);
         keep_latest_generation(&mut found);
         match found.as_slice() {
             [] | [_] => found.pop().ok_or_else(|| ApiError::BatchNotFound(self.id.to_string())),

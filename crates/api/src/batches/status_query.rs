@@ -1,7 +1,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    Ahead, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
+    Ahead, BatchFormat, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch,
+    Timestamp,
 };
 
 use crate::{
@@ -13,6 +14,8 @@ use crate::{
 pub(crate) struct StatusContext {
     pub(crate) api: Arc<ApiState>,
     pub(crate) store: Arc<dyn BatchQueryStore>,
+    /// What ids look like.
+    pub(crate) format: Option<Arc<dyn BatchFormat>>,
     /// Asks a node about batches that are not stored.
     pub(crate) nodes: Arc<Forwarding>,
 }
@@ -33,9 +36,10 @@ impl StatusContext {
     pub(crate) fn new(
         api: &Arc<ApiState>,
         store: &Arc<dyn BatchQueryStore>,
+        format: Option<Arc<dyn BatchFormat>>,
         nodes: &Arc<Forwarding>,
     ) -> Self {
-        Self { api: Arc::clone(api), store: Arc::clone(store), nodes: Arc::clone(nodes) }
+        Self { api: Arc::clone(api), store: Arc::clone(store), format, nodes: Arc::clone(nodes) }
     }
 }
 

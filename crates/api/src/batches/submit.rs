@@ -8,10 +8,9 @@ use axum::{
     response::Response,
 };
 use grid_batch_core::{
-    AccessScope, BatchConflict, BatchLabel, ClientId, GlobalScopeId, HeaderId, KeyRefusal, Ledger,
-    NewBatch, ScopeId, ServiceId,
+    AccessScope, BatchConflict, BatchFormat, BatchLabel, ClientId, FormatError, GlobalScopeId,
+    HeaderId, KeyRefusal, Ledger, NewBatch, ScopeId, ServiceId,
 };
-use grid_batch_protocol::{Limits, verify_list};
 use log::debug;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -42,6 +41,7 @@ pub(crate) type BatchQueue = WriteQueue<BatchList, ListAnswer>;
 /// What `POST /batches` needs.
 pub(crate) struct IntakeContext {
     api: Arc<ApiState>,
+    format: Arc<dyn BatchFormat>,
     checks: Arc<ServiceChecks>,
     received: Arc<ReceivedCallback>,
     queue: BatchQueue,
@@ -64,13 +64,14 @@ impl IntakeContext {
 
     pub(crate) fn new(
         api: Arc<ApiState>,
+        format: Arc<dyn BatchFormat>,
         checks: ServiceChecks,
         received: Arc<ReceivedCallback>,
         queue: BatchQueue,
     ) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let verifications = BlockingPool::new(cores);
-        Self { api, checks: Arc::new(checks), received, queue, verifications }
+        Self { api, format, checks: Arc::new(checks), received, queue, verifications }
     }
 
     /// Refuses a caller who may not read what the ledger has in this service.
@@ -99,7 +100,7 @@ impl IntakeContext {
         service_id: ServiceId,
         (label, declared_new): (Option<BatchLabel>, bool),
     ) -> Result<Vec<HeaderId>, ApiError> {
-        let Self { api, checks, received, queue, verifications } = self;
+        let Self { api, format, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
         checks.check_key(caller, &service_id, AccessScope::Submit).await?;
         let is_confirmed = checks.check_service(&service_id).await?;
@@ -110,11 +111,10 @@ impl IntakeContext {
         // Checking signatures is expensive, so what refuses the request comes before that.
         api.database.check()?;
         let slot = queue.reserve_slot()?;
-        let limits = api.options.list_limits;
-        let checks = Arc::clone(checks);
+        let (format, checks) = (Arc::clone(format), Arc::clone(checks));
         let is_small = body.bytes.len() <= Self::INLINE_VERIFICATION_LIMIT;
         let service = service_id.clone();
-        let verify = move || verify(&body.bytes, &limits, &service, &checks.allowed);
+        let verify = move || verify(&body.bytes, &*format, &service, &checks.allowed);
         let mut batches = if is_small { verify()? } else { verifications.run(verify).await? };
         let client = caller.client_id();
         for batch in &mut batches {
@@ -269,14 +269,14 @@ fn with_wait(error: ApiError, rates: &Rates, client: Option<ClientId>) -> ApiErr
 
 fn verify(
     body: &[u8],
-    limits: &Limits,
+    format: &dyn BatchFormat,
     service_id: &ServiceId,
     allowed: &AllowLists,
 ) -> Result<Vec<NewBatch>, ApiError> {
     if body.is_empty() {
-        return Err(ApiError::NoBatches);
+        return Err(FormatError::Empty.into());
     }
-    let verified = verify_list(body, limits)?;
-    verified.iter().try_for_each(|batch| allowed.check_signer(&batch.signer().id()))?;
-    Ok(verified.into_iter().map(|batch| batch.into_new_batch(service_id.clone())).collect())
+    let batches = format.read(service_id, body)?;
+    batches.iter().try_for_each(|batch| allowed.check_signer(batch.signer.as_ref()))?;
+    Ok(batches)
 }

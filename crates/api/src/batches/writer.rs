@@ -102,6 +102,7 @@ mod tests {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         }
     }
 

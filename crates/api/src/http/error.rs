@@ -1,10 +1,9 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AccessScope, ActionRefusal, BatchConflict, BatchError, BatchLabelError, Excerpt, HeaderIdError,
-    HeaderIdPrefixError, ServiceId, ServiceIdError, SignerId,
+    AccessScope, ActionRefusal, BatchConflict, BatchError, BatchLabelError, Excerpt, FormatError,
+    HeaderIdError, HeaderIdPrefixError, ServiceId, ServiceIdError, SignerId,
 };
-use grid_batch_protocol::ListError;
 use grid_batch_withdrawals::{
     PaymentLimitError, Reward, RewardId, ShortIdError, Withdrawal, WithdrawalConflict, WithdrawalId,
 };
@@ -125,10 +124,8 @@ pub(crate) enum ApiError {
          -H 'Content-Type: application/octet-stream' --data-binary @FILE"
     )]
     BatchesContentType(OtherContentType),
-    #[error("the list has no batches; send at least one")]
-    NoBatches,
     #[error(transparent)]
-    List(#[from] ListError),
+    Format(#[from] FormatError),
     #[error(transparent)]
     InvalidServiceId(#[from] ServiceIdError),
     #[error("the service {id} is not served here: {rule}", id = Excerpt::of(.id.as_str()))]
@@ -144,6 +141,11 @@ pub(crate) enum ApiError {
          allows, or have the operator add it"
     )]
     SignerNotAllowed(SignerId),
+    #[error(
+        "batches without a signer are not accepted here, because intake.signers allows only some; have the \
+         operator remove it"
+    )]
+    NoSigner,
     #[error(
         "the ledger does not have the service {id}: {reason}; correct the id, or create the service and \
          send the batches again",

@@ -7,8 +7,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{AccessScope, ActionRefusal, BatchConflict};
-use grid_batch_protocol::{BatchFault, ListError};
+use grid_batch_core::{AccessScope, ActionRefusal, BatchConflict, FormatError};
 use grid_batch_withdrawals::{PaymentLimitError, WithdrawalConflict};
 
 use crate::http::ApiError;
@@ -110,16 +109,19 @@ const DAY_LIMIT: u16 = 1042;
 
 fn kind(error: &ApiError) -> ErrorKind {
     let (status, code, title) = match error {
-        ApiError::List(error) if is_undecodable(error) => {
+        ApiError::Format(FormatError::Undecodable(_)) => {
             (StatusCode::BAD_REQUEST, 35, "Protobuf Not Decodable")
         }
-        ApiError::List(
-            ListError::TooManyBatches { .. } | ListError::TooManyTransactions { .. },
-        ) => (StatusCode::PAYLOAD_TOO_LARGE, 1004, "List Too Long"),
-        ApiError::NoBatches | ApiError::List(ListError::Empty) => {
+        ApiError::Format(FormatError::TooLong(_)) => {
+            (StatusCode::PAYLOAD_TOO_LARGE, 1004, "List Too Long")
+        }
+        ApiError::Format(FormatError::Id(_)) => {
+            (StatusCode::BAD_REQUEST, 60, "Invalid Resource Id")
+        }
+        ApiError::Format(FormatError::Empty) => {
             (StatusCode::BAD_REQUEST, 34, "No Batches Submitted")
         }
-        ApiError::List(_) => (StatusCode::BAD_REQUEST, 30, "Submitted Batches Invalid"),
+        ApiError::Format(_) => (StatusCode::BAD_REQUEST, 30, "Submitted Batches Invalid"),
         ApiError::Overloaded | ApiError::TooManyRequests | ApiError::TooManyRequestsOfAddress => {
             (StatusCode::TOO_MANY_REQUESTS, 31, "Unable to Accept Batches")
         }
@@ -214,7 +216,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         | ApiError::DatabaseDown => (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable"),
         ApiError::ReadFailed => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
         ApiError::ServiceNotAllowed(_) => (StatusCode::FORBIDDEN, 1016, "Service Not Allowed"),
-        ApiError::SignerNotAllowed(_) => (StatusCode::FORBIDDEN, 1017, "Signer Not Allowed"),
+        ApiError::SignerNotAllowed(_) | ApiError::NoSigner => {
+            (StatusCode::FORBIDDEN, 1017, "Signer Not Allowed")
+        }
         ApiError::OtherHost(_) => (StatusCode::MISDIRECTED_REQUEST, 1030, "Unknown Host"),
         ApiError::OtherOrigin(_) | ApiError::OtherSite(_) => {
             (StatusCode::FORBIDDEN, 1031, "Cross-Site Request")
@@ -276,15 +280,6 @@ fn kind(error: &ApiError) -> ErrorKind {
         }
     };
     ErrorKind { status, code, title }
-}
-
-/// Whether Sawtooth could not decode the request. It decodes the batches together with their list.
-fn is_undecodable(error: &ListError) -> bool {
-    match error {
-        ListError::Undecodable(_) => true,
-        ListError::Batch { fault, .. } => matches!(**fault, BatchFault::Undecodable(_)),
-        _ => false,
-    }
 }
 
 /// Where to go on: the URL of the withdrawal or reward that the request conflicts with, or of the oldest events.

@@ -78,6 +78,7 @@ mod tests {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         }
     }
 

@@ -1,7 +1,7 @@
 use axum::http::request::Parts;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    BatchDetails, BatchState, CommitAfterInvalid, FailedAttempt, HistoryEntry, Receipt,
+    BatchDetails, BatchState, CommitAfterInvalid, Deadline, FailedAttempt, HistoryEntry, Receipt,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,6 +19,8 @@ pub(super) struct DetailsJson {
     #[serde(flatten)]
     batch: BatchJson,
     transaction_ids: Vec<String>,
+    /// When its ledger cannot apply it any more.
+    deadline: Option<DeadlineJson>,
     /// Null when it has ended.
     wait: Option<WaitJson>,
     failed_attempts: Vec<AttemptJson>,
@@ -28,6 +30,13 @@ pub(super) struct DetailsJson {
     /// What operators did, the latest first.
     operator_actions: Vec<RecordedJson>,
     links: LinksJson,
+}
+
+/// A time or a height of the ledger; the other one is null.
+#[derive(Debug, Serialize, ToSchema)]
+struct DeadlineJson {
+    time: Option<String>,
+    height: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -90,12 +99,22 @@ impl DetailsJson {
             links,
             batch: BatchJson::new(context, request, batch, label.as_ref(), error),
             transaction_ids: details.transaction_ids.iter().map(ToString::to_string).collect(),
+            deadline: details.deadline.map(DeadlineJson::new),
             wait,
             failed_attempts: details.failed_attempts.into_iter().map(AttemptJson::new).collect(),
             receipts: receipts.into_iter().map(ReceiptJson::new).collect(),
             commit_after_invalid: details.commit_after_invalid.map(CommitJson::new),
             history: history.into_iter().map(HistoryJson::new).collect(),
             operator_actions: actions.into_iter().map(RecordedJson::from).collect(),
+        }
+    }
+}
+
+impl DeadlineJson {
+    fn new(deadline: Deadline) -> Self {
+        match deadline {
+            Deadline::Time(time) => Self { time: Some(rfc3339(time)), height: None },
+            Deadline::Height(height) => Self { time: None, height: Some(height) },
         }
     }
 }

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, Request, State},
 };
-use grid_batch_core::{BatchQueryStore, HeaderId, ServiceId};
+use grid_batch_core::{BatchQueryStore, ServiceId};
 use serde_json::Value;
 
 use super::{
@@ -145,7 +145,7 @@ impl StatusRequest<'_> {
         let (circuit, service) = self.path;
         let unknown = statuses.iter().filter_map(StatusJson::unknown_id);
         // Other texts are no ids, and could change the query.
-        let is_id = |id: &&str| id.parse::<HeaderId>().is_ok();
+        let is_id = |id: &&str| id.parse::<grid_batch_protocol::HeaderId>().is_ok();
         let ids: Vec<String> = unknown.filter(is_id).map(str::to_owned).collect();
         let path = format!("/scabbard/{circuit}/{service}/batch_statuses");
         let answer = self.context.statuses.nodes.statuses(&path, "ids", &ids).await;

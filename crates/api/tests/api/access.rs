@@ -489,6 +489,7 @@ fn serve_waiting_batch(control: &AccessControl) -> (RunningApi, SocketAddr) {
         batch: of(SERVICE, id(&batch(1))),
         label: None,
         of_withdrawal: false,
+        deadline: None,
         ahead: Some(ahead.clone()),
         transaction_ids: Vec::new(),
         failed_attempts: Vec::new(),

@@ -10,7 +10,7 @@ use grid_batch_core::{
     BatchError, Event, ForwardedRequest, HeaderId, LedgerStatus, Outcome, PassThroughError,
     Receipt, mocks::MockLedger,
 };
-use grid_batch_protocol::Batch;
+use grid_batch_protocol::{Batch, TransactFormat};
 use serde_json::{Value, json};
 
 use crate::{
@@ -206,6 +206,7 @@ fn failed_read_is_reported() {
     let mut store = MockBatchQueryStore::new();
     store.expect_find().returning(|_| Err(BatchError::Unavailable("secret".to_owned())));
     let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(store))
+        .with_format(Arc::new(TransactFormat::default()))
         .with_allowed_hosts(crate::test_server::test_hosts());
     let (_api, address) = crate::test_server::serve(builder);
     let path = format!("{STATUSES}?ids={}", id(&batch(1)));

@@ -5,12 +5,14 @@ use std::{
     thread,
 };
 
-use grid_batch_api::ApiOptions;
+use grid_batch_api::{ApiBuilder, ApiOptions};
 use grid_batch_core::{
-    AccessScope, BatchFilter, BatchState, KeyRefusal, Ledger, LedgerKey, ServiceId,
+    AccessScope, BatchFilter, BatchFormat, BatchState, Deadline, FormatError, HeaderId, KeyRefusal,
+    Ledger, LedgerKey, NewBatch, ServiceId,
 };
-use grid_batch_protocol::{BatchList, Limits, Message, SigningKey};
+use grid_batch_protocol::{BatchList, Limits, Message, SigningKey, TransactFormat};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
+use serde_json::json;
 
 use crate::test_server::{
     BlockedWriter, TestServer, batch, body, id, same_id_other_bytes, service,
@@ -216,10 +218,61 @@ fn list_has_at_most_a_thousand_batches() {
 
 #[test]
 fn list_limits_are_configurable() {
-    let list_limits = Limits { transactions: 1, ..Limits::default() };
-    let server = TestServer::with_options(ApiOptions { list_limits, ..ApiOptions::default() });
+    let limits = Limits { transactions: 1, ..Limits::default() };
+    let format = Arc::new(TransactFormat { limits });
+    let server = TestServer::with(|builder, _| builder.with_format(format));
     assert_eq!(server.post("/batches", &body([batch(1), batch(2)])).error(), (413, 1004));
     server.post("/batches", &body([batch(1)])).link();
+}
+
+/// A format whose payload is opaque: each line of the body is a batch.
+struct Lines;
+
+impl BatchFormat for Lines {
+    fn read(&self, service_id: &ServiceId, bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError> {
+        let batch = |line: &[u8]| NewBatch {
+            service_id: service_id.clone(),
+            batch_id: str::from_utf8(line).unwrap().parse().unwrap(),
+            signer: None,
+            transaction_ids: Vec::new(),
+            declared_access: None,
+            serialized_batch: line.to_vec(),
+            label: None,
+            client: None,
+            declared_new: false,
+            deadline: Some(Deadline::Height(7)),
+        };
+        let lines = bytes.split(|byte| *byte == b'\n');
+        match lines.clone().any(<[u8]>::is_empty) {
+            true => Err(FormatError::Invalid("a line is empty".to_owned())),
+            false => Ok(lines.map(batch).collect()),
+        }
+    }
+}
+
+#[test]
+fn batches_of_another_format_are_stored() {
+    let server = TestServer::with(|builder, _| builder.with_format(Arc::new(Lines)));
+    server.post("/batches?label=own", b"one\nsecond.batch-2").link();
+    let second: HeaderId = "second.batch-2".parse().unwrap();
+    let bytes = server.store.serialized_batch(&service("global"), &second).unwrap();
+    assert_eq!(bytes.as_deref(), Some(&b"second.batch-2"[..]));
+    let details = server.get(&format!("/v1/batches/{second}")).json();
+    assert_eq!(details["deadline"], json!({ "time": null, "height": 7 }));
+    let explained = server.get(&format!("/v1/batches/{second}/explain")).json();
+    let text = explained["text"].as_str().unwrap();
+    assert!(text.contains("Its ledger cannot apply it after height 7."), "{text}");
+    assert_eq!(server.post("/batches", b"third\n").error(), (400, 30));
+}
+
+#[test]
+fn list_of_signers_refuses_batches_without_a_signer() {
+    let format = |builder: ApiBuilder| builder.with_format(Arc::new(Lines));
+    let signers = vec!["02*".parse().unwrap()];
+    let server = TestServer::with(|builder, _| format(builder).with_allowed_signers(signers));
+    let refused = server.post("/batches", b"one");
+    assert_eq!(refused.error(), (403, 1017));
+    assert!(refused.message().contains("without a signer"), "{}", refused.message());
 }
 
 #[test]

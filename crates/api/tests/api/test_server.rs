@@ -10,7 +10,7 @@ use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_api::{ApiBuilder, ApiOptions, HostName, RunningApi};
 use grid_batch_core::{HeaderId, ServiceId, TakenBatch};
 use grid_batch_protocol::{
-    Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
+    Batch, BatchBuilder, BatchList, Message, SigningKey, TransactFormat, TransactionBuilder,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseUrl, Store, StoreOptions};
 use tempfile::TempDir;
@@ -55,6 +55,7 @@ impl TestServer {
         let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&url(&directory), options).unwrap());
         let builder = ApiBuilder::new(store.clone(), store.clone())
+            .with_format(Arc::new(TransactFormat::default()))
             .with_reads(store.clone(), store.clone())
             .with_allowed_hosts(test_hosts());
         let (api, address) = serve(configure(builder, &store));

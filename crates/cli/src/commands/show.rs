@@ -56,6 +56,7 @@ fn show_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         let batches = shown.iter().map(|(details, behind, service)| {
             let mut document = details_json(details, *behind);
             let explanation = explain(details, service.as_ref(), now);
+            document["deadline"] = details.deadline.map(|it| it.to_string()).into();
             document["label"] = details.label.as_ref().map(ToString::to_string).into();
             document["explanation"] = explanation.to_string().into();
             document["actions"] = explanation.actions().iter().map(action_json).collect();
@@ -127,6 +128,9 @@ fn count_ahead(details: &BatchDetails) -> u64 {
 
 fn print_details(details: &BatchDetails, behind: u64, now: Timestamp) {
     print_batch(&details.batch, now);
+    if let Some(deadline) = details.deadline {
+        print_line("deadline", &format!("{deadline:#}"));
+    }
     if let Some(label) = &details.label {
         print_line("label", label.as_str());
     }

@@ -72,6 +72,7 @@ impl Batches {
                     label: None,
                     client: None,
                     declared_new: false,
+                    deadline: None,
                 }
             });
             store.add(&[&list]).unwrap().remove(0).unwrap();

@@ -34,6 +34,7 @@ impl HeldBatch {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();

@@ -2,14 +2,18 @@
 //!
 //! A byte with the version; then the reads, the writes and the dependencies, each with their number first
 //! (four bytes, big-endian). A prefix is a byte with the number of its bytes, and these, two hex digits in
-//! each. A dependency is the 64 bytes of a transaction's id.
+//! each. A dependency is the binary form of a transaction's id: in version 1, where every id has 64 bytes, just these;
+//! in version 2 after a byte with their number.
 
 use thiserror::Error;
 
 use super::DeclaredAccess;
-use crate::{AddressPrefix, HeaderId, hex::Hex};
+use crate::{AddressPrefix, HeaderId, HeaderIdError, hex::Hex};
 
-const VERSION: u8 = 1;
+/// Every dependency has 64 bytes.
+const SIGNATURES: u8 = 1;
+/// The last version.
+const VERSION: u8 = 2;
 
 /// Why bytes are not the binary form of a [`DeclaredAccess`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -29,12 +33,15 @@ pub enum DeclaredAccessError {
     },
     /// It was stored by a server that this one does not know.
     #[error(
-        "the stored declared access has version {version}; this server reads version {VERSION}"
+        "the stored declared access has version {version}; this server reads versions up to {VERSION}"
     )]
     Version {
         /// The version.
         version: u8,
     },
+    /// A dependency is not an id.
+    #[error("a dependency in the stored declared access: {0}")]
+    Id(HeaderIdError),
     /// A prefix is longer than an address.
     #[error("the stored declared access has a prefix of {length} bytes; an address has 35")]
     PrefixLength {
@@ -46,13 +53,20 @@ pub enum DeclaredAccessError {
 impl DeclaredAccess {
     /// The binary form.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+        let are_signatures =
+            self.dependencies.iter().all(|id| id.as_bytes().len() == HeaderId::BYTES);
+        let mut bytes = vec![if are_signatures { SIGNATURES } else { VERSION }];
         for prefixes in [&self.reads, &self.writes] {
             put_number(&mut bytes, prefixes.len());
             prefixes.iter().for_each(|prefix| put_prefix(&mut bytes, prefix));
         }
         put_number(&mut bytes, self.dependencies.len());
-        self.dependencies.iter().for_each(|id| bytes.extend(id.as_bytes()));
+        for id in &self.dependencies {
+            if !are_signatures {
+                bytes.push(id.as_bytes().len() as u8);
+            }
+            bytes.extend(id.as_bytes());
+        }
         bytes
     }
 
@@ -60,12 +74,14 @@ impl DeclaredAccess {
     pub fn decode(bytes: &[u8]) -> Result<Self, DeclaredAccessError> {
         let mut input = Input { rest: bytes, length: bytes.len() };
         let version = input.byte()?;
-        if version != VERSION {
-            return Err(DeclaredAccessError::Version { version });
-        }
+        let id = match version {
+            SIGNATURES => Input::signature,
+            VERSION => Input::id,
+            _ => return Err(DeclaredAccessError::Version { version }),
+        };
         let reads = input.list(Input::prefix)?;
         let writes = input.list(Input::prefix)?;
-        let dependencies = input.list(Input::id)?;
+        let dependencies = input.list(id)?;
         match input.rest.len() {
             0 => Ok(Self::new(reads, writes, dependencies)),
             excess => Err(DeclaredAccessError::TooLong { excess }),
@@ -130,7 +146,12 @@ impl<'a> Input<'a> {
         Ok(AddressPrefix::new(&Hex(self.take(length)?).to_string()))
     }
 
-    fn id(&mut self) -> Result<HeaderId, DeclaredAccessError> {
+    fn signature(&mut self) -> Result<HeaderId, DeclaredAccessError> {
         self.array().map(HeaderId::from_bytes)
+    }
+
+    fn id(&mut self) -> Result<HeaderId, DeclaredAccessError> {
+        let length = usize::from(self.byte()?);
+        self.take(length)?.try_into().map_err(DeclaredAccessError::Id)
     }
 }

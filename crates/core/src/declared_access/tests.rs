@@ -99,6 +99,8 @@ fn encoding_is_as_documented() {
     let mut expected = vec![1, 0, 0, 0, 1, 3, 0x1c, 0xf1, 0x26, 0, 0, 0, 1, 1, 0xaa, 0, 0, 0, 1];
     expected.extend([7; 64]);
     assert_eq!(access.encode(), expected);
+    let access = DeclaredAccess::new([], [], ["tx-1".parse().unwrap()]);
+    assert_eq!(access.encode(), b"\x02\0\0\0\0\0\0\0\0\0\0\0\x01\x04tx-1");
 }
 
 #[test]
@@ -106,8 +108,8 @@ fn errors_of_decoding_say_what_is_wrong() {
     let error = |bytes: &[u8]| DeclaredAccess::decode(bytes).unwrap_err().to_string();
     assert_eq!(error(&[]), "the stored declared access ends after 0 bytes, within a value");
     assert_eq!(
-        error(&[2, 0]),
-        "the stored declared access has version 2; this server reads version 1"
+        error(&[3, 0]),
+        "the stored declared access has version 3; this server reads versions up to 2"
     );
     assert_eq!(
         error(&[1, 0, 0, 0, 1, 36]),
@@ -128,7 +130,9 @@ fn prefixes_of(texts: &[String]) -> Vec<AddressPrefix> {
 }
 
 fn any_access() -> impl Strategy<Value = DeclaredAccess> {
-    let ids = vec(any::<u8>().prop_map(|byte| HeaderId::from_bytes([byte; 64])), 0..4);
+    let signature = any::<u8>().prop_map(|byte| HeaderId::from_bytes([byte; 64]));
+    let other = "[0-9a-f]{1,128}".prop_map(|text| text.parse::<HeaderId>().unwrap());
+    let ids = vec(prop_oneof![3 => signature, 1 => other], 0..4);
     (vec(text(), 0..8), vec(text(), 0..8), ids).prop_map(|(reads, writes, dependencies)| {
         DeclaredAccess::new(prefixes_of(&reads), prefixes_of(&writes), dependencies)
     })

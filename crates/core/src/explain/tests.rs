@@ -28,6 +28,7 @@ fn details(batch: StoredBatch, ahead: Option<Ahead>) -> BatchDetails {
         batch,
         label: None,
         of_withdrawal: false,
+        deadline: None,
         ahead,
         transaction_ids: Vec::new(),
         failed_attempts: Vec::new(),

@@ -1,7 +1,7 @@
 //! The frames of Sawtooth's event websocket: blocks, without batch ids.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::HeaderId;
+use grid_batch_core::{HeaderId, Hex};
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, EventFeed, Events, Subscription};
@@ -136,6 +136,6 @@ fn address(id: &HeaderId) -> String {
 /// A unique id: that of the first transaction with every bit inverted.
 fn block_id(event: &Event) -> String {
     let first = event.transaction_ids.first().copied();
-    let bytes = first.map_or([0; HeaderId::BYTES], |id| id.as_bytes().map(|byte| !byte));
-    HeaderId::from_bytes(bytes).to_string()
+    let bytes = first.map(|id| id.as_bytes().iter().map(|byte| !byte).collect::<Vec<_>>());
+    Hex(&bytes.unwrap_or_else(|| vec![0; HeaderId::BYTES])).to_string()
 }

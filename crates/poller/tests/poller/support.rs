@@ -10,8 +10,8 @@ use std::{
 
 use grid_batch_core::{
     AttemptId, BatchError, BatchId, BatchResult, BatchState, BatchStatusReader, BatchUpdater,
-    Clock, Event, Evidence, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress,
-    Resolution, StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
+    Clock, Event, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress, Resolution,
+    StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
 };
 use grid_batch_poller::{Backoff, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor};
 pub use grid_batch_test_support::watched::WatchedValue;
@@ -303,9 +303,8 @@ impl UnresolvedBatchStore for Store {
                     let attempt = batch.attempt_id.attempt;
                     self.apply_event(&id, Event::Evidence { attempt, evidence: *evidence });
                 }
-                Resolution::NeverApplicable(_) => {
-                    let attempt = batch.attempt_id.attempt;
-                    let evidence = Evidence::NeverApplicable;
+                Resolution::Invalid(evidence, _) => {
+                    let (attempt, evidence) = (batch.attempt_id.attempt, *evidence);
                     self.apply_event(&id, Event::Evidence { attempt, evidence });
                 }
                 Resolution::EarlierCannotArrive => {

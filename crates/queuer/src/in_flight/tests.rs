@@ -40,6 +40,7 @@ fn tell_taken(window: &InFlightWindow, name: &str, number: usize, attempt: u32) 
         attempt,
         epoch: 1,
         serialized_batch: Vec::new(),
+        deadline: None,
     };
     window.taken(&service(name), &[&batch]);
 }

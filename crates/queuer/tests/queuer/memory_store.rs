@@ -104,6 +104,7 @@ impl OpenBatchStore for MemoryStore {
             attempt: stored.progress.attempts,
             epoch: 0,
             serialized_batch: bytes_of(batch.batch_id),
+            deadline: None,
         }))
     }
 

@@ -60,6 +60,7 @@ impl RoundStore for FreeBatches {
                     attempt: 1,
                     epoch: 0,
                     serialized_batch: vec![0; BYTES],
+                    deadline: None,
                 });
             }
         }

@@ -58,6 +58,16 @@ impl LedgerType {
     ) -> Self {
         Self { name, facts, check_service_id: |_| Ok(()), adapter: Adapter::Registered(open) }
     }
+
+    /// What `ledger.kind` says for it.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What its ledgers do with batches, with these settings.
+    pub fn facts(&self, settings: &FactSettings) -> LedgerFacts {
+        (self.facts)(settings)
+    }
 }
 
 impl LedgerType {
@@ -150,7 +160,7 @@ impl ConfiguredType {
         };
         let registered = known.iter().map(|ledger| ledger.name);
         layers.tables().check_names(registered)?;
-        let facts = (ledger.facts)(&settings);
+        let facts = ledger.facts(&settings);
         if let Err(error) = facts.check() {
             return Err(layers.invalid("ledger.kind", error.to_string()));
         }
@@ -159,7 +169,7 @@ impl ConfiguredType {
 
     /// Whether its ledgers keep the order of arrival if the settings say so.
     pub(super) fn may_keep_order(&self) -> bool {
-        (self.ledger.facts)(&FactSettings { keeps_order: true, ..self.settings }).keeps_order
+        self.ledger.facts(&FactSettings { keeps_order: true, ..self.settings }).keeps_order
     }
 }
 

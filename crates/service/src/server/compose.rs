@@ -541,6 +541,7 @@ fn configure_api(
     let declared_addresses = config.store.scheduling.uses_declared_access;
     let rates = RateLimits { declared_addresses, ..config.access.rates };
     let mut api = ApiBuilder::new(store.clone(), statuses)
+        .with_format(ledger.format())
         .with_options(options)
         .with_events(store.clone())
         .with_allowed_hosts(config.intake.allowed_hosts.clone())

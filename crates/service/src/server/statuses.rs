@@ -117,6 +117,7 @@ mod tests {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         }
     }
 

@@ -180,5 +180,6 @@ fn batch(number: usize) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }

@@ -136,6 +136,7 @@ fn batch(number: usize) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }
 

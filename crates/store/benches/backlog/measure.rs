@@ -175,6 +175,7 @@ fn batch(number: usize) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }
 

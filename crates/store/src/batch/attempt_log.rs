@@ -76,7 +76,9 @@ impl<'a> AttemptLog<'a> {
         let error = change.error.as_deref().map(storable);
         if lane.progress.state == BatchState::Invalid {
             let reason = match change.event {
-                Event::Evidence { evidence: Evidence::NeverApplicable, .. } => error.clone(),
+                Event::Evidence {
+                    evidence: Evidence::NeverApplicable | Evidence::Expired, ..
+                } if error.is_some() => error.clone(),
                 // Other evidence ends a batch as invalid only if the ledger reported that before.
                 Event::Evidence { .. } => lane.last_error.clone().map(Cow::Owned),
                 _ => error.clone(),

@@ -29,6 +29,7 @@ fn evidence_word(evidence: Evidence) -> &'static str {
         Evidence::Lost => "lost",
         Evidence::StoppedNode => "a node stopped answering",
         Evidence::NeverApplicable => "never applicable",
+        Evidence::Expired => "expired",
         Evidence::Inconclusive => "inconclusive",
     }
 }

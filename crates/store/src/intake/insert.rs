@@ -93,7 +93,9 @@ fn insert_rows<'a>(
         |batch: &InsertedBatch<'_>| batch.batch.declared_access.as_ref().map(|it| it.encode());
     let access: Vec<Option<Vec<u8>>> =
         inserted.iter().map(|batch| encode(batch).filter(|_| with_access)).collect();
-    connection.execute(&insert_payloads(dialect, &inserted, &access))?;
+    let deadlines: Vec<Option<String>> =
+        inserted.iter().map(|it| it.batch.deadline.map(|deadline| deadline.to_string())).collect();
+    connection.execute(&insert_payloads(dialect, &inserted, &access, &deadlines))?;
     connection.execute(&insert_transactions(dialect, &inserted))?;
     insert_client_batches(store, connection, inserted.iter().map(|it| (it.seq, it.batch)))?;
     insert_declared_new(connection, inserted.iter().map(|it| (it.seq, it.batch)))?;
@@ -129,25 +131,34 @@ fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> 
     .rows(rows.optional_text("label", labels()).in_chunks())
 }
 
+/// Deadlines are left out where no batch of the group has one.
 fn insert_payloads<'a>(
     dialect: Dialect,
     inserted: &[InsertedBatch<'a>],
     access: &'a [Option<Vec<u8>>],
+    deadlines: &'a [Option<String>],
 ) -> Statement<'a> {
     let bytes = inserted.iter().map(|inserted| inserted.batch.serialized_batch.as_slice());
+    let rows = Rows::default()
+        .long("batch_seq", inserted.iter().map(|batch| batch.seq))
+        .optional_bytes("declared_access", access.iter().map(|access| access.as_deref()))
+        .bytes("serialized_batch", bytes);
+    if deadlines.iter().all(Option::is_none) {
+        return Statement::new(
+            dialect,
+            "-- insert_payloads
+             insert into batch_payloads (batch_seq, declared_access, serialized_batch)
+             select batch_seq, declared_access, serialized_batch from {x}",
+        )
+        .rows(rows.in_chunks());
+    }
     Statement::new(
         dialect,
-        "-- insert_payloads
-         insert into batch_payloads (batch_seq, declared_access, serialized_batch)
-         select batch_seq, declared_access, serialized_batch from {x}",
+        "-- insert_payloads_with_deadlines
+         insert into batch_payloads (batch_seq, declared_access, serialized_batch, deadline)
+         select batch_seq, declared_access, serialized_batch, deadline from {x}",
     )
-    .rows(
-        Rows::default()
-            .long("batch_seq", inserted.iter().map(|batch| batch.seq))
-            .optional_bytes("declared_access", access.iter().map(|access| access.as_deref()))
-            .bytes("serialized_batch", bytes)
-            .in_chunks(),
-    )
+    .rows(rows.optional_text("deadline", deadlines.iter().map(Option::as_deref)).in_chunks())
 }
 
 fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {

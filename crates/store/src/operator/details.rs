@@ -1,7 +1,7 @@
 use diesel::{dsl::sql, prelude::*, sql_types::Binary};
 use grid_batch_core::{
-    BatchDetails, BatchLabel, CommitAfterInvalid, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt,
-    ServiceId, StoredBatch, Timestamp,
+    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, HeaderId,
+    HeaderIdPrefix, Receipt, ServiceId, StoredBatch, Timestamp,
 };
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane, into_batches},
-    rows::{batch_id as header_id, label, limit, time},
+    rows::{batch_id as header_id, label, limit, read_deadline, time},
     schema::{
         batch_payloads, batches, commits_after_invalid, submission_attempts, transaction_receipts,
         transactions, waiting_holds, withdrawals,
@@ -45,7 +45,7 @@ pub(crate) fn find_by_transaction(
 ) -> Result<Vec<StoredBatch>, StoreError> {
     let id = &transaction_id.as_bytes()[..];
     let with_transaction = transactions::table
-        .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..7]))
+        .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..id.len().min(7)]))
         .filter(transactions::transaction_id.eq(id))
         .select(transactions::batch_seq);
     let query = batches_with_lane()
@@ -61,9 +61,10 @@ pub(crate) fn find_by_prefix(
     service_id: Option<&ServiceId>,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
+    let [signatures, texts] = prefix.ranges();
+    let in_range = |(first, last)| batches::batch_id.between(first, last);
     let mut query = batches_with_lane()
-        .filter(batches::batch_id.ge(&prefix.first().as_bytes()[..]))
-        .filter(batches::batch_id.le(&prefix.last().as_bytes()[..]))
+        .filter(in_range(signatures).or(in_range(texts)))
         .order_by((batches::batch_id, batches::service_id))
         .limit(limit(count))
         .select(BatchRecord::as_select())
@@ -71,7 +72,9 @@ pub(crate) fn find_by_prefix(
     if let Some(service_id) = service_id {
         query = query.filter(batches::service_id.eq(service_id.as_str()));
     }
-    into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)
+    let mut found = into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)?;
+    found.retain(|batch| prefix.begins(&batch.batch_id));
+    Ok(found)
 }
 
 pub(crate) fn details(
@@ -93,6 +96,7 @@ pub(crate) fn details(
         Ok(Some(BatchDetails {
             label,
             of_withdrawal,
+            deadline: load_deadline(connection, seq)?,
             ahead: all_ahead(store, connection, &batch)?,
             transaction_ids: load_transaction_ids(connection, seq)?,
             failed_attempts: load_failed_attempts(connection, seq)?,
@@ -147,6 +151,14 @@ pub(crate) fn find_one(
         .filter(batches::service_id.eq(service_id.as_str()))
         .select(BatchRecord::as_select());
     Ok(connection.load_query("find_one", query)?.into_iter().next())
+}
+
+fn load_deadline(connection: &mut Connection, seq: i64) -> Result<Option<Deadline>, StoreError> {
+    let query = batch_payloads::table
+        .filter(batch_payloads::batch_seq.eq(seq))
+        .select(batch_payloads::deadline);
+    let found = connection.load_query::<_, Option<String>>("load_deadline", query)?;
+    read_deadline(found.into_iter().next().flatten())
 }
 
 /// The label of a batch, and whether it belongs to a withdrawal.

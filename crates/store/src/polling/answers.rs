@@ -37,9 +37,7 @@ pub(crate) fn resolution_change(batch: &UnresolvedBatch, resolution: &Resolution
     let found = |evidence| Event::Evidence { attempt, evidence };
     let (event, error, hold) = match resolution {
         Resolution::Evidence(evidence) => (found(*evidence), None, None),
-        Resolution::NeverApplicable(reason) => {
-            (found(Evidence::NeverApplicable), Some(reason.clone()), None)
-        }
+        Resolution::Invalid(evidence, reason) => (found(*evidence), Some(reason.clone()), None),
         Resolution::EarlierCannotArrive => (Event::EarlierCannotArrive { attempt }, None, None),
         Resolution::Hold(reason) | Resolution::HoldUntilDecision(reason) => {
             (found(Evidence::Inconclusive), None, Some(reason.clone()))

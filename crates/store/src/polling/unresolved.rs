@@ -2,7 +2,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Integer},
+    sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::{BatchState, HeaderId, Timestamp, UnresolvedBatch};
 
@@ -12,7 +12,7 @@ use crate::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         rows::{
             AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states,
-            same_transaction,
+            read_deadline, same_transaction,
         },
     },
 };
@@ -47,7 +47,8 @@ fn unresolved_batches_statement<'a>(
         format!(
             "-- unresolved_batches
              select s.service_id, s.batch_id, s.epoch, s.batch_seq, s.not_accepted,
-                 {PROGRESS_COLUMNS}
+                 {PROGRESS_COLUMNS},
+                 (select p.deadline from batch_payloads p where p.batch_seq = s.batch_seq) as deadline
              from {{x}} join lanes s on s.service_id = x.service_id
              where s.batch_id = x.batch_id and {states} and {claimed}"
         ),
@@ -111,6 +112,8 @@ struct UnresolvedRow {
     not_accepted: i32,
     #[diesel(embed)]
     progress: ProgressRow,
+    #[diesel(sql_type = Nullable<Text>)]
+    deadline: Option<String>,
 }
 
 impl UnresolvedRow {
@@ -137,6 +140,7 @@ impl UnresolvedRow {
             last_error: self.progress.last_error,
             earlier_may_arrive: progress.earlier_may_arrive,
             invalid_reported: progress.invalid_reported,
+            deadline: read_deadline(self.deadline)?,
         })
     }
 }

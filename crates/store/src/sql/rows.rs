@@ -5,8 +5,8 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchLabel, BatchState, DltStatus, HeaderId, Hold, Progress, ServiceId, StoredBatch,
-    Timestamp,
+    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, HeaderId, Hold, Progress, ServiceId,
+    StoredBatch, Timestamp,
 };
 
 use super::{Rows, StoreError};
@@ -209,6 +209,10 @@ pub(crate) fn service_rows<'a>(services: impl IntoIterator<Item = &'a ServiceId>
 
 pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {
     HeaderId::try_from(bytes).map_err(StoreError::corrupt)
+}
+
+pub(crate) fn read_deadline(text: Option<String>) -> Result<Option<Deadline>, StoreError> {
+    text.map(|text| text.parse()).transpose().map_err(StoreError::corrupt)
 }
 
 pub(crate) fn service_id(text: &str) -> Result<ServiceId, StoreError> {

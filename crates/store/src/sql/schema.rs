@@ -115,6 +115,7 @@ table! {
         batch_seq -> BigInt,
         declared_access -> Nullable<Binary>,
         serialized_batch -> Binary,
+        deadline -> Nullable<Text>,
     }
 }
 

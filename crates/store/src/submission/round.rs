@@ -2,7 +2,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
-    sql_types::{Binary, Integer},
+    sql_types::{Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::{
     AttemptId, BatchFits, BatchState, Change, Event, EventKind, Outcome, Round, ServiceId,
@@ -16,7 +16,9 @@ use crate::{
     restored::CountedSend,
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
-        rows::{AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, takeable_by},
+        rows::{
+            AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, read_deadline, takeable_by,
+        },
     },
 };
 
@@ -212,7 +214,10 @@ fn take_round_statement<'a>(
              returning lanes.service_id, lanes.lane, lanes.batch_id, lanes.attempts, lanes.epoch, (
                      select p.serialized_batch from batch_payloads p
                      where p.batch_seq = lanes.batch_seq
-                 ) as serialized_batch"
+                 ) as serialized_batch, (
+                     select p.deadline from batch_payloads p
+                     where p.batch_seq = lanes.batch_seq
+                 ) as deadline"
         ),
     )
     .long(/* submitted_at */ now)
@@ -239,6 +244,8 @@ struct TakenRow {
     lane: i32,
     #[diesel(sql_type = Binary)]
     serialized_batch: Vec<u8>,
+    #[diesel(sql_type = Nullable<Text>)]
+    deadline: Option<String>,
 }
 
 impl TakenRow {
@@ -258,7 +265,7 @@ impl TakenRow {
 
     fn into_taken(self) -> Result<TakenBatch, StoreError> {
         let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
-        let serialized_batch = self.serialized_batch;
-        Ok(TakenBatch { service_id, batch_id, attempt, epoch, serialized_batch })
+        let (serialized_batch, deadline) = (self.serialized_batch, read_deadline(self.deadline)?);
+        Ok(TakenBatch { service_id, batch_id, attempt, epoch, serialized_batch, deadline })
     }
 }

@@ -76,6 +76,7 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }
 

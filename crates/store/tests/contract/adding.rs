@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchState, NewBatch, Outcome, Progress, TransactionConflict,
 };
@@ -25,6 +27,48 @@ on_both! {
     transaction_may_be_in_two_services,
     ids_with_the_same_beginning_are_different_transactions,
     concurrent_batches_with_one_transaction_have_one_winner,
+    ids_have_1_to_128_bytes,
+    beginning_of_an_id_finds_ids_of_each_form,
+}
+
+fn with_ids(batch_id: &str, transaction_id: &str) -> NewBatch {
+    let transaction_ids = vec![transaction_id.parse().unwrap()];
+    NewBatch { batch_id: batch_id.parse().unwrap(), transaction_ids, ..batch("a::b", 1) }
+}
+
+fn ids_have_1_to_128_bytes(db: &Database) {
+    let store = db.open();
+    let lengths = [1, 6, 7, 63, 64, 65, 127, 128];
+    let of = |length: usize| with_ids(&"B".repeat(length), &"t".repeat(length));
+    let batches: Vec<_> = lengths.into_iter().map(of).collect();
+    store.add_all(&batches);
+    for new in &batches {
+        assert_eq!(store.find(&new.batch_id).unwrap().len(), 1, "{}", new.batch_id);
+        let found = store.find_by_transaction(&new.transaction_ids[0]).unwrap();
+        assert_eq!(found[0].batch_id, new.batch_id);
+        let details = store.details(&new.service_id, &new.batch_id).unwrap().unwrap();
+        assert_eq!(details.transaction_ids, new.transaction_ids);
+    }
+    let again = with_ids("other", &"t".repeat(64));
+    let refused = store.add(&[&[again]]).unwrap().remove(0);
+    assert!(matches!(refused, Err(BatchConflict::Transaction(_))), "{refused:?}");
+    let taken = store.take(&["a::b"]);
+    assert_eq!(taken[0].submission.batch_header(), "B");
+}
+
+fn beginning_of_an_id_finds_ids_of_each_form(db: &Database) {
+    let store = db.open();
+    let signature = "5a5a5a5a".repeat(16);
+    let ids = [&*signature, "5a5a5a5a", "5a5a5a5a-1", "5a5a5a5b", "5A5A5A5A-1"];
+    let of = |(number, id): (usize, &&str)| with_ids(id, &format!("t{number}"));
+    store.add_all(&ids.iter().enumerate().map(of).collect::<Vec<_>>());
+    let found = |beginning: &str| {
+        let found = store.find_by_prefix(&beginning.parse().unwrap(), None, 9).unwrap();
+        found.iter().map(|batch| batch.batch_id.to_string()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(found("5a5a5a5a"), BTreeSet::from([ids[0], ids[1], ids[2]].map(str::to_owned)));
+    assert_eq!(found("5A5A5A5A"), BTreeSet::from([ids[4].to_owned()]));
+    assert_eq!(found("5a5a5a5a-1"), BTreeSet::from([ids[2].to_owned()]));
 }
 
 fn batch_bytes_are_stored_unchanged(db: &Database) {

@@ -183,6 +183,7 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
         label: None,
         client: None,
         declared_new: false,
+        deadline: None,
     }
 }
 

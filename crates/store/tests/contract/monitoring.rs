@@ -4,9 +4,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, BatchError, BatchState, BatchUpdater, Change, ChangeOutcome, Decision, Event,
-    Evidence, LedgerStatus, NewBatch, Outcome, PendingBatchStore, PollPace, Receipt, Resolution,
-    StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
+    AttemptId, BatchError, BatchFilter, BatchState, BatchUpdater, Change, ChangeOutcome, Deadline,
+    Decision, Event, Evidence, LedgerStatus, NewBatch, Outcome, PendingBatchStore, PollPace,
+    Receipt, Resolution, StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
 };
 use grid_batch_store::{MonitorStore, PendingBatch};
 
@@ -31,6 +31,34 @@ on_both! {
     resolutions_are_recorded_independently,
     only_proof_of_commit_counts_in_another_epoch,
     holds_are_reported_to_the_listener,
+    deadline_stays_with_the_batch_until_it_expires,
+}
+
+fn deadline_stays_with_the_batch_until_it_expires(db: &Database) {
+    let store = db.open();
+    for deadline in [Deadline::Height(7), Deadline::Time(db.now())].map(Some) {
+        let number = store.count(&BatchFilter::default()).unwrap() + 1;
+        let next = number + 1;
+        store.add_all(&[NewBatch { deadline, ..batch("s::1", number) }, batch("s::1", next)]);
+        let details = |number| store.details(&service("s::1"), &id(number)).unwrap().unwrap();
+        assert_eq!((details(number).deadline, details(next).deadline), (deadline, None));
+        let taken = store.take_one("s::1");
+        assert_eq!(taken.deadline, deadline);
+        store.outcome(&taken, Outcome::Ambiguous);
+
+        let (monitor, _) = monitor(&store);
+        let ids = [id(number).to_string()];
+        let unresolved = monitor.get_unresolved_batches("s::1", &ids).unwrap().remove(0);
+        assert_eq!(unresolved.deadline, deadline);
+        let expired = Resolution::Invalid(Evidence::Expired, "expired: it is late".to_owned());
+        monitor.resolve(&[(unresolved, expired)]).unwrap();
+        let ended = details(number);
+        assert_eq!(ended.batch.progress.state, BatchState::Invalid);
+        assert_eq!(ended.receipts[0].error_message, "expired: it is late");
+        let taken = store.take_one("s::1");
+        assert_eq!((taken.batch_id, taken.deadline), (id(next), None));
+        store.outcome(&taken, Outcome::Committed);
+    }
 }
 
 type ReportedChanges = Arc<Mutex<Vec<(Change, ChangeOutcome)>>>;

@@ -75,7 +75,6 @@ fn each_outcome_changes_the_state(db: &Database) {
         (Outcome::Busy, BatchState::Delayed),
         (Outcome::NotSent, BatchState::Delayed),
         (Outcome::Parked, BatchState::Delayed),
-        (Outcome::PoolParked, BatchState::Delayed),
         (Outcome::Refused, BatchState::Delayed),
         (Outcome::RefusedBatch, BatchState::Delayed),
         (Outcome::NotProvedNew, BatchState::Delayed),

@@ -87,6 +87,7 @@ impl Traffic {
             label: None,
             client: None,
             declared_new: false,
+            deadline: None,
         }
     }
 

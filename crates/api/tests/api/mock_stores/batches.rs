@@ -5,12 +5,14 @@ use grid_batch_core::{
     AddOutcome, BatchConflict, BatchState, NewBatch, TransactionConflict,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
+use grid_batch_protocol::TransactFormat;
 
 use super::{MockServer, assert_error, stored_batch, unavailable};
 use crate::test_server::{batch, body, id};
 
 fn server(intake_store: MockIntakeStore, query_store: MockBatchQueryStore) -> MockServer {
-    MockServer::new(ApiBuilder::new(Arc::new(intake_store), Arc::new(query_store)))
+    let builder = ApiBuilder::new(Arc::new(intake_store), Arc::new(query_store));
+    MockServer::new(builder.with_format(Arc::new(TransactFormat::default())))
 }
 
 fn status_path() -> String {

@@ -51,6 +51,7 @@ fn find_one(
 ) -> Result<StoredBatch, Failure> {
     let mut found = database.store.find_by_prefix(prefix, service.one(), MAX_FOUND)?;
     found.retain(|batch| service.matches(&batch.service_id));
+    prefix.prefer_whole(&mut found);
     keep_latest_generation(&mut found);
     match found.len() {
         1 => Ok(found.remove(0)),
@@ -86,6 +87,6 @@ fn digits_that_differ(found: &[StoredBatch]) -> usize {
         let same = pair[0].chars().zip(pair[1].chars()).take_while(|(a, b)| a == b);
         same.count()
     };
-    let differing = ids.windows(2).map(common).filter(|same| *same < 2 * HeaderId::BYTES);
+    let differing = ids.windows(2).map(common).filter(|same| *same < HeaderId::LONGEST);
     (differing.max().unwrap_or(0) + 2).max(12)
 }

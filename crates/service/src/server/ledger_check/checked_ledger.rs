@@ -3,11 +3,11 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use futures_util::StreamExt;
 use grid_batch_core::{
-    AccessScope, BatchError, BatchResult, Evidence, EvidenceReport, ForwardedRequest,
+    AccessScope, BatchError, BatchFormat, BatchResult, Evidence, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream,
-    LedgerFacts, LedgerKey, Outcome, PassThroughError, ScopeIdError, ServiceId, SocketMessages,
-    StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, TransactionAnswers,
-    UnresolvedBatch,
+    LedgerFacts, LedgerKey, LedgerPresent, Outcome, PassThroughError, ScopeIdError, ServiceId,
+    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
+    TransactionAnswers, UnresolvedBatch,
 };
 
 use super::LedgerCheck;
@@ -194,6 +194,17 @@ impl Ledger for CheckedLedger {
 
     fn facts(&self) -> LedgerFacts {
         self.ledger.facts()
+    }
+
+    fn format(&self) -> Arc<dyn BatchFormat> {
+        self.ledger.format()
+    }
+
+    fn present<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+        Box::pin(async move {
+            self.check.confirm_now(node).await.map_err(BatchError::Unavailable)?;
+            self.ledger.present(node).await
+        })
     }
 
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {

@@ -11,10 +11,10 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, BatchState, Clock, Evidence, EvidenceReport, GlobalScopeId,
-    HeaderId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock,
-    Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId, StatusReport, Submission,
-    SubmissionAnswer, Timestamp, UnresolvedBatch,
+    AttemptId, BatchError, BatchFormat, BatchResult, BatchState, Clock, Evidence, EvidenceReport,
+    GlobalScopeId, HeaderId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity,
+    LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId,
+    StatusReport, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;
@@ -48,6 +48,10 @@ impl TestLedgers {
 impl Ledger for TestLedgers {
     fn facts(&self) -> LedgerFacts {
         LedgerFacts::weakest(Duration::ZERO)
+    }
+
+    fn format(&self) -> Arc<dyn BatchFormat> {
+        unreachable!("no test reads batches")
     }
 
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {

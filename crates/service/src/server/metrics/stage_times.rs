@@ -146,12 +146,18 @@ fn micros(duration: Duration) -> u64 {
 
 /// The beginning of an id, which is a signature and so as good as random. Never 0.
 fn key(id: &[u8]) -> u64 {
-    let first = id.first_chunk().copied().map_or(0, u64::from_be_bytes);
-    first.max(1)
+    let key = match id.first_chunk() {
+        Some(first) if id.len() == HeaderId::BYTES => u64::from_be_bytes(*first),
+        // Other ids often begin alike.
+        _ => id
+            .iter()
+            .fold(0, |key: u64, byte| key.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)),
+    };
+    key.max(1)
 }
 
 fn key_of_text(id: &str) -> Option<u64> {
-    u64::from_str_radix(id.get(..16)?, 16).ok().map(|key| key.max(1))
+    Some(key(id.parse::<HeaderId>().ok()?.as_bytes()))
 }
 
 #[cfg(test)]

@@ -106,6 +106,7 @@ fn batch_of_the_same_list_is_a_dependency(db: &Database) {
             attempt: 1,
             epoch: 1,
             serialized_batch: Vec::new(),
+            deadline: None,
         };
         store.commit(std::slice::from_ref(&taken));
         store.free_all();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, Decision, LedgerStatus, Obstacle, Scheduling,
-    SchedulingRules,
+    AfterInvalid, BatchState, ChangeOutcome, Decision, Evidence, LedgerStatus, Obstacle, Outcome,
+    Scheduling, SchedulingRules,
 };
 use grid_batch_store::StoreOptions;
 
@@ -19,6 +19,7 @@ on_both! {
     batches_before_a_waiting_one_go_on,
     command_leaves_the_policy_to_the_server,
     policy_to_continue_records_nothing,
+    expired_batch_stops_the_service,
 }
 
 fn options(db: &Database, after_invalid: AfterInvalid) -> StoreOptions {
@@ -52,6 +53,16 @@ fn end_following(store: &TestStore, number: u64) {
 
 fn states(store: &TestStore, numbers: &[u64]) -> Vec<BatchState> {
     numbers.iter().map(|number| store.one(SERVICE, *number).progress.state).collect()
+}
+
+fn expired_batch_stops_the_service(db: &Database) {
+    let store = open_halting(db);
+    add(&store, 1..=2);
+    let taken = store.take_up_to(1).remove(0);
+    store.outcome(&taken, Outcome::Ambiguous);
+    store.evidence(&taken, Evidence::Expired);
+    assert_eq!(states(&store, &[1, 2]), [BatchState::Invalid, BatchState::New]);
+    assert_eq!((numbers(&store.take_up_to(9)), halts(db)), (vec![], 1));
 }
 
 fn halts(db: &Database) -> i64 {

@@ -1,0 +1,1 @@
+alter table batch_payloads drop column deadline;

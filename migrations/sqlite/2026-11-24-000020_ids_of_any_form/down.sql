@@ -1,0 +1,9 @@
+pragma writable_schema = on;
+update sqlite_schema set sql = replace(replace(sql,
+    'check (length(batch_id) between 1 and 128)', 'check (length(batch_id) = 64)'),
+    'check (length(transaction_id) between 1 and 128)', 'check (length(transaction_id) = 64)')
+where type = 'table' and name in
+    ('batches', 'transactions', 'missing_transactions', 'transaction_lookups', 'operator_actions');
+pragma writable_schema = reset;
+create table schema_change (dummy integer) strict;
+drop table schema_change;
