@@ -42,7 +42,8 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     let authorizer = authorizer(&parts, &api);
     let nodes = Forwarding::new(&api, parts.pass_through.clone(), &parts.query_store);
     let nodes = Arc::new(nodes);
-    let statuses = Arc::new(StatusContext::new(&api, &parts.query_store, parts.format.clone(), &nodes));
+    let statuses =
+        Arc::new(StatusContext::new(&api, &parts.query_store, parts.format.clone(), &nodes));
     Router::new()
         .merge(gas_admin_routes(&parts, &api))
         .merge(read_routes(&parts, &api))

@@ -1,8 +1,8 @@
 use std::fmt;
 
 use crate::{
-    BatchLabel, ClientId, Deadline, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId, SignerId,
-    Timestamp, monitor,
+    BatchLabel, ClientId, Deadline, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId,
+    SignerId, Timestamp, monitor,
 };
 
 /// A batch that was checked and is not stored yet.

@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use futures_core::future::BoxFuture;
 
-use crate::{AttemptId, BatchState, Deadline, HeaderId, ServiceId, Timestamp, monitor::BatchResult};
+use crate::{
+    AttemptId, BatchState, Deadline, HeaderId, ServiceId, Timestamp, monitor::BatchResult,
+};
 
 /// What is proved about a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

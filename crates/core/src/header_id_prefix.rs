@@ -118,9 +118,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn is_in_range(prefix: &HeaderIdPrefix, id: &HeaderId) -> bool {
-        let is_in = |(first, last): &(Vec<u8>, Vec<u8>)| {
-            (&first[..]..=&last[..]).contains(&id.as_bytes())
-        };
+        let is_in =
+            |(first, last): &(Vec<u8>, Vec<u8>)| (&first[..]..=&last[..]).contains(&id.as_bytes());
         prefix.ranges().iter().any(is_in)
     }
 

@@ -2,9 +2,9 @@ use futures_core::future::BoxFuture;
 
 use crate::{
     AccessScope, BatchError, EvidenceReport, ForwardedRequest, ForwardedResponse, ForwardedSocket,
-    HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPresent, PassThroughError,
-    ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission, SubmissionAnswer,
-    TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
+    HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPresent,
+    PassThroughError, ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission,
+    SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
 
 /// A ledger, as its adapter implements it.

@@ -29,7 +29,14 @@ impl<S: ScopeId> Submission<S> {
     /// The batch with this header signature, scope and bytes.
     pub fn new(batch_header: String, scope_id: S, serialized_batch: impl Into<BatchBytes>) -> Self {
         let serialized_batch = serialized_batch.into();
-        Self { batch_header, scope_id, serialized_batch, attempt_id: None, taken_at: None, deadline: None }
+        Self {
+            batch_header,
+            scope_id,
+            serialized_batch,
+            attempt_id: None,
+            taken_at: None,
+            deadline: None,
+        }
     }
 
     /// Sets the attempt id that the store gave it.

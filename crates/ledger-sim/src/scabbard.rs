@@ -189,7 +189,10 @@ fn statuses(
     let ids = request.query.get("ids").ok_or_else(|| NO_IDS.response())?;
     let ids: HashSet<&str> = ids.split(',').collect();
     let status = |id: &str| {
-        let known = id.parse::<grid_batch_protocol::HeaderId>().ok().and_then(|id| service.status(&id.into()));
+        let known = id
+            .parse::<grid_batch_protocol::HeaderId>()
+            .ok()
+            .and_then(|id| service.status(&id.into()));
         StatusData::new(id, known, now)
     };
     let mut statuses: Vec<_> = ids.into_iter().map(status).collect();

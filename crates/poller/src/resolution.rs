@@ -98,11 +98,14 @@ fn with_detail(reason: &str, detail: Option<&str>) -> String {
 fn why_invalid(batch: &UnresolvedBatch, report: &EvidenceReport) -> String {
     let detail = report.detail.as_deref();
     match (report.evidence, batch.deadline) {
-        (Evidence::Expired, Some(deadline)) => {
-            with_detail(&format!("expired: the ledger has passed its deadline, {deadline:#}"), detail)
-        }
+        (Evidence::Expired, Some(deadline)) => with_detail(
+            &format!("expired: the ledger has passed its deadline, {deadline:#}"),
+            detail,
+        ),
         (Evidence::Expired, None) => with_detail("expired", detail),
-        _ => detail.unwrap_or("a transaction of the batch was applied with another batch").to_owned(),
+        _ => {
+            detail.unwrap_or("a transaction of the batch was applied with another batch").to_owned()
+        }
     }
 }
 

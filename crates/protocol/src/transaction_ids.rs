@@ -22,5 +22,9 @@ const HEADER: usize = 1;
 pub fn transaction_ids(batch: &[u8]) -> Option<Vec<HeaderId>> {
     let header = fields(batch, HEADER).collect::<Result<Vec<_>, _>>().ok()?.pop()?;
     let header = BatchHeader::decode(header).ok()?;
-    header.transaction_ids.iter().map(|id| Some(id.parse::<crate::HeaderId>().ok()?.into())).collect()
+    header
+        .transaction_ids
+        .iter()
+        .map(|id| Some(id.parse::<crate::HeaderId>().ok()?.into()))
+        .collect()
 }

@@ -98,7 +98,8 @@ impl OpenBatchStore for OwnStore {
             batch_id: batch.batch_id,
             attempt: stored.progress.attempts,
             epoch: 0,
-            serialized_batch: BYTES.to_vec(),            deadline: None,
+            serialized_batch: BYTES.to_vec(),
+            deadline: None,
         }))
     }
 

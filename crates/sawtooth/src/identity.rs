@@ -49,7 +49,8 @@ fn first_block(body: &[u8]) -> BatchResult<HeaderId> {
         return Err(BatchError::InvalidAnswer(reason));
     }
     let id = block.header_signature.parse::<grid_batch_protocol::HeaderId>();
-    id.map(Into::into).map_err(|error| BatchError::InvalidAnswer(format!("id of the first block: {error}")))
+    id.map(Into::into)
+        .map_err(|error| BatchError::InvalidAnswer(format!("id of the first block: {error}")))
 }
 
 #[derive(Deserialize)]

@@ -59,7 +59,9 @@ pub(crate) fn nodes_of_batch(
     batch_id: &str,
 ) -> BatchResult<Vec<String>> {
     // The id becomes a part of a URL.
-    batch_id.parse::<grid_batch_protocol::HeaderId>().map_err(|error| BatchError::InternalError(error.to_string()))?;
+    batch_id
+        .parse::<grid_batch_protocol::HeaderId>()
+        .map_err(|error| BatchError::InternalError(error.to_string()))?;
     let nodes = resolver.status_urls(service_id, batch_id);
     if nodes.is_empty() {
         let reason = format!("no node is configured for service {service_id}");

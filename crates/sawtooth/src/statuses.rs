@@ -97,8 +97,10 @@ fn parse_receipts(transactions: &[InvalidTransaction]) -> BatchResult<Vec<Receip
 
 impl InvalidTransaction {
     fn receipt(&self) -> BatchResult<Receipt> {
-        let transaction_id =
-            self.id.parse::<grid_batch_protocol::HeaderId>().map_err(|error| invalid(format!("{error}")))?;
+        let transaction_id = self
+            .id
+            .parse::<grid_batch_protocol::HeaderId>()
+            .map_err(|error| invalid(format!("{error}")))?;
         let error_data = BASE64_STANDARD.decode(&self.extended_data).map_err(|error| {
             invalid(format!(
                 "the data of transaction {transaction_id} is not valid base64: {error}"

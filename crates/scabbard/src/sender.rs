@@ -42,7 +42,8 @@ impl AskAhead for ScabbardSender {
 
 impl ScabbardSender {
     async fn post(&self, url: &str, submission: &Submission<ServiceScopeId>) -> SubmissionAnswer {
-        let id: HeaderId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>() {
+        let id: HeaderId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>()
+        {
             Ok(id) => id.into(),
             // Every node rejects such a batch.
             Err(error) => return answer_without_response(Outcome::Rejected, error.to_string()),

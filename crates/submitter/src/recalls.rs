@@ -125,7 +125,8 @@ mod tests {
             batch_id: HeaderId::from_bytes([number; 64]),
             attempt,
             epoch: 1,
-            serialized_batch: Vec::new(),            deadline: None,
+            serialized_batch: Vec::new(),
+            deadline: None,
         }
     }
 

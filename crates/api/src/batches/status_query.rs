@@ -1,7 +1,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    Ahead, BatchFormat, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
+    Ahead, BatchFormat, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch,
+    Timestamp,
 };
 
 use crate::{

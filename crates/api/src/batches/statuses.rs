@@ -42,7 +42,8 @@ pub(crate) async fn get(
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     let ids = query.get("id")?.filter(|ids| !ids.is_empty()).ok_or(ApiError::MissingIds)?;
-    let data = read(&context, Caller::of(&request)?, &query, context.parse_ids(ids.split(','))?).await?;
+    let data =
+        read(&context, Caller::of(&request)?, &query, context.parse_ids(ids.split(','))?).await?;
     let link = Some(link::to_request(&request, context.api.local_addr));
     Ok(Json(BatchStatusesJson { data, link }))
 }
@@ -75,17 +76,18 @@ pub(crate) async fn post(
     if ids.is_empty() {
         return Err(ApiError::InvalidIdList);
     }
-    let data =
-        read(&context, Caller::of(&request)?, &query, context.parse_ids(ids.iter().map(String::as_str))?)
-            .await?;
+    let data = read(
+        &context,
+        Caller::of(&request)?,
+        &query,
+        context.parse_ids(ids.iter().map(String::as_str))?,
+    )
+    .await?;
     Ok(Json(BatchStatusesJson { data, link: None }))
 }
 
 impl StatusContext {
-    fn parse_ids<'a>(
-        &self,
-        ids: impl Iterator<Item = &'a str>,
-    ) -> Result<Vec<HeaderId>, ApiError> {
+    fn parse_ids<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<Vec<HeaderId>, ApiError> {
         let parse = |text: &str| match &self.format {
             Some(format) => Ok::<_, ApiError>(format.parse_id(text)?),
             None => Ok(text.parse()?),

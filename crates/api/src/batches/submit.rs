@@ -8,8 +8,8 @@ use axum::{
     response::Response,
 };
 use grid_batch_core::{
-    AccessScope, BatchConflict, BatchFormat, BatchLabel, ClientId, FormatError, GlobalScopeId, HeaderId, KeyRefusal,
-    NewBatch, ScopeId, ServiceCheck, ServiceId,
+    AccessScope, BatchConflict, BatchFormat, BatchLabel, ClientId, FormatError, GlobalScopeId,
+    HeaderId, KeyRefusal, NewBatch, ScopeId, ServiceCheck, ServiceId,
 };
 use log::debug;
 use serde::Serialize;

@@ -39,7 +39,8 @@ fn tell_taken(window: &InFlightWindow, name: &str, number: usize, attempt: u32) 
         batch_id: id(number),
         attempt,
         epoch: 1,
-        serialized_batch: Vec::new(),        deadline: None,
+        serialized_batch: Vec::new(),
+        deadline: None,
     };
     window.taken(&service(name), &[&batch]);
 }

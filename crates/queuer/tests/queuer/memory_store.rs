@@ -103,7 +103,8 @@ impl OpenBatchStore for MemoryStore {
             batch_id: batch.batch_id,
             attempt: stored.progress.attempts,
             epoch: 0,
-            serialized_batch: bytes_of(batch.batch_id),            deadline: None,
+            serialized_batch: bytes_of(batch.batch_id),
+            deadline: None,
         }))
     }
 

@@ -202,7 +202,8 @@ fn wake_up_is_kept_when_the_store_fails() {
                 batch_id: id(7),
                 attempt: 1,
                 epoch: 0,
-                serialized_batch: vec![],                deadline: None,
+                serialized_batch: vec![],
+                deadline: None,
             }]
             .into()),
         }
@@ -275,7 +276,14 @@ fn slow_store(
         attempt += 1;
         let serialized_batch = vec![];
         let service_id = services[0].service_id.clone();
-        let taken = TakenBatch { service_id, batch_id: id(7), attempt, epoch: 0, serialized_batch, deadline: None };
+        let taken = TakenBatch {
+            service_id,
+            batch_id: id(7),
+            attempt,
+            epoch: 0,
+            serialized_batch,
+            deadline: None,
+        };
         Ok(vec![taken].into())
     });
     store

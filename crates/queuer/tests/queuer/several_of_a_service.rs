@@ -59,7 +59,8 @@ impl RoundStore for FreeBatches {
                     batch_id: id(free.remove(0)),
                     attempt: 1,
                     epoch: 0,
-                    serialized_batch: vec![0; BYTES],                    deadline: None,
+                    serialized_batch: vec![0; BYTES],
+                    deadline: None,
                 });
             }
         }

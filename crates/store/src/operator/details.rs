@@ -1,7 +1,7 @@
 use diesel::{dsl::sql, prelude::*, sql_types::Binary};
 use grid_batch_core::{
-    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, HeaderId, HeaderIdPrefix, Receipt,
-    ServiceId, StoredBatch, Timestamp,
+    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, HeaderId,
+    HeaderIdPrefix, Receipt, ServiceId, StoredBatch, Timestamp,
 };
 
 use super::{

@@ -5,8 +5,8 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, HeaderId, Hold, Progress, ServiceId, StoredBatch,
-    Timestamp,
+    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, HeaderId, Hold, Progress, ServiceId,
+    StoredBatch, Timestamp,
 };
 
 use super::{Rows, StoreError};

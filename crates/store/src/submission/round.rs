@@ -16,7 +16,9 @@ use crate::{
     restored::CountedSend,
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
-        rows::{AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, read_deadline, takeable_by},
+        rows::{
+            AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, read_deadline, takeable_by,
+        },
     },
 };
 

@@ -4,9 +4,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, BatchError, BatchFilter, BatchState, BatchUpdater, Change, ChangeOutcome, Deadline, Decision, Event,
-    Evidence, LedgerStatus, NewBatch, Outcome, PendingBatchStore, PollPace, Receipt, Resolution,
-    StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
+    AttemptId, BatchError, BatchFilter, BatchState, BatchUpdater, Change, ChangeOutcome, Deadline,
+    Decision, Event, Evidence, LedgerStatus, NewBatch, Outcome, PendingBatchStore, PollPace,
+    Receipt, Resolution, StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
 };
 use grid_batch_store::{MonitorStore, PendingBatch};
 

@@ -149,7 +149,9 @@ fn key(id: &[u8]) -> u64 {
     let key = match id.first_chunk() {
         Some(first) if id.len() == HeaderId::BYTES => u64::from_be_bytes(*first),
         // Other ids often begin alike.
-        _ => id.iter().fold(0, |key: u64, byte| key.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)),
+        _ => id
+            .iter()
+            .fold(0, |key: u64, byte| key.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)),
     };
     key.max(1)
 }

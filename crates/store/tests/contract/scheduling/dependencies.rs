@@ -105,7 +105,8 @@ fn batch_of_the_same_list_is_a_dependency(db: &Database) {
             batch_id: second.batch_id,
             attempt: 1,
             epoch: 1,
-            serialized_batch: Vec::new(),            deadline: None,
+            serialized_batch: Vec::new(),
+            deadline: None,
         };
         store.commit(std::slice::from_ref(&taken));
         store.free_all();

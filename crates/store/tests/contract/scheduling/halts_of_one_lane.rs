@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use grid_batch_core::{
     AfterInvalid, BatchState, ChangeOutcome, Decision, Evidence, LedgerStatus, Obstacle, Outcome,
-    Scheduling,
-    SchedulingRules,
+    Scheduling, SchedulingRules,
 };
 use grid_batch_store::StoreOptions;
 
