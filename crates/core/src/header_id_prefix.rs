@@ -68,7 +68,7 @@ impl HeaderIdPrefix {
 
     /// Ranges of binary forms, with the last one. They have all ids that [begin](Self::begins) with it; of others only
     /// signatures whose bytes are these characters.
-    pub fn ranges(&self) -> [(Vec<u8>, Vec<u8>); 2] {
+    pub fn ranges(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let filled = |digit: &str| {
             let missing = HeaderId::LONGEST - self.0.len();
             let signature: Option<HeaderId> =
@@ -80,7 +80,7 @@ impl HeaderIdPrefix {
         let texts = (text(), [text(), vec![0x7f]].concat());
         let is_hex = self.0.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let signatures = filled("0").zip(filled("f")).filter(|_| is_hex);
-        [signatures.unwrap_or_else(|| texts.clone()), texts]
+        signatures.into_iter().chain([texts]).collect()
     }
 }
 

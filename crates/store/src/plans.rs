@@ -263,7 +263,8 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     let labelled = new_batch("new::0000".parse().unwrap(), 95_000);
     let label = Some("of a client".parse().unwrap());
     let client = Some(ClientId::Key(SignerId::from_bytes([3; SignerId::BYTES])));
-    add(store, &[NewBatch { label, client, ..labelled }]);
+    let deadline = Some(grid_batch_core::Deadline::Height(7));
+    add(store, &[NewBatch { label, client, deadline, ..labelled }]);
     refuse_a_full_queue(store);
     process_failures(claims, services);
     look_for_locked_rows(store, services);

@@ -61,19 +61,23 @@ pub(crate) fn find_by_prefix(
     service_id: Option<&ServiceId>,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
-    let [signatures, texts] = prefix.ranges();
-    let in_range = |(first, last)| batches::batch_id.between(first, last);
-    let mut query = batches_with_lane()
-        .filter(in_range(signatures).or(in_range(texts)))
-        .order_by((batches::batch_id, batches::service_id))
-        .limit(limit(count))
-        .select(BatchRecord::as_select())
-        .into_boxed();
-    if let Some(service_id) = service_id {
-        query = query.filter(batches::service_id.eq(service_id.as_str()));
+    let mut found = Vec::new();
+    // One query for each range: with `or`, SQLite would scan.
+    for (first, last) in prefix.ranges() {
+        let mut query = batches_with_lane()
+            .filter(batches::batch_id.ge(first))
+            .filter(batches::batch_id.le(last))
+            .order_by((batches::batch_id, batches::service_id))
+            .limit(limit(count))
+            .select(BatchRecord::as_select())
+            .into_boxed();
+        if let Some(service_id) = service_id {
+            query = query.filter(batches::service_id.eq(service_id.as_str()));
+        }
+        found.extend(into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)?);
     }
-    let mut found = into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)?;
     found.retain(|batch| prefix.begins(&batch.batch_id));
+    found.truncate(count);
     Ok(found)
 }
 

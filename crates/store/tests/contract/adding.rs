@@ -53,7 +53,7 @@ fn ids_have_1_to_128_bytes(db: &Database) {
     let refused = store.add(&[&[again]]).unwrap().remove(0);
     assert!(matches!(refused, Err(BatchConflict::Transaction(_))), "{refused:?}");
     let taken = store.take(&["a::b"]);
-    assert_eq!(taken[0].submission.batch_header(), "B");
+    assert_eq!(taken[0].batch_id.to_string(), "B");
 }
 
 fn beginning_of_an_id_finds_ids_of_each_form(db: &Database) {

@@ -170,11 +170,11 @@ fn report_with_malformed_id_changes_nothing(db: &Database) {
     accepted(&store, 1);
     let (monitor, reported) = monitor(&store);
     let good = report(1, LedgerStatus::Committed);
-    let bad = StatusReport { batch_id: "zz".to_owned(), ..good.clone() };
+    let bad = StatusReport { batch_id: "z/z".to_owned(), ..good.clone() };
     let error = monitor.update_batch_statuses("s::1", &[good.clone(), bad]).unwrap_err();
     assert!(matches!(error, BatchError::InvalidAnswer(_)), "{error}");
     assert!(monitor.update_batch_statuses("no service", &[good]).is_err());
-    assert!(monitor.get_unresolved_batches("s::1", &["zz".to_owned()]).is_err());
+    assert!(monitor.get_unresolved_batches("s::1", &["z/z".to_owned()]).is_err());
     assert_eq!(state(&store, 1), BatchState::Pending);
     assert!(recorded(&reported).is_empty());
 }
