@@ -40,13 +40,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "grid-batch-evm",
-        &[
-            "grid-batch-core",
-            "grid-batch-http",
-            "grid-batch-nodes",
-            "grid-batch-support",
-            "grid-batch-withdrawals",
-        ],
+        &["grid-batch-core", "grid-batch-http", "grid-batch-support", "grid-batch-withdrawals"],
     ),
     ("grid-batch-client", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     ("grid-batch-webhooks", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),

@@ -2,8 +2,7 @@ use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
 use alloy_primitives::Address;
 use grid_batch_core::{BatchError, BatchResult, Clock, HeaderId, ServiceId, StatusUrlResolver};
-use grid_batch_http::{HttpClient, HttpError, origin};
-use grid_batch_nodes::NodePool;
+use grid_batch_http::{HttpClient, HttpError};
 use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
 
@@ -21,7 +20,7 @@ use crate::{
     sent_times::SentTimes,
     signer::{AccountSigner, TransactionSigner},
     signing_store::AsyncSigningStore,
-    sync::{FirstRefusals, HighestBlock, UnconfirmedRefusals},
+    sync::{FirstRefusals, HighestBlock, SkippedNodes, UnconfirmedRefusals},
     values::GasPrice,
 };
 
@@ -57,7 +56,7 @@ pub(crate) struct EvmContext {
     pub(crate) highest_block: HighestBlock,
     pub(crate) first_refusals: FirstRefusals,
     pub(crate) unconfirmed_refusals: UnconfirmedRefusals,
-    pub(crate) pool: NodePool,
+    pub(crate) skipped_nodes: SkippedNodes,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
     pub(crate) send_http: HttpClient,
@@ -108,18 +107,13 @@ impl EvmContext {
             highest_block: HighestBlock::default(),
             first_refusals: FirstRefusals::default(),
             unconfirmed_refusals: UnconfirmedRefusals::default(),
-            pool: options.http.nodes.clone(),
+            skipped_nodes: SkippedNodes::default(),
             send_http,
             read_http,
             watch_http,
             store: AsyncSigningStore::new(store),
             nodes,
         })
-    }
-
-    /// Whether the node did not answer a short time ago, so that what can be done without it does not wait for it.
-    pub(crate) fn is_silent(&self, node: &NodeClient) -> bool {
-        self.pool.is_silent(&origin(node.url()))
     }
 
     /// The cap of the gas price for this pool.

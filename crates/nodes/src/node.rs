@@ -88,12 +88,6 @@ impl NodeState {
         self.refused_at = self.refused_at.map(|_| now);
     }
 
-    /// Whether the last request to the node was not answered, a short time ago.
-    pub(crate) fn is_silent(&self, now: MonotonicTime) -> bool {
-        let is_recent = |at| now.since(at) < Self::RETRY_AFTER;
-        self.contact.failure().is_some() && self.contact.failed_at().is_some_and(is_recent)
-    }
-
     /// For how long the node does not answer, or does not tell its ledger, and why.
     pub(crate) fn outage(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
         let failures = [self.contact.failure(), self.identity.unconfirmed()];

@@ -250,12 +250,6 @@ impl NodePool {
         self.named(name).find_map(|node| node.lock().contact.failed_at())
     }
 
-    /// Whether the last request to the node was not answered, a short time ago. What can be done without it does not
-    /// wait for it then.
-    pub fn is_silent(&self, name: &str) -> bool {
-        self.named(name).any(|node| node.lock().is_silent(self.monotonic()))
-    }
-
     /// A batch of this service is at its nodes, or on its way: answers or events are expected from them.
     pub fn expect_of(&self, service: &str) {
         let now = self.monotonic();
@@ -584,19 +578,6 @@ mod tests {
         assert_eq!(outage.since.plus(outage.lasted), clock.now());
         nodes.answered("a");
         assert_eq!(nodes.outages(), []);
-    }
-
-    #[test]
-    fn node_is_silent_until_it_answers_or_for_a_while() {
-        let (nodes, clock) = nodes();
-        nodes.failed("a", "reset");
-        assert!(nodes.is_silent("a") && !nodes.is_silent("b"));
-        clock.advance(RETRY_AFTER);
-        assert!(!nodes.is_silent("a"));
-        nodes.failed("a", "reset");
-        assert!(nodes.is_silent("a"));
-        nodes.answered("a");
-        assert!(!nodes.is_silent("a"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! Whatever a node fails with, all parts say the same of it.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{sync::Arc, time::Duration};
 

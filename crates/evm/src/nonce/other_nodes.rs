@@ -1,7 +1,6 @@
 use std::{future::Future, time::Duration};
 
 use alloy_primitives::Address;
-use grid_batch_http::origin;
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
@@ -68,10 +67,10 @@ where
     T: Send + 'static,
     F: Future<Output = Result<Option<T>, NodeError>> + Send + 'static,
 {
-    let asked_at = context.clock.monotonic();
+    let now = context.clock.monotonic();
     let mut tasks = JoinSet::new();
     for node in nodes {
-        if node.url() == except.url() || context.is_silent(node) {
+        if node.url() == except.url() || context.skipped_nodes.contains(node.url(), now) {
             continue;
         }
         let (answer, node) = (ask(node.duplicate()), node.duplicate());
@@ -79,12 +78,9 @@ where
     }
     let mut answers = Vec::new();
     while let Some(Ok((answer, node))) = tasks.join_next().await {
-        match answer {
-            Ok(Some(answer)) => answers.push((node, answer)),
-            Err(NodeError::NoResponse(reason)) => {
-                context.pool.unanswered(&origin(node.url()), asked_at, &reason);
-            }
-            _ => {}
+        context.skipped_nodes.note(node.url(), answer.is_ok(), now);
+        if let Ok(Some(answer)) = answer {
+            answers.push((node, answer));
         }
     }
     answers

@@ -53,13 +53,15 @@ impl SendAttempt<'_> {
     /// The highest transaction count of the other nodes, pending ones included, if it is above `known`. A
     /// node that does not answer is skipped, then and for a while.
     async fn pending_at_others(&self, known: u64) -> Step<u64> {
-        let context = self.context;
+        let (context, now) = (self.context, self.context.clock.monotonic());
         let mut highest = 0;
         for node in self.nodes()?.iter().skip(1) {
-            if context.is_silent(node) {
+            if context.skipped_nodes.contains(node.url(), now) {
                 continue;
             }
             let pending = node.transaction_count(self.admin, BlockTag::Pending).await;
+            let has_answered = matches!(pending, Ok(_) | Err(NodeError::Rpc { .. }));
+            context.skipped_nodes.note(node.url(), has_answered, now);
             // On another chain the account has other transactions.
             if let Ok(pending) = pending
                 && pending > known.max(highest)

@@ -7,10 +7,12 @@ mod node_state;
 mod quorum;
 mod refused_call;
 mod simulation;
+mod skipped_nodes;
 mod unconfirmed_refusals;
 
 pub(crate) use highest_block::HighestBlock;
 pub(crate) use quorum::RefusalOutcome;
 pub(crate) use refused_call::{FirstRefusals, resolve_refusal};
 pub(crate) use simulation::{PoolRefusal, SimulationError, simulate};
+pub(crate) use skipped_nodes::SkippedNodes;
 pub(crate) use unconfirmed_refusals::UnconfirmedRefusals;
