@@ -238,8 +238,6 @@ mod tests {
         sender.expect_present().once().returning(move |_| Box::pin(ready(present())));
         let factory = CommandFactory {
             url_resolver: Arc::new(MockUrlResolver::new()),
-            url_health: None,
-            node_check: None,
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
             recalls: Recalls::new(),
