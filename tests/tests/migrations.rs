@@ -27,8 +27,11 @@ fn is_breaking(statement: &str) -> bool {
     }
     let Some(change) = statement.strip_prefix("alter table ") else { return false };
     // A check that becomes weaker accepts all that the release before writes.
-    if change.contains(" drop constraint ") && change.ends_with("_check") {
-        return false;
+    if let Some((_, constraint)) = change.split_once(" drop constraint ") {
+        let (name, added) = constraint.split_once(", ").unwrap_or((constraint, ""));
+        let is_check =
+            added.is_empty() || added.starts_with("add check ") && added.ends_with(" not valid");
+        return !(name.ends_with("_check") && is_check);
     }
     let requires = change.contains(" not null") && !change.contains(" default ");
     let changes = [" drop ", " rename ", " alter column ", " add constraint ", " type "];
@@ -62,6 +65,8 @@ fn statements_that_break_the_release_before_are_found() {
         "alter table batches rename column label to name;",
         "alter table batches add column a bigint not null;",
         "alter table batches alter column label set not null;",
+        "alter table batches drop constraint batches_pkey;",
+        "alter table batches drop constraint a_check, drop column label;",
     ] {
         assert!(breaking_statement(sql).is_some(), "{sql}");
     }
@@ -69,6 +74,7 @@ fn statements_that_break_the_release_before_are_found() {
         "create table a (b bigint not null); create index c on a (b);",
         "alter table batches add column a text; -- drop it later",
         "alter table batches add column a bigint not null default 0;",
+        "alter table batches drop constraint a_check,\n  add check (a > 0) not valid;",
     ] {
         assert_eq!(breaking_statement(sql), None, "{sql}");
     }

@@ -113,8 +113,7 @@ pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, Sta
     }
     #[cfg(not(feature = "evm"))]
     {
-        let _ = config;
-        Err(StartError::NotBuilt { kind: "evm" })
+        Err(StartError::NotBuilt { kind: config.ledger.kind.unwrap_or_default() })
     }
 }
 
@@ -138,7 +137,7 @@ pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
 fn configured_ledger(config: &Config) -> Result<LedgerIdentity, StartError> {
     let identity = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
     #[cfg(feature = "evm")]
-    if config.ledger.kind == Some("evm") {
+    if matches!(config.adapter(), Some(Adapter::Evm)) {
         let id = grid_batch_evm::EvmIdentityReader::id_of_chain(config.evm.chain_id);
         return Ok(LedgerIdentity { id, ..identity });
     }
