@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::{Hex, excerpt::Excerpt};
 
-/// The id of a batch or of a transaction: 1 to 128 letters, digits and `-._~:@`, with no dot at its beginning. So it
+/// The id of a batch or of a transaction: 1 to 128 letters, digits and `-._~`, with no dot at its beginning. So it
 /// can be a part of a URL.
 ///
 /// The binary form of 128 lower-case hex digits, a signature, has 64 bytes. That of another text is the text
@@ -51,7 +51,7 @@ pub enum HeaderIdError {
     },
     /// A character is not allowed.
     #[error(
-        "the id {value} has {character:?} at position {position}; an id has only letters, digits and -._~:@, and \
+        "the id {value} has {character:?} at position {position}; an id has only letters, digits and -._~, and \
          no dot at its beginning"
     )]
     Character {
@@ -100,7 +100,7 @@ impl HeaderId {
 
 /// The first character that no id has, and its position.
 pub(crate) fn invalid_character(text: &str) -> Option<(usize, char)> {
-    let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._~:@".contains(c);
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     let mut characters = text.chars().enumerate();
     characters.find(|(position, c)| !is_valid(*c) || (*position, *c) == (0, '.'))
 }
@@ -209,8 +209,8 @@ pub(crate) mod tests {
     pub(crate) fn texts() -> impl Strategy<Value = String> {
         prop_oneof![
             "[0-9a-f]{128}",
-            "[-a-zA-Z0-9_~:@][-a-zA-Z0-9._~:@]{0,127}",
-            "[-a-zA-Z0-9_~:@][-a-zA-Z0-9._~:@]{62,64}",
+            "[-a-zA-Z0-9_~][-a-zA-Z0-9._~]{0,127}",
+            "[-a-zA-Z0-9_~][-a-zA-Z0-9._~]{62,64}",
             "[0-9a-f]{62,66}",
             "[0-9a-f]{127}[0-9a-fA-F]",
         ]
@@ -264,7 +264,7 @@ pub(crate) mod tests {
         assert!(message(&"a".repeat(129)).contains("has 129 bytes; an id has 1 to 128"));
         assert_eq!(
             message("ab/c"),
-            "the id \"ab/c\" has '/' at position 2; an id has only letters, digits and -._~:@, and no dot at its \
+            "the id \"ab/c\" has '/' at position 2; an id has only letters, digits and -._~, and no dot at its \
              beginning"
         );
         assert!(message("..").contains("'.' at position 0"));

@@ -35,7 +35,7 @@ pub enum HeaderIdPrefixError {
         length: usize,
     },
     /// A character is not allowed.
-    #[error("the id {value} has {character:?}; an id has only letters, digits and -._~:@")]
+    #[error("the id {value} has {character:?}; an id has only letters, digits and -._~")]
     Character {
         /// The beginning of the text.
         value: Excerpt,
