@@ -6,7 +6,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, TakenBatch,
+    Change, ChangeOutcome, Event, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId, TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
@@ -104,7 +104,7 @@ fn batch(number: usize, services: usize) -> NewBatch {
 }
 
 /// Ids in random order, as signatures are (by splitmix64).
-fn id(number: usize) -> HeaderId {
+fn id(number: usize) -> ItemId {
     let mut bytes = [0; 64];
     for (at, part) in (1..).zip(bytes.chunks_exact_mut(8)) {
         let mut z = (number as u64).wrapping_mul(8).wrapping_add(at);
@@ -113,5 +113,5 @@ fn id(number: usize) -> HeaderId {
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         part.copy_from_slice(&(z ^ z >> 31).to_be_bytes());
     }
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }

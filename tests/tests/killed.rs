@@ -9,7 +9,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchFilter, BatchState, Change, Event, Evidence, HeaderId, LedgerStatus, Outcome, PageCursor,
+    BatchFilter, BatchState, Change, Event, Evidence, ItemId, LedgerStatus, Outcome, PageCursor,
     ServiceId,
 };
 use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
@@ -73,7 +73,7 @@ fn states(store: &Store) -> BTreeMap<u64, BatchState> {
     }
 }
 
-fn number(id: &HeaderId) -> u64 {
+fn number(id: &ItemId) -> u64 {
     u64::from_be_bytes(id.as_bytes()[..8].try_into().unwrap())
 }
 

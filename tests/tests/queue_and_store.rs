@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Clock, Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch,
+    Change, ChangeOutcome, Clock, Event, Evidence, ItemId, LedgerStatus, ManualClock, NewBatch,
     Outcome, ScopeId, ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{BatchQueue, Choice, QueueOptions, WakeUp, choose};
@@ -44,7 +44,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
     id[..4].copy_from_slice(&number.to_be_bytes());
     NewBatch {
         service_id: service(service_number),
-        batch_id: HeaderId::from_bytes(id),
+        batch_id: ItemId::from_bytes(id),
         signer: None,
         transaction_ids: vec![],
         serialized_batch: number.to_be_bytes().to_vec(),

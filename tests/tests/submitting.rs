@@ -11,7 +11,7 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, HeaderId, LedgerStatus, NewBatch, Outcome, RunnableSubmitter,
+    Change, ChangeOutcome, Event, ItemId, LedgerStatus, NewBatch, Outcome, RunnableSubmitter,
     RunningSubmitter, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_nodes::NodePool;
@@ -128,14 +128,14 @@ fn observer(store: &Store, wake_up: WakeUp) -> StoreObserver<ServiceScopeId> {
 }
 
 fn batch(number: u64) -> NewBatch {
-    let mut id = [0; HeaderId::BYTES];
+    let mut id = [0; ItemId::BYTES];
     id[..8].copy_from_slice(&number.to_be_bytes());
     let scope: ServiceScopeId = format!("abc::{}", number % SERVICES).parse().unwrap();
     NewBatch {
         service_id: scope.service_id().clone(),
-        batch_id: HeaderId::from_bytes(id),
+        batch_id: ItemId::from_bytes(id),
         signer: None,
-        transaction_ids: vec![HeaderId::from_bytes(id)],
+        transaction_ids: vec![ItemId::from_bytes(id)],
         serialized_batch: vec![1],
         declared_access: None,
         label: None,

@@ -1,7 +1,7 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchFormat, BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, HeaderId,
+    BatchFormat, BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, ItemId,
     InstanceId, IntakeStore, InternalError, Ledger, NodeOutage, OperatorStore, SearchLimits,
     ServiceId, ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
 };
@@ -315,7 +315,7 @@ impl ApiBuilder {
     #[must_use]
     pub fn with_received_callback(
         mut self,
-        received: impl Fn(&[HeaderId]) + Send + Sync + 'static,
+        received: impl Fn(&[ItemId]) + Send + Sync + 'static,
     ) -> Self {
         self.parts.received = Arc::new(received);
         self

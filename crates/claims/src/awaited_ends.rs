@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 
 /// The batches whose end clients wait for at one instance while another one records it. Clones share them.
 ///
@@ -17,11 +17,11 @@ pub struct AwaitedEnds(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     /// Batches that clients of this instance wait for, and that other instances were not notified of.
-    awaited: Vec<HeaderId>,
+    awaited: Vec<ItemId>,
     /// Batches that clients of other instances wait for.
-    by_others: HashSet<HeaderId>,
+    by_others: HashSet<ItemId>,
     /// Of these, those that have ended, and that other instances were not notified of.
-    ended: Vec<HeaderId>,
+    ended: Vec<ItemId>,
 }
 
 impl AwaitedEnds {
@@ -29,14 +29,14 @@ impl AwaitedEnds {
     const LIMIT: usize = 100_000;
 
     /// Clients of this instance begin to wait for these batches.
-    pub fn awaited(&self, batch_ids: &[HeaderId]) {
+    pub fn awaited(&self, batch_ids: &[ItemId]) {
         let mut state = self.lock();
         let free = Self::LIMIT.saturating_sub(state.awaited.len());
         state.awaited.extend(batch_ids.iter().take(free));
     }
 
     /// This instance has recorded the end of a batch.
-    pub fn ended(&self, batch_id: &HeaderId) {
+    pub fn ended(&self, batch_id: &ItemId) {
         let mut state = self.lock();
         if state.by_others.remove(batch_id) {
             state.ended.push(*batch_id);
@@ -44,7 +44,7 @@ impl AwaitedEnds {
     }
 
     /// Clients of another instance wait for these batches.
-    pub(crate) fn awaited_by_others(&self, batch_ids: Vec<HeaderId>) {
+    pub(crate) fn awaited_by_others(&self, batch_ids: Vec<ItemId>) {
         let mut state = self.lock();
         if state.by_others.len() + batch_ids.len() > Self::LIMIT {
             state.by_others.clear();
@@ -53,7 +53,7 @@ impl AwaitedEnds {
     }
 
     /// Takes what other instances are to be notified of: batches that are awaited here, and those that have ended.
-    pub(crate) fn take(&self) -> (Vec<HeaderId>, Vec<HeaderId>) {
+    pub(crate) fn take(&self) -> (Vec<ItemId>, Vec<ItemId>) {
         let mut state = self.lock();
         (take(&mut state.awaited), take(&mut state.ended))
     }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn only_ends_that_others_wait_for_are_told() {
         let ends = AwaitedEnds::default();
-        let id = |number| HeaderId::from_bytes([number; 64]);
+        let id = |number| ItemId::from_bytes([number; 64]);
         ends.awaited(&[id(1)]);
         ends.awaited_by_others(vec![id(2), id(3)]);
         for number in [1, 2, 2] {
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn batches_are_bounded() {
         let ends = AwaitedEnds::default();
-        let ids = vec![HeaderId::from_bytes([1; 64]); AwaitedEnds::LIMIT + 1];
+        let ids = vec![ItemId::from_bytes([1; 64]); AwaitedEnds::LIMIT + 1];
         ends.awaited(&ids);
         ends.awaited(&ids);
         assert_eq!(ends.take().0.len(), AwaitedEnds::LIMIT);

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use grid_batch_core::{
     AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
-    Evidence, HeaderId, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch,
+    Evidence, ItemId, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch,
     SystemClock, Takeover, Timestamp, WakeUps,
 };
 use log::{error, info, warn};
@@ -10,7 +10,7 @@ use log::{error, info, warn};
 use crate::{ChangeCounts, counts::ChangeCounters};
 
 /// Is called with a batch that has ended, and its state.
-type EndedCallback = dyn Fn(&HeaderId, BatchState) + Send + Sync;
+type EndedCallback = dyn Fn(&ItemId, BatchState) + Send + Sync;
 
 /// Does what follows a recorded change: wakes the queue, triggers the poller, subscribes to events,
 /// and counts. Clones share their counts.
@@ -79,7 +79,7 @@ impl ChangeFollowUp {
     #[must_use]
     pub fn with_ended(
         mut self,
-        ended: impl Fn(&HeaderId, BatchState) + Send + Sync + 'static,
+        ended: impl Fn(&ItemId, BatchState) + Send + Sync + 'static,
     ) -> Self {
         self.ended = Some(Arc::new(ended));
         self
@@ -243,7 +243,7 @@ mod tests {
     use std::time::Duration;
 
     use grid_batch_core::{
-        Claim, Evidence, HeaderId, LedgerStatus, ManualClock, Outcome,
+        Claim, Evidence, ItemId, LedgerStatus, ManualClock, Outcome,
         mocks::{MockAskAheadRequests, MockEventSubscriptions, MockPollTriggers, MockWakeUps},
     };
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn change(event: Event) -> Change {
-        Change::new(service(), HeaderId::from_bytes([1; 64]), event)
+        Change::new(service(), ItemId::from_bytes([1; 64]), event)
     }
 
     fn outcome(outcome: Outcome) -> Event {
@@ -467,7 +467,7 @@ mod tests {
         let claim = |name: &str| Claim { service_id: name.parse().unwrap(), epoch: 1 };
         expected.follow_up().taken_over(&Takeover {
             claims: vec![claim("circuit::service"), claim("circuit::other")],
-            in_doubt: vec![(service(), HeaderId::from_bytes([1; 64]))],
+            in_doubt: vec![(service(), ItemId::from_bytes([1; 64]))],
         });
     }
 }

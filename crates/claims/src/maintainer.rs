@@ -198,7 +198,7 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
 #[cfg(test)]
 mod tests {
     use grid_batch_core::{
-        BatchError, Claim, HeaderId, ServiceId,
+        BatchError, Claim, ItemId, ServiceId,
         mocks::{MockClaimKeeper, MockEventSubscriptions, MockPollTriggers, MockWakeUps},
     };
 
@@ -235,7 +235,7 @@ mod tests {
     fn service_with_a_hundred_batches_in_doubt_is_woken_once() {
         let mut claims = MockClaimKeeper::new();
         claims.expect_take_services().once().returning(|_| {
-            let in_doubt = |number: u8| (service(), HeaderId::from_bytes([number; 64]));
+            let in_doubt = |number: u8| (service(), ItemId::from_bytes([number; 64]));
             let in_doubt = (0..100).map(in_doubt).collect();
             Ok(Takeover { claims: vec![Claim { service_id: service(), epoch: 2 }], in_doubt })
         });
@@ -317,7 +317,7 @@ mod tests {
     fn batches_in_doubt_are_polled() {
         let mut claims = MockClaimKeeper::new();
         claims.expect_take_services().returning(|_| {
-            let in_doubt = vec![(service(), HeaderId::from_bytes([1; 64]))];
+            let in_doubt = vec![(service(), ItemId::from_bytes([1; 64]))];
             Ok(Takeover { in_doubt, ..takeover(1) })
         });
         let mut triggers = MockPollTriggers::new();

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchResult, HeaderId, InternalError, Notifications, WorkNotifications};
+use grid_batch_core::{BatchResult, ItemId, InternalError, Notifications, WorkNotifications};
 use grid_batch_support::PeriodicThread;
 use log::{debug, info, warn};
 
@@ -25,7 +25,7 @@ impl NotificationListener {
         mut notifications: impl WorkNotifications + 'static,
         follow_up: ChangeFollowUp,
         awaited: AwaitedEnds,
-        ended: impl Fn(&HeaderId) + Send + 'static,
+        ended: impl Fn(&ItemId) + Send + 'static,
     ) -> Result<Self, InternalError> {
         let mut is_working = true;
         let receive = move || {
@@ -95,7 +95,7 @@ mod tests {
     /// Returns these results, and then nothing.
     struct Script {
         received: Vec<BatchResult<Notifications>>,
-        sent: SyncSender<(Vec<HeaderId>, Vec<HeaderId>)>,
+        sent: SyncSender<(Vec<ItemId>, Vec<ItemId>)>,
     }
 
     impl WorkNotifications for Script {
@@ -103,7 +103,7 @@ mod tests {
             self.received.pop().unwrap_or(Ok(Notifications::default()))
         }
 
-        fn notify(&mut self, awaited: &[HeaderId], ended: &[HeaderId]) -> BatchResult<()> {
+        fn notify(&mut self, awaited: &[ItemId], ended: &[ItemId]) -> BatchResult<()> {
             self.sent.send((awaited.to_vec(), ended.to_vec())).unwrap();
             Ok(())
         }
@@ -147,7 +147,7 @@ mod tests {
     fn ends_that_clients_wait_for_are_exchanged() {
         let (told, ended) = sync_channel(9);
         let (send, sent) = sync_channel(9);
-        let [here, there] = [1, 2].map(|number| HeaderId::from_bytes([number; 64]));
+        let [here, there] = [1, 2].map(|number| ItemId::from_bytes([number; 64]));
         let received =
             Notifications { awaited: vec![there], ended: vec![here], ..Notifications::default() };
         let script = Script { received: vec![Ok(received)], sent: send };
@@ -155,7 +155,7 @@ mod tests {
         awaited.awaited(&[here]);
         let ends = awaited.clone();
         let follow_up = ChangeFollowUp::new(MockWakeUps::new(), MockPollTriggers::new());
-        let told = move |id: &HeaderId| told.send(*id).unwrap();
+        let told = move |id: &ItemId| told.send(*id).unwrap();
         let listener = NotificationListener::start(script, follow_up, awaited, told).unwrap();
         assert_eq!(sent.recv(), Ok((vec![here], vec![])));
         assert_eq!(ended.recv(), Ok(here));

@@ -95,7 +95,7 @@ impl ObservedSubmissions {
 #[cfg(test)]
 mod tests {
     use grid_batch_core::{
-        AttemptId, BatchError, HeaderId, SystemClock,
+        AttemptId, BatchError, ItemId, SystemClock,
         mocks::{MockClaimKeeper, MockPollTriggers, MockWakeUps},
     };
 
@@ -104,7 +104,7 @@ mod tests {
     fn submitted(number: u8, attempt: u32) -> SubmittedBatch {
         SubmittedBatch {
             service_id: "circuit::service".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([number; 64]),
+            batch_id: ItemId::from_bytes([number; 64]),
             attempt_id: AttemptId { attempt, epoch: 1 },
         }
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{HeaderId, HeaderIdPrefix};
+use grid_batch_core::{ItemId, ItemIdPrefix};
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
 use grid_batch_support::redact_url;
 use serde::de::DeserializeOwned;
@@ -90,7 +90,7 @@ impl Client {
     /// that time, which is at most a minute.
     pub fn statuses(
         &self,
-        ids: &[HeaderId],
+        ids: &[ItemId],
         service_id: Option<&str>,
         wait: Option<Duration>,
     ) -> Result<Vec<BatchStatus>, ClientError> {
@@ -152,7 +152,7 @@ impl Client {
     /// A batch, or what is below it: `explain`, for example. The first digits of its id name it.
     pub fn batch(
         &self,
-        id: &HeaderIdPrefix,
+        id: &ItemIdPrefix,
         part: Option<&str>,
         service_id: Option<&str>,
     ) -> Result<Value, ClientError> {

@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmittedBatch {
     /// Its id.
-    pub id: HeaderId,
+    pub id: ItemId,
     /// The service that orders it.
     pub service_id: String,
 }
@@ -15,7 +15,7 @@ pub struct SubmittedBatch {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchStatus {
     /// Its id.
-    pub id: HeaderId,
+    pub id: ItemId,
     /// `PENDING`, `COMMITTED`, `INVALID` or `UNKNOWN`.
     pub status: String,
     /// All that the server says about it.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use grid_batch_client::{Client, ClientError, ClientOptions};
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use serde_json::json;
 
 /// A request as the server has received it.
@@ -58,7 +58,7 @@ fn client(url: String) -> Client {
 
 #[test]
 fn list_is_submitted_with_its_service_label_and_token() {
-    let id = HeaderId::from_bytes([7; 64]);
+    let id = ItemId::from_bytes([7; 64]);
     let body = format!(r#"{{"data": [{{"id": "{id}", "service_id": "a::b", "link": "x"}}]}}"#);
     let (url, received) = serve(&[&response("202 Accepted", &body)]);
     let stored = client(url).submit(b"list", Some("a::b"), Some("of me"), false).unwrap();
@@ -91,7 +91,7 @@ fn service_is_acted_on_with_a_reason() {
 
 #[test]
 fn statuses_are_read_with_a_wait() {
-    let ids = [1, 2].map(|number| HeaderId::from_bytes([number; 64]));
+    let ids = [1, 2].map(|number| ItemId::from_bytes([number; 64]));
     let data = [(ids[0], "COMMITTED"), (ids[1], "PENDING")].map(|(id, status)| {
         let progress = r#""progress": {"last_error": "503: busy"}"#;
         format!(r#"{{"id": "{id}", "status": "{status}", {progress}}}"#)

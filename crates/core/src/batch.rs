@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::{
-    BatchLabel, ClientId, Deadline, DeclaredAccess, HeaderId, LedgerStatus, Progress, ServiceId,
+    BatchLabel, ClientId, Deadline, DeclaredAccess, ItemId, LedgerStatus, Progress, ServiceId,
     SignerId, Timestamp, monitor,
 };
 
@@ -11,12 +11,12 @@ pub struct NewBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// Who signed it, for the limits of signers. `None`: the batch has no signature, such as a withdrawal, or the
     /// ledger has confirmed the service, so that no signer can have made it up.
     pub signer: Option<SignerId>,
     /// The ids of its transactions, in order.
-    pub transaction_ids: Vec<HeaderId>,
+    pub transaction_ids: Vec<ItemId>,
     /// What its transactions declare that they read, write and depend on; `None`: that is not known, so
     /// that it conflicts with every other batch.
     pub declared_access: Option<DeclaredAccess>,
@@ -54,7 +54,7 @@ pub struct StoredBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// When it was stored. Strictly increasing within a service, in the order of commits.
     pub created_at: Timestamp,
     /// Its state and number of attempts.
@@ -92,7 +92,7 @@ pub struct Hold {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// The transaction, if the ledger named one.
-    pub transaction_id: Option<HeaderId>,
+    pub transaction_id: Option<ItemId>,
     /// The ledger's message.
     pub error_message: String,
     /// The ledger's error data.

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::{HeaderId, HeaderIdError, NewBatch, ServiceId};
+use crate::{ItemId, ItemIdError, NewBatch, ServiceId};
 
 /// Turns the bytes of a request into batches.
 ///
@@ -14,8 +14,8 @@ pub trait BatchFormat: Send + Sync {
     fn read(&self, service_id: &ServiceId, bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError>;
 
     /// The id of a batch of this format, from what a client sends.
-    fn parse_id(&self, text: &str) -> Result<HeaderId, FormatError> {
-        text.parse().map_err(|error: HeaderIdError| FormatError::Id(error.to_string()))
+    fn parse_id(&self, text: &str) -> Result<ItemId, FormatError> {
+        text.parse().map_err(|error: ItemIdError| FormatError::Id(error.to_string()))
     }
 }
 

@@ -128,12 +128,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{HeaderId, Hold, Progress};
+    use crate::{ItemId, Hold, Progress};
 
     fn listed() -> ListedBatch {
         let batch = StoredBatch {
             service_id: "a::b".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([1; 64]),
+            batch_id: ItemId::from_bytes([1; 64]),
             created_at: Timestamp::from_micros(5),
             progress: Progress::at(BatchState::Delayed),
             submitted_at: None,

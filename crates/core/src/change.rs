@@ -2,7 +2,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::{BatchState, Event, HeaderId, Receipt, ServiceId, Timestamp, TransitionError};
+use crate::{BatchState, Event, ItemId, Receipt, ServiceId, Timestamp, TransitionError};
 
 /// An event of one batch, to be recorded in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Change {
     /// The service that orders the batch.
     pub service_id: ServiceId,
     /// The batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The claim's epoch in which the sender owned the service. In another epoch the change is
     /// stale. `None` skips the check.
     pub epoch: Option<u64>,
@@ -33,7 +33,7 @@ pub struct Change {
 
 impl Change {
     /// The change that `event` makes, in any epoch.
-    pub fn new(service_id: ServiceId, batch_id: HeaderId, event: Event) -> Self {
+    pub fn new(service_id: ServiceId, batch_id: ItemId, event: Event) -> Self {
         Self {
             service_id,
             batch_id,

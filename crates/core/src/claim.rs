@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{AttemptId, HeaderId, ServiceId, monitor::BatchResult};
+use crate::{AttemptId, ItemId, ServiceId, monitor::BatchResult};
 
 /// One run of one process: the owner of claims.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +40,7 @@ pub struct Takeover {
     pub claims: Vec<Claim>,
     /// Batches that a previous owner had handed to a submitter. They are in doubt now; ask the
     /// ledger about them at once.
-    pub in_doubt: Vec<(ServiceId, HeaderId)>,
+    pub in_doubt: Vec<(ServiceId, ItemId)>,
 }
 
 impl Takeover {
@@ -57,7 +57,7 @@ pub struct SubmittedBatch {
     /// The service.
     pub service_id: ServiceId,
     /// The batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The attempt.
     pub attempt_id: AttemptId,
 }
@@ -95,9 +95,9 @@ pub struct Notifications {
     /// Services of this instance that have batches.
     pub stored: Vec<ServiceId>,
     /// Batches whose end clients of other instances wait for.
-    pub awaited: Vec<HeaderId>,
+    pub awaited: Vec<ItemId>,
     /// Batches that have ended and were awaited.
-    pub ended: Vec<HeaderId>,
+    pub ended: Vec<ItemId>,
 }
 
 /// Sends and receives notifications between instances. They are hints, and may be lost.
@@ -107,5 +107,5 @@ pub trait WorkNotifications: Send {
 
     /// Notifies other instances, if there are any, of batches that clients of this one wait for, and of batches
     /// that have ended.
-    fn notify(&mut self, awaited: &[HeaderId], ended: &[HeaderId]) -> BatchResult<()>;
+    fn notify(&mut self, awaited: &[ItemId], ended: &[ItemId]) -> BatchResult<()>;
 }

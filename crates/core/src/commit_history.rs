@@ -1,4 +1,4 @@
-use crate::{HeaderId, ServiceId, monitor::BatchResult};
+use crate::{ItemId, ServiceId, monitor::BatchResult};
 
 /// Tells which batches of a service were committed.
 pub trait CommitHistory: Send + Sync {
@@ -9,7 +9,7 @@ pub trait CommitHistory: Send + Sync {
     fn committed_before(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<CommittedBefore>;
 
     /// Whether a batch of the service was ever committed.
@@ -20,7 +20,7 @@ pub trait CommitHistory: Send + Sync {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommittedBefore {
     /// Those that had ended before the batch in question was taken.
-    pub before: Vec<HeaderId>,
+    pub before: Vec<ItemId>,
     /// Those that ended later. What was committed in their lanes before may be older than the batch.
-    pub since: Vec<HeaderId>,
+    pub since: Vec<ItemId>,
 }

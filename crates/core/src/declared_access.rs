@@ -3,7 +3,7 @@
 mod encoding;
 mod prefixes;
 
-use crate::{AddressPrefix, HeaderId};
+use crate::{AddressPrefix, ItemId};
 
 pub use encoding::DeclaredAccessError;
 
@@ -28,7 +28,7 @@ pub use encoding::DeclaredAccessError;
 pub struct DeclaredAccess {
     reads: Vec<AddressPrefix>,
     writes: Vec<AddressPrefix>,
-    dependencies: Vec<HeaderId>,
+    dependencies: Vec<ItemId>,
 }
 
 impl DeclaredAccess {
@@ -40,9 +40,9 @@ impl DeclaredAccess {
     pub fn new(
         reads: impl IntoIterator<Item = AddressPrefix>,
         writes: impl IntoIterator<Item = AddressPrefix>,
-        dependencies: impl IntoIterator<Item = HeaderId>,
+        dependencies: impl IntoIterator<Item = ItemId>,
     ) -> Self {
-        let mut dependencies: Vec<HeaderId> = dependencies.into_iter().collect();
+        let mut dependencies: Vec<ItemId> = dependencies.into_iter().collect();
         dependencies.sort_unstable();
         dependencies.dedup();
         let writes = prefixes::bounded(prefixes::without_covered(writes));
@@ -67,7 +67,7 @@ impl DeclaredAccess {
     }
 
     /// The transactions of other batches that must be applied before, in order.
-    pub fn dependencies(&self) -> &[HeaderId] {
+    pub fn dependencies(&self) -> &[ItemId] {
         &self.dependencies
     }
 

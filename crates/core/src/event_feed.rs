@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 use thiserror::Error;
 
 use crate::{
-    BatchState, Event, HeaderId, ServiceId, Timestamp, excerpt::Excerpt, monitor::BatchResult,
+    BatchState, Event, ItemId, ServiceId, Timestamp, excerpt::Excerpt, monitor::BatchResult,
 };
 
 /// What happened to a batch.
@@ -140,7 +140,7 @@ pub struct BatchEvent {
     /// The service of the batch.
     pub service_id: ServiceId,
     /// The batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// What happened.
     pub kind: EventKind,
     /// The state of the batch afterwards.
@@ -295,7 +295,7 @@ pub trait EventStore: Send + Sync {
     fn history(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<BatchEvent>>>;
 
     /// Calls `listener` after each commit of this process that wrote events. Only a hint: other processes

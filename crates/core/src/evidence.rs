@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::{
-    AttemptId, BatchState, Deadline, HeaderId, ServiceId, Timestamp, monitor::BatchResult,
+    AttemptId, BatchState, Deadline, ItemId, ServiceId, Timestamp, monitor::BatchResult,
 };
 
 /// What is proved about a batch.
@@ -72,12 +72,12 @@ pub struct UnresolvedBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The ids of its transactions, in order.
-    pub transaction_ids: Vec<HeaderId>,
+    pub transaction_ids: Vec<ItemId>,
     /// Those of its transactions that another stored batch of the service has, too. That such a
     /// transaction was applied does not tell which of the batches was committed.
-    pub shared_transaction_ids: Vec<HeaderId>,
+    pub shared_transaction_ids: Vec<ItemId>,
     /// The present attempt; 0 for a batch of a restored database that was never tried.
     pub attempt_id: AttemptId,
     /// How many of its attempts the ledger certainly did not accept. They say nothing about what the
@@ -108,7 +108,7 @@ impl UnresolvedBatch {
     /// times of zero.
     pub fn new(
         service_id: ServiceId,
-        batch_id: HeaderId,
+        batch_id: ItemId,
         attempt_id: AttemptId,
         state: BatchState,
     ) -> Self {

@@ -81,7 +81,7 @@ fn outcome_text(attempt: &FailedAttempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HeaderId, Progress, StoredBatch};
+    use crate::{ItemId, Progress, StoredBatch};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)
@@ -90,7 +90,7 @@ mod tests {
     fn details(state: BatchState, attempts: u32, failed: Vec<FailedAttempt>) -> BatchDetails {
         let batch = StoredBatch {
             service_id: "a::b".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([1; 64]),
+            batch_id: ItemId::from_bytes([1; 64]),
             created_at: at(1),
             progress: Progress { attempts, ..Progress::at(state) },
             submitted_at: Some(at(4)),

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::{HeaderId, NewBatch, ServiceId, SignerId, monitor::BatchResult};
+use crate::{ItemId, NewBatch, ServiceId, SignerId, monitor::BatchResult};
 
 /// How a request to store something ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ pub enum BatchConflict {
         /// The service that orders it.
         service_id: ServiceId,
         /// Its id.
-        batch_id: HeaderId,
+        batch_id: ItemId,
     },
     /// Another transaction of the database keeps the service locked: try again later.
     #[error(
@@ -43,9 +43,9 @@ pub enum BatchConflict {
         /// The service that orders the batches.
         service_id: ServiceId,
         /// The batch that cannot be stored.
-        batch_id: HeaderId,
+        batch_id: ItemId,
         /// The transaction.
-        transaction_id: Box<HeaderId>,
+        transaction_id: Box<ItemId>,
     },
     /// The service has as many open batches as it may have.
     #[error(
@@ -136,11 +136,11 @@ pub struct TransactionConflict {
     /// The service that orders the batches.
     pub service_id: ServiceId,
     /// The batch that cannot be stored.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The transaction.
-    pub transaction_id: HeaderId,
+    pub transaction_id: ItemId,
     /// The batch that has the transaction already.
-    pub other_batch_id: HeaderId,
+    pub other_batch_id: ItemId,
 }
 
 /// Stores batches durably.

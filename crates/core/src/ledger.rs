@@ -4,7 +4,7 @@ use futures_core::future::BoxFuture;
 
 use crate::{
     AccessScope, BatchError, BatchFormat, EvidenceReport, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, HeaderId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey,
+    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey,
     LedgerPresent, PassThroughError, ScopeIdError, ServiceId, SocketMessages, StatusReport,
     Submission, SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
@@ -111,7 +111,7 @@ pub trait Ledger: Send + Sync {
     fn ask_ahead<'a>(
         &'a self,
         _service_id: &'a ServiceId,
-        _batch_ids: &'a [HeaderId],
+        _batch_ids: &'a [ItemId],
     ) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
@@ -119,7 +119,7 @@ pub trait Ledger: Send + Sync {
     /// Which of these transactions the ledger has applied, whatever batch they were applied with.
     fn look_up_transactions<'a>(
         &'a self,
-        _transaction_ids: &'a [HeaderId],
+        _transaction_ids: &'a [ItemId],
     ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
         Box::pin(async { Ok(TransactionAnswers::default()) })
     }

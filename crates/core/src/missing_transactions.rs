@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::{HeaderId, ServiceId, monitor::BatchResult};
+use crate::{ItemId, ServiceId, monitor::BatchResult};
 
 /// What a ledger says about transactions. There was no clear answer about those that are in neither list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TransactionAnswers {
     /// It has applied these for good.
-    pub applied: Vec<HeaderId>,
+    pub applied: Vec<ItemId>,
     /// It has not applied these. It may do so later.
-    pub absent: Vec<HeaderId>,
+    pub absent: Vec<ItemId>,
 }
 
 /// What followed from an answer that a ledger does not have transactions.
@@ -37,10 +37,10 @@ pub trait MissingTransactionStore: Send {
     /// that miss them take turns, and of each signer those come first for which the ledger was not asked yet.
     /// They count as asked about from now on: `pause` passes until the next time, and each time more, up to a
     /// limit.
-    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>>;
+    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<ItemId>>;
 
     /// The ledger did not answer about these transactions: they are looked for again after `pause`.
-    fn look_up_again(&self, transaction_ids: &[HeaderId], pause: Duration) -> BatchResult<()>;
+    fn look_up_again(&self, transaction_ids: &[ItemId], pause: Duration) -> BatchResult<()>;
 
     /// For how many transactions the ledger was not asked yet.
     fn lookup_lag(&self) -> BatchResult<LookupLag>;
@@ -48,11 +48,11 @@ pub trait MissingTransactionStore: Send {
     /// The ledger has applied these transactions. Batches that miss no other one get a position in the order
     /// of their service, unless they have one. If there are many, only some do now, and the others after the next
     /// answer. Returns the services that have a batch to submit now.
-    fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>>;
+    fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>>;
 
     /// The ledger does not have these transactions. Batches end as invalid that depend on one which only
     /// invalid batches have.
-    fn absent_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<EndedDependents>;
+    fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents>;
 
     /// Holds batches that have missed a transaction for longer than `limit`, for that reason, until it
     /// arrives, the ledger has it, or an operator releases or decides. Returns how many.

@@ -15,7 +15,7 @@ use crate::{
     CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents, EventFilter,
     EventListener, EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions,
     EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, GroupObserver, HeaderId, HeaderIdPrefix, InstanceId, IntakeStore,
+    ForwardedSocket, GroupObserver, ItemId, ItemIdPrefix, InstanceId, IntakeStore,
     InternalError, Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity,
     LedgerPresent, LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime,
     NewBatch, NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget,
@@ -178,9 +178,9 @@ mock! {
             -> BoxFuture<'static, BatchResult<EvidenceReport>>;
         pub fn events(&self, service_id: &str)
             -> BoxFuture<'static, BatchResult<LedgerEventStream>>;
-        pub fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[HeaderId])
+        pub fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[ItemId])
             -> BoxFuture<'static, ()>;
-        pub fn look_up_transactions(&self, transaction_ids: &[HeaderId])
+        pub fn look_up_transactions(&self, transaction_ids: &[ItemId])
             -> BoxFuture<'static, BatchResult<TransactionAnswers>>;
         pub fn serves(&self, is_post: bool, path: &str) -> bool;
         pub fn forward(&self, request: ForwardedRequest)
@@ -235,14 +235,14 @@ impl Ledger for MockLedger {
     fn ask_ahead<'a>(
         &'a self,
         service_id: &'a ServiceId,
-        batch_ids: &'a [HeaderId],
+        batch_ids: &'a [ItemId],
     ) -> BoxFuture<'a, ()> {
         Self::ask_ahead(self, service_id, batch_ids)
     }
 
     fn look_up_transactions<'a>(
         &'a self,
-        transaction_ids: &'a [HeaderId],
+        transaction_ids: &'a [ItemId],
     ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
         Self::look_up_transactions(self, transaction_ids)
     }
@@ -323,7 +323,7 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
 mock! {
     pub CommitHistory {}
     impl CommitHistory for CommitHistory {
-        fn committed_before(&self, service_id: &ServiceId, batch_id: &HeaderId)
+        fn committed_before(&self, service_id: &ServiceId, batch_id: &ItemId)
             -> BatchResult<crate::CommittedBefore>;
         fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool>;
     }
@@ -473,11 +473,11 @@ mock! {
 mock! {
     pub MissingTransactionStore {}
     impl MissingTransactionStore for MissingTransactionStore {
-        fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>>;
-        fn look_up_again(&self, transaction_ids: &[HeaderId], pause: Duration) -> BatchResult<()>;
+        fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<ItemId>>;
+        fn look_up_again(&self, transaction_ids: &[ItemId], pause: Duration) -> BatchResult<()>;
         fn lookup_lag(&self) -> BatchResult<LookupLag>;
-        fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>>;
-        fn absent_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<EndedDependents>;
+        fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>>;
+        fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents>;
         fn hold_missing(&self, limit: Duration) -> BatchResult<usize>;
     }
 }
@@ -485,7 +485,7 @@ mock! {
 mock! {
     pub NextBatchStore {}
     impl NextBatchStore for NextBatchStore {
-        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, HeaderId)>>;
+        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>>;
     }
 }
 
@@ -520,13 +520,13 @@ mock! {
 mock! {
     pub BatchQueryStore {}
     impl BatchQueryStore for BatchQueryStore {
-        fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
-        fn find_by_prefix<'a>(&self, prefix: &HeaderIdPrefix, service_id: Option<&'a ServiceId>, limit: usize)
+        fn find(&self, batch_id: &ItemId) -> BatchResult<Vec<StoredBatch>>;
+        fn find_by_prefix<'a>(&self, prefix: &ItemIdPrefix, service_id: Option<&'a ServiceId>, limit: usize)
             -> BatchResult<Vec<StoredBatch>>;
-        fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
-        fn details(&self, service_id: &ServiceId, batch_id: &HeaderId)
+        fn find_by_transaction(&self, transaction_id: &ItemId) -> BatchResult<Vec<StoredBatch>>;
+        fn details(&self, service_id: &ServiceId, batch_id: &ItemId)
             -> BatchResult<Option<BatchDetails>>;
-        fn serialized_batch(&self, service_id: &ServiceId, batch_id: &HeaderId)
+        fn serialized_batch(&self, service_id: &ServiceId, batch_id: &ItemId)
             -> BatchResult<Option<Vec<u8>>>;
         fn ahead(&self, service_id: &ServiceId, created_at: &[Timestamp])
             -> BatchResult<Vec<Option<Ahead>>>;
@@ -558,7 +558,7 @@ mock! {
         fn history(
             &self,
             service_id: &ServiceId,
-            batch_id: &HeaderId,
+            batch_id: &ItemId,
         ) -> BatchResult<Option<Vec<BatchEvent>>>;
         fn on_events(&self, listener: EventListener);
     }

@@ -1,6 +1,6 @@
 //! What an open batch waits for that is neither next nor under way.
 
-use crate::{AddressPrefix, HeaderId, Timestamp, WaitCause};
+use crate::{AddressPrefix, ItemId, Timestamp, WaitCause};
 
 /// What keeps an open batch from being submitted that has had no attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +15,12 @@ pub enum Obstacle {
     /// A batch with a transaction that it depends on, also of another service.
     Dependency {
         /// The transaction.
-        transaction_id: HeaderId,
+        transaction_id: ItemId,
     },
     /// A transaction that it depends on and that no other batch has which could be submitted.
     MissingTransaction {
         /// The transaction.
-        transaction_id: HeaderId,
+        transaction_id: ItemId,
         /// Since when it is missing.
         since: Timestamp,
         /// A batch with it ended as invalid: the batch ends as well, unless the ledger has the transaction.

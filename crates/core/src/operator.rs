@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use crate::{
-    BatchState, Excerpt, HeaderId, InstanceId, ServiceId, Stale, SubmittedBatch, Timestamp,
+    BatchState, Excerpt, ItemId, InstanceId, ServiceId, Stale, SubmittedBatch, Timestamp,
     monitor::BatchResult,
 };
 
@@ -158,7 +158,7 @@ pub enum OperatorTarget {
         /// The service.
         service_id: ServiceId,
         /// The batch.
-        batch_id: HeaderId,
+        batch_id: ItemId,
         /// The attempt that the operator looked at; 0 for a batch that was never tried.
         attempt: Option<u32>,
     },
@@ -201,7 +201,7 @@ impl OperatorTarget {
     }
 
     /// The batch that it is, and the attempt.
-    pub const fn batch(&self) -> Option<(&HeaderId, Option<u32>)> {
+    pub const fn batch(&self) -> Option<(&ItemId, Option<u32>)> {
         match self {
             Self::Batch { batch_id, attempt, .. } => Some((batch_id, *attempt)),
             Self::Service(_) | Self::Nonces { .. } | Self::AllServices | Self::Instance(_) => None,
@@ -413,7 +413,7 @@ pub struct ActionFilter {
     /// Only those about this service and its batches.
     pub service_id: Option<ServiceId>,
     /// Only those about this batch.
-    pub batch_id: Option<HeaderId>,
+    pub batch_id: Option<ItemId>,
 }
 
 /// Does what operators ask for, and keeps a log of it.

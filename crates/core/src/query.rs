@@ -1,5 +1,5 @@
 use crate::{
-    Ahead, BatchLabel, BatchState, Deadline, HeaderId, HeaderIdPrefix, Receipt, ServiceId,
+    Ahead, BatchLabel, BatchState, Deadline, ItemId, ItemIdPrefix, Receipt, ServiceId,
     StoredBatch, Timestamp, Wait, monitor::BatchResult,
 };
 
@@ -17,7 +17,7 @@ pub struct BatchDetails {
     /// The open batches of its service that come before it. `None`: it is the first, or has ended.
     pub ahead: Option<Ahead>,
     /// The ids of its transactions, in order.
-    pub transaction_ids: Vec<HeaderId>,
+    pub transaction_ids: Vec<ItemId>,
     /// The latest failed attempts, in order.
     pub failed_attempts: Vec<FailedAttempt>,
     /// Why the batch is invalid; empty unless it is.
@@ -110,32 +110,32 @@ pub struct QueueDepth {
 /// Reads what is stored about batches.
 pub trait BatchQueryStore: Send + Sync {
     /// The batches with this id: at most one for each service.
-    fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+    fn find(&self, batch_id: &ItemId) -> BatchResult<Vec<StoredBatch>>;
 
     /// Up to `limit` batches whose ids begin with these digits, ordered by id: of one service, or of all.
     fn find_by_prefix(
         &self,
-        prefix: &HeaderIdPrefix,
+        prefix: &ItemIdPrefix,
         service_id: Option<&ServiceId>,
         limit: usize,
     ) -> BatchResult<Vec<StoredBatch>>;
 
     /// The batches with this transaction: at most one for each service, except for transactions that clients
     /// signed into several batches.
-    fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>>;
+    fn find_by_transaction(&self, transaction_id: &ItemId) -> BatchResult<Vec<StoredBatch>>;
 
     /// Everything that is stored about one batch.
     fn details(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<BatchDetails>>;
 
     /// The bytes of a batch, exactly as they were added.
     fn serialized_batch(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<u8>>>;
 
     /// What is ahead of the open batches of a service that were stored at these times: `None` for one

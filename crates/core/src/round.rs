@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{AttemptId, Deadline, HeaderId, ServiceId, SubmittedBatch, monitor::BatchResult};
+use crate::{AttemptId, Deadline, ItemId, ServiceId, SubmittedBatch, monitor::BatchResult};
 
 /// A batch that a store has marked as being with a submitter.
 #[derive(Clone, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub struct TakenBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The number of the attempt, counted from 1.
     pub attempt: u32,
     /// The claim's epoch when it was taken.

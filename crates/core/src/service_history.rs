@@ -1,4 +1,4 @@
-use crate::{HeaderId, ServiceId, monitor::BatchResult};
+use crate::{ItemId, ServiceId, monitor::BatchResult};
 
 /// What a store knows of the batches that a service has ever committed.
 ///
@@ -13,7 +13,7 @@ pub trait ServiceHistory: Send + Sync {
     fn read_history(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<HistoryFacts>;
 
     /// Whether every batch that the service has committed is accounted for; `None`: not known yet.
@@ -24,7 +24,7 @@ pub trait ServiceHistory: Send + Sync {
     fn set_history_known(&self, service_id: &ServiceId, is_known: bool) -> BatchResult<()>;
 
     /// Records transactions that the service has applied with batches that are not stored.
-    fn add_applied(&self, service_id: &ServiceId, transactions: &[HeaderId]) -> BatchResult<()>;
+    fn add_applied(&self, service_id: &ServiceId, transactions: &[ItemId]) -> BatchResult<()>;
 
     /// A number that changes when the store notices that it went back to an earlier state. What was recorded
     /// before may be lost then.
@@ -39,7 +39,7 @@ pub struct HistoryFacts {
     /// A committed batch that had ended before the last committed batch was taken. The history was known when
     /// the last committed batch was sent. So a node that still reports the anchor still reports everything that it
     /// has committed since the history was known.
-    pub anchor: Option<HeaderId>,
+    pub anchor: Option<ItemId>,
     /// The ledger cannot have committed the batch before its first attempt: its client or an operator has said
     /// so, or that was proved before an earlier attempt which a node may have accepted.
     pub is_new: bool,

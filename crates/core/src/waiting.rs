@@ -320,7 +320,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{AddressPrefix, HeaderId, Hold, Progress};
+    use crate::{AddressPrefix, ItemId, Hold, Progress};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)
@@ -329,7 +329,7 @@ mod tests {
     fn batch(state: BatchState) -> StoredBatch {
         StoredBatch {
             service_id: "a::b".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([0x5a; 64]),
+            batch_id: ItemId::from_bytes([0x5a; 64]),
             created_at: at(1),
             progress: Progress::at(state),
             submitted_at: None,
@@ -440,7 +440,7 @@ mod tests {
         let head = || Some(batch(BatchState::Pending));
         let other_service =
             StoredBatch { service_id: "c::d".parse().unwrap(), ..batch(BatchState::Submitting) };
-        let transaction_id = HeaderId::from_bytes([0xc3; 64]);
+        let transaction_id = ItemId::from_bytes([0xc3; 64]);
         let address = Some(AddressPrefix::new("1cf126"));
         let conflict = |address| Obstacle::Conflict { address };
         let missing =
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn obstacle_that_has_a_time_says_since_when() {
-        let transaction_id = HeaderId::from_bytes([0xc3; 64]);
+        let transaction_id = ItemId::from_bytes([0xc3; 64]);
         let missing = Obstacle::MissingTransaction { transaction_id, since: at(4), invalid: false };
         let ahead =
             Ahead { obstacle: missing, head: None, head_waits: false, count: 0, more: false };

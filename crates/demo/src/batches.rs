@@ -1,6 +1,6 @@
 //! The batches of a demonstration. The same seed makes the same batches.
 
-use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId, ServiceId, ServiceScopeId};
+use grid_batch_core::{GlobalScopeId, ItemId, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactionBuilder,
 };
@@ -58,7 +58,7 @@ impl DemoBatches {
     }
 
     /// The services and ids of the first `total` batches.
-    pub(crate) fn ids(&self, total: usize) -> Result<Vec<(ServiceId, HeaderId)>, DemoError> {
+    pub(crate) fn ids(&self, total: usize) -> Result<Vec<(ServiceId, ItemId)>, DemoError> {
         let mut ids = Vec::with_capacity(total);
         for (index, service) in self.services.iter().enumerate() {
             for number in 0..self.count_for(index, total) {

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchState, HeaderId, ServiceId, Strategy};
+use grid_batch_core::{BatchState, ItemId, ServiceId, Strategy};
 use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, LedgerSim, audit};
 use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreError};
@@ -69,7 +69,7 @@ impl DemoReport {
     pub(crate) fn new(
         store: &Store,
         record: &[Entry],
-        promised: &[(ServiceId, HeaderId)],
+        promised: &[(ServiceId, ItemId)],
         counts: DemoCounts,
         seed: u64,
     ) -> Result<Self, StoreError> {
@@ -111,7 +111,7 @@ impl DemoReport {
 fn misreported(
     store: &Store,
     record: &[Entry],
-    promised: &[(ServiceId, HeaderId)],
+    promised: &[(ServiceId, ItemId)],
 ) -> Result<usize, StoreError> {
     let results = ledger_results(record);
     let mut wrong = 0;

@@ -1,7 +1,7 @@
 use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
 use alloy_primitives::Address;
-use grid_batch_core::{BatchError, BatchResult, Clock, HeaderId, ServiceId, StatusUrlResolver};
+use grid_batch_core::{BatchError, BatchResult, Clock, ItemId, ServiceId, StatusUrlResolver};
 use grid_batch_http::{HttpClient, HttpError};
 use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
@@ -192,7 +192,7 @@ impl EvmContext {
         &self,
         http: &HttpClient,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Vec<NodeClient>> {
         let urls = self.nodes.status_urls(service_id.as_str(), &batch_id.to_string());
         if urls.is_empty() {

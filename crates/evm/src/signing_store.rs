@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{BatchError, BatchResult, HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse,
     Payment, SignedTransaction, SigningStore, UnpaidWithdrawal, UnsettledNonces,
@@ -45,7 +45,7 @@ impl AsyncSigningStore {
     pub(crate) async fn payment(
         &self,
         service_id: &ServiceId,
-        batch_id: HeaderId,
+        batch_id: ItemId,
     ) -> BatchResult<Option<Payment>> {
         let service_id = service_id.clone();
         self.run(move |store| store.payment(&service_id, &batch_id)).await
@@ -114,7 +114,7 @@ impl AsyncSigningStore {
     pub(crate) async fn following_payments(
         &self,
         service_id: &ServiceId,
-        batch_id: HeaderId,
+        batch_id: ItemId,
         count: usize,
     ) -> BatchResult<Option<FollowingPayments>> {
         let service_id = service_id.clone();

@@ -3,7 +3,7 @@ use std::{
     fmt,
 };
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::{Entry, ExecutionResult};
 
@@ -15,15 +15,15 @@ pub struct Audit {
     /// The number of promised batches that were applied at least once.
     pub applied: usize,
     /// Promised batches that were only found invalid.
-    pub invalid: Vec<HeaderId>,
+    pub invalid: Vec<ItemId>,
     /// Promised batches that were never executed.
-    pub lost: Vec<HeaderId>,
+    pub lost: Vec<ItemId>,
     /// Promised batches that were applied more than once.
-    pub duplicated: Vec<HeaderId>,
+    pub duplicated: Vec<ItemId>,
     /// Batches whose first application came after that of a later batch of the same service.
-    pub out_of_order: Vec<HeaderId>,
+    pub out_of_order: Vec<ItemId>,
     /// Batches that were applied but not promised.
-    pub unpromised: Vec<HeaderId>,
+    pub unpromised: Vec<ItemId>,
 }
 
 impl Audit {
@@ -60,16 +60,16 @@ impl fmt::Display for Audit {
 /// as applied.
 ///
 /// ```
-/// use grid_batch_core::HeaderId;
+/// use grid_batch_core::ItemId;
 /// use grid_batch_ledger_sim::audit;
 ///
-/// let promised = ("a::b".parse()?, HeaderId::from_bytes([1; 64]));
+/// let promised = ("a::b".parse()?, ItemId::from_bytes([1; 64]));
 /// let audit = audit(&[], &[promised]);
 /// assert_eq!(audit.lost.len(), 1);
 /// assert!(!audit.is_clean());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn audit(record: &[Entry], promised: &[(ServiceId, HeaderId)]) -> Audit {
+pub fn audit(record: &[Entry], promised: &[(ServiceId, ItemId)]) -> Audit {
     let mut audit = Audit { promised: promised.len(), ..Audit::default() };
     let mut applied: HashMap<_, usize> = HashMap::new();
     let mut invalid = HashSet::new();
@@ -97,7 +97,7 @@ pub fn audit(record: &[Entry], promised: &[(ServiceId, HeaderId)]) -> Audit {
     audit
 }
 
-fn compare_order(record: &[Entry], promised: &[(ServiceId, HeaderId)], audit: &mut Audit) {
+fn compare_order(record: &[Entry], promised: &[(ServiceId, ItemId)], audit: &mut Audit) {
     let positions: HashMap<_, _> = promised
         .iter()
         .enumerate()
@@ -127,8 +127,8 @@ mod tests {
     use super::*;
     use grid_batch_core::Timestamp;
 
-    fn id(number: u8) -> HeaderId {
-        HeaderId::from_bytes([number; 64])
+    fn id(number: u8) -> ItemId {
+        ItemId::from_bytes([number; 64])
     }
 
     fn service(name: &str) -> ServiceId {
@@ -156,7 +156,7 @@ mod tests {
         entry("a", number, ExecutionResult::Invalid)
     }
 
-    fn promise(numbers: &[u8]) -> Vec<(ServiceId, HeaderId)> {
+    fn promise(numbers: &[u8]) -> Vec<(ServiceId, ItemId)> {
         numbers.iter().map(|number| (service("a"), id(*number))).collect()
     }
 

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, HeaderId, ServiceScopeId, SystemClock};
+use grid_batch_core::{Clock, ItemId, ServiceScopeId, SystemClock};
 use grid_batch_protocol::{PublicKey, VerifiedBatch};
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -35,7 +35,7 @@ pub struct LedgerSimBuilder {
     port: u16,
     clock: Arc<dyn Clock>,
     seed: Option<u64>,
-    genesis: Option<HeaderId>,
+    genesis: Option<ItemId>,
     record: Option<PathBuf>,
     faults: Vec<(Fault, When)>,
     rule: Option<InvalidityRule>,
@@ -150,7 +150,7 @@ impl LedgerSimBuilder {
 
     /// Sets the id of Sawtooth's first block, which is what makes two nodes belong to one ledger. The
     /// default is the one beside the record, or follows from the seed.
-    pub fn genesis(mut self, id: HeaderId) -> Self {
+    pub fn genesis(mut self, id: ItemId) -> Self {
         self.genesis = Some(id);
         self
     }
@@ -248,7 +248,7 @@ impl LedgerSimBuilder {
     /// for it, as if it read what the other one wrote.
     pub fn execute_after(
         mut self,
-        rule: impl Fn(&VerifiedBatch) -> Option<HeaderId> + Send + Sync + 'static,
+        rule: impl Fn(&VerifiedBatch) -> Option<ItemId> + Send + Sync + 'static,
     ) -> Self {
         self.predecessor = Some(Arc::new(rule));
         self
@@ -317,7 +317,7 @@ impl LedgerSimBuilder {
         Ok(LedgerSim::new(context, address, seed, shared, port_control, (stop, thread)))
     }
 
-    fn into_context(self, record: Record, seed: u64, genesis: HeaderId) -> (SimContext, Circuits) {
+    fn into_context(self, record: Record, seed: u64, genesis: ItemId) -> (SimContext, Circuits) {
         let mut circuits = self.circuits;
         let ledger: Box<dyn Ledger> = match self.kind {
             LedgerKind::Sawtooth => {

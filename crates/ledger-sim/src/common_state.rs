@@ -1,6 +1,6 @@
 use std::{collections::HashMap, fmt, io, sync::Arc, time::Duration};
 
-use grid_batch_core::{HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use grid_batch_protocol::{
     Batch, BatchList, Limits, ListError, Message, VerifiedBatch, list_of_one, verify_list,
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) type InvalidityRule = Arc<dyn Fn(&VerifiedBatch) -> Option<String> + Send + Sync>;
 
 /// Returns the batch that must be applied before this one, or `None`.
-pub(crate) type PredecessorRule = Arc<dyn Fn(&VerifiedBatch) -> Option<HeaderId> + Send + Sync>;
+pub(crate) type PredecessorRule = Arc<dyn Fn(&VerifiedBatch) -> Option<ItemId> + Send + Sync>;
 
 /// The state that every kind of ledger has.
 pub(crate) struct CommonState {
@@ -33,7 +33,7 @@ pub(crate) struct CommonState {
     pub(crate) predecessor: Option<PredecessorRule>,
     /// Whether a batch without a processor has stopped the node.
     pub(crate) stopped: watch::Sender<bool>,
-    received: HashMap<HeaderId, usize>,
+    received: HashMap<ItemId, usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl CommonState {
         *self.stopped.borrow()
     }
 
-    pub(crate) fn times_received(&self, batch_id: &HeaderId) -> usize {
+    pub(crate) fn times_received(&self, batch_id: &ItemId) -> usize {
         self.received.get(batch_id).copied().unwrap_or(0)
     }
 

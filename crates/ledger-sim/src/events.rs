@@ -1,6 +1,6 @@
 use std::{collections::HashSet, fmt};
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use tokio::sync::watch;
 
 use crate::{ExecutionResult, Record};
@@ -9,7 +9,7 @@ use crate::{ExecutionResult, Record};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) service_id: ServiceId,
-    pub(crate) transaction_ids: Vec<HeaderId>,
+    pub(crate) transaction_ids: Vec<ItemId>,
 }
 
 /// All events since the start of the record.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 
 use crate::{
     random::Random,
@@ -14,20 +14,20 @@ use crate::{
 };
 
 /// An id that depends only on the seed.
-pub(crate) fn from_seed(seed: u64) -> HeaderId {
+pub(crate) fn from_seed(seed: u64) -> ItemId {
     let mut random = Random::from_seed(seed);
     let mut bytes = [0; 64];
     for part in bytes.chunks_exact_mut(8) {
         part.copy_from_slice(&random.next().to_be_bytes());
     }
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }
 
 /// The id in the file beside a record; a new file with a new id if there is none.
 ///
 /// An incomplete line is replaced: the ledger was killed while it wrote the line, before any response
 /// depended on it.
-pub(crate) fn kept_beside(record: &Path, seed: u64) -> Result<HeaderId, RecordError> {
+pub(crate) fn kept_beside(record: &Path, seed: u64) -> Result<ItemId, RecordError> {
     let path = file_beside(record);
     if let Some(line) = complete_line(&path)? {
         return line.parse().map_err(|failure| RecordError::Line {

@@ -1,6 +1,6 @@
 use std::{fmt, net::SocketAddr, sync::Arc, thread::JoinHandle, time::Duration};
 
-use grid_batch_core::{HeaderId, ServiceId, ServiceScopeId};
+use grid_batch_core::{ItemId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::VerifiedBatch;
 use tokio::sync::oneshot;
 
@@ -195,7 +195,7 @@ impl LedgerSim {
     }
 
     /// Compares the record with the promised batches, as [`audit()`] does.
-    pub fn audit(&self, promised: &[(ServiceId, HeaderId)]) -> Audit {
+    pub fn audit(&self, promised: &[(ServiceId, ItemId)]) -> Audit {
         audit(self.context.advanced_state().common.record.entries(), promised)
     }
 
@@ -224,7 +224,7 @@ impl LedgerSim {
 
     /// How often a batch was received since the start, with any response. Requests that were reset
     /// before they were handled do not count.
-    pub fn times_received(&self, batch_id: &HeaderId) -> usize {
+    pub fn times_received(&self, batch_id: &ItemId) -> usize {
         self.context.state().common.times_received(batch_id)
     }
 }

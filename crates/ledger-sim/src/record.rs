@@ -6,7 +6,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -18,9 +18,9 @@ pub struct Entry {
     /// The service that the batch was sent to; `global` on Sawtooth.
     pub service_id: ServiceId,
     /// The batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// Its transactions, in order.
-    pub transaction_ids: Vec<HeaderId>,
+    pub transaction_ids: Vec<ItemId>,
     /// The time of the execution.
     pub time: Timestamp,
     /// The result of the execution.
@@ -206,7 +206,7 @@ impl Line {
         if self.position != position as u64 {
             return Err(format!("its position is {}, not {position}", self.position));
         }
-        let parse = |id: &String| id.parse::<HeaderId>().map_err(|error| error.to_string());
+        let parse = |id: &String| id.parse::<ItemId>().map_err(|error| error.to_string());
         let decode = |text: String| BASE64_STANDARD.decode(text).map(Arc::from);
         Ok(Entry {
             position: self.position,
@@ -251,8 +251,8 @@ mod tests {
         Entry {
             position: number.into(),
             service_id: "a::b".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([number; 64]),
-            transaction_ids: vec![HeaderId::from_bytes([!number; 64])],
+            batch_id: ItemId::from_bytes([number; 64]),
+            transaction_ids: vec![ItemId::from_bytes([!number; 64])],
             time: Timestamp::from_micros(5),
             result: ExecutionResult::Applied,
             batch: number.is_multiple_of(2).then(|| vec![number].into()),

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use grid_batch_core::{HeaderId, Timestamp};
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_protocol::{BatchList, Message};
 
 use crate::request::{RequestBody, SimRequest};
@@ -22,7 +22,7 @@ pub struct LoggedRequest {
     /// Its kind.
     pub kind: RequestKind,
     /// The batches that it submits or asks about.
-    pub batch_ids: Vec<HeaderId>,
+    pub batch_ids: Vec<ItemId>,
     /// When it was read.
     pub received_at: Timestamp,
 }
@@ -51,14 +51,14 @@ impl RequestLog {
     }
 }
 
-fn submitted_ids(body: &RequestBody) -> Vec<HeaderId> {
+fn submitted_ids(body: &RequestBody) -> Vec<ItemId> {
     let RequestBody::Complete(body) = body else { return Vec::new() };
     let list = BatchList::decode(body.clone()).unwrap_or_default();
     list.batches.iter().filter_map(|batch| batch.header_signature.parse().ok()).collect()
 }
 
 /// The ids in the query of Scabbard and of Sawtooth, and in the body of Sawtooth.
-fn requested_ids(request: &SimRequest) -> Vec<HeaderId> {
+fn requested_ids(request: &SimRequest) -> Vec<ItemId> {
     let in_query = ["ids", "id"].into_iter().filter_map(|name| request.query.get(name));
     let in_body: Vec<String> = match &request.body {
         RequestBody::Complete(body) => serde_json::from_slice(body).unwrap_or_default(),

@@ -13,7 +13,7 @@ mod shared_chain;
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use grid_batch_core::{HeaderId, Timestamp};
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_protocol::{BatchList, Message};
 use hyper::{Method, StatusCode, header::RETRY_AFTER};
 use serde::Serialize;
@@ -56,14 +56,14 @@ const CLIENT_THREADS: usize = 5;
 pub(crate) struct Sawtooth {
     chain: Chain,
     /// The id of the first block.
-    genesis: HeaderId,
+    genesis: ItemId,
 }
 
 impl Sawtooth {
     /// Restores the committed batches of a record.
     pub(crate) fn new(
         record: &Record,
-        genesis: HeaderId,
+        genesis: ItemId,
         chain: &SharedChain,
         lag: Duration,
     ) -> Self {
@@ -96,7 +96,7 @@ impl Sawtooth {
         Ok(json(StatusCode::ACCEPTED, &LinkOnly { link }))
     }
 
-    fn statuses(&mut self, request: &SimRequest, ids: &[HeaderId], now: Timestamp) -> LedgerReply {
+    fn statuses(&mut self, request: &SimRequest, ids: &[ItemId], now: Timestamp) -> LedgerReply {
         let statuses: Vec<_> = ids.iter().map(|id| (*id, self.chain.status(id, now))).collect();
         if statuses.iter().any(|(_, status)| *status == BatchStatus::Pending)
             && let Some(wait) = wait(request)
@@ -265,7 +265,7 @@ fn submitted_body(request: &SimRequest) -> Result<&Bytes, SimResponse> {
     }
 }
 
-fn requested_ids(request: &SimRequest) -> Result<Vec<HeaderId>, SimResponse> {
+fn requested_ids(request: &SimRequest) -> Result<Vec<ItemId>, SimResponse> {
     if request.method == Method::POST {
         posted_ids(request)
     } else {
@@ -274,7 +274,7 @@ fn requested_ids(request: &SimRequest) -> Result<Vec<HeaderId>, SimResponse> {
     }
 }
 
-fn posted_ids(request: &SimRequest) -> Result<Vec<HeaderId>, SimResponse> {
+fn posted_ids(request: &SimRequest) -> Result<Vec<ItemId>, SimResponse> {
     match request.header("content-type") {
         None => return Err(server_error()),
         Some("application/json") => {}
@@ -291,7 +291,7 @@ fn posted_ids(request: &SimRequest) -> Result<Vec<HeaderId>, SimResponse> {
     }
 }
 
-fn parse_id(id: &str) -> Result<HeaderId, SimResponse> {
+fn parse_id(id: &str) -> Result<ItemId, SimResponse> {
     let parsed = id.parse::<grid_batch_protocol::HeaderId>();
     parsed.map(Into::into).map_err(|_| INVALID_ID.response_with_value(id))
 }

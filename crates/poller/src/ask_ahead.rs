@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    AskAheadRequests, HeaderId, InternalError, Ledger, NextBatchStore, PollPace, ServiceId,
+    AskAheadRequests, ItemId, InternalError, Ledger, NextBatchStore, PollPace, ServiceId,
     ShutdownHandle,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
@@ -198,12 +198,12 @@ impl NextBatchMonitor {
         }
     }
 
-    fn next_batches(&self, services: &[ServiceId]) -> HashMap<ServiceId, Vec<HeaderId>> {
+    fn next_batches(&self, services: &[ServiceId]) -> HashMap<ServiceId, Vec<ItemId>> {
         let next = self.store.next_batches(services).unwrap_or_else(|error| {
             debug!(error:%; "cannot read the next batches; the sender asks about them itself");
             Vec::new()
         });
-        let mut by_service: HashMap<ServiceId, Vec<HeaderId>> = HashMap::new();
+        let mut by_service: HashMap<ServiceId, Vec<ItemId>> = HashMap::new();
         for (service, batch_id) in next {
             by_service.entry(service).or_default().push(batch_id);
         }
@@ -248,7 +248,7 @@ impl Questions {
         runtime: &Runtime,
         ledger: &Arc<dyn Ledger>,
         service: ServiceId,
-        batch_ids: Vec<HeaderId>,
+        batch_ids: Vec<ItemId>,
     ) {
         let ledger = Arc::clone(ledger);
         let ask = async move {

@@ -90,7 +90,7 @@ impl Wait {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchState, HeaderId};
+    use grid_batch_core::{BatchState, ItemId};
 
     use super::*;
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn second_attempt() -> UnresolvedBatch {
-        let (service_id, id) = ("s".parse().unwrap(), HeaderId::from_bytes([1; 64]));
+        let (service_id, id) = ("s".parse().unwrap(), ItemId::from_bytes([1; 64]));
         let attempt_id = AttemptId { attempt: 2, epoch: 1 };
         UnresolvedBatch {
             earlier_may_arrive: true,

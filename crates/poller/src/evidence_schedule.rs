@@ -176,7 +176,7 @@ impl<K: std::hash::Hash + Eq> NotBefore<K> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, BatchState, HeaderId};
+    use grid_batch_core::{AttemptId, BatchState, ItemId};
 
     use super::*;
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn unresolved(number: u8) -> UnresolvedBatch {
-        let (service_id, id) = ("s".parse().unwrap(), HeaderId::from_bytes([number; 64]));
+        let (service_id, id) = ("s".parse().unwrap(), ItemId::from_bytes([number; 64]));
         let attempt_id = AttemptId { attempt: 1, epoch: 1 };
         UnresolvedBatch::new(service_id, id, attempt_id, BatchState::InDoubt)
     }

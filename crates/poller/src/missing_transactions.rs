@@ -9,7 +9,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, EndedDependents, HeaderId, InternalError, Ledger, LookupLag,
+    BatchError, BatchResult, EndedDependents, ItemId, InternalError, Ledger, LookupLag,
     MissingTransactionStore, ServiceId, ShutdownHandle, TransactionAnswers,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
@@ -206,12 +206,12 @@ impl MissingTransactionMonitor {
     /// The transactions without an answer are looked for again soon.
     fn repeat_unanswered(
         &self,
-        asked: &[HeaderId],
+        asked: &[ItemId],
         answers: Option<&TransactionAnswers>,
     ) -> BatchResult<()> {
-        let answered: HashSet<&HeaderId> =
+        let answered: HashSet<&ItemId> =
             answers.iter().flat_map(|it| it.applied.iter().chain(&it.absent)).collect();
-        let unanswered: Vec<HeaderId> =
+        let unanswered: Vec<ItemId> =
             asked.iter().filter(|id| !answered.contains(id)).copied().collect();
         match unanswered.is_empty() {
             true => Ok(()),
@@ -227,13 +227,13 @@ impl MissingTransactionMonitor {
 
     /// Ends what depends on transactions that the ledger does not have and that no batch can bring. Returns
     /// whether there was any.
-    fn end(&self, absent: &[HeaderId]) -> BatchResult<bool> {
+    fn end(&self, absent: &[ItemId]) -> BatchResult<bool> {
         let EndedDependents { ended, ready } = self.store.absent_at_ledger(absent)?;
         (self.ready)(&Vec::from_iter(ready));
         Ok(ended > 0)
     }
 
-    async fn look_up(&self, missing: &[HeaderId]) -> BatchResult<TransactionAnswers> {
+    async fn look_up(&self, missing: &[ItemId]) -> BatchResult<TransactionAnswers> {
         let limit = self.options.answer_limit;
         let asking = async {
             let answer =

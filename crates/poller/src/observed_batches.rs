@@ -108,7 +108,7 @@ impl Observation {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::HeaderId;
+    use grid_batch_core::ItemId;
 
     use super::*;
 
@@ -117,7 +117,7 @@ mod tests {
     fn batch(number: u64, attempt: u32, epoch: u64, state: BatchState) -> UnresolvedBatch {
         let mut id = [0; 64];
         id[..8].copy_from_slice(&number.to_be_bytes());
-        let (service_id, id) = ("s".parse().unwrap(), HeaderId::from_bytes(id));
+        let (service_id, id) = ("s".parse().unwrap(), ItemId::from_bytes(id));
         // Stored times do not count.
         UnresolvedBatch::new(service_id, id, AttemptId { attempt, epoch }, state)
     }

@@ -212,7 +212,7 @@ fn whole_units(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, HeaderId};
+    use grid_batch_core::{AttemptId, ItemId};
 
     use super::*;
 
@@ -229,7 +229,7 @@ mod tests {
     fn unresolved(state: BatchState) -> UnresolvedBatch {
         let service_id = "service".parse().unwrap();
         let attempt_id = AttemptId { attempt: 1, epoch: 1 };
-        UnresolvedBatch::new(service_id, HeaderId::from_bytes([1; 64]), attempt_id, state)
+        UnresolvedBatch::new(service_id, ItemId::from_bytes([1; 64]), attempt_id, state)
     }
 
     fn after(seconds: u64) -> Duration {

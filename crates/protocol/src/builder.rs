@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use prost::Message;
 
 use crate::{
@@ -56,7 +56,7 @@ impl TransactionBuilder {
 
     /// Sets the transactions that must be applied before this one.
     #[must_use]
-    pub fn dependencies(mut self, ids: impl IntoIterator<Item = HeaderId>) -> Self {
+    pub fn dependencies(mut self, ids: impl IntoIterator<Item = ItemId>) -> Self {
         self.header.dependencies = ids.into_iter().map(|id| id.to_string()).collect();
         self
     }
@@ -153,5 +153,5 @@ impl BatchBuilder {
 }
 
 fn sign_header(header: &[u8], key: &SigningKey) -> String {
-    HeaderId::from_bytes(key.sign(header)).to_string()
+    ItemId::from_bytes(key.sign(header)).to_string()
 }

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use grid_batch_core::{AddressPrefix, DeclaredAccess, HeaderId};
+use grid_batch_core::{AddressPrefix, DeclaredAccess, ItemId};
 
 use crate::VerifiedTransaction;
 
@@ -30,8 +30,8 @@ fn prefixes(declared: &[String]) -> Vec<AddressPrefix> {
 }
 
 /// The transactions of other batches that these depend on.
-fn dependencies(transactions: &[VerifiedTransaction]) -> impl Iterator<Item = HeaderId> {
-    let own: HashSet<HeaderId> = transactions.iter().map(|it| it.id).collect();
+fn dependencies(transactions: &[VerifiedTransaction]) -> impl Iterator<Item = ItemId> {
+    let own: HashSet<ItemId> = transactions.iter().map(|it| it.id).collect();
     let all = transactions.iter().flat_map(|it| it.dependencies.iter().copied());
     all.filter(move |id| !own.contains(id))
 }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn dependencies_on_the_same_batch_are_left_out() {
         let key = SigningKey::from_seed(1);
-        let other = |byte| HeaderId::from_bytes([byte; 64]);
+        let other = |byte| ItemId::from_bytes([byte; 64]);
         let first = transaction(&["aa"], &["aa"]).dependencies([other(9)]);
         let first_id = first.clone().sign(&key, &key.public_key()).header_signature;
         let ids = [other(8), first_id.parse().unwrap(), other(9), other(8)];
@@ -128,7 +128,7 @@ mod tests {
         let id = |n: u32| {
             let mut bytes = [0; 64];
             bytes[..4].copy_from_slice(&n.to_be_bytes());
-            HeaderId::from_bytes(bytes)
+            ItemId::from_bytes(bytes)
         };
         let time_of = |count: u32| {
             let transactions: Vec<_> = (0..count)

@@ -15,7 +15,7 @@ impl BatchFormat for TransactFormat {
         Ok(verified.into_iter().map(|batch| batch.into_new_batch(service_id.clone())).collect())
     }
 
-    fn parse_id(&self, text: &str) -> Result<grid_batch_core::HeaderId, FormatError> {
+    fn parse_id(&self, text: &str) -> Result<grid_batch_core::ItemId, FormatError> {
         let id = text.parse::<HeaderId>();
         id.map(Into::into).map_err(|error| FormatError::Id(error.to_string()))
     }

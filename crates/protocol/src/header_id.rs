@@ -7,7 +7,7 @@ use grid_batch_core::Excerpt;
 /// The id of a batch or of a transaction of Sawtooth and Scabbard: its header's signature, 128 lower-case hex digits.
 ///
 /// Upper case is refused, as a ledger would refuse it. A stored id may have another form:
-/// `grid_batch_core::HeaderId` has the id of any ledger, and every id of this type converts into it.
+/// `grid_batch_core::ItemId` has the id of any ledger, and every id of this type converts into it.
 ///
 /// ```
 /// use grid_batch_protocol::HeaderId;
@@ -82,7 +82,7 @@ impl FromStr for HeaderId {
     }
 }
 
-impl From<HeaderId> for grid_batch_core::HeaderId {
+impl From<HeaderId> for grid_batch_core::ItemId {
     fn from(id: HeaderId) -> Self {
         Self::from_bytes(id.0)
     }
@@ -90,7 +90,7 @@ impl From<HeaderId> for grid_batch_core::HeaderId {
 
 impl fmt::Display for HeaderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        grid_batch_core::HeaderId::from(*self).fmt(f)
+        grid_batch_core::ItemId::from(*self).fmt(f)
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
             let bytes: [u8; 64] = bytes.concat().try_into().unwrap();
             let id = HeaderId::from_bytes(bytes);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
-            prop_assert_eq!(grid_batch_core::HeaderId::from(id).to_string(), id.to_string());
+            prop_assert_eq!(grid_batch_core::ItemId::from(id).to_string(), id.to_string());
         }
 
         #[test]

@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use prost::Message;
 
 use crate::{BatchHeader, fields::fields};
@@ -19,7 +19,7 @@ const HEADER: usize = 1;
 /// assert_eq!(transaction_ids(b"bytes"), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn transaction_ids(batch: &[u8]) -> Option<Vec<HeaderId>> {
+pub fn transaction_ids(batch: &[u8]) -> Option<Vec<ItemId>> {
     let header = fields(batch, HEADER).collect::<Result<Vec<_>, _>>().ok()?.pop()?;
     let header = BatchHeader::decode(header).ok()?;
     header

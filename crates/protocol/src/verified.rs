@@ -1,6 +1,6 @@
 use std::fmt;
 
-use grid_batch_core::{HeaderId, NewBatch, ServiceId};
+use grid_batch_core::{ItemId, NewBatch, ServiceId};
 
 use crate::{PublicKey, TransactionHeader, declared_access::declared_access};
 
@@ -9,7 +9,7 @@ use crate::{PublicKey, TransactionHeader, declared_access::declared_access};
 /// Only [`verify_list`](crate::verify_list) creates it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifiedBatch {
-    pub(crate) id: HeaderId,
+    pub(crate) id: ItemId,
     pub(crate) signer: PublicKey,
     pub(crate) transactions: Vec<VerifiedTransaction>,
     pub(crate) bytes: Vec<u8>,
@@ -18,14 +18,14 @@ pub struct VerifiedBatch {
 /// A transaction of a [`VerifiedBatch`], without its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedTransaction {
-    pub(crate) id: HeaderId,
-    pub(crate) dependencies: Vec<HeaderId>,
+    pub(crate) id: ItemId,
+    pub(crate) dependencies: Vec<ItemId>,
     pub(crate) header: TransactionHeader,
 }
 
 impl VerifiedBatch {
     /// Its id: the signature of its header.
-    pub fn id(&self) -> HeaderId {
+    pub fn id(&self) -> ItemId {
         self.id
     }
 
@@ -77,12 +77,12 @@ impl fmt::Debug for VerifiedBatch {
 
 impl VerifiedTransaction {
     /// Its id: the signature of its header.
-    pub fn id(&self) -> HeaderId {
+    pub fn id(&self) -> ItemId {
         self.id
     }
 
     /// The transactions that must be applied before it.
-    pub fn dependencies(&self) -> &[HeaderId] {
+    pub fn dependencies(&self) -> &[ItemId] {
         &self.dependencies
     }
 

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use grid_batch_core::{Excerpt, HeaderId};
+use grid_batch_core::{Excerpt, ItemId};
 use prost::Message;
 use sha2::{Digest, Sha512};
 
@@ -161,7 +161,7 @@ fn verify_transaction(
     Ok(VerifiedTransaction { id: id.into(), dependencies, header })
 }
 
-fn parse_dependencies(dependencies: &[String]) -> Result<Vec<HeaderId>, TransactionFault> {
+fn parse_dependencies(dependencies: &[String]) -> Result<Vec<ItemId>, TransactionFault> {
     let parse = |(position, text): (usize, &String)| {
         let id = text.parse::<crate::HeaderId>();
         id.map(Into::into).map_err(|error| TransactionFault::Dependency { position, error })

@@ -11,7 +11,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, Event, HeaderId, LedgerStatus, Outcome, Progress, ScopeId,
+    BatchError, BatchResult, BatchState, Event, ItemId, LedgerStatus, Outcome, Progress, ScopeId,
     ServiceId, ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
 };
 use grid_batch_queuer::{BatchQueue, OpenBatchStore, QueueOptions, StrategyRoundStore, WakeUp};
@@ -28,7 +28,7 @@ impl OwnStore {
     fn add(&self, service_id: ServiceId, number: u8) {
         self.batches().entry(service_id.clone()).or_default().push(StoredBatch {
             service_id,
-            batch_id: HeaderId::from_bytes([number; 64]),
+            batch_id: ItemId::from_bytes([number; 64]),
             created_at: Timestamp::from_micros(number.into()),
             progress: Progress::NEW,
             submitted_at: None,
@@ -62,7 +62,7 @@ const BYTES: &[u8] = b"the bytes of the batch";
 #[derive(Debug)]
 struct BatchKey {
     service_id: ServiceId,
-    batch_id: HeaderId,
+    batch_id: ItemId,
 }
 
 impl OpenBatchStore for OwnStore {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use grid_batch_core::{DeclaredAccess, HeaderId, StoredBatch, Timestamp};
+use grid_batch_core::{DeclaredAccess, ItemId, StoredBatch, Timestamp};
 
 /// An open batch of a service as [`schedule`](crate::schedule) sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Dependency {
     /// It was applied.
     Applied,
     /// It is in this open batch, or in one that ended as invalid and halts its service.
-    Open(HeaderId),
+    Open(ItemId),
     /// It is only in batches that ended as invalid, and the ledger has not answered whether it has it from
     /// another one.
     Unanswered,
@@ -43,7 +43,7 @@ pub enum Next<'a> {
     Wait(WaitsFor<'a>),
     /// It ends as invalid without being sent, because it depends on this transaction, which was not
     /// applied.
-    EndAsInvalid(HeaderId),
+    EndAsInvalid(ItemId),
 }
 
 /// What an open batch waits for.
@@ -59,11 +59,11 @@ pub enum WaitsFor<'a> {
     /// when the later ones cannot be applied before it.
     Later(&'a StoredBatch),
     /// A batch with a transaction that it depends on.
-    DependsOn(HeaderId),
+    DependsOn(ItemId),
     /// This transaction, which is in no batch that is known.
-    Missing(HeaderId),
+    Missing(ItemId),
     /// The ledger's answer whether it has this transaction, which is only in invalid batches.
-    Ledger(HeaderId),
+    Ledger(ItemId),
     /// An operator's decision about a batch that ended as invalid.
     Halt(&'a StoredBatch),
     /// A lane: as many batches of its service are under way as are allowed.

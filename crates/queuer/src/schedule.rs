@@ -1,7 +1,7 @@
 //! The strategies, as functions of the open batches of one service. They are the specification of what a
 //! store does with an index.
 
-use grid_batch_core::{BatchState, HeaderId, Scheduling, StoredBatch, Strategy, Timestamp};
+use grid_batch_core::{BatchState, ItemId, Scheduling, StoredBatch, Strategy, Timestamp};
 
 use crate::{Dependency, Next, OpenBatch, WaitsFor};
 
@@ -19,12 +19,12 @@ use crate::{Dependency, Next, OpenBatch, WaitsFor};
 ///
 /// ```
 /// use grid_batch_core::{AddressPrefix, DeclaredAccess, Scheduling, Strategy};
-/// # use grid_batch_core::{HeaderId, Progress, StoredBatch, Timestamp};
+/// # use grid_batch_core::{ItemId, Progress, StoredBatch, Timestamp};
 /// use grid_batch_queuer::{Dependency, Next, OpenBatch, WaitsFor, schedule};
 ///
 /// # let stored = |number: u8| StoredBatch {
 /// #     service_id: "global".parse().unwrap(),
-/// #     batch_id: HeaderId::from_bytes([number; 64]),
+/// #     batch_id: ItemId::from_bytes([number; 64]),
 /// #     created_at: Timestamp::from_micros(number.into()),
 /// #     progress: Progress::NEW,
 /// #     submitted_at: None,
@@ -57,7 +57,7 @@ use crate::{Dependency, Next, OpenBatch, WaitsFor};
 pub fn schedule<'a>(
     scheduling: Scheduling,
     batches: &[OpenBatch<'a>],
-    dependency: &dyn Fn(HeaderId) -> Dependency,
+    dependency: &dyn Fn(ItemId) -> Dependency,
     now: Timestamp,
 ) -> Vec<Next<'a>> {
     let tried = batches.iter().filter(|batch| was_tried(batch)).count();
@@ -99,13 +99,13 @@ fn under_way<'a>(open: &OpenBatch<'a>) -> Option<Next<'a>> {
 /// What the transactions that it depends on mean for a batch that was not tried yet.
 fn after_dependencies<'a>(
     open: &OpenBatch<'a>,
-    dependency: &dyn Fn(HeaderId) -> Dependency,
+    dependency: &dyn Fn(ItemId) -> Dependency,
 ) -> Option<Next<'a>> {
     if was_tried(open) {
         return None;
     }
     let found: Vec<_> = open.access.dependencies().iter().map(|&id| (id, dependency(id))).collect();
-    let first = |wanted: fn(HeaderId, Dependency) -> Option<Next<'a>>| {
+    let first = |wanted: fn(ItemId, Dependency) -> Option<Next<'a>>| {
         found.iter().find_map(|&(id, found)| wanted(id, found))
     };
     first(|id, found| (found == Dependency::Invalid).then_some(Next::EndAsInvalid(id)))

@@ -76,7 +76,7 @@ mod tests {
     use BatchState::{
         Absent, Committed, Delayed, InDoubt, Invalid, New, Pending, Submitting, Valid,
     };
-    use grid_batch_core::{HeaderId, Hold, Progress};
+    use grid_batch_core::{ItemId, Hold, Progress};
     use proptest::{collection::vec, prelude::*, sample::select};
 
     const NOW: Timestamp = Timestamp::from_micros(1_000);
@@ -84,7 +84,7 @@ mod tests {
     fn batch(number: u8, state: BatchState, created_at: i64) -> StoredBatch {
         StoredBatch {
             service_id: "a::b".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([number; 64]),
+            batch_id: ItemId::from_bytes([number; 64]),
             created_at: Timestamp::from_micros(created_at),
             progress: Progress { state, attempts: u32::from(state != New), ..Progress::NEW },
             submitted_at: None,
@@ -226,7 +226,7 @@ mod tests {
 
     /// The steps of the strategy's document, for one service. Beyond it, a batch with a submitter
     /// blocks its service.
-    fn choose_by_document(all: &[StoredBatch], now: Timestamp) -> Option<HeaderId> {
+    fn choose_by_document(all: &[StoredBatch], now: Timestamp) -> Option<ItemId> {
         // 1. All batches that are not committed, valid or invalid.
         let has = |state| all.iter().any(|batch| batch.progress.state == state);
         let mut batch_list: Vec<&StoredBatch> = all

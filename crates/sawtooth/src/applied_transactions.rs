@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, Evidence, EvidenceReport, HeaderId, MonotonicTime,
+    BatchError, BatchResult, Clock, Evidence, EvidenceReport, ItemId, MonotonicTime,
     UnresolvedBatch,
 };
 use grid_batch_http::origin;
@@ -34,7 +34,7 @@ const LASTING_AFTER: Duration = Duration::from_secs(2);
 /// Looks for transactions of a batch in the chain, a few at a time.
 pub(crate) struct AppliedTransactions {
     clock: Arc<dyn Clock>,
-    searches: Mutex<BoundedMap<HeaderId, Search>>,
+    searches: Mutex<BoundedMap<ItemId, Search>>,
 }
 
 /// What is known about the transactions of a batch.
@@ -43,12 +43,12 @@ struct Search {
     /// The position of the transaction to ask about next.
     next: usize,
     /// A transaction that is in the chain while the batch is not, and since when.
-    found: Option<(HeaderId, MonotonicTime)>,
+    found: Option<(ItemId, MonotonicTime)>,
 }
 
 /// A transaction in the chain of a node.
 pub(crate) struct AppliedTransaction {
-    pub(crate) transaction_id: HeaderId,
+    pub(crate) transaction_id: ItemId,
     pub(crate) node: String,
 }
 
@@ -98,7 +98,7 @@ impl AppliedTransactions {
     }
 
     /// Whether the transaction, which is in the chain while the batch is not, has been so for a while.
-    pub(crate) fn confirm(&self, batch: &UnresolvedBatch, transaction_id: HeaderId) -> bool {
+    pub(crate) fn confirm(&self, batch: &UnresolvedBatch, transaction_id: ItemId) -> bool {
         let now = self.clock.monotonic();
         self.update(batch, |search| {
             let first = search.found.filter(|(id, _)| *id == transaction_id);
@@ -107,7 +107,7 @@ impl AppliedTransactions {
         })
     }
 
-    fn next_candidates(&self, batch: &UnresolvedBatch) -> Vec<HeaderId> {
+    fn next_candidates(&self, batch: &UnresolvedBatch) -> Vec<ItemId> {
         let ids = &batch.transaction_ids;
         if ids.is_empty() {
             return Vec::new();
@@ -127,7 +127,7 @@ impl AppliedTransactions {
         change(self.lock().get_or_insert_with(&batch.batch_id, Search::default))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<HeaderId, Search>> {
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<ItemId, Search>> {
         self.searches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,8 +136,8 @@ impl AppliedTransactions {
 async fn first_in_chain(
     client: &RestClient,
     node: &str,
-    candidates: &[HeaderId],
-) -> BatchResult<Option<HeaderId>> {
+    candidates: &[ItemId],
+) -> BatchResult<Option<ItemId>> {
     for id in candidates {
         if is_in_chain(client, node, *id).await? {
             return Ok(Some(*id));
@@ -150,7 +150,7 @@ async fn first_in_chain(
 pub(crate) async fn is_in_chain(
     client: &RestClient,
     node: &str,
-    id: HeaderId,
+    id: ItemId,
 ) -> BatchResult<bool> {
     let response = client.get(node, &format!("transactions/{id}")).await?;
     if response.status == 404

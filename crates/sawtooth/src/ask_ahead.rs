@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use log::debug;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 /// It only saves time: the sender asks about a batch itself if an answer is missing or older than two
 /// seconds.
 impl Sawtooth {
-    pub(crate) async fn ask_before_turn(&self, service_id: &ServiceId, batch_ids: &[HeaderId]) {
+    pub(crate) async fn ask_before_turn(&self, service_id: &ServiceId, batch_ids: &[ItemId]) {
         let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for id in batch_ids.iter().map(ToString::to_string) {
             let nodes = nodes_of_batch(&*self.nodes, service_id.as_str(), &id);

@@ -1,4 +1,4 @@
-use grid_batch_core::{BatchError, BatchResult, HeaderId};
+use grid_batch_core::{BatchError, BatchResult, ItemId};
 use serde::Deserialize;
 
 use crate::{Sawtooth, api_error::successful_body};
@@ -16,7 +16,7 @@ impl Sawtooth {
 }
 
 /// The id of the first block in a list of blocks. A chain without blocks has none yet.
-fn first_block(body: &[u8]) -> BatchResult<HeaderId> {
+fn first_block(body: &[u8]) -> BatchResult<ItemId> {
     let list: BlockList = serde_json::from_slice(body)
         .map_err(|error| BatchError::InvalidAnswer(format!("list of blocks: {error}")))?;
     let Some(block) = list.data.into_iter().next() else {

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use futures_util::future::join_all;
-use grid_batch_core::{BatchResult, HeaderId, LedgerStatus, StatusReport};
+use grid_batch_core::{BatchResult, ItemId, LedgerStatus, StatusReport};
 use grid_batch_http::origin;
 use log::{debug, warn};
 
@@ -126,7 +126,7 @@ impl InvalidReview<'_> {
     }
 
     /// The first of these batches that the node has not applied.
-    async fn first_missing(&self, batch_ids: &[HeaderId]) -> Result<Option<String>, String> {
+    async fn first_missing(&self, batch_ids: &[ItemId]) -> Result<Option<String>, String> {
         let ids: Vec<String> = batch_ids.iter().map(ToString::to_string).collect();
         let missing = self.record.first_missing(self.client, self.node, &ids).await;
         missing.map_err(|error| error.to_string())

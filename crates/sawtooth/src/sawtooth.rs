@@ -7,7 +7,7 @@ use std::{
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchFormat, BatchResult, Clock, CommitHistory, Evidence, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, ForwardedSocket, GlobalScopeId, HeaderId, Ledger, LedgerEventStream,
+    ForwardedResponse, ForwardedSocket, GlobalScopeId, ItemId, Ledger, LedgerEventStream,
     LedgerFacts, PassThroughError, ScopeId, ScopeIdError, ServiceId, SocketMessages, StatusReport,
     StatusUrlResolver, Submission, SubmissionAnswer, SystemClock, TransactionAnswers,
     UnresolvedBatch,
@@ -177,14 +177,14 @@ impl Ledger for Sawtooth {
     fn ask_ahead<'a>(
         &'a self,
         service_id: &'a ServiceId,
-        batch_ids: &'a [HeaderId],
+        batch_ids: &'a [ItemId],
     ) -> BoxFuture<'a, ()> {
         Box::pin(self.ask_before_turn(service_id, batch_ids))
     }
 
     fn look_up_transactions<'a>(
         &'a self,
-        transaction_ids: &'a [HeaderId],
+        transaction_ids: &'a [ItemId],
     ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
         Box::pin(self.find_transactions(transaction_ids))
     }

@@ -1,6 +1,6 @@
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, HeaderId, ScopeId, TransactionAnswers,
+    BatchError, BatchResult, GlobalScopeId, ItemId, ScopeId, TransactionAnswers,
 };
 
 use crate::{Sawtooth, applied_transactions::is_in_chain, nodes::with_node};
@@ -17,7 +17,7 @@ const TRANSACTIONS_AT_ONCE: usize = 4;
 impl Sawtooth {
     pub(crate) async fn find_transactions(
         &self,
-        ids: &[HeaderId],
+        ids: &[ItemId],
     ) -> BatchResult<TransactionAnswers> {
         let nodes = self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "");
         let mut answers = TransactionAnswers::default();
@@ -39,7 +39,7 @@ impl Sawtooth {
     }
 
     /// Whether a node has the transaction. It is an error if none has it and one does not answer.
-    async fn is_applied(&self, nodes: &[String], id: HeaderId) -> BatchResult<bool> {
+    async fn is_applied(&self, nodes: &[String], id: ItemId) -> BatchResult<bool> {
         let unknown = || BatchError::Unavailable("no node can be asked".to_owned());
         let mut failure = nodes.is_empty().then(unknown);
         for node in nodes {

@@ -1,6 +1,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_support::BoundedMap;
 
 /// The latest transactions of all services that were heard to be applied.
@@ -9,7 +9,7 @@ pub(crate) struct AppliedTransactions(Mutex<Heard>);
 struct Heard {
     /// The number of observations.
     observations: u64,
-    transactions: BoundedMap<(ServiceId, HeaderId), AppliedTransaction>,
+    transactions: BoundedMap<(ServiceId, ItemId), AppliedTransaction>,
 }
 
 /// A transaction that was heard to be applied.
@@ -38,7 +38,7 @@ impl AppliedTransactions {
 
     /// Records an event. It does not tell which batch the transaction was applied with. Returns whether it is
     /// the first one of the transaction.
-    pub(crate) fn add_event(&self, service: &ServiceId, transaction: HeaderId) -> bool {
+    pub(crate) fn add_event(&self, service: &ServiceId, transaction: ItemId) -> bool {
         let mut heard = self.lock();
         heard.observations += 1;
         let now = ObservationCount(heard.observations);
@@ -50,7 +50,7 @@ impl AppliedTransactions {
     }
 
     /// Records the transactions of a committed batch. They prove nothing about another batch.
-    pub(crate) fn add_committed(&self, service: &ServiceId, transactions: &[HeaderId]) {
+    pub(crate) fn add_committed(&self, service: &ServiceId, transactions: &[ItemId]) {
         let mut heard = self.lock();
         for transaction in transactions {
             let key = (service.clone(), *transaction);
@@ -59,7 +59,7 @@ impl AppliedTransactions {
     }
 
     /// How many of these transactions were heard to be applied, with any batch.
-    pub(crate) fn count(&self, service: &ServiceId, transactions: &[HeaderId]) -> usize {
+    pub(crate) fn count(&self, service: &ServiceId, transactions: &[ItemId]) -> usize {
         let heard = self.lock();
         transactions.iter().filter(|id| heard.get(service, id).is_some()).count()
     }
@@ -69,7 +69,7 @@ impl AppliedTransactions {
     pub(crate) fn has_event(
         &self,
         service: &ServiceId,
-        transaction: &HeaderId,
+        transaction: &ItemId,
         after: Option<ObservationCount>,
     ) -> bool {
         let heard = self.lock();
@@ -83,7 +83,7 @@ impl AppliedTransactions {
 }
 
 impl Heard {
-    fn get(&self, service: &ServiceId, transaction: &HeaderId) -> Option<&AppliedTransaction> {
+    fn get(&self, service: &ServiceId, transaction: &ItemId) -> Option<&AppliedTransaction> {
         self.transactions.get(&(service.clone(), *transaction))
     }
 }
@@ -92,8 +92,8 @@ impl Heard {
 mod tests {
     use super::*;
 
-    const ONE: HeaderId = HeaderId::from_bytes([1; 64]);
-    const TWO: HeaderId = HeaderId::from_bytes([2; 64]);
+    const ONE: ItemId = ItemId::from_bytes([1; 64]);
+    const TWO: ItemId = ItemId::from_bytes([2; 64]);
 
     fn services() -> [ServiceId; 2] {
         ["a::b", "a::c"].map(|id| id.parse().unwrap())

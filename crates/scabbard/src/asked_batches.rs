@@ -74,7 +74,7 @@ impl AskedAt {
 mod tests {
     use std::sync::Arc;
 
-    use grid_batch_core::{HeaderId, ServiceId};
+    use grid_batch_core::{ItemId, ServiceId};
 
     use super::*;
     use crate::{
@@ -88,7 +88,7 @@ mod tests {
         then: Option<SubscriptionId>,
         now: Option<SubscriptionId>,
     ) -> bool {
-        let batch = ("a::b".parse().unwrap(), HeaderId::from_bytes([1; 64]));
+        let batch = ("a::b".parse().unwrap(), ItemId::from_bytes([1; 64]));
         let at = |seconds, subscription| {
             let time = MonotonicTime::default().plus(Duration::from_secs(seconds));
             AskedAt { time, subscription, shows_history: false }

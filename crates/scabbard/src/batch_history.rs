@@ -3,13 +3,13 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, HeaderId, MonotonicTime, Outcome, ServiceId};
+use grid_batch_core::{Clock, ItemId, MonotonicTime, Outcome, ServiceId};
 use grid_batch_support::BoundedMap;
 
 use crate::{applied_transactions::ObservationCount, subscriptions::SubscriptionsAtPost};
 
 /// A batch of a service.
-pub(crate) type BatchKey = (ServiceId, HeaderId);
+pub(crate) type BatchKey = (ServiceId, ItemId);
 
 /// What this adapter has sent and observed of the latest history.
 pub(crate) struct BatchHistory {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     fn batch() -> BatchKey {
-        ("a::b".parse().unwrap(), HeaderId::from_bytes([1; 64]))
+        ("a::b".parse().unwrap(), ItemId::from_bytes([1; 64]))
     }
 
     /// The subscriptions at two moments.

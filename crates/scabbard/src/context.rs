@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, HeaderId, ScopeId, ServiceHistory, ServiceScopeId,
+    BatchError, BatchResult, Clock, ItemId, ScopeId, ServiceHistory, ServiceScopeId,
     StatusUrlResolver,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError, origin};
@@ -138,7 +138,7 @@ pub(crate) fn parse_scope(service_id: &str) -> BatchResult<ServiceScopeId> {
     service_id.parse().map_err(internal_error)
 }
 
-pub(crate) fn parse_batch_id(text: &str) -> BatchResult<HeaderId> {
+pub(crate) fn parse_batch_id(text: &str) -> BatchResult<ItemId> {
     text.parse().map_err(internal_error)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, HeaderId, LedgerStatus, Outcome, ScopeId, ServiceId,
+    AttemptId, BatchError, BatchResult, ItemId, LedgerStatus, Outcome, ScopeId, ServiceId,
     ServiceScopeId, Submission, SubmissionAnswer,
 };
 use grid_batch_protocol::transaction_ids;
@@ -139,13 +139,13 @@ impl ScabbardContext {
     }
 
     /// Asks about batches that will be sent soon, and remembers those that no node has.
-    pub(crate) async fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[HeaderId]) {
+    pub(crate) async fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[ItemId]) {
         let Ok(scope) = parse_scope(service_id.as_str()) else { return };
-        let is_open_question = |id: &HeaderId| {
+        let is_open_question = |id: &ItemId| {
             let batch = (service_id.clone(), *id);
             !self.history.is_committed(&batch) && !self.is_asked(&batch)
         };
-        let ids: Vec<HeaderId> = batch_ids.iter().copied().filter(is_open_question).collect();
+        let ids: Vec<ItemId> = batch_ids.iter().copied().filter(is_open_question).collect();
         for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
             if let Err(error) = self.ask_before_post(&scope, ids).await {
                 debug!(service:% = scope, error:%; "cannot ask ahead about the next batch");
@@ -158,14 +158,14 @@ impl ScabbardContext {
     async fn ask_before_post(
         &self,
         scope: &ServiceScopeId,
-        ids: &[HeaderId],
+        ids: &[ItemId],
     ) -> BatchResult<Asked> {
-        let first = ids.first().copied().unwrap_or_else(|| HeaderId::from_bytes([0; 64]));
+        let first = ids.first().copied().unwrap_or_else(|| ItemId::from_bytes([0; 64]));
         let anchor = self.anchor(scope.service_id(), &first).await?;
         let anchor = anchor.map(|id| id.to_string());
         let (generation, live) =
             (self.history_generation(), self.subscriptions.at_post(scope.service_id()).node);
-        let key = |id: &HeaderId| (scope.service_id().clone(), *id);
+        let key = |id: &ItemId| (scope.service_id().clone(), *id);
         let asked_at: Vec<AskedAt> = ids.iter().map(|id| AskedAt::now(self, &key(id))).collect();
         let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let texts: Vec<&str> = texts.iter().chain(&anchor).map(String::as_str).collect();

@@ -7,7 +7,7 @@ use std::{
 use futures_core::Stream;
 use futures_util::StreamExt;
 use grid_batch_core::{
-    BatchError, BatchResult, HeaderId, LedgerEvent, LedgerEventStream, ScopeId, ServiceScopeId,
+    BatchError, BatchResult, ItemId, LedgerEvent, LedgerEventStream, ScopeId, ServiceScopeId,
 };
 use grid_batch_http::{HttpError, TextFrames, origin};
 use log::error;
@@ -160,7 +160,7 @@ impl EventReceiver {
         #[derive(Deserialize)]
         struct EventFrame {
             #[serde(deserialize_with = "header_id")]
-            id: HeaderId,
+            id: ItemId,
         }
 
         self.subscription.mark_behind();

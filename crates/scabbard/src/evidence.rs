@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchResult, Evidence, EvidenceReport, HeaderId, LedgerStatus, MonotonicTime, ServiceScopeId,
+    BatchResult, Evidence, EvidenceReport, ItemId, LedgerStatus, MonotonicTime, ServiceScopeId,
     UnresolvedBatch,
 };
 use log::info;
@@ -92,8 +92,8 @@ impl Scabbard {
         };
         let UnresolvedBatch { transaction_ids: all, shared_transaction_ids: shared, .. } =
             unresolved;
-        let is_own = |id: &&HeaderId| !shared.contains(*id);
-        let is_applied = |id: &HeaderId| {
+        let is_own = |id: &&ItemId| !shared.contains(*id);
+        let is_applied = |id: &ItemId| {
             let after = if is_own(&id) { first_post_at } else { None };
             self.0.applied.has_event(&batch.0, id, after)
         };

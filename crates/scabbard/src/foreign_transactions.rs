@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchResult, HeaderId, ServiceHistory, ServiceId};
+use grid_batch_core::{BatchResult, ItemId, ServiceHistory, ServiceId};
 use grid_batch_support::BoundedMap;
 use log::warn;
 use tokio::{runtime::Handle, task::spawn_blocking, time::sleep};
@@ -18,7 +18,7 @@ use crate::context::ScabbardContext;
 #[derive(Default)]
 struct Transactions {
     /// Transactions that an event has named and that are not stored yet.
-    heard: HashMap<ServiceId, Vec<HeaderId>>,
+    heard: HashMap<ServiceId, Vec<ItemId>>,
     /// A task is storing them.
     is_writing: bool,
 }
@@ -26,7 +26,7 @@ struct Transactions {
 /// The transactions of other clients, until they are stored.
 pub(crate) struct ForeignTransactions {
     /// The latest transactions that this adapter has sent.
-    sent: Mutex<BoundedMap<(ServiceId, HeaderId), ()>>,
+    sent: Mutex<BoundedMap<(ServiceId, ItemId), ()>>,
     transactions: Mutex<Transactions>,
 }
 
@@ -41,7 +41,7 @@ impl ForeignTransactions {
     }
 
     /// Records that these transactions are sent with a batch of this server, so that they are not foreign.
-    pub(crate) fn sent(&self, service: &ServiceId, transactions: &[HeaderId]) {
+    pub(crate) fn sent(&self, service: &ServiceId, transactions: &[ItemId]) {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         for transaction in transactions {
             sent.get_or_insert_with(&(service.clone(), *transaction), || ());
@@ -53,7 +53,7 @@ impl ForeignTransactions {
         &self,
         context: &Arc<ScabbardContext>,
         service: &ServiceId,
-        transaction: HeaderId,
+        transaction: ItemId,
     ) {
         let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let is_sent = sent.get(&(service.clone(), transaction)).is_some();

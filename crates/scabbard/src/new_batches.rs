@@ -11,7 +11,7 @@ use futures_util::{
     future::{Either, select},
 };
 use grid_batch_core::{
-    BatchError, BatchResult, HeaderId, HistoryFacts, MonotonicTime, Outcome, ServiceHistory,
+    BatchError, BatchResult, ItemId, HistoryFacts, MonotonicTime, Outcome, ServiceHistory,
     ServiceId, SubmissionAnswer,
 };
 use grid_batch_support::BoundedMap;
@@ -93,8 +93,8 @@ impl ScabbardContext {
     pub(crate) async fn anchor(
         &self,
         service: &ServiceId,
-        batch_id: &HeaderId,
-    ) -> BatchResult<Option<HeaderId>> {
+        batch_id: &ItemId,
+    ) -> BatchResult<Option<ItemId>> {
         if self.is_history_shown(service) {
             return Ok(None);
         }
@@ -105,7 +105,7 @@ impl ScabbardContext {
     async fn read_history(
         &self,
         service: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<HistoryFacts> {
         let (service, batch_id) = (service.clone(), *batch_id);
         self.with_history(move |history| history.read_history(&service, &batch_id)).await
@@ -144,7 +144,7 @@ impl ScabbardContext {
     async fn find_proof(
         self: &Arc<Self>,
         service: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         Unreported { is_complete, .. }: Unreported,
     ) -> BatchResult<Option<SubmissionAnswer>> {
         let generation = self.history_generation();
@@ -272,7 +272,7 @@ impl ScabbardContext {
 }
 
 /// The batch is held until an operator decides.
-fn not_proved_new(service: &ServiceId, batch_id: &HeaderId) -> SubmissionAnswer {
+fn not_proved_new(service: &ServiceId, batch_id: &ItemId) -> SubmissionAnswer {
     warn!(batch_id:%, service:%; "the batch was not sent, because it may have been committed before");
     let message = "the service may have committed it before, at a time when this database did not follow the \
                    service, and would apply it again";

@@ -1,4 +1,4 @@
-use grid_batch_core::{HeaderId, ServiceScopeId};
+use grid_batch_core::{ItemId, ServiceScopeId};
 use grid_batch_http::{
     HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
     open_websocket,
@@ -96,7 +96,7 @@ impl NodeClient {
         &self,
         node: &str,
         scope: &ServiceScopeId,
-        last_event: Option<HeaderId>,
+        last_event: Option<ItemId>,
     ) -> Result<TextFrames, HttpError> {
         let path = match last_event {
             Some(id) => format!("ws/subscribe?last_seen_event={id}"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{HeaderId, MonotonicTime};
+use grid_batch_core::{ItemId, MonotonicTime};
 use grid_batch_support::BoundedMap;
 
 /// The events of one subscription.
@@ -10,7 +10,7 @@ use grid_batch_support::BoundedMap;
 /// A replay names transactions several times, and nothing marks its end. A node sends it as fast as it can, so
 /// it has ended when nothing was received for a while. After that, a node sends one event for each commit.
 pub(crate) struct RepeatedEvents {
-    seen: BoundedMap<HeaderId, ()>,
+    seen: BoundedMap<ItemId, ()>,
     last_at: MonotonicTime,
     /// How long nothing must be received for the replay to have ended.
     pause: Duration,
@@ -30,7 +30,7 @@ impl RepeatedEvents {
     }
 
     /// Records an event, and returns whether its transaction was committed a second time.
-    pub(crate) fn receive(&mut self, transaction: HeaderId, now: MonotonicTime) -> bool {
+    pub(crate) fn receive(&mut self, transaction: ItemId, now: MonotonicTime) -> bool {
         self.replay_has_ended |= now.since(self.last_at) >= self.pause;
         (self.last_at, self.pause) = (now, Self::PAUSE_IN_REPLAY);
         let is_repeated = self.seen.get(&transaction).is_some();
@@ -48,7 +48,7 @@ mod tests {
         let mut received = RepeatedEvents::new(MonotonicTime::default());
         let at = |millis| MonotonicTime::default().plus(Duration::from_millis(millis));
         let is_repeated = |(number, millis): &&(u8, u64)| {
-            received.receive(HeaderId::from_bytes([*number; 64]), at(*millis))
+            received.receive(ItemId::from_bytes([*number; 64]), at(*millis))
         };
         events.iter().filter(is_repeated).map(|(_, millis)| *millis).collect()
     }

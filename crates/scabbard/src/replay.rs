@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 
 /// What a subscription has shown of a service's whole history.
 ///
@@ -11,7 +11,7 @@ use grid_batch_core::HeaderId;
 pub(crate) struct Replay {
     /// The different transactions since the first one of the service. `None`: they are not known,
     /// or are too many.
-    transactions: Option<HashSet<HeaderId>>,
+    transactions: Option<HashSet<ItemId>>,
     /// The replay ended when it had fewer transactions than a page.
     is_whole: bool,
 }
@@ -29,7 +29,7 @@ impl Replay {
         Self { transactions: None, is_whole: false }
     }
 
-    pub(crate) fn receive(&mut self, transaction: HeaderId) {
+    pub(crate) fn receive(&mut self, transaction: ItemId) {
         if let Some(transactions) = &mut self.transactions {
             transactions.insert(transaction);
         }
@@ -60,7 +60,7 @@ mod tests {
     fn replay_of(count: u8) -> Replay {
         let mut replay = Replay::from_start();
         for number in (0..count).chain(0..count) {
-            replay.receive(HeaderId::from_bytes([number; 64]));
+            replay.receive(ItemId::from_bytes([number; 64]));
         }
         replay
     }
@@ -80,7 +80,7 @@ mod tests {
         let mut replay = replay_of(63);
         replay.end();
         for number in 63..200 {
-            replay.receive(HeaderId::from_bytes([number; 64]));
+            replay.receive(ItemId::from_bytes([number; 64]));
         }
         assert_eq!((replay.is_whole(), replay.len()), (true, None));
     }

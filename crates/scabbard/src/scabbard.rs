@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AccessScope, BatchFormat, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream,
+    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream,
     LedgerFacts, LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId,
     ServiceScopeId, SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
     UnresolvedBatch,
@@ -130,7 +130,7 @@ impl Ledger for Scabbard {
     fn ask_ahead<'a>(
         &'a self,
         service_id: &'a ServiceId,
-        batch_ids: &'a [HeaderId],
+        batch_ids: &'a [ItemId],
     ) -> BoxFuture<'a, ()> {
         Box::pin(self.0.ask_ahead(service_id, batch_ids))
     }

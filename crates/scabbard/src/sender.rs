@@ -1,5 +1,5 @@
 use grid_batch_core::{
-    HeaderId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
+    ItemId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
 };
 use grid_batch_http::{HttpError, HttpResponse};
 use grid_batch_protocol::{list_of_one, transaction_ids};
@@ -19,7 +19,7 @@ impl Scabbard {
         url: &str,
         submission: &Submission<ServiceId>,
     ) -> SubmissionAnswer {
-        let id: HeaderId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>()
+        let id: ItemId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>()
         {
             Ok(id) => id.into(),
             // Every node rejects such a batch.

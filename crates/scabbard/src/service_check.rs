@@ -1,7 +1,7 @@
 //! Whether the ledger's nodes have a service, for the intake of batches.
 
 use futures_util::future::join_all;
-use grid_batch_core::{BatchResult, HeaderId, ScopeId, ServiceId, ServiceScopeId};
+use grid_batch_core::{BatchResult, ItemId, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
 use tokio::time::{Instant, timeout};
 
@@ -62,7 +62,7 @@ impl Scabbard {
 
 /// An id that no batch has.
 fn no_batch() -> String {
-    HeaderId::from_bytes([0; HeaderId::BYTES]).to_string()
+    ItemId::from_bytes([0; ItemId::BYTES]).to_string()
 }
 
 impl ScabbardContext {

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::{StreamExt, future::join_all, stream};
 use grid_batch_core::{
-    HeaderId, MonotonicTime, Outcome, ScopeId, ServiceId, ServicePause, ServiceScopeId,
+    ItemId, MonotonicTime, Outcome, ScopeId, ServiceId, ServicePause, ServiceScopeId,
     SubmissionAnswer,
 };
 use grid_batch_http::origin;
@@ -50,7 +50,7 @@ struct ObservedRoots {
     compared: Option<(MonotonicTime, StateRoots)>,
     different: Option<DifferentRoots>,
     /// The batch that was reported without a final status, and since when.
-    under_way: Option<(HeaderId, MonotonicTime)>,
+    under_way: Option<(ItemId, MonotonicTime)>,
 }
 
 struct DifferentRoots {
@@ -83,7 +83,7 @@ impl StateRootLog {
     pub(crate) fn record_under_way(
         &self,
         service: &ServiceId,
-        batch: Option<HeaderId>,
+        batch: Option<ItemId>,
         now: MonotonicTime,
     ) {
         let mut log = self.lock();
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn batch_that_takes_long_has_the_roots_compared() {
         let log = StateRootLog::default();
-        let id = |number| Some(HeaderId::from_bytes([number; 64]));
+        let id = |number| Some(ItemId::from_bytes([number; 64]));
         let record = |batch, seconds| {
             log.record_under_way(&service(), batch, at(seconds));
             !log.that_may_differ().is_empty()

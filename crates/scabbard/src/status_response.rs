@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use grid_batch_core::{
-    BatchError, BatchResult, Excerpt, HeaderId, LedgerStatus, Receipt, StatusReport,
+    BatchError, BatchResult, Excerpt, ItemId, LedgerStatus, Receipt, StatusReport,
 };
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -14,7 +14,7 @@ use crate::message::redacted_line;
 pub(crate) struct BatchReport {
     pub(crate) report: StatusReport,
     /// The transactions of a committed batch.
-    pub(crate) applied: Vec<HeaderId>,
+    pub(crate) applied: Vec<ItemId>,
 }
 
 /// A batch in the response. Its timestamp, which says when the node first saw the batch, is not used.
@@ -38,13 +38,13 @@ enum BatchStatus {
 #[derive(Deserialize)]
 struct ValidTransaction {
     #[serde(deserialize_with = "header_id")]
-    transaction_id: HeaderId,
+    transaction_id: ItemId,
 }
 
 #[derive(Deserialize)]
 struct InvalidTransaction {
     #[serde(deserialize_with = "header_id")]
-    transaction_id: HeaderId,
+    transaction_id: ItemId,
     error_message: String,
     error_data: Vec<u8>,
 }
@@ -102,7 +102,7 @@ impl From<InvalidTransaction> for Receipt {
     }
 }
 
-pub(crate) fn header_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderId, D::Error> {
+pub(crate) fn header_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ItemId, D::Error> {
     let id = String::deserialize(deserializer)?.parse::<grid_batch_protocol::HeaderId>();
     id.map(Into::into).map_err(D::Error::custom)
 }
@@ -154,7 +154,7 @@ mod tests {
             error_message: "no".to_owned(),
             error_data: vec![0, 255],
         };
-        let applied: Vec<HeaderId> = vec![id('1').parse().unwrap()];
+        let applied: Vec<ItemId> = vec![id('1').parse().unwrap()];
         for (word, message, status_of, receipts, applied) in [
             ("Unknown", json!([]), LedgerStatus::NotReported, vec![], vec![]),
             ("Pending", json!([]), LedgerStatus::Pending, vec![], vec![]),

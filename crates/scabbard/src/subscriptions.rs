@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{HeaderId, MonotonicTime, ServiceId};
+use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
 use grid_batch_http::WebSocketProbe;
 
 use crate::replay::Replay;
@@ -54,7 +54,7 @@ struct ServiceEvents {
 struct KnownEvents {
     /// The last subscription that broke, as it does when its node ends. One that was given up did not.
     last_broken: Option<SubscriptionId>,
-    last_event: Option<HeaderId>,
+    last_event: Option<ItemId>,
     /// The service has more transactions than one page of the replay.
     is_long: bool,
     /// The generation of the store in which the last subscription was continuous, if its node ended it.
@@ -205,7 +205,7 @@ impl Subscriptions {
         &self,
         service: &ServiceId,
         source: EventSource,
-    ) -> Option<HeaderId> {
+    ) -> Option<ItemId> {
         let state = self.lock();
         let known = &state.services.get(&(service.clone(), source))?.known;
         known.last_event.filter(|_| known.is_long)
@@ -268,7 +268,7 @@ impl LiveSubscription {
         self.update(|_, live| live.is_caught_up = true);
     }
 
-    pub(crate) fn set_last_event(&self, transaction: HeaderId) {
+    pub(crate) fn set_last_event(&self, transaction: ItemId) {
         self.update(|known, live| {
             live.replay.receive(transaction);
             known.last_event = Some(transaction);
@@ -362,7 +362,7 @@ mod tests {
     fn subscription_resumes_only_a_service_with_a_long_history() {
         let subscriptions = Arc::new(Subscriptions::default());
         let resume_after = || subscriptions.resume_after(&service(), EventSource::Node);
-        let id = |number| HeaderId::from_bytes([number; 64]);
+        let id = |number| ItemId::from_bytes([number; 64]);
         let live = register(&subscriptions);
         (0..63).for_each(|number| live.set_last_event(id(number)));
         assert_eq!(resume_after(), None);

@@ -275,7 +275,7 @@ pub(crate) fn denies_service(response: &HttpResponse) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchResult, CommittedBefore, HeaderId};
+    use grid_batch_core::{BatchResult, CommittedBefore, ItemId};
 
     use super::*;
 
@@ -302,7 +302,7 @@ mod tests {
     struct AllCommitted;
 
     impl CommitHistory for AllCommitted {
-        fn committed_before(&self, _: &ServiceId, _: &HeaderId) -> BatchResult<CommittedBefore> {
+        fn committed_before(&self, _: &ServiceId, _: &ItemId) -> BatchResult<CommittedBefore> {
             Ok(CommittedBefore::default())
         }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchFits, BatchResult, ClaimKeeper, EndedDependents, HeaderId, InstanceId, LedgerConfirmation,
+    BatchFits, BatchResult, ClaimKeeper, EndedDependents, ItemId, InstanceId, LedgerConfirmation,
     LedgerIdentity, LedgerRegistry, LookupLag, MissingTransactionStore, Notifications, Round,
     RoundStore, ServiceId, ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkNotifications,
 };
@@ -144,7 +144,7 @@ impl ClaimStore {
         &self,
         pause: Duration,
         count: usize,
-    ) -> Result<Vec<HeaderId>, StoreError> {
+    ) -> Result<Vec<ItemId>, StoreError> {
         operator::missing_transactions(&self.store, self.instance().as_str(), pause, count)
     }
 
@@ -293,7 +293,7 @@ impl ClaimStore {
 
     /// The batches of claimed services that are under way: they were submitted, have not ended and are not
     /// held.
-    pub fn under_way(&self) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+    pub fn under_way(&self) -> Result<Vec<(ServiceId, ItemId)>, StoreError> {
         submission::find_under_way(&self.store, self.instance().as_str())
     }
 
@@ -347,11 +347,11 @@ impl LedgerRegistry for ClaimStore {
 }
 
 impl MissingTransactionStore for ClaimStore {
-    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<HeaderId>> {
+    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<ItemId>> {
         Ok(Self::missing_transactions(self, pause, limit)?)
     }
 
-    fn look_up_again(&self, transaction_ids: &[HeaderId], pause: Duration) -> BatchResult<()> {
+    fn look_up_again(&self, transaction_ids: &[ItemId], pause: Duration) -> BatchResult<()> {
         Ok(operator::look_up_again(&self.store, transaction_ids, pause)?)
     }
 
@@ -359,11 +359,11 @@ impl MissingTransactionStore for ClaimStore {
         Ok(operator::lookup_lag(&self.store)?)
     }
 
-    fn found_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<Vec<ServiceId>> {
+    fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>> {
         Ok(self.store.found_at_ledger(transaction_ids)?.into_iter().collect())
     }
 
-    fn absent_at_ledger(&self, transaction_ids: &[HeaderId]) -> BatchResult<EndedDependents> {
+    fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents> {
         Ok(self.store.absent_at_ledger(transaction_ids)?)
     }
 
@@ -401,7 +401,7 @@ impl WorkNotifications for NotificationsOfInstance {
         Ok(self.connection.receive(&self.claims.store, instance.as_str())?)
     }
 
-    fn notify(&mut self, awaited: &[HeaderId], ended: &[HeaderId]) -> BatchResult<()> {
+    fn notify(&mut self, awaited: &[ItemId], ended: &[ItemId]) -> BatchResult<()> {
         let instance = self.claims.instance();
         Ok(self.connection.notify(&self.claims.store, instance.as_str(), awaited, ended)?)
     }

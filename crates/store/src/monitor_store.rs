@@ -1,7 +1,7 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, HeaderId, LedgerStatus,
+    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, ItemId, LedgerStatus,
     NextBatchStore, PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp,
     UnresolvedBatch, UnresolvedBatchStore,
 };
@@ -157,7 +157,7 @@ impl PendingBatchStore for MonitorStore {
 }
 
 impl NextBatchStore for MonitorStore {
-    fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, HeaderId)>> {
+    fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
         let instance = self.claims.instance();
         Ok(polling::next_batches(self.claims.store(), instance.as_str(), services)?)
     }

@@ -26,7 +26,7 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, HeaderId, InstanceId,
+    ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, ItemId, InstanceId,
     LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
     OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId,
     ServiceHistory, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome,
@@ -215,7 +215,7 @@ fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
         let mut bytes = [0; 64];
         // Spread over the index, as signatures are.
         bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
-        HeaderId::from_bytes(bytes)
+        ItemId::from_bytes(bytes)
     };
     NewBatch {
         service_id,
@@ -278,10 +278,10 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
 }
 
 /// Records and reads what a service has committed.
-fn use_histories(store: &Store, service_id: &ServiceId, batch_id: &HeaderId) {
+fn use_histories(store: &Store, service_id: &ServiceId, batch_id: &ItemId) {
     store.set_history_known(service_id, true).unwrap();
     store.read_history(service_id, batch_id).unwrap();
-    let ids: Vec<HeaderId> = (0..200).map(|byte| HeaderId::from_bytes([byte; 64])).collect();
+    let ids: Vec<ItemId> = (0..200).map(|byte| ItemId::from_bytes([byte; 64])).collect();
     store.add_applied(service_id, &ids).unwrap();
     let mut connection = store.pools.write().unwrap();
     let transactions = ids.iter().map(|id| (service_id.as_str(), *id));

@@ -9,7 +9,7 @@ use std::{
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, AddOutcome, Ahead, BatchConflict,
     BatchDetails, BatchFilter, BatchPage, BatchSelection, Change, ChangeOutcome, Decision,
-    EndedDependents, Halt, HeaderId, HeaderIdPrefix, InstanceId, LedgerIdentity, ListCursor,
+    EndedDependents, Halt, ItemId, ItemIdPrefix, InstanceId, LedgerIdentity, ListCursor,
     NewBatch, NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb,
     PageCursor, PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed,
     RetentionCursor, ServiceId, ServicePause, StoredBatch, StoredToken, SubmittedBatch, Timestamp,
@@ -184,14 +184,14 @@ impl Store {
     }
 
     /// The batches with this id: at most one for each service.
-    pub fn find(&self, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
+    pub fn find(&self, batch_id: &ItemId) -> Result<Vec<StoredBatch>, StoreError> {
         operator::find(self, batch_id)
     }
 
     /// The batches with this transaction.
     pub fn find_by_transaction(
         &self,
-        transaction_id: &HeaderId,
+        transaction_id: &ItemId,
     ) -> Result<Vec<StoredBatch>, StoreError> {
         operator::find_by_transaction(self, transaction_id)
     }
@@ -199,7 +199,7 @@ impl Store {
     /// Up to `count` batches whose ids begin with these digits, ordered by id: of one service, or of all.
     pub fn find_by_prefix(
         &self,
-        prefix: &HeaderIdPrefix,
+        prefix: &ItemIdPrefix,
         service_id: Option<&ServiceId>,
         count: usize,
     ) -> Result<Vec<StoredBatch>, StoreError> {
@@ -210,7 +210,7 @@ impl Store {
     pub fn details(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> Result<Option<BatchDetails>, StoreError> {
         operator::details(self, service_id, batch_id)
     }
@@ -230,7 +230,7 @@ impl Store {
     pub fn serialized_batch(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         operator::serialized_batch(self, service_id, batch_id)
     }
@@ -268,7 +268,7 @@ impl Store {
     pub fn hold_batch(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         reason: &str,
     ) -> Result<ChangeOutcome, StoreError> {
         self.act_on(OperatorVerb::Hold, (service_id, batch_id, None), Some(reason))
@@ -279,7 +279,7 @@ impl Store {
     pub fn release_batch(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         reason: Option<&str>,
     ) -> Result<ChangeOutcome, StoreError> {
         self.act_on(OperatorVerb::Release, (service_id, batch_id, None), reason)
@@ -317,7 +317,7 @@ impl Store {
     pub fn decide(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         attempt: u32,
         decision: impl Into<OperatorDecision>,
     ) -> Result<ChangeOutcome, StoreError> {
@@ -340,7 +340,7 @@ impl Store {
     pub fn continue_after(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         reason: Option<&str>,
     ) -> Result<ChangeOutcome, StoreError> {
         self.act_on(OperatorVerb::Continue, (service_id, batch_id, None), reason)
@@ -354,7 +354,7 @@ impl Store {
     pub fn end_following(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         reason: &str,
     ) -> Result<ChangeOutcome, StoreError> {
         self.act_on(OperatorVerb::EndFollowing, (service_id, batch_id, None), Some(reason))
@@ -388,7 +388,7 @@ impl Store {
     fn act_on(
         &self,
         verb: OperatorVerb,
-        (service_id, batch_id, attempt): (&ServiceId, &HeaderId, Option<u32>),
+        (service_id, batch_id, attempt): (&ServiceId, &ItemId, Option<u32>),
         reason: Option<&str>,
     ) -> Result<ChangeOutcome, StoreError> {
         let (service_id, batch_id) = (service_id.clone(), *batch_id);
@@ -420,7 +420,7 @@ impl Store {
     /// their service. Returns the services that got a next batch.
     pub fn found_at_ledger(
         &self,
-        transaction_ids: &[HeaderId],
+        transaction_ids: &[ItemId],
     ) -> Result<BTreeSet<ServiceId>, StoreError> {
         operator::found_at_ledger(self, transaction_ids)
     }
@@ -429,7 +429,7 @@ impl Store {
     /// invalid batches have, if the ledger was asked since that is so.
     pub fn absent_at_ledger(
         &self,
-        transaction_ids: &[HeaderId],
+        transaction_ids: &[ItemId],
     ) -> Result<EndedDependents, StoreError> {
         operator::absent_at_ledger(self, transaction_ids)
     }

@@ -6,7 +6,7 @@ use grid_batch_core::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
     BatchFilter, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
     CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, HeaderId, HeaderIdPrefix, HistoryFacts, InstanceId, InstanceLease,
+    EventReadError, EventStore, ItemId, ItemIdPrefix, HistoryFacts, InstanceId, InstanceLease,
     IntakeStore, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, OwnedService,
     PageCursor, PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore,
     ServiceHistory, ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken,
@@ -32,27 +32,27 @@ impl IntakeStore for Store {
 }
 
 impl BatchQueryStore for Store {
-    fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
+    fn find(&self, batch_id: &ItemId) -> BatchResult<Vec<StoredBatch>> {
         Ok(Self::find(self, batch_id)?)
     }
 
     fn find_by_prefix(
         &self,
-        prefix: &HeaderIdPrefix,
+        prefix: &ItemIdPrefix,
         service_id: Option<&ServiceId>,
         limit: usize,
     ) -> BatchResult<Vec<StoredBatch>> {
         Ok(Self::find_by_prefix(self, prefix, service_id, limit)?)
     }
 
-    fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
+    fn find_by_transaction(&self, transaction_id: &ItemId) -> BatchResult<Vec<StoredBatch>> {
         Ok(Self::find_by_transaction(self, transaction_id)?)
     }
 
     fn details(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<BatchDetails>> {
         Ok(Self::details(self, service_id, batch_id)?)
     }
@@ -60,7 +60,7 @@ impl BatchQueryStore for Store {
     fn serialized_batch(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<u8>>> {
         Ok(Self::serialized_batch(self, service_id, batch_id)?)
     }
@@ -159,7 +159,7 @@ impl EventStore for Store {
     fn history(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<BatchEvent>>> {
         Ok(events::history(self, service_id, batch_id)?)
     }
@@ -173,7 +173,7 @@ impl CommitHistory for Store {
     fn committed_before(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<CommittedBefore> {
         Ok(submission::committed_before(self, service_id, batch_id)?)
     }
@@ -191,7 +191,7 @@ impl ServiceHistory for Store {
     fn read_history(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<HistoryFacts> {
         Ok(service_history::read_history(self, service_id, batch_id)?)
     }
@@ -204,7 +204,7 @@ impl ServiceHistory for Store {
         Ok(service_history::set_history_known(self, service_id, is_known)?)
     }
 
-    fn add_applied(&self, service_id: &ServiceId, transactions: &[HeaderId]) -> BatchResult<()> {
+    fn add_applied(&self, service_id: &ServiceId, transactions: &[ItemId]) -> BatchResult<()> {
         Ok(service_history::add_applied(self, service_id, transactions)?)
     }
 
@@ -290,7 +290,7 @@ impl WithdrawalStore for Store {
 }
 
 impl SigningStore for Store {
-    fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> BatchResult<Option<Payment>> {
+    fn payment(&self, service_id: &ServiceId, batch_id: &ItemId) -> BatchResult<Option<Payment>> {
         Ok(withdrawals::payment(self, service_id, batch_id)?)
     }
 
@@ -323,7 +323,7 @@ impl SigningStore for Store {
     fn following_payments(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         count: usize,
     ) -> BatchResult<Option<FollowingPayments>> {
         Ok(withdrawals::following_payments(self, service_id, batch_id, count)?)

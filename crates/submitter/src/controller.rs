@@ -122,7 +122,7 @@ mod tests {
 
     use futures_core::future::BoxFuture;
     use grid_batch_core::{
-        AttemptId, GlobalScopeId, HeaderId, MonotonicTime, Submission, SubmissionSender,
+        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, SubmissionSender,
         TakenBatch, Timestamp,
         mocks::{MockSubmissionSender, MockUrlResolver},
     };
@@ -234,8 +234,8 @@ mod tests {
 
     const ATTEMPT: AttemptId = AttemptId { attempt: 1, epoch: 1 };
 
-    fn batch_id() -> HeaderId {
-        HeaderId::from_bytes([1; 64])
+    fn batch_id() -> ItemId {
+        ItemId::from_bytes([1; 64])
     }
 
     fn controller_of(

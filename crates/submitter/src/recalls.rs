@@ -115,14 +115,14 @@ impl fmt::Debug for Recalls {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{HeaderId, ServiceScopeId};
+    use grid_batch_core::{ItemId, ServiceScopeId};
 
     use super::*;
 
     fn taken(number: u8, attempt: u32) -> TakenBatch {
         TakenBatch {
             service_id: "circuit::service".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([number; 64]),
+            batch_id: ItemId::from_bytes([number; 64]),
             attempt,
             epoch: 1,
             serialized_batch: Vec::new(),

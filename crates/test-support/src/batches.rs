@@ -1,6 +1,6 @@
 //! Signed batches, made as a client makes them.
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, Transaction, TransactionBuilder,
 };
@@ -11,7 +11,7 @@ pub struct SignedBatch {
     /// The service that orders the batch.
     pub service_id: ServiceId,
     /// The batch's header signature.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     batch: Batch,
 }
 
@@ -28,7 +28,7 @@ impl SignedBatch {
     }
 
     /// The ids of its transactions, in order.
-    pub fn transaction_ids(&self) -> Vec<HeaderId> {
+    pub fn transaction_ids(&self) -> Vec<ItemId> {
         let ids = self.batch.transactions.iter().map(|t| t.header_signature.parse().unwrap());
         ids.collect()
     }
@@ -58,7 +58,7 @@ pub fn batch_of_transactions(service: &str, numbers: &[usize]) -> SignedBatch {
 }
 
 /// The batch with this number for a service, of one transaction that depends on these.
-pub fn depending_batch(service: &str, number: usize, dependencies: &[HeaderId]) -> SignedBatch {
+pub fn depending_batch(service: &str, number: usize, dependencies: &[ItemId]) -> SignedBatch {
     let transaction = TransactionBuilder::new("test", "1.0")
         .inputs(["7e57"])
         .outputs(["7e57"])
@@ -91,12 +91,12 @@ pub fn encode_batch_list(batches: &[SignedBatch]) -> Vec<u8> {
 }
 
 /// The id of a batch: its header signature.
-pub fn batch_id(batch: &Batch) -> HeaderId {
+pub fn batch_id(batch: &Batch) -> ItemId {
     batch.header_signature.parse().unwrap()
 }
 
 /// The ids of these batches with their services, as a ledger's audit takes them.
-pub fn batch_ids(batches: &[SignedBatch]) -> Vec<(ServiceId, HeaderId)> {
+pub fn batch_ids(batches: &[SignedBatch]) -> Vec<(ServiceId, ItemId)> {
     batches.iter().map(|signed| (signed.service_id.clone(), signed.batch_id)).collect()
 }
 

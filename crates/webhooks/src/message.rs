@@ -44,7 +44,7 @@ fn rfc3339(time: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchState, EventId, EventKind, HeaderId};
+    use grid_batch_core::{BatchState, EventId, EventKind, ItemId};
     use serde_json::Value;
 
     use super::*;
@@ -53,7 +53,7 @@ mod tests {
         BatchEvent {
             id: EventId { group, position: 2 },
             service_id: "a::b".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([7; 64]),
+            batch_id: ItemId::from_bytes([7; 64]),
             kind: EventKind::Accepted,
             state: BatchState::New,
             attempt: 0,
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(body["type"], "batch.accepted");
         assert_eq!(body["timestamp"], "2020-09-13T12:26:40.000001Z");
         assert_eq!((&body["data"]["id"], &body["data"]["state"]), (&json!("1-2"), &json!("new")));
-        assert_eq!(body["data"]["batch_id"], HeaderId::from_bytes([7; 64]).to_string());
+        assert_eq!(body["data"]["batch_id"], ItemId::from_bytes([7; 64]).to_string());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
     BatchEvent, BatchResult, DeliveryStore, EventFilter, EventKind, EventListener, EventPage,
-    EventPosition, EventReadError, EventStore, FailedDelivery, HeaderId, NewBatch, NewWebhook,
+    EventPosition, EventReadError, EventStore, FailedDelivery, ItemId, NewBatch, NewWebhook,
     ServiceId, ShutdownHandle, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::{Store, StoreOptions};
@@ -62,9 +62,9 @@ impl Fixture {
     fn add(&self, service: &str, number: u8) {
         let batch = NewBatch {
             service_id: service.parse().unwrap(),
-            batch_id: HeaderId::from_bytes([number; 64]),
+            batch_id: ItemId::from_bytes([number; 64]),
             signer: None,
-            transaction_ids: vec![HeaderId::from_bytes([number + 100; 64])],
+            transaction_ids: vec![ItemId::from_bytes([number + 100; 64])],
             serialized_batch: vec![number],
             declared_access: None,
             label: None,
@@ -117,7 +117,7 @@ fn one_attempt() -> DeliveryOptions {
 }
 
 fn is_of(received: &ReceivedMessage, number: u8) -> bool {
-    received.body.contains(&HeaderId::from_bytes([number; 64]).to_string())
+    received.body.contains(&ItemId::from_bytes([number; 64]).to_string())
 }
 
 #[test]
@@ -316,7 +316,7 @@ impl EventStore for EndlessFeed {
     fn history(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<BatchEvent>>> {
         self.store.history(service_id, batch_id)
     }

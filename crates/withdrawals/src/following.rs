@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 
 use crate::{BatchAttempt, FinalTransaction, NonceOutcome, Payment};
 
@@ -22,7 +22,7 @@ pub struct FollowingPayments {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowingPayment {
     /// Its batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// Whether an operator holds it.
     pub is_held: bool,
     /// What is to be paid, and what was signed for it.

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use grid_batch_core::{Excerpt, HeaderId, StoredBatch};
+use grid_batch_core::{Excerpt, ItemId, StoredBatch};
 
 /// The id of a withdrawal: 32 lower-case hex digits.
 ///
@@ -42,16 +42,16 @@ pub enum ShortIdError {
 impl WithdrawalId {
     /// The id of the withdrawal's batch in this generation. Each retry is a new generation, with a
     /// batch of its own.
-    pub fn batch_id(&self, generation: u32) -> HeaderId {
-        let mut bytes = [0; HeaderId::BYTES];
+    pub fn batch_id(&self, generation: u32) -> ItemId {
+        let mut bytes = [0; ItemId::BYTES];
         bytes[..Self::BYTES].copy_from_slice(&self.0);
-        bytes[HeaderId::BYTES - 4..].copy_from_slice(&generation.to_be_bytes());
-        HeaderId::from_bytes(bytes)
+        bytes[ItemId::BYTES - 4..].copy_from_slice(&generation.to_be_bytes());
+        ItemId::from_bytes(bytes)
     }
 
     /// The withdrawal that a batch with this id tries, and in which generation. `None`: the batch is of no withdrawal.
     /// The ids of other batches are signatures, which do not have zeros in the middle.
-    pub fn of_batch(batch_id: &HeaderId) -> Option<(Self, u32)> {
+    pub fn of_batch(batch_id: &ItemId) -> Option<(Self, u32)> {
         let (id, rest) = batch_id.as_bytes().split_first_chunk()?;
         let (zeros, generation) = rest.split_last_chunk()?;
         let is_of_withdrawal = zeros.iter().all(|byte| *byte == 0);
@@ -171,13 +171,13 @@ mod tests {
     fn withdrawal_and_generation_are_read_from_the_batch() {
         let id = WithdrawalId::from_bytes([7; 16]);
         assert_eq!(WithdrawalId::of_batch(&id.batch_id(258)), Some((id, 258)));
-        assert_eq!(WithdrawalId::of_batch(&HeaderId::from_bytes([7; 64])), None);
+        assert_eq!(WithdrawalId::of_batch(&ItemId::from_bytes([7; 64])), None);
     }
 
     #[test]
     fn each_generation_has_its_own_batch() {
         let ids = [[1; 16], [2; 16]].map(WithdrawalId::from_bytes);
-        let batches: HashSet<HeaderId> = ids
+        let batches: HashSet<ItemId> = ids
             .iter()
             .flat_map(|id| [1, 2, 257].map(|generation| id.batch_id(generation)))
             .collect();

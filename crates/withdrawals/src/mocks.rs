@@ -1,6 +1,6 @@
 //! `mockall` mocks of every trait, for tests of the layers above.
 
-use grid_batch_core::{AddOutcome, BatchResult, HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{AddOutcome, BatchResult, ItemId, ServiceId, Timestamp};
 use mockall::mock;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 mock! {
     pub SigningStore {}
     impl SigningStore for SigningStore {
-        fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId)
+        fn payment(&self, service_id: &ServiceId, batch_id: &ItemId)
             -> BatchResult<Option<Payment>>;
         fn assign_nonce<'a>(&self, attempt: &BatchAttempt, at_least: u64, sign: &mut SignFn<'a>)
             -> BatchResult<Option<SignedTransaction>>;
@@ -22,7 +22,7 @@ mock! {
             -> BatchResult<Option<SignedTransaction>>;
         fn fill_nonce<'a>(&self, attempt: &BatchAttempt, nonce: u64, sign: &mut SignFn<'a>)
             -> BatchResult<Option<SignedTransaction>>;
-        fn following_payments(&self, service_id: &ServiceId, batch_id: &HeaderId, count: usize)
+        fn following_payments(&self, service_id: &ServiceId, batch_id: &ItemId, count: usize)
             -> BatchResult<Option<FollowingPayments>>;
         fn replace_following(&self, following: &FollowingPayments, signed: Vec<NewSignedTransaction>)
             -> BatchResult<bool>;

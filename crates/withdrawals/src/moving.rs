@@ -1,4 +1,4 @@
-use grid_batch_core::{HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use crate::WithdrawalId;
 
@@ -48,7 +48,7 @@ pub struct OpenWithdrawal {
     /// The withdrawal.
     pub id: WithdrawalId,
     /// Its batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
 }
 
 /// One step of moving withdrawals, in the order of the queue.

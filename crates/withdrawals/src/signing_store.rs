@@ -1,4 +1,4 @@
-use grid_batch_core::{AttemptId, BatchResult, HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{AttemptId, BatchResult, ItemId, ServiceId, Timestamp};
 
 use crate::{
     ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
@@ -11,7 +11,7 @@ pub struct BatchAttempt {
     /// The service that orders the batch.
     pub service_id: ServiceId,
     /// The batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The attempt.
     pub attempt_id: AttemptId,
 }
@@ -26,7 +26,7 @@ pub type SignFn<'a> = dyn FnMut(u64) -> BatchResult<NewSignedTransaction> + 'a;
 /// methods block.
 pub trait SigningStore: Send + Sync {
     /// The withdrawal that a batch pays. `None`: the batch belongs to no withdrawal.
-    fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> BatchResult<Option<Payment>>;
+    fn payment(&self, service_id: &ServiceId, batch_id: &ItemId) -> BatchResult<Option<Payment>>;
 
     /// Assigns the service's next nonce, which is not below `at_least`, calls `sign` with it, and
     /// stores both in one commit.
@@ -69,7 +69,7 @@ pub trait SigningStore: Send + Sync {
     fn following_payments(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         count: usize,
     ) -> BatchResult<Option<FollowingPayments>>;
 

@@ -4,7 +4,7 @@
 use std::{env, error::Error, io::Write, time::Duration};
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId,
+    Change, ChangeOutcome, Event, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
@@ -35,13 +35,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
-    let mut id = [0; HeaderId::BYTES];
+    let mut id = [0; ItemId::BYTES];
     id[..8].copy_from_slice(&number.to_be_bytes());
     NewBatch {
         service_id: services[number as usize % services.len()].clone(),
-        batch_id: HeaderId::from_bytes(id),
+        batch_id: ItemId::from_bytes(id),
         signer: None,
-        transaction_ids: vec![HeaderId::from_bytes(id)],
+        transaction_ids: vec![ItemId::from_bytes(id)],
         serialized_batch: number.to_be_bytes().repeat(50),
         declared_access: None,
         label: None,

@@ -3,7 +3,7 @@
 use std::{cell::Cell, collections::BTreeSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Clock, DeclaredAccess, HeaderId, ManualClock, Scheduling,
+    AddressPrefix, AfterInvalid, Clock, DeclaredAccess, ItemId, ManualClock, Scheduling,
     StoredBatch, Strategy, Timestamp,
 };
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
@@ -53,7 +53,7 @@ impl Fixture {
     }
 
     /// The batches that the strategy lets the service submit now, of these.
-    fn expected(&self, batches: &[StoredBatch], scheduling: Scheduling) -> BTreeSet<HeaderId> {
+    fn expected(&self, batches: &[StoredBatch], scheduling: Scheduling) -> BTreeSet<ItemId> {
         let halted = self.halted();
         let open = |halts: bool| {
             move |batch| OpenBatch {
@@ -77,7 +77,7 @@ impl Fixture {
         let ready = !self.claims().ready_services(None, 9).unwrap().is_empty();
         let taken = self.take();
         prop_assert!(taken.is_sorted(), "a round is in order");
-        let taken: BTreeSet<HeaderId> = taken.into_iter().collect();
+        let taken: BTreeSet<ItemId> = taken.into_iter().collect();
         let is_exact = self.is_exact
             && (self.scheduling.strategy != Strategy::Parallel
                 || self.scheduling.lanes as usize >= self.access.len());

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Change, Clock, DeclaredAccess, Event, Evidence, HeaderId, LedgerStatus, ManualClock, NewBatch,
+    Change, Clock, DeclaredAccess, Event, Evidence, ItemId, LedgerStatus, ManualClock, NewBatch,
     Outcome, Scheduling, SchedulingRules, ServiceId, ServiceShare, StoredBatch, Strategy,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
@@ -141,7 +141,7 @@ impl Fixture {
     }
 
     /// Takes all that can be taken, in order.
-    pub fn take(&self) -> Vec<HeaderId> {
+    pub fn take(&self) -> Vec<ItemId> {
         let share = ServiceShare { service_id: self.service.clone(), batches: 1_000 };
         let round = self.claims().take_shares(&[share], &mut |_| true).unwrap();
         round.batches.into_iter().map(|taken| taken.batch_id).collect()
@@ -167,13 +167,13 @@ pub fn lanes(strategy: Strategy) -> u32 {
 }
 
 /// Ids of later batches are greater.
-pub fn id(number: usize) -> HeaderId {
+pub fn id(number: usize) -> ItemId {
     let mut id = [0; 64];
     id[..8].copy_from_slice(&number.to_be_bytes());
-    HeaderId::from_bytes(id)
+    ItemId::from_bytes(id)
 }
 
-pub fn number(id: HeaderId) -> usize {
+pub fn number(id: ItemId) -> usize {
     let bytes: [u8; 8] = id.as_bytes()[..8].try_into().unwrap();
     usize::from_be_bytes(bytes)
 }

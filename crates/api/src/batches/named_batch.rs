@@ -2,7 +2,7 @@ use axum::{
     extract::{Path, rejection::PathRejection},
     http::request::Parts,
 };
-use grid_batch_core::{BatchQueryStore, HeaderIdPrefix, ServiceId, StoredBatch};
+use grid_batch_core::{BatchQueryStore, ItemIdPrefix, ServiceId, StoredBatch};
 use grid_batch_withdrawals::keep_latest_generation;
 
 use crate::{
@@ -20,7 +20,7 @@ const MOST_ALIKE: usize = 1_000;
 /// services, by `service_id`.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedBatch {
-    pub(crate) id: HeaderIdPrefix,
+    pub(crate) id: ItemIdPrefix,
     pub(crate) service_id: Option<ServiceId>,
     pub(crate) caller: Caller,
 }

@@ -1,7 +1,7 @@
 use std::fmt::Display;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{Ahead, BatchState, DltStatus, HeaderId, Receipt, ServiceId, StoredBatch};
+use grid_batch_core::{Ahead, BatchState, DltStatus, ItemId, Receipt, ServiceId, StoredBatch};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use utoipa::ToSchema;
 
@@ -20,7 +20,7 @@ pub(crate) struct BatchStatusesJson {
 pub(crate) struct BatchStatusJson {
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     #[schema(value_type = String)]
-    pub(crate) id: HeaderId,
+    pub(crate) id: ItemId,
     status: SawtoothStatus,
     invalid_transactions: Vec<InvalidTransactionJson>,
     /// An addition to Sawtooth's format. Its clients ignore it.
@@ -67,7 +67,7 @@ struct ProgressJson {
 
 impl BatchStatusJson {
     /// The status of a batch that is not stored.
-    pub(crate) fn unknown(id: HeaderId) -> Self {
+    pub(crate) fn unknown(id: ItemId) -> Self {
         let status = SawtoothStatus::Unknown;
         Self { id, status, invalid_transactions: Vec::new(), progress: None }
     }
@@ -119,6 +119,6 @@ fn as_text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, 
     serializer.collect_str(value)
 }
 
-fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderId, D::Error> {
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ItemId, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }

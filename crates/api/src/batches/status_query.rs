@@ -1,7 +1,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    Ahead, BatchFormat, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch,
+    Ahead, BatchFormat, BatchQueryStore, BatchState, ItemId, Receipt, ServiceId, StoredBatch,
     Timestamp,
 };
 
@@ -23,7 +23,7 @@ pub(crate) struct StatusContext {
 /// The batches whose statuses a client requested.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusQuery {
-    pub(crate) ids: Vec<HeaderId>,
+    pub(crate) ids: Vec<ItemId>,
     pub(crate) service_id: Option<ServiceId>,
     /// Who requested them. Batches of services of others are unknown to it.
     pub(crate) caller: Caller,
@@ -68,7 +68,7 @@ impl StatusQuery {
     pub(crate) fn read_one(
         &self,
         store: &dyn BatchQueryStore,
-        id: HeaderId,
+        id: ItemId,
     ) -> Result<BatchStatusJson, ApiError> {
         let Some(batch) = self.find_one(store, id)? else {
             return Ok(BatchStatusJson::unknown(id));
@@ -80,7 +80,7 @@ impl StatusQuery {
     fn find_one(
         &self,
         store: &dyn BatchQueryStore,
-        id: HeaderId,
+        id: ItemId,
     ) -> Result<Option<StoredBatch>, ApiError> {
         let mut found = store.find(&id).map_err(ApiError::read_failed)?;
         found.retain(|batch| self.caller.may(&batch.service_id));

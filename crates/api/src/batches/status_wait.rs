@@ -1,6 +1,6 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use tokio::{
     select,
     sync::SemaphorePermit,
@@ -71,7 +71,7 @@ impl<'a> StatusWait<'a> {
     pub(crate) fn begin(
         api: &'a ApiState,
         wait: Duration,
-        batches: impl IntoIterator<Item = HeaderId>,
+        batches: impl IntoIterator<Item = ItemId>,
     ) -> Self {
         let slot = api.status_waiters.try_acquire().ok();
         let wait = if slot.is_some() { wait } else { wait.min(WAIT_WITHOUT_SLOT) };
@@ -80,8 +80,8 @@ impl<'a> StatusWait<'a> {
     }
 
     /// The first read has found that only these of its batches have not ended.
-    pub(crate) fn goes_on_for(&mut self, batches: impl Iterator<Item = HeaderId>) {
-        let open: HashSet<HeaderId> = batches.collect();
+    pub(crate) fn goes_on_for(&mut self, batches: impl Iterator<Item = ItemId>) {
+        let open: HashSet<ItemId> = batches.collect();
         self.ends.retain(|batch| open.contains(batch));
     }
 

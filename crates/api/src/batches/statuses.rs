@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId};
+use grid_batch_core::{GlobalScopeId, ItemId, ScopeId};
 
 use crate::{
     access::Caller,
@@ -87,12 +87,12 @@ pub(crate) async fn post(
 }
 
 impl StatusContext {
-    fn parse_ids<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<Vec<HeaderId>, ApiError> {
+    fn parse_ids<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<Vec<ItemId>, ApiError> {
         let parse = |text: &str| match &self.format {
             Some(format) => Ok::<_, ApiError>(format.parse_id(text)?),
             None => Ok(text.parse()?),
         };
-        let ids: Vec<HeaderId> = ids.take(MAX_IDS + 1).map(parse).collect::<Result<_, _>>()?;
+        let ids: Vec<ItemId> = ids.take(MAX_IDS + 1).map(parse).collect::<Result<_, _>>()?;
         if ids.len() > MAX_IDS {
             return Err(ApiError::TooManyIds { limit: MAX_IDS });
         }
@@ -104,7 +104,7 @@ async fn read(
     context: &StatusContext,
     caller: &Caller,
     query: &Query,
-    ids: Vec<HeaderId>,
+    ids: Vec<ItemId>,
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
     let service_id = query.service_id()?;
     service_id.as_ref().map_or(Ok(()), |service_id| caller.check(service_id))?;
@@ -122,7 +122,7 @@ async fn ask_node(nodes: &Forwarding, statuses: &mut [BatchStatusJson]) {
     let unknown = statuses.iter().filter(|status| status.is_unknown());
     let ids: Vec<String> = unknown.map(|status| status.id.to_string()).collect();
     let reports = nodes.statuses("/batch_statuses", "id", &ids).await.reports;
-    let reports: HashMap<HeaderId, BatchStatusJson> = reports
+    let reports: HashMap<ItemId, BatchStatusJson> = reports
         .into_iter()
         .filter_map(|report| serde_json::from_value(report).ok())
         .map(|status: BatchStatusJson| (status.id, status))

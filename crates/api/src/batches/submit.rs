@@ -9,7 +9,7 @@ use axum::{
 };
 use grid_batch_core::{
     AccessScope, BatchConflict, BatchFormat, BatchLabel, ClientId, FormatError, GlobalScopeId,
-    HeaderId, KeyRefusal, Ledger, NewBatch, ScopeId, ServiceId,
+    ItemId, KeyRefusal, Ledger, NewBatch, ScopeId, ServiceId,
 };
 use log::debug;
 use serde::Serialize;
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// Is called with the ids of batches before they are stored.
-pub(crate) type ReceivedCallback = dyn Fn(&[HeaderId]) + Send + Sync;
+pub(crate) type ReceivedCallback = dyn Fn(&[ItemId]) + Send + Sync;
 
 pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
 
@@ -99,7 +99,7 @@ impl IntakeContext {
         body: RequestBody,
         service_id: ServiceId,
         (label, declared_new): (Option<BatchLabel>, bool),
-    ) -> Result<Vec<HeaderId>, ApiError> {
+    ) -> Result<Vec<ItemId>, ApiError> {
         let Self { api, format, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
         checks.check_key(caller, &service_id, AccessScope::Submit).await?;
@@ -128,7 +128,7 @@ impl IntakeContext {
         }
         api.rates.take_addresses(&batches).map_err(ApiError::RateOfAddresses)?;
         api.rates.charge(caller.key(), &service_id, batches.len());
-        let ids: Vec<HeaderId> = batches.iter().map(|batch| batch.batch_id).collect();
+        let ids: Vec<ItemId> = batches.iter().map(|batch| batch.batch_id).collect();
         received(&ids);
         let stored = store(slot, BatchList { batches, _reservation: body.reservation });
         let stored = api.database.run(ApiError::BatchesNotStored, stored).await;
@@ -228,7 +228,7 @@ pub(crate) async fn post_own(
 /// What a request stored.
 pub(crate) struct AcceptedBatches {
     pub(crate) request: Parts,
-    pub(crate) ids: Vec<HeaderId>,
+    pub(crate) ids: Vec<ItemId>,
     pub(crate) service_id: ServiceId,
     pub(crate) named_service: Option<ServiceId>,
     pub(crate) label: Option<BatchLabel>,

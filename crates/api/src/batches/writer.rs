@@ -73,7 +73,7 @@ mod tests {
         thread,
     };
 
-    use grid_batch_core::{BatchError, HeaderId, mocks::MockIntakeStore};
+    use grid_batch_core::{BatchError, ItemId, mocks::MockIntakeStore};
     use tokio::sync::{
         mpsc::{Receiver, channel},
         oneshot,
@@ -90,11 +90,11 @@ mod tests {
     type Answers = Vec<oneshot::Receiver<ListAnswer>>;
 
     fn batch(service: &str, number: usize, bytes: usize) -> NewBatch {
-        let mut id = [0; HeaderId::BYTES];
+        let mut id = [0; ItemId::BYTES];
         id[..8].copy_from_slice(&number.to_be_bytes());
         NewBatch {
             service_id: service.parse().unwrap(),
-            batch_id: HeaderId::from_bytes(id),
+            batch_id: ItemId::from_bytes(id),
             signer: None,
             transaction_ids: Vec::new(),
             serialized_batch: vec![0; bytes],

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_core::{
     AccessScope, ActionRefusal, BatchConflict, BatchError, BatchLabelError, Excerpt, FormatError,
-    HeaderIdError, HeaderIdPrefixError, ServiceId, ServiceIdError, SignerId,
+    ItemIdError, ItemIdPrefixError, ServiceId, ServiceIdError, SignerId,
 };
 use grid_batch_withdrawals::{
     PaymentLimitError, Reward, RewardId, ShortIdError, Withdrawal, WithdrawalConflict, WithdrawalId,
@@ -169,9 +169,9 @@ pub(crate) enum ApiError {
     #[error("more than {limit} batch ids; send them in several requests")]
     TooManyIds { limit: usize },
     #[error(transparent)]
-    InvalidBatchId(#[from] HeaderIdError),
+    InvalidBatchId(#[from] ItemIdError),
     #[error(transparent)]
-    InvalidIdPrefix(#[from] HeaderIdPrefixError),
+    InvalidIdPrefix(#[from] ItemIdPrefixError),
     #[error("no batch with the id {0} is stored, or none for this service")]
     BatchNotFound(String),
     #[error("several batches have an id that begins with {0}; send more digits, or service_id")]

@@ -11,7 +11,7 @@ use axum::http::{
     request::Parts,
     uri::{Authority, PathAndQuery},
 };
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::http::{Client, Query};
@@ -35,7 +35,7 @@ pub(crate) fn to_request(request: &Parts, local_addr: SocketAddr) -> String {
 pub(crate) fn to_batch_statuses(
     request: &Parts,
     local_addr: SocketAddr,
-    ids: &[HeaderId],
+    ids: &[ItemId],
     service_id: Option<&ServiceId>,
 ) -> String {
     let mut link = to_path("/batch_statuses?id=", request, local_addr);
@@ -55,7 +55,7 @@ pub(crate) fn to_batch_statuses(
 pub(crate) fn to_batch(
     request: &Parts,
     local_addr: SocketAddr,
-    id: &HeaderId,
+    id: &ItemId,
     service_id: &ServiceId,
 ) -> String {
     let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
@@ -76,7 +76,7 @@ pub(crate) fn to_service(
 pub(crate) fn to_part_of_batch(
     request: &Parts,
     local_addr: SocketAddr,
-    id: &HeaderId,
+    id: &ItemId,
     part: &str,
     service_id: &ServiceId,
 ) -> String {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn link_to_statuses_escapes_the_service_id() {
-        let ids = [1, 2].map(|byte| HeaderId::from_bytes([byte; 64]));
+        let ids = [1, 2].map(|byte| ItemId::from_bytes([byte; 64]));
         let service_id = "a::b?&=é".parse().unwrap();
         let request = request("/batches", Some(b"h"));
         let local_addr = "127.0.0.1:9".parse().unwrap();

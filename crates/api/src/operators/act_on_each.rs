@@ -65,7 +65,7 @@ mod tests {
     use std::cell::RefCell;
 
     use grid_batch_core::{
-        ActionEffect, ActionSource, HeaderId, Operator, OperatorTarget, OperatorVerb,
+        ActionEffect, ActionSource, ItemId, Operator, OperatorTarget, OperatorVerb,
     };
 
     use super::*;
@@ -75,7 +75,7 @@ mod tests {
             Operator { name: "alice".to_owned(), source: ActionSource::Http, instance: None };
         let target = |(number, service): (u8, &&str)| OperatorTarget::Batch {
             service_id: service.parse().unwrap(),
-            batch_id: HeaderId::from_bytes([number; 64]),
+            batch_id: ItemId::from_bytes([number; 64]),
             attempt: None,
         };
         let action = |target| OperatorAction {

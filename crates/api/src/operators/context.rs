@@ -2,7 +2,7 @@ use std::{slice, sync::Arc};
 
 use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionSource, BatchPageStore, BatchQueryStore, HeaderId,
+    ActionEffect, ActionOutcome, ActionSource, BatchPageStore, BatchQueryStore, ItemId,
     InstanceId, Operator, OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
 };
 
@@ -121,7 +121,7 @@ pub(super) fn take_reason(fields: &mut JsonObject) -> Result<String, ApiError> {
 /// A batch of a service.
 pub(super) fn batch(
     service_id: ServiceId,
-    batch_id: HeaderId,
+    batch_id: ItemId,
     attempt: Option<u32>,
 ) -> OperatorTarget {
     OperatorTarget::Batch { service_id, batch_id, attempt }

@@ -3,7 +3,7 @@
 
 use axum::{Json, http::request::Parts};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{BatchQueryStore, BatchState, HeaderId, StoredBatch};
+use grid_batch_core::{BatchQueryStore, BatchState, ItemId, StoredBatch};
 use grid_batch_protocol::{
     Batch, BatchHeader, DecodeError, Message, Transaction, TransactionHeader,
 };
@@ -15,8 +15,8 @@ use crate::http::{ApiError, link};
 /// What a request asks for.
 #[derive(Debug, Clone, Copy)]
 enum Resource {
-    Batch(HeaderId),
-    Transaction(HeaderId),
+    Batch(ItemId),
+    Transaction(ItemId),
 }
 
 impl Forwarding {

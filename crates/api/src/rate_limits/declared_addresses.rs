@@ -60,7 +60,7 @@ fn declared(batch: &NewBatch) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AddressPrefix, Clock, DeclaredAccess, HeaderId, ManualClock, Timestamp};
+    use grid_batch_core::{AddressPrefix, Clock, DeclaredAccess, ItemId, ManualClock, Timestamp};
 
     use super::*;
 
@@ -70,7 +70,7 @@ mod tests {
         key[1..3].copy_from_slice(&signer.to_be_bytes());
         NewBatch {
             service_id: "global".parse().unwrap(),
-            batch_id: HeaderId::from_bytes([1; 64]),
+            batch_id: ItemId::from_bytes([1; 64]),
             transaction_ids: Vec::new(),
             serialized_batch: Vec::new(),
             declared_access: Some(DeclaredAccess::new([], (0..addresses).map(address), [])),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    Ahead, BatchDetails, BatchPageStore, BatchQueryStore, EventStore, HeaderId, OperatorStore,
+    Ahead, BatchDetails, BatchPageStore, BatchQueryStore, EventStore, ItemId, OperatorStore,
     SearchLimits, ServiceId, ServiceQueryStore, StoredBatch,
 };
 
@@ -81,7 +81,7 @@ impl ReadContext {
         &self,
         caller: &Caller,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> Result<Option<BatchDetails>, ApiError> {
         let details = self.batches.details(service_id, batch_id).map_err(ApiError::read_failed)?;
         let visible = |ahead: Ahead| ahead.visible(|service_id| caller.may(service_id));

@@ -1,7 +1,7 @@
 //! The JSON of a batch's status, as a Splinter node writes it.
 
 use grid_batch_core::{
-    BatchDetails, BatchQueryStore, BatchState, HeaderId, Receipt, ServiceId, StoredBatch, Timestamp,
+    BatchDetails, BatchQueryStore, BatchState, ItemId, Receipt, ServiceId, StoredBatch, Timestamp,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl StatusJson {
     pub(super) fn read(
         store: &dyn BatchQueryStore,
         service_id: &ServiceId,
-        id: &HeaderId,
+        id: &ItemId,
     ) -> Result<Option<Self>, ApiError> {
         let found = store.find(id).map_err(ApiError::read_failed)?;
         let Some(batch) = found.into_iter().find(|batch| batch.service_id == *service_id) else {

@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, Request, State},
     http::{HeaderMap, StatusCode, header::AUTHORIZATION},
 };
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 
 use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
@@ -57,7 +57,7 @@ fn check_client(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// The path of the statuses, as a node writes it: clients add their URL of the node.
-fn link((circuit, service): &ServicePath, ids: &[HeaderId]) -> String {
+fn link((circuit, service): &ServicePath, ids: &[ItemId]) -> String {
     let mut link = format!("/scabbard/{circuit}/{service}/batch_statuses?ids=");
     for (position, id) in ids.iter().enumerate() {
         let separator = if position == 0 { "" } else { "," };

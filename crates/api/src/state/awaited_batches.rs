@@ -4,11 +4,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use tokio::sync::Notify;
 
 /// Is called with batches that a request waits for.
-type AwaitedCallback = dyn Fn(&[HeaderId]) + Send + Sync;
+type AwaitedCallback = dyn Fn(&[ItemId]) + Send + Sync;
 
 /// The batches whose end requests wait for. Clones share them.
 ///
@@ -22,7 +22,7 @@ pub struct AwaitedBatches {
 #[derive(Default)]
 struct Waits {
     last_id: u64,
-    by_batch: HashMap<HeaderId, Vec<u64>>,
+    by_batch: HashMap<ItemId, Vec<u64>>,
     by_id: HashMap<u64, Wait>,
 }
 
@@ -34,12 +34,12 @@ struct Wait {
 
 impl AwaitedBatches {
     /// `awaited` is called with the batches that a request begins to wait for. It must return quickly.
-    pub fn new(awaited: impl Fn(&[HeaderId]) + Send + Sync + 'static) -> Self {
+    pub fn new(awaited: impl Fn(&[ItemId]) + Send + Sync + 'static) -> Self {
         Self { waits: Arc::default(), awaited: Arc::new(awaited) }
     }
 
     /// A batch has ended, and this is visible in the store.
-    pub fn ended(&self, batch_id: &HeaderId) {
+    pub fn ended(&self, batch_id: &ItemId) {
         let mut waits = self.lock();
         for wait in waits.by_batch.remove(batch_id).unwrap_or_default() {
             waits.one_ended(wait);
@@ -47,11 +47,11 @@ impl AwaitedBatches {
     }
 
     /// Begins a wait for these batches: the ends that are reported from now on count.
-    pub(crate) fn wait_for(&self, batches: impl IntoIterator<Item = HeaderId>) -> EndWait {
+    pub(crate) fn wait_for(&self, batches: impl IntoIterator<Item = ItemId>) -> EndWait {
         let mut waits = self.lock();
         waits.last_id += 1;
         let id = waits.last_id;
-        let mut batches: Vec<HeaderId> = batches.into_iter().collect();
+        let mut batches: Vec<ItemId> = batches.into_iter().collect();
         batches.sort_unstable();
         batches.dedup();
         for batch in &batches {
@@ -78,7 +78,7 @@ impl Waits {
     }
 
     /// Takes a wait from a batch. `false`: the batch has ended.
-    fn remove(&mut self, id: u64, batch: &HeaderId) -> bool {
+    fn remove(&mut self, id: u64, batch: &ItemId) -> bool {
         let Some(waits) = self.by_batch.get_mut(batch) else { return false };
         let count = waits.len();
         waits.retain(|wait| *wait != id);
@@ -107,13 +107,13 @@ impl fmt::Debug for AwaitedBatches {
 pub(crate) struct EndWait {
     awaited: AwaitedBatches,
     id: u64,
-    batches: Vec<HeaderId>,
+    batches: Vec<ItemId>,
     all_ended: Arc<Notify>,
 }
 
 impl EndWait {
     /// Waits only for those batches for which this is true, because a read has found that the others have ended.
-    pub(crate) fn retain(&mut self, is_open: impl Fn(&HeaderId) -> bool) {
+    pub(crate) fn retain(&mut self, is_open: impl Fn(&ItemId) -> bool) {
         let mut waits = self.awaited.lock();
         let (open, ended): (Vec<_>, Vec<_>) = self.batches.drain(..).partition(is_open);
         self.batches = open;
@@ -148,8 +148,8 @@ mod tests {
 
     use super::*;
 
-    fn id(number: u8) -> HeaderId {
-        HeaderId::from_bytes([number; 64])
+    fn id(number: u8) -> ItemId {
+        ItemId::from_bytes([number; 64])
     }
 
     fn is_over(ends: &EndWait) -> bool {

@@ -7,7 +7,7 @@ use grid_batch_api::{
     RunningApi, TrustedProxies,
 };
 use grid_batch_core::{
-    AccessScope, Ahead, BatchDetails, BatchState, HeaderId, NewToken, Obstacle, Scheduling,
+    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, Obstacle, Scheduling,
     ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, TokenStore,
     mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
 };
@@ -479,7 +479,7 @@ fn serve_waiting_batch(control: &AccessControl) -> (RunningApi, SocketAddr) {
     };
     let error = Some("refused by its node".to_owned());
     let ahead = Ahead {
-        obstacle: Obstacle::Dependency { transaction_id: HeaderId::from_bytes([7; 64]) },
+        obstacle: Obstacle::Dependency { transaction_id: ItemId::from_bytes([7; 64]) },
         head: Some(StoredBatch { last_error: error, ..of(OTHER, id(&batch(2))) }),
         head_waits: true,
         count: 1,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, Event, ForwardedRequest, HeaderId, LedgerStatus, Outcome, PassThroughError,
+    BatchError, Event, ForwardedRequest, ItemId, LedgerStatus, Outcome, PassThroughError,
     Receipt, mocks::MockLedger,
 };
 use grid_batch_protocol::{Batch, TransactFormat};
@@ -29,7 +29,7 @@ fn submit(server: &TestServer, list: &[u8]) -> Response {
     server.client().request("POST", BATCHES, &[TOKEN], list)
 }
 
-fn submitted(server: &TestServer, batch: &Batch) -> HeaderId {
+fn submitted(server: &TestServer, batch: &Batch) -> ItemId {
     assert_eq!(submit(server, &body([batch.clone()])).status, 202);
     id(batch)
 }
@@ -70,7 +70,7 @@ fn statuses_are_those_of_scabbard() {
     attempt(&server, Outcome::Accepted);
     record(&server, committed, Event::status(LedgerStatus::Committed), &[]);
     attempt(&server, Outcome::Accepted);
-    let transaction = HeaderId::from_bytes([5; 64]);
+    let transaction = ItemId::from_bytes([5; 64]);
     let receipt = |transaction_id, data: &[u8]| Receipt {
         transaction_id,
         error_message: "no such key".to_owned(),
@@ -81,7 +81,7 @@ fn statuses_are_those_of_scabbard() {
     attempt(&server, Outcome::Accepted);
     record(&server, valid, Event::status(LedgerStatus::Valid), &[]);
 
-    let unknown = HeaderId::from_bytes([9; 64]).to_string();
+    let unknown = ItemId::from_bytes([9; 64]).to_string();
     let ids = [committed, invalid, valid, pending].map(|id| id.to_string());
     let response = statuses(&server, &format!("ids={},zz,{unknown}", ids.join(",")));
     assert_eq!(response.status, 200);
@@ -165,7 +165,7 @@ fn wait_ends_with_the_batch() {
 
 #[test]
 fn node_reports_batches_that_are_not_stored() {
-    let other = HeaderId::from_bytes([7; 64]);
+    let other = ItemId::from_bytes([7; 64]);
     let report = json!({
         "id": other.to_string(), "status": { "statusType": "Committed", "message": [] },
         "timestamp": { "secs_since_epoch": 1, "nanos_since_epoch": 0 },
@@ -184,7 +184,7 @@ fn node_reports_batches_that_are_not_stored() {
 
 #[test]
 fn without_an_answer_of_the_node_a_batch_is_unknown() {
-    let other = HeaderId::from_bytes([7; 64]);
+    let other = ItemId::from_bytes([7; 64]);
     for reply in
         [Err(PassThroughError::NoNode), Ok((500, "x".to_owned())), Ok((200, "x".to_owned()))]
     {

@@ -5,7 +5,7 @@ use std::{
 
 use grid_batch_api::ApiOptions;
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, HeaderId, LedgerStatus, Outcome, Receipt,
+    BatchState, Change, ChangeOutcome, Event, ItemId, LedgerStatus, Outcome, Receipt,
 };
 use grid_batch_protocol::Batch;
 use serde_json::json;
@@ -16,19 +16,19 @@ const SERVICE: &str = "a::b";
 const JSON: &str = "content-type: application/json";
 
 /// Posts a batch of the service.
-fn submit(server: &TestServer, batch: &Batch) -> HeaderId {
+fn submit(server: &TestServer, batch: &Batch) -> ItemId {
     server.post(&format!("/batches?service_id={SERVICE}"), &body([batch.clone()])).link();
     id(batch)
 }
 
 /// Takes the next batch of the service, and records the outcome of its submission.
-pub fn attempt(server: &TestServer, outcome: Outcome) -> HeaderId {
+pub fn attempt(server: &TestServer, outcome: Outcome) -> ItemId {
     let taken = server.take_batch_of(service(SERVICE));
     record(server, taken.batch_id, Event::Outcome { attempt: taken.attempt, outcome }, &[]);
     taken.batch_id
 }
 
-pub fn record(server: &TestServer, id: HeaderId, event: Event, receipts: &[Receipt]) {
+pub fn record(server: &TestServer, id: ItemId, event: Event, receipts: &[Receipt]) {
     let change = Change {
         receipts: receipts.to_vec(),
         error: Some("test error".to_owned()),
@@ -42,11 +42,11 @@ pub fn record(server: &TestServer, id: HeaderId, event: Event, receipts: &[Recei
 fn statuses_are_those_of_sawtooth_in_request_order() {
     let server = TestServer::new();
     let [committed, invalid, pending, new] = [1, 2, 3, 4].map(|n| submit(&server, &batch(n)));
-    let unknown = HeaderId::from_bytes([9; 64]);
+    let unknown = ItemId::from_bytes([9; 64]);
     attempt(&server, Outcome::Accepted);
     record(&server, committed, Event::status(LedgerStatus::Committed), &[]);
     attempt(&server, Outcome::Accepted);
-    let transaction = HeaderId::from_bytes([5; 64]);
+    let transaction = ItemId::from_bytes([5; 64]);
     let receipts = [
         Receipt {
             transaction_id: Some(transaction),

@@ -7,7 +7,7 @@ use std::{
 
 use grid_batch_api::{ApiBuilder, ApiOptions};
 use grid_batch_core::{
-    AccessScope, BatchFilter, BatchFormat, BatchState, Deadline, FormatError, HeaderId, KeyRefusal,
+    AccessScope, BatchFilter, BatchFormat, BatchState, Deadline, FormatError, ItemId, KeyRefusal,
     Ledger, LedgerKey, NewBatch, ServiceId,
 };
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey, TransactFormat};
@@ -254,7 +254,7 @@ impl BatchFormat for Lines {
 fn batches_of_another_format_are_stored() {
     let server = TestServer::with(|builder, _| builder.with_format(Arc::new(Lines)));
     server.post("/batches?label=own", b"one\nsecond.batch-2").link();
-    let second: HeaderId = "second.batch-2".parse().unwrap();
+    let second: ItemId = "second.batch-2".parse().unwrap();
     let bytes = server.store.serialized_batch(&service("global"), &second).unwrap();
     assert_eq!(bytes.as_deref(), Some(&b"second.batch-2"[..]));
     let details = server.get(&format!("/v1/batches/{second}")).json();

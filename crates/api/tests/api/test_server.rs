@@ -8,7 +8,7 @@ use std::{
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_api::{ApiBuilder, ApiOptions, HostName, RunningApi};
-use grid_batch_core::{HeaderId, ServiceId, TakenBatch};
+use grid_batch_core::{ItemId, ServiceId, TakenBatch};
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactFormat, TransactionBuilder,
 };
@@ -78,7 +78,7 @@ impl TestServer {
         self.client().request("GET", path, &[], b"")
     }
 
-    pub fn get_status(&self, id: &HeaderId) -> Response {
+    pub fn get_status(&self, id: &ItemId) -> Response {
         self.get(&format!("/batch_statuses?id={id}"))
     }
 
@@ -91,7 +91,7 @@ impl TestServer {
         claims.take_round(&services).unwrap().remove(0)
     }
 
-    pub fn is_stored(&self, id: &HeaderId) -> bool {
+    pub fn is_stored(&self, id: &ItemId) -> bool {
         !self.store.find(id).unwrap().is_empty()
     }
 
@@ -210,7 +210,7 @@ pub fn body(batches: impl IntoIterator<Item = Batch>) -> Vec<u8> {
     BatchList { batches: batches.into_iter().collect() }.encode_to_vec()
 }
 
-pub fn id(batch: &Batch) -> HeaderId {
+pub fn id(batch: &Batch) -> ItemId {
     batch.header_signature.parse().unwrap()
 }
 

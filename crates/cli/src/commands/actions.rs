@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
 use grid_batch_core::{
-    ActionFilter, HeaderId, OperatorTarget, OperatorVerb, RecordedAction, ServiceId,
+    ActionFilter, ItemId, OperatorTarget, OperatorVerb, RecordedAction, ServiceId,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
     Command::new("actions")
         .about("Lists what operators did, the latest first: when, who, what and why")
         .arg(argument("service", "ID").value_parser(value_parser!(ServiceId)))
-        .arg(argument("batch", "ID").value_parser(ValueParser::new(str::parse::<HeaderId>)))
+        .arg(argument("batch", "ID").value_parser(ValueParser::new(str::parse::<ItemId>)))
         .arg(argument("operator", "NAME"))
         .arg(argument("verb", "VERB").value_parser(ValueParser::new(str::parse::<OperatorVerb>)))
         .arg(
@@ -55,7 +55,7 @@ fn list_of_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let text = |name| matches.get_one::<String>(name).cloned();
     let service = matches.get_one::<ServiceId>("service").map(ToString::to_string);
-    let batch = matches.get_one::<HeaderId>("batch").map(ToString::to_string);
+    let batch = matches.get_one::<ItemId>("batch").map(ToString::to_string);
     let verb = matches.get_one::<OperatorVerb>("verb").map(|verb| verb.as_str().to_owned());
     let given =
         [("service_id", service), ("batch_id", batch), ("actor", text("operator")), ("verb", verb)];

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::HeaderIdPrefix;
+use grid_batch_core::ItemIdPrefix;
 use serde_json::{Value, json};
 
 use crate::commands::{
@@ -53,7 +53,7 @@ pub(crate) fn status_command() -> Command {
                 .required(true)
                 .num_args(1..)
                 .value_name("BATCH")
-                .value_parser(ValueParser::new(str::parse::<HeaderIdPrefix>))
+                .value_parser(ValueParser::new(str::parse::<ItemIdPrefix>))
                 .help("Ids of batches, or their first digits, at least 8"),
         )
         .arg(
@@ -76,7 +76,7 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 pub(crate) fn status(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let service = matches.get_one::<String>("service").map(String::as_str);
-    let ids = matches.get_many::<HeaderIdPrefix>("batch").into_iter().flatten();
+    let ids = matches.get_many::<ItemIdPrefix>("batch").into_iter().flatten();
     let read = |id| server.client.batch(id, None, service);
     let batches = ids.map(read).collect::<Result<Vec<_>, _>>()?;
     print(matches, &batches);

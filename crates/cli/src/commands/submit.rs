@@ -10,7 +10,7 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use grid_batch_client::{BatchStatus, SubmittedBatch};
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::CylinderToken;
 use serde_json::json;
 
@@ -135,7 +135,7 @@ impl Submission<'_> {
     fn wait(&self, submitted: &[SubmittedBatch]) -> Result<Vec<BatchStatus>, Failure> {
         /// A request names so many.
         const PART: usize = 100;
-        let ids: Vec<HeaderId> = submitted.iter().map(|batch| batch.id).collect();
+        let ids: Vec<ItemId> = submitted.iter().map(|batch| batch.id).collect();
         let mut statuses = Vec::new();
         let mut progress = Progress::start();
         for part in ids.chunks(PART) {
@@ -149,7 +149,7 @@ impl Submission<'_> {
     /// Waits for the batches of one request, and tells how many have ended.
     fn wait_for(
         &self,
-        ids: &[HeaderId],
+        ids: &[ItemId],
         mut show: impl FnMut(usize),
     ) -> Result<Vec<BatchStatus>, Failure> {
         const SECOND: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::{
-    ChangeOutcome, Clock, Decision, HeaderId, StoredBatch, SystemClock, Timestamp,
+    ChangeOutcome, Clock, Decision, ItemId, StoredBatch, SystemClock, Timestamp,
 };
 use grid_batch_ledger_sim::ExecutionResult;
 use grid_batch_store::{Store, StoreError, StoreOptions};
@@ -69,7 +69,7 @@ fn taken_at(batch: &StoredBatch) -> Timestamp {
 }
 
 /// What the ledger's record says about each batch: applied, if it says both.
-pub fn ledger_results(harness: &ChaosHarness) -> HashMap<HeaderId, ExecutionResult> {
+pub fn ledger_results(harness: &ChaosHarness) -> HashMap<ItemId, ExecutionResult> {
     let mut results = HashMap::new();
     for entry in harness.ledger.record() {
         let result = results.entry(entry.batch_id).or_insert(entry.result);

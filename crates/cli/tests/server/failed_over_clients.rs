@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fs, time::Duration};
 
-use grid_batch_core::{BatchState, HeaderId, Timestamp};
+use grid_batch_core::{BatchState, ItemId, Timestamp};
 use grid_batch_ledger_sim::{
     ExecutionResult, Fault, LedgerSimBuilder, LoggedRequest, RequestKind, SentTwice, When,
 };
@@ -158,14 +158,14 @@ fn batches_that_a_restored_database_has_lost_are_not_sent() {
 }
 
 /// When each batch was committed, by the ledger's record.
-fn commit_times(harness: &BatchHarness) -> HashMap<HeaderId, Timestamp> {
+fn commit_times(harness: &BatchHarness) -> HashMap<ItemId, Timestamp> {
     let record = harness.ledger.record().into_iter();
     let applied = record.filter(|entry| entry.result == ExecutionResult::Applied);
     applied.map(|entry| (entry.batch_id, entry.time)).collect()
 }
 
 /// The status requests about a batch before its POST, and when the POST was received.
-fn questions_before_post(requests: &[LoggedRequest], id: &HeaderId) -> (Vec<Timestamp>, Timestamp) {
+fn questions_before_post(requests: &[LoggedRequest], id: &ItemId) -> (Vec<Timestamp>, Timestamp) {
     let about: Vec<_> = requests.iter().filter(|request| request.batch_ids.contains(id)).collect();
     let is_post = |request: &&LoggedRequest| request.kind == RequestKind::Submission;
     let post = about.iter().position(is_post).unwrap();

@@ -4,7 +4,7 @@
 use std::{env, slice, time::Instant};
 
 use grid_batch_core::{
-    BatchState, HeaderId, Operator, OperatorAction, OperatorTarget, OperatorVerb,
+    BatchState, ItemId, Operator, OperatorAction, OperatorTarget, OperatorVerb,
 };
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_protocol::{BatchBuilder, SigningKey, TransactionBuilder};
@@ -24,7 +24,7 @@ const SERVICE: &str = "global";
 const LIMIT: &[(&str, &str)] = &[("--intake-open-batches", "5")];
 
 /// A batch that conflicts with no other one, of a signer.
-fn batch_of(signer: u64, number: usize, dependencies: &[HeaderId]) -> SignedBatch {
+fn batch_of(signer: u64, number: usize, dependencies: &[ItemId]) -> SignedBatch {
     let key = SigningKey::from_seed(signer);
     let address = format!("7e57{number:066x}");
     let transaction = TransactionBuilder::new("test", "1.0")
@@ -38,10 +38,10 @@ fn batch_of(signer: u64, number: usize, dependencies: &[HeaderId]) -> SignedBatc
 }
 
 /// A transaction that never arrives.
-fn made_up(number: u64) -> HeaderId {
+fn made_up(number: u64) -> ItemId {
     let mut bytes = [0xee; 64];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }
 
 fn part(server: &BatchServer, name: &str) -> Value {
@@ -266,7 +266,7 @@ fn lookup_does_not_wait_for_made_up_dependencies() {
     let known = signed_batch(SERVICE, 1);
     harness.execute_for_another_client(&known);
     let server = harness.serve();
-    let made_up: Vec<HeaderId> = (0..MADE_UP).map(made_up).collect();
+    let made_up: Vec<ItemId> = (0..MADE_UP).map(made_up).collect();
     server.submit(&[batch_of(100, 100, &made_up)]);
     let waiting = batch_of(200, 200, &known.transaction_ids());
     server.submit(slice::from_ref(&waiting));

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use grid_batch_core::{BatchState, HeaderId, StoredBatch, Timestamp};
+use grid_batch_core::{BatchState, ItemId, StoredBatch, Timestamp};
 use grid_batch_ledger_sim::{ExecutionResult, LedgerSimBuilder, RequestKind};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 
@@ -42,7 +42,7 @@ fn end_all(
 ) -> Vec<StoredBatch> {
     let batches = signed_batches(&harness.services, BATCHES);
     let refused = batches.iter().skip(first_invalid).step_by(invalid_every);
-    let refused: HashSet<HeaderId> = refused.map(|batch| batch.batch_id).collect();
+    let refused: HashSet<ItemId> = refused.map(|batch| batch.batch_id).collect();
     harness.ledger.refuse(move |batch| refused.contains(&batch.id()).then(|| "no".to_owned()));
     let server = harness.serve_with(&[FLAGS, more_flags].concat());
     server.submit(&batches);

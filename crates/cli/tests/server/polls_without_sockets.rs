@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, HeaderId, Timestamp};
+use grid_batch_core::{BatchState, ItemId, Timestamp};
 use grid_batch_ledger_sim::{Fault, RequestKind, When};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 
@@ -21,7 +21,7 @@ const FLAGS: &[(&str, &str)] = &[
 ];
 
 /// When the ledger was asked about a batch.
-fn polls_of(harness: &BatchHarness, batch: &HeaderId) -> Vec<Timestamp> {
+fn polls_of(harness: &BatchHarness, batch: &ItemId) -> Vec<Timestamp> {
     let requests = harness.ledger.requests().into_iter();
     let polls = requests.filter(|request| request.kind == RequestKind::Statuses);
     polls.filter(|poll| poll.batch_ids.contains(batch)).map(|poll| poll.received_at).collect()

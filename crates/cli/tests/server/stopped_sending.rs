@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{BatchState, HeaderId};
+use grid_batch_core::{BatchState, ItemId};
 use grid_batch_ledger_sim::{Fault, RandomBatches, When};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{batches::SignedBatch, wait::wait_until};
@@ -63,7 +63,7 @@ impl SlowLedger {
         });
     }
 
-    fn received(&self) -> BTreeSet<HeaderId> {
+    fn received(&self) -> BTreeSet<ItemId> {
         let ids = self.batches.iter().map(|batch| batch.batch_id);
         ids.filter(|id| self.harness.ledger.times_received(id) > 0).collect()
     }
@@ -73,7 +73,7 @@ impl SlowLedger {
     }
 
     /// Those that were named and no others arrive at the ledger; the others wait until the service goes on.
-    fn assert_only_named_arrive(self, named: &BTreeSet<HeaderId>) {
+    fn assert_only_named_arrive(self, named: &BTreeSet<ItemId>) {
         self.deliver();
         assert_eq!(self.received(), *named);
     }
@@ -87,7 +87,7 @@ fn act(server: &BatchServer, path: &str) -> Value {
 }
 
 /// The batches that an answer names as being sent.
-fn named(answer: &Value) -> BTreeSet<HeaderId> {
+fn named(answer: &Value) -> BTreeSet<ItemId> {
     let being_sent = &answer["being_sent"];
     let batches = being_sent["batches"].as_array().unwrap_or_else(|| panic!("{answer}"));
     assert_eq!(being_sent["count"], batches.len(), "{answer}");

@@ -1,6 +1,6 @@
 //! What `/batch_statuses` says about batches that wait, and why.
 
-use grid_batch_core::{BatchState, HeaderId};
+use grid_batch_core::{BatchState, ItemId};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
@@ -20,7 +20,7 @@ const SHORT_LIMITS: &[(&str, &str)] = &[
 ];
 
 /// The `progress` of a batch, as a client reads it.
-fn progress(server: &BatchServer, id: &HeaderId) -> Value {
+fn progress(server: &BatchServer, id: &ItemId) -> Value {
     let path = format!("/batch_statuses?id={id}");
     let response = send(server.address, &request("GET", &path, &[], b"")).unwrap();
     assert_eq!(response.status, 200, "{response:?}");
@@ -30,7 +30,7 @@ fn progress(server: &BatchServer, id: &HeaderId) -> Value {
 }
 
 /// Waits until the batch waits for this cause.
-fn wait_for_cause(server: &BatchServer, id: &HeaderId, cause: &str) -> Value {
+fn wait_for_cause(server: &BatchServer, id: &ItemId, cause: &str) -> Value {
     let name = format!("the batch waits: {cause}");
     wait_for(&name, || Some(progress(server, id)).filter(|it| it["wait"]["cause"] == cause))
 }

@@ -8,7 +8,7 @@
 use thiserror::Error;
 
 use super::DeclaredAccess;
-use crate::{AddressPrefix, HeaderId, HeaderIdError, hex::Hex};
+use crate::{AddressPrefix, ItemId, ItemIdError, hex::Hex};
 
 /// Every dependency has 64 bytes.
 const SIGNATURES: u8 = 1;
@@ -41,7 +41,7 @@ pub enum DeclaredAccessError {
     },
     /// A dependency is not an id.
     #[error("a dependency in the stored declared access: {0}")]
-    Id(HeaderIdError),
+    Id(ItemIdError),
     /// A prefix is longer than an address.
     #[error("the stored declared access has a prefix of {length} bytes; an address has 35")]
     PrefixLength {
@@ -54,7 +54,7 @@ impl DeclaredAccess {
     /// The binary form.
     pub fn encode(&self) -> Vec<u8> {
         let are_signatures =
-            self.dependencies.iter().all(|id| id.as_bytes().len() == HeaderId::BYTES);
+            self.dependencies.iter().all(|id| id.as_bytes().len() == ItemId::BYTES);
         let mut bytes = vec![if are_signatures { SIGNATURES } else { VERSION }];
         for prefixes in [&self.reads, &self.writes] {
             put_number(&mut bytes, prefixes.len());
@@ -146,11 +146,11 @@ impl<'a> Input<'a> {
         Ok(AddressPrefix::new(&Hex(self.take(length)?).to_string()))
     }
 
-    fn signature(&mut self) -> Result<HeaderId, DeclaredAccessError> {
-        self.array().map(HeaderId::from_bytes)
+    fn signature(&mut self) -> Result<ItemId, DeclaredAccessError> {
+        self.array().map(ItemId::from_bytes)
     }
 
-    fn id(&mut self) -> Result<HeaderId, DeclaredAccessError> {
+    fn id(&mut self) -> Result<ItemId, DeclaredAccessError> {
         let length = usize::from(self.byte()?);
         self.take(length)?.try_into().map_err(DeclaredAccessError::Id)
     }

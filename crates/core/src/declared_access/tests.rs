@@ -54,7 +54,7 @@ fn covered_prefixes_are_left_out() {
 
 #[test]
 fn dependencies_are_in_order_and_distinct() {
-    let id = |byte| HeaderId::from_bytes([byte; 64]);
+    let id = |byte| ItemId::from_bytes([byte; 64]);
     let access = DeclaredAccess::new([], [], [id(2), id(1), id(2)]);
     assert_eq!(access.dependencies(), [id(1), id(2)]);
 }
@@ -92,7 +92,7 @@ fn encoding_of_many_prefixes_is_bounded() {
 
 #[test]
 fn encoding_is_as_documented() {
-    let dependency = HeaderId::from_bytes([7; 64]);
+    let dependency = ItemId::from_bytes([7; 64]);
     let access = DeclaredAccess::new([prefix("1cf126")], [AddressPrefix::everything()], []);
     assert_eq!(access.encode(), [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
     let access = DeclaredAccess::new([prefix("1cf126")], [prefix("aa")], [dependency]);
@@ -130,8 +130,8 @@ fn prefixes_of(texts: &[String]) -> Vec<AddressPrefix> {
 }
 
 fn any_access() -> impl Strategy<Value = DeclaredAccess> {
-    let signature = any::<u8>().prop_map(|byte| HeaderId::from_bytes([byte; 64]));
-    let other = "[0-9a-f]{1,128}".prop_map(|text| text.parse::<HeaderId>().unwrap());
+    let signature = any::<u8>().prop_map(|byte| ItemId::from_bytes([byte; 64]));
+    let other = "[0-9a-f]{1,128}".prop_map(|text| text.parse::<ItemId>().unwrap());
     let ids = vec(prop_oneof![3 => signature, 1 => other], 0..4);
     (vec(text(), 0..8), vec(text(), 0..8), ids).prop_map(|(reads, writes, dependencies)| {
         DeclaredAccess::new(prefixes_of(&reads), prefixes_of(&writes), dependencies)

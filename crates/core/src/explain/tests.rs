@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Ahead, HeaderId, Hold, InstanceId, InstanceLease, Progress, Receipt, Scheduling, ServiceOwner,
+    Ahead, ItemId, Hold, InstanceId, InstanceLease, Progress, Receipt, Scheduling, ServiceOwner,
 };
 
 fn at(seconds: i64) -> Timestamp {
@@ -10,7 +10,7 @@ fn at(seconds: i64) -> Timestamp {
 fn stored(number: u8, state: BatchState) -> StoredBatch {
     StoredBatch {
         service_id: "a::b".parse().unwrap(),
-        batch_id: HeaderId::from_bytes([number; 64]),
+        batch_id: ItemId::from_bytes([number; 64]),
         created_at: at(1),
         progress: Progress::at(state),
         submitted_at: None,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchError, BatchResult, HeaderId, ScopeId};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId};
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, FollowingPayments, Payment};
 use log::debug;
 use thiserror::Error;
@@ -52,7 +52,7 @@ impl Look<'_> {
     ///
     /// Failures only cost time, here and in the other parts of a look: each withdrawal is looked at again
     /// when it is its turn.
-    pub(crate) async fn start(&self, batch_id: HeaderId) -> Option<Following> {
+    pub(crate) async fn start(&self, batch_id: ItemId) -> Option<Following> {
         self.limited(self.read(batch_id)).await.flatten()
     }
 
@@ -96,13 +96,13 @@ impl Look<'_> {
         }
     }
 
-    async fn read(&self, batch_id: HeaderId) -> Result<Option<Following>, LookError> {
+    async fn read(&self, batch_id: ItemId) -> Result<Option<Following>, LookError> {
         let Some(payments) = self.following(batch_id).await? else { return Ok(None) };
         let account = self.node.account_state(self.scope.address()).await?;
         Ok(Some(Following { payments, account }))
     }
 
-    async fn following(&self, batch_id: HeaderId) -> BatchResult<Option<FollowingPayments>> {
+    async fn following(&self, batch_id: ItemId) -> BatchResult<Option<FollowingPayments>> {
         if self.context.in_flight <= 1 {
             return Ok(None);
         }

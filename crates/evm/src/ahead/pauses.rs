@@ -4,16 +4,16 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{HeaderId, MonotonicTime, ServiceId};
+use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
 
 /// The withdrawals that could not be signed ahead, each with when. They are tried again after a while,
 /// or by their own attempt.
 #[derive(Debug, Default)]
-pub(crate) struct AheadPauses(Mutex<HashMap<ServiceId, (HeaderId, MonotonicTime)>>);
+pub(crate) struct AheadPauses(Mutex<HashMap<ServiceId, (ItemId, MonotonicTime)>>);
 
 impl AheadPauses {
     /// Records that this withdrawal is the first that could not be signed.
-    pub(crate) fn begin(&self, service_id: &ServiceId, batch_id: HeaderId, now: MonotonicTime) {
+    pub(crate) fn begin(&self, service_id: &ServiceId, batch_id: ItemId, now: MonotonicTime) {
         let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pauses.insert(service_id.clone(), (batch_id, now));
     }
@@ -27,7 +27,7 @@ impl AheadPauses {
     pub(crate) fn contains(
         &self,
         service_id: &ServiceId,
-        batch_id: HeaderId,
+        batch_id: ItemId,
         now: MonotonicTime,
         length: Duration,
     ) -> bool {
@@ -46,7 +46,7 @@ mod tests {
     fn pause_is_about_one_withdrawal_and_ends() {
         let pauses = AheadPauses::default();
         let service: ServiceId = "account".parse().unwrap();
-        let [batch, other] = [1, 2].map(|byte| HeaderId::from_bytes([byte; 64]));
+        let [batch, other] = [1, 2].map(|byte| ItemId::from_bytes([byte; 64]));
         let second = Duration::from_secs(1);
         let start = MonotonicTime::default();
         pauses.begin(&service, batch, start);

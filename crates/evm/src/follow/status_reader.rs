@@ -1,6 +1,6 @@
 use std::{fmt::Display, iter};
 
-use grid_batch_core::{BatchError, BatchResult, HeaderId, LedgerStatus, ScopeId, StatusReport};
+use grid_batch_core::{BatchError, BatchResult, ItemId, LedgerStatus, ScopeId, StatusReport};
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, NonceOutcome, Payment};
 use log::{error, info, warn};
 
@@ -34,7 +34,7 @@ impl Evm {
     async fn status(
         &self,
         scope: &AccountScopeId,
-        batch_id: HeaderId,
+        batch_id: ItemId,
     ) -> BatchResult<WithdrawalStatus> {
         let payment = self.context.store.payment(scope.service_id(), batch_id).await?;
         let Some(payment) = payment else { return Ok(WithdrawalStatus::not_reported()) };
@@ -99,7 +99,7 @@ impl Evm {
     }
 
     /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
-    async fn close_following(&self, look: &Look<'_>, batch_id: HeaderId) -> BatchResult<()> {
+    async fn close_following(&self, look: &Look<'_>, batch_id: ItemId) -> BatchResult<()> {
         let Some(following) = look.start(batch_id).await else { return Ok(()) };
         let closed = look.final_nonces(&following).await;
         self.close_nonces(look.scope, closed).await

@@ -1,7 +1,7 @@
 use std::fmt::Display;
 
 use alloy_primitives::{Address, B256};
-use grid_batch_core::{BatchResult, HeaderId, Outcome, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, ItemId, Outcome, ServiceId, Submission, SubmissionAnswer};
 use grid_batch_withdrawals::{
     AssignedNonce, BatchAttempt, NewSignedTransaction, Payment, SignedTransaction,
 };
@@ -140,7 +140,7 @@ impl<'a> SendAttempt<'a> {
 }
 
 fn batch_attempt(submission: &Submission<ServiceId>) -> Step<BatchAttempt> {
-    let batch_id: HeaderId = submission.batch_header().parse().map_err(answer::rejected)?;
+    let batch_id: ItemId = submission.batch_header().parse().map_err(answer::rejected)?;
     let Some(attempt_id) = submission.attempt_id() else {
         return Err(answer::refused("the batch has no attempt_id; nothing is signed without one"));
     };

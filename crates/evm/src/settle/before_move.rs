@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{BatchError, BatchResult, HeaderId, ScopeId, ServiceId};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId, ServiceId};
 
 use super::settlement::{Settled, settle_nonces};
 use crate::{
@@ -23,8 +23,8 @@ impl EvmAccountCheck {
     pub async fn uncertainty(
         &self,
         service_id: &ServiceId,
-        first: HeaderId,
-        signed: &[HeaderId],
+        first: ItemId,
+        signed: &[ItemId],
     ) -> BatchResult<Option<String>> {
         let scope = AccountScopeId::from_service_id(service_id)
             .map_err(|error| BatchError::InternalError(error.to_string()))?;
@@ -60,7 +60,7 @@ impl EvmAccountCheck {
         &self,
         nodes: &[NodeClient],
         scope: &AccountScopeId,
-        batch_id: HeaderId,
+        batch_id: ItemId,
     ) -> BatchResult<Option<String>> {
         let payment = self.0.store.payment(scope.service_id(), batch_id).await?;
         let Some(assigned) = payment.and_then(|payment| payment.nonce) else { return Ok(None) };

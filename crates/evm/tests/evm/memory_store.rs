@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     AssignedNonce, BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments,
     NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore,
@@ -25,11 +25,11 @@ pub struct StoreState {
     withdrawals: HashMap<WithdrawalId, (ServiceId, Payment)>,
     /// A nonce without a withdrawal was only filled.
     nonces: Vec<(ServiceId, Option<WithdrawalId>, AssignedNonce)>,
-    failed: HashSet<HeaderId>,
+    failed: HashSet<ItemId>,
     /// Those that were scheduled before a copy was put back.
     restored: HashSet<WithdrawalId>,
     held: HashSet<WithdrawalId>,
-    attempts: HashMap<HeaderId, AttemptId>,
+    attempts: HashMap<ItemId, AttemptId>,
     /// The withdrawals in order, and when they were scheduled.
     scheduled: Vec<(WithdrawalId, Timestamp)>,
     /// Why nonces are undecided.
@@ -95,7 +95,7 @@ impl MemoryStore {
     }
 
     /// Starts the next attempt of the withdrawal's batch.
-    pub fn start_attempt(&self, id: WithdrawalId) -> (HeaderId, AttemptId) {
+    pub fn start_attempt(&self, id: WithdrawalId) -> (ItemId, AttemptId) {
         let mut state = self.state();
         let batch_id = id.batch_id(state.withdrawals[&id].1.generation);
         let attempt = state.attempts.get(&batch_id).map_or(1, |attempt_id| attempt_id.attempt + 1);
@@ -148,7 +148,7 @@ impl MemoryStore {
 }
 
 impl StoreState {
-    fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> Option<Payment> {
+    fn payment(&self, service_id: &ServiceId, batch_id: &ItemId) -> Option<Payment> {
         let is_current =
             |payment: &Payment| payment.withdrawal_id.batch_id(payment.generation) == *batch_id;
         let found =
@@ -205,7 +205,7 @@ impl StoreState {
     fn following(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         count: usize,
     ) -> Option<FollowingPayments> {
         let attempt_id = *self.attempts.get(batch_id)?;
@@ -253,7 +253,7 @@ impl StoreState {
 }
 
 impl SigningStore for MemoryStore {
-    fn payment(&self, service_id: &ServiceId, batch_id: &HeaderId) -> BatchResult<Option<Payment>> {
+    fn payment(&self, service_id: &ServiceId, batch_id: &ItemId) -> BatchResult<Option<Payment>> {
         self.check("payment")?;
         Ok(self.state().payment(service_id, batch_id))
     }
@@ -333,7 +333,7 @@ impl SigningStore for MemoryStore {
     fn following_payments(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
         count: usize,
     ) -> BatchResult<Option<FollowingPayments>> {
         self.check("following_payments")?;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{GlobalScopeId, HeaderId, ScopeId, Timestamp};
+use grid_batch_core::{GlobalScopeId, ItemId, ScopeId, Timestamp};
 use grid_batch_protocol::{Batch, Message, VerifiedBatch};
 
 use super::{
@@ -31,20 +31,20 @@ const INVALID_REPETITIONS: usize = 3;
 /// The validator's committed, waiting and invalid batches.
 #[derive(Debug)]
 pub(super) struct Chain {
-    committed: HashMap<HeaderId, Arc<[u8]>>,
+    committed: HashMap<ItemId, Arc<[u8]>>,
     /// The ids of the committed batches, the newest last.
-    order: Vec<HeaderId>,
+    order: Vec<ItemId>,
     /// The committed transactions, which others may depend on, with their batches.
-    applied: HashMap<HeaderId, HeaderId>,
+    applied: HashMap<ItemId, ItemId>,
     pool: VecDeque<PooledBatch>,
     /// Batches with a transaction that was committed with another batch. The validator drops them and
     /// reports them as pending.
-    dropped: HashSet<HeaderId>,
+    dropped: HashSet<ItemId>,
     limit: QueueLimit,
     incomplete: Vec<IncompleteBatch>,
-    invalid: HashMap<HeaderId, InvalidBatch>,
+    invalid: HashMap<ItemId, InvalidBatch>,
     /// Batches that stay pending and are never executed.
-    stuck: HashSet<HeaderId>,
+    stuck: HashSet<ItemId>,
     node: ChainNode,
     /// What the committed batches have written.
     values: StateValues,
@@ -69,7 +69,7 @@ struct InvalidBatch {
 /// Why a batch is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InvalidTransaction {
-    pub(super) id: HeaderId,
+    pub(super) id: ItemId,
     pub(super) message: String,
 }
 
@@ -132,22 +132,22 @@ impl Chain {
     }
 
     /// The bytes of a committed batch.
-    pub(super) fn committed(&self, id: &HeaderId) -> Option<&[u8]> {
+    pub(super) fn committed(&self, id: &ItemId) -> Option<&[u8]> {
         self.committed.get(id).map(AsRef::as_ref)
     }
 
     /// The committed batches with their bytes, the newest first.
-    pub(super) fn newest_first(&self) -> impl Iterator<Item = (&HeaderId, &[u8])> {
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = (&ItemId, &[u8])> {
         self.order.iter().rev().filter_map(|id| Some((id, self.committed(id)?)))
     }
 
     /// The bytes of the batch with which a transaction was committed.
-    pub(super) fn batch_of_transaction(&self, id: &HeaderId) -> Option<&[u8]> {
+    pub(super) fn batch_of_transaction(&self, id: &ItemId) -> Option<&[u8]> {
         self.committed(self.applied.get(id)?)
     }
 
     /// The status of a batch, in the order in which the validator checks.
-    pub(super) fn status(&mut self, id: &HeaderId, now: Timestamp) -> BatchStatus {
+    pub(super) fn status(&mut self, id: &ItemId, now: Timestamp) -> BatchStatus {
         if self.committed.contains_key(id) {
             BatchStatus::Committed
         } else if let Some(invalid) = self.invalid.get_mut(id) {
@@ -347,17 +347,17 @@ impl Chain {
     }
 
     /// Whether the chain has the transaction, applied by this node or not.
-    fn is_applied(&self, transaction_id: HeaderId) -> bool {
+    fn is_applied(&self, transaction_id: ItemId) -> bool {
         self.applied.contains_key(&transaction_id)
             || self.node.has_published_transaction(transaction_id)
     }
 
-    fn is_pooled(&self, id: &HeaderId) -> bool {
+    fn is_pooled(&self, id: &ItemId) -> bool {
         self.stuck.contains(id) || self.pool.iter().any(|pooled| pooled.batch.id() == *id)
     }
 
     fn is_complete(&self, batch: &VerifiedBatch) -> bool {
-        let pooled = |id: &HeaderId| {
+        let pooled = |id: &ItemId| {
             self.pool.iter().any(|p| p.batch.transactions().iter().any(|t| t.id() == *id))
         };
         self.depends_only_on(batch, |id| self.applied.contains_key(id) || pooled(id))
@@ -367,11 +367,11 @@ impl Chain {
     fn depends_only_on(
         &self,
         batch: &VerifiedBatch,
-        is_available: impl Fn(&HeaderId) -> bool,
+        is_available: impl Fn(&ItemId) -> bool,
     ) -> bool {
         let mut own = HashSet::new();
         batch.transactions().iter().all(|transaction| {
-            let is_met = |id: &HeaderId| own.contains(id) || is_available(id);
+            let is_met = |id: &ItemId| own.contains(id) || is_available(id);
             let all_are_met = transaction.dependencies().iter().all(is_met);
             own.insert(transaction.id());
             all_are_met
@@ -379,7 +379,7 @@ impl Chain {
     }
 }
 
-fn ids_of(batch: &VerifiedBatch) -> impl Iterator<Item = HeaderId> {
+fn ids_of(batch: &VerifiedBatch) -> impl Iterator<Item = ItemId> {
     batch.transactions().iter().map(|transaction| transaction.id())
 }
 
@@ -392,7 +392,7 @@ fn apply_values(values: &mut StateValues, bytes: &[u8]) {
 }
 
 /// Publishes the event of a block, unless it is empty.
-fn publish(transaction_ids: Vec<HeaderId>, common: &mut CommonState) {
+fn publish(transaction_ids: Vec<ItemId>, common: &mut CommonState) {
     if !transaction_ids.is_empty() {
         let service_id = GlobalScopeId.service_id().clone();
         common.events.publish(Event { service_id, transaction_ids });

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use grid_batch_core::{HeaderId, Timestamp};
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 
 use crate::{random::Random, state::BatchAccess};
@@ -29,7 +29,7 @@ impl PooledBatch {
     }
 
     fn must_follow(&self, earlier: &Self) -> bool {
-        let depends_on = |id: HeaderId| {
+        let depends_on = |id: ItemId| {
             self.batch.transactions().iter().any(|it| it.dependencies().contains(&id))
         };
         self.access.conflicts_with(&earlier.access)

@@ -1,7 +1,7 @@
 //! The frames of Sawtooth's event websocket: blocks, without batch ids.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{HeaderId, Hex};
+use grid_batch_core::{ItemId, Hex};
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, EventFeed, Events, Subscription};
@@ -129,7 +129,7 @@ impl StateChange {
 }
 
 /// A fictitious address that belongs to one transaction.
-fn address(id: &HeaderId) -> String {
+fn address(id: &ItemId) -> String {
     id.to_string()[..ADDRESS_LENGTH].to_owned()
 }
 
@@ -137,5 +137,5 @@ fn address(id: &HeaderId) -> String {
 fn block_id(event: &Event) -> String {
     let first = event.transaction_ids.first().copied();
     let bytes = first.map(|id| id.as_bytes().iter().map(|byte| !byte).collect::<Vec<_>>());
-    Hex(&bytes.unwrap_or_else(|| vec![0; HeaderId::BYTES])).to_string()
+    Hex(&bytes.unwrap_or_else(|| vec![0; ItemId::BYTES])).to_string()
 }

@@ -1,7 +1,7 @@
 //! JSON of Sawtooth's REST API, which sorts keys alphabetically.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{
     Batch, BatchHeader, DecodeError, Message, Transaction, TransactionHeader,
 };
@@ -43,7 +43,7 @@ struct InvalidData {
 }
 
 impl Statuses {
-    pub(super) fn new(statuses: &[(HeaderId, BatchStatus)], link: Option<String>) -> Self {
+    pub(super) fn new(statuses: &[(ItemId, BatchStatus)], link: Option<String>) -> Self {
         Self {
             data: statuses.iter().map(|(id, status)| StatusData::new(id, status)).collect(),
             link,
@@ -52,7 +52,7 @@ impl Statuses {
 }
 
 impl StatusData {
-    fn new(id: &HeaderId, status: &BatchStatus) -> Self {
+    fn new(id: &ItemId, status: &BatchStatus) -> Self {
         let invalid = match status {
             BatchStatus::Invalid(transactions) => &transactions[..],
             _ => &[],
@@ -109,7 +109,7 @@ struct PagingData {
 
 impl BlockList {
     /// The list that ends with the first block.
-    pub(super) fn of_first(id: HeaderId, link: String) -> Self {
+    pub(super) fn of_first(id: ItemId, link: String) -> Self {
         let header = BlockHeaderData {
             batch_ids: [],
             block_num: "0".to_owned(),
@@ -184,7 +184,7 @@ impl TransactionData {
     }
 
     /// The transaction with this id, of the batch with these bytes.
-    pub(super) fn find(bytes: &[u8], id: &HeaderId) -> Result<Option<Self>, DecodeError> {
+    pub(super) fn find(bytes: &[u8], id: &ItemId) -> Result<Option<Self>, DecodeError> {
         let id = id.to_string();
         let mut transactions = Batch::decode(bytes)?.transactions.into_iter();
         transactions.find(|t| t.header_signature == id).map(Self::decode).transpose()

@@ -1,6 +1,6 @@
 //! Lists of the REST API: blocks, batches, transactions and state.
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
@@ -143,7 +143,7 @@ impl Sawtooth {
 }
 
 /// The id of the block of a batch.
-fn block_id(batch: &HeaderId) -> String {
+fn block_id(batch: &ItemId) -> String {
     batch.to_string().chars().rev().collect()
 }
 

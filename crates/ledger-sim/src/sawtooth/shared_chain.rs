@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{HeaderId, Timestamp};
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 
 /// What the nodes of one chain have committed, in order. Clones are the same chain.
@@ -12,7 +12,7 @@ pub(crate) struct SharedChain(Arc<Mutex<ChainState>>);
 
 #[derive(Debug, Default)]
 struct ChainState {
-    genesis: Option<HeaderId>,
+    genesis: Option<ItemId>,
     nodes: usize,
     batches: Vec<SharedBatch>,
 }
@@ -36,7 +36,7 @@ pub(super) struct ChainNode {
 
 impl SharedChain {
     /// The id of the chain's first block: that of its first node.
-    pub(crate) fn genesis_or(&self, id: HeaderId) -> HeaderId {
+    pub(crate) fn genesis_or(&self, id: ItemId) -> ItemId {
         *self.lock().genesis.get_or_insert(id)
     }
 
@@ -71,12 +71,12 @@ impl ChainNode {
     }
 
     /// Whether the chain has the batch, applied by this node or not.
-    pub(super) fn has_published(&self, id: HeaderId) -> bool {
+    pub(super) fn has_published(&self, id: ItemId) -> bool {
         self.chain.lock().batches.iter().any(|shared| shared.batch.id() == id)
     }
 
     /// Whether the chain has the transaction, applied by this node or not.
-    pub(super) fn has_published_transaction(&self, id: HeaderId) -> bool {
+    pub(super) fn has_published_transaction(&self, id: ItemId) -> bool {
         let has_it = |batch: &VerifiedBatch| batch.transactions().iter().any(|t| t.id() == id);
         self.chain.lock().batches.iter().any(|shared| has_it(&shared.batch))
     }

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::{HeaderId, ServiceScopeId, Timestamp};
+use grid_batch_core::{ItemId, ServiceScopeId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 
 use super::state_root::StateRoot;
@@ -50,7 +50,7 @@ struct SharedState {
     free_since: Option<Timestamp>,
     log: Vec<LogEntry>,
     /// Batches whose node was stopped while they were voted on.
-    left_behind: HashSet<HeaderId>,
+    left_behind: HashSet<ItemId>,
 }
 
 #[derive(Debug)]
@@ -236,7 +236,7 @@ impl CircuitNode {
     }
 
     /// Whether this node was stopped while the batch was voted on. It is told once.
-    pub(super) fn take_leftover_proposal(&self, id: &HeaderId) -> bool {
+    pub(super) fn take_leftover_proposal(&self, id: &ItemId) -> bool {
         self.service.lock().left_behind.remove(id)
     }
 

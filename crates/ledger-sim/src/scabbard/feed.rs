@@ -1,6 +1,6 @@
 //! The frames of Scabbard's event websocket, and its replay.
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use serde::Serialize;
 
 use crate::events::{Event, EventFeed, Events, Subscription};
@@ -38,7 +38,7 @@ pub(super) fn subscribe(
         .all()
         .iter()
         .filter(|event| event.service_id == *service_id)
-        .flat_map(|event| event.transaction_ids.iter().map(HeaderId::to_string))
+        .flat_map(|event| event.transaction_ids.iter().map(ItemId::to_string))
         .collect();
     if last_seen.is_some_and(|last| !ids.iter().any(|id| id == last)) {
         return None;

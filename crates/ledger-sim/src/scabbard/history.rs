@@ -1,13 +1,13 @@
 use std::collections::{HashMap, VecDeque};
 
-use grid_batch_core::{HeaderId, Timestamp};
+use grid_batch_core::{ItemId, Timestamp};
 
 /// The statuses of a service's last hundred batches. They are lost at a restart.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    infos: HashMap<HeaderId, BatchInfo>,
+    infos: HashMap<ItemId, BatchInfo>,
     /// The oldest first.
-    order: VecDeque<HeaderId>,
+    order: VecDeque<ItemId>,
 }
 
 #[derive(Debug)]
@@ -20,26 +20,26 @@ pub(super) struct BatchInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BatchStatus {
     Pending,
-    Valid(Vec<HeaderId>),
-    Committed(Vec<HeaderId>),
+    Valid(Vec<ItemId>),
+    Committed(Vec<ItemId>),
     Invalid(InvalidTransaction),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InvalidTransaction {
-    pub(super) id: HeaderId,
+    pub(super) id: ItemId,
     pub(super) message: String,
 }
 
 impl History {
     const SIZE: usize = 100;
 
-    pub(super) fn get(&self, id: &HeaderId) -> Option<&BatchInfo> {
+    pub(super) fn get(&self, id: &ItemId) -> Option<&BatchInfo> {
         self.infos.get(id)
     }
 
     /// Sets the status of a batch.
-    pub(super) fn set(&mut self, id: HeaderId, status: BatchStatus, now: Timestamp) {
+    pub(super) fn set(&mut self, id: ItemId, status: BatchStatus, now: Timestamp) {
         if let Some(info) = self.infos.get_mut(&id) {
             info.status = status;
             return;
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// Changes Valid to Committed. Does nothing for a batch that is forgotten.
-    pub(super) fn commit(&mut self, id: &HeaderId) {
+    pub(super) fn commit(&mut self, id: &ItemId) {
         if let Some(info) = self.infos.get_mut(id)
             && let BatchStatus::Valid(transactions) = &mut info.status
         {

@@ -1,6 +1,6 @@
 //! Scabbard's JSON. The fields have the order of a real node.
 
-use grid_batch_core::{HeaderId, ServiceScopeId, Timestamp};
+use grid_batch_core::{ItemId, ServiceScopeId, Timestamp};
 use serde::Serialize;
 
 use super::history::{BatchInfo, BatchStatus, InvalidTransaction};
@@ -18,7 +18,7 @@ pub(super) struct StateEntry<'a> {
 }
 
 /// A path, not a URL. Without batches it ends after `ids`, as on a real node.
-pub(super) fn link(service: &ServiceScopeId, ids: impl Iterator<Item = HeaderId>) -> String {
+pub(super) fn link(service: &ServiceScopeId, ids: impl Iterator<Item = ItemId>) -> String {
     let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
     let equals = if ids.is_empty() { "" } else { "=" };
     let (circuit, service) = (service.circuit(), service.service());
@@ -87,7 +87,7 @@ impl From<&BatchInfo> for StatusContent {
     }
 }
 
-fn valid(ids: &[HeaderId]) -> Vec<ValidData> {
+fn valid(ids: &[ItemId]) -> Vec<ValidData> {
     ids.iter().map(|id| ValidData { transaction_id: id.to_string() }).collect()
 }
 

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{HeaderId, ScopeId, ServiceScopeId, Timestamp};
+use grid_batch_core::{ItemId, ScopeId, ServiceScopeId, Timestamp};
 use grid_batch_protocol::{Batch, Message, VerifiedBatch};
 
 use super::{
@@ -29,7 +29,7 @@ pub(super) struct ScabbardService {
     node: CircuitNode,
     is_open: bool,
     /// The transactions that have receipts. Committing one again is an error.
-    receipts: HashSet<HeaderId>,
+    receipts: HashSet<ItemId>,
     /// What batches have written since the start.
     values: StateValues,
 }
@@ -99,7 +99,7 @@ impl ScabbardService {
         self.id.circuit() == circuit && self.id.service() == service
     }
 
-    pub(super) fn status(&self, id: &HeaderId) -> Option<&BatchInfo> {
+    pub(super) fn status(&self, id: &ItemId) -> Option<&BatchInfo> {
         self.history.get(id)
     }
 
@@ -340,6 +340,6 @@ impl ScabbardService {
     }
 }
 
-fn ids_of(batch: &VerifiedBatch) -> Vec<HeaderId> {
+fn ids_of(batch: &VerifiedBatch) -> Vec<ItemId> {
     batch.transactions().iter().map(|transaction| transaction.id()).collect()
 }

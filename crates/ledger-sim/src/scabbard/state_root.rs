@@ -1,6 +1,6 @@
 use std::fmt;
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 
 use crate::random::Random;
 
@@ -15,7 +15,7 @@ impl Default for StateRoot {
 }
 
 impl StateRoot {
-    pub(super) fn apply(&mut self, transaction_id: HeaderId) {
+    pub(super) fn apply(&mut self, transaction_id: ItemId) {
         for byte in transaction_id.as_bytes() {
             for part in &mut self.0 {
                 *part = Random::from_seed(*part ^ u64::from(*byte)).next();
@@ -36,7 +36,7 @@ mod tests {
 
     fn root(transactions: &[u8]) -> String {
         let mut root = StateRoot::default();
-        transactions.iter().for_each(|number| root.apply(HeaderId::from_bytes([*number; 64])));
+        transactions.iter().for_each(|number| root.apply(ItemId::from_bytes([*number; 64])));
         root.to_string()
     }
 

@@ -3,7 +3,7 @@ use std::{
     fmt,
 };
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{Batch, Message};
 
 use super::{
@@ -19,7 +19,7 @@ pub struct AuditedBatches<'a> {
     /// Those that were accepted, in order.
     pub accepted: &'a [Batch],
     /// Those of them that an operator has ended as invalid.
-    pub ended: &'a [HeaderId],
+    pub ended: &'a [ItemId],
     /// What other clients have sent to the ledger. It is applied in between, and may be lost.
     pub of_others: &'a [Batch],
 }
@@ -58,13 +58,13 @@ pub struct StateAudit {
     /// Batches that were applied and should be invalid, or the other way round.
     pub wrong_results: Vec<WrongResult>,
     /// Batches that were never executed although they are valid.
-    pub lost: Vec<HeaderId>,
+    pub lost: Vec<ItemId>,
     /// Batches that were applied more than once.
-    pub duplicated: Vec<HeaderId>,
+    pub duplicated: Vec<ItemId>,
     /// Batches that were applied before one that conflicts with them and has an earlier position in the order.
-    pub out_of_order: Vec<HeaderId>,
+    pub out_of_order: Vec<ItemId>,
     /// Batches that were applied but not accepted.
-    pub unaccepted: Vec<HeaderId>,
+    pub unaccepted: Vec<ItemId>,
 }
 
 /// A number of the ledger that applying the batches one by one does not come to.
@@ -82,7 +82,7 @@ pub struct WrongValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongResult {
     /// The batch.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The result that it should have.
     pub expected: ExecutionResult,
     /// The result in the record.
@@ -166,8 +166,8 @@ fn apply_one_by_one(order: &[Ordered<'_>], audit: &mut StateAudit) -> StateValue
 /// The transactions of the batches until now, by whether these were applied.
 #[derive(Debug, Default)]
 struct Transactions {
-    applied: HashSet<HeaderId>,
-    invalid: HashSet<HeaderId>,
+    applied: HashSet<ItemId>,
+    invalid: HashSet<ItemId>,
 }
 
 impl Transactions {
@@ -229,7 +229,7 @@ fn compare(expected: &StateValues, found: &StateValues) -> Vec<WrongValue> {
 
 /// Finds batches that were applied before a conflicting one with an earlier position. For each declared
 /// prefix, the latest position at which it was read and written by the batches until now is enough.
-fn find_out_of_order(order: &[Ordered<'_>]) -> Vec<HeaderId> {
+fn find_out_of_order(order: &[Ordered<'_>]) -> Vec<ItemId> {
     let mut latest: HashMap<&str, Latest> = HashMap::new();
     let mut found = Vec::new();
     let applied = order.iter().map(|ordered| ordered.batch);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{Batch, Message, TransactionHeader};
 
 use super::BatchAccess;
@@ -11,13 +11,13 @@ use crate::{Entry, ExecutionResult};
 /// An accepted batch, and what the record says about it.
 #[derive(Debug)]
 pub(super) struct AuditedBatch<'a> {
-    pub(super) id: HeaderId,
+    pub(super) id: ItemId,
     pub(super) origin: Origin,
     pub(super) batch: &'a Batch,
     pub(super) access: BatchAccess,
-    pub(super) transaction_ids: Vec<HeaderId>,
+    pub(super) transaction_ids: Vec<ItemId>,
     /// The transactions of other batches that it depends on.
-    pub(super) dependencies: Vec<HeaderId>,
+    pub(super) dependencies: Vec<ItemId>,
     pub(super) findings: Findings,
 }
 
@@ -46,11 +46,11 @@ impl<'a> AuditedBatch<'a> {
     pub(super) fn new(
         batch: &'a Batch,
         origin: Origin,
-        findings: &HashMap<HeaderId, Findings>,
+        findings: &HashMap<ItemId, Findings>,
     ) -> Option<Self> {
         let id = batch.header_signature.parse().ok()?;
         let transactions = batch.transactions.iter();
-        let transaction_ids: Vec<HeaderId> =
+        let transaction_ids: Vec<ItemId> =
             transactions.clone().filter_map(|it| it.header_signature.parse().ok()).collect();
         let headers = transactions.filter_map(|it| TransactionHeader::decode(&*it.header).ok());
         let dependencies = headers.flat_map(|header| header.dependencies);
@@ -86,8 +86,8 @@ impl<'a> AuditedBatch<'a> {
 }
 
 /// What a record says about each of its batches.
-pub(super) fn findings(record: &[Entry]) -> HashMap<HeaderId, Findings> {
-    let mut all: HashMap<HeaderId, Findings> = HashMap::new();
+pub(super) fn findings(record: &[Entry]) -> HashMap<ItemId, Findings> {
+    let mut all: HashMap<ItemId, Findings> = HashMap::new();
     for (position, entry) in record.iter().enumerate() {
         let found = all.entry(entry.batch_id).or_default();
         match entry.result {
@@ -122,15 +122,15 @@ pub(super) struct Ordered<'a> {
 pub(super) fn serial_order<'a>(batches: &'a [AuditedBatch<'a>]) -> Vec<Ordered<'a>> {
     let appliers = appliers(batches);
     let (mut order, mut late) = (Vec::new(), Vec::new());
-    let mut placed: HashSet<HeaderId> = HashSet::new();
-    let mut placed_batches: HashSet<HeaderId> = HashSet::new();
+    let mut placed: HashSet<ItemId> = HashSet::new();
+    let mut placed_batches: HashSet<ItemId> = HashSet::new();
     for batch in batches {
         // A transaction that was applied with a later batch than the one that had it first.
-        let came_later = |id: &HeaderId| {
+        let came_later = |id: &ItemId| {
             batch.findings.times_applied > 0
                 && appliers.get(id).is_some_and(|applier| !placed_batches.contains(applier))
         };
-        let is_placed = |id: &HeaderId| placed.contains(id) && !came_later(id);
+        let is_placed = |id: &ItemId| placed.contains(id) && !came_later(id);
         if batch.origin != Origin::OtherClient && batch.dependencies.iter().all(is_placed) {
             placed.extend(&batch.transaction_ids);
             placed_batches.insert(batch.id);
@@ -147,7 +147,7 @@ pub(super) fn serial_order<'a>(batches: &'a [AuditedBatch<'a>]) -> Vec<Ordered<'
 }
 
 /// The accepted batch with which each transaction was applied.
-fn appliers(batches: &[AuditedBatch<'_>]) -> HashMap<HeaderId, HeaderId> {
+fn appliers(batches: &[AuditedBatch<'_>]) -> HashMap<ItemId, ItemId> {
     let is_applied =
         |it: &&AuditedBatch<'_>| it.origin == Origin::Accepted && it.findings.times_applied > 0;
     let applied = batches.iter().filter(is_applied);

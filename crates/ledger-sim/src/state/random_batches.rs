@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{Batch, BatchBuilder, SigningKey, Transaction, TransactionBuilder};
 
 use super::StateOperation;
@@ -34,7 +34,7 @@ pub struct RandomBatches {
     has_dependencies: bool,
     has_fixed_results: bool,
     /// The latest transactions.
-    recent: Vec<HeaderId>,
+    recent: Vec<ItemId>,
     /// Batches that are returned later although an earlier one depends on them.
     kept_back: Vec<Batch>,
 }
@@ -159,19 +159,19 @@ impl RandomBatches {
         }
     }
 
-    fn sign(&mut self, plans: impl IntoIterator<Item = Plan>, dependencies: &[HeaderId]) -> Batch {
+    fn sign(&mut self, plans: impl IntoIterator<Item = Plan>, dependencies: &[ItemId]) -> Batch {
         self.made += 1;
         let mut builder = BatchBuilder::new();
         for (index, plan) in plans.into_iter().enumerate() {
             let transaction = self.sign_transaction(plan, dependencies, index);
-            self.recent.extend(transaction.header_signature.parse::<HeaderId>());
+            self.recent.extend(transaction.header_signature.parse::<ItemId>());
             builder = builder.transaction(transaction);
         }
         self.recent.drain(..self.recent.len().saturating_sub(RECENT));
         builder.sign(&self.key)
     }
 
-    fn sign_transaction(&self, plan: Plan, dependencies: &[HeaderId], index: usize) -> Transaction {
+    fn sign_transaction(&self, plan: Plan, dependencies: &[ItemId], index: usize) -> Transaction {
         TransactionBuilder::from(plan)
             .dependencies(dependencies.iter().copied())
             .nonce(format!("{}/{}/{index}", self.seed, self.made))

@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, Transaction, TransactionBuilder,
 };
@@ -8,7 +8,7 @@ pub fn batch(number: u32) -> Batch {
     depending_on(number, [])
 }
 
-pub fn depending_on(number: u32, ids: impl IntoIterator<Item = HeaderId>) -> Batch {
+pub fn depending_on(number: u32, ids: impl IntoIterator<Item = ItemId>) -> Batch {
     BatchBuilder::new().transaction(transaction(number, ids)).sign(&key())
 }
 
@@ -18,7 +18,7 @@ pub fn batch_of(numbers: &[u32]) -> Batch {
     numbers.iter().fold(BatchBuilder::new(), add).sign(&key())
 }
 
-fn transaction(number: u32, dependencies: impl IntoIterator<Item = HeaderId>) -> Transaction {
+fn transaction(number: u32, dependencies: impl IntoIterator<Item = ItemId>) -> Transaction {
     let key = key();
     TransactionBuilder::new("intkey", "1.0")
         .inputs(["1cf126"])
@@ -37,17 +37,17 @@ pub fn list(batches: &[Batch]) -> Vec<u8> {
     BatchList { batches: batches.to_vec() }.encode_to_vec()
 }
 
-pub fn id(batch: &Batch) -> HeaderId {
+pub fn id(batch: &Batch) -> ItemId {
     batch.header_signature.parse().unwrap()
 }
 
-pub fn transaction_id(batch: &Batch) -> HeaderId {
+pub fn transaction_id(batch: &Batch) -> ItemId {
     batch.transactions[0].header_signature.parse().unwrap()
 }
 
 /// The id of a batch that was never sent.
-pub fn unknown() -> HeaderId {
-    HeaderId::from_bytes([0xee; 64])
+pub fn unknown() -> ItemId {
+    ItemId::from_bytes([0xee; 64])
 }
 
 /// Batches that are invalid in different ways.

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc, thread, time::Duration};
 
-use grid_batch_core::{HeaderId, ManualClock, ServiceScopeId, Timestamp};
+use grid_batch_core::{ItemId, ManualClock, ServiceScopeId, Timestamp};
 use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder, WebSocketCounts};
 use grid_batch_protocol::{Batch, CylinderToken};
 
@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    pub fn status_request(&self, ids: &[HeaderId]) -> Request {
+    pub fn status_request(&self, ids: &[ItemId]) -> Request {
         let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
         let name = if self.is_sawtooth { "id" } else { "ids" };
         let request =
@@ -127,7 +127,7 @@ impl Ledger {
         panic!("{:?}, expected {expected:?}", self.websockets());
     }
 
-    pub fn applied(&self) -> Vec<HeaderId> {
+    pub fn applied(&self) -> Vec<ItemId> {
         let record = self.record().into_iter();
         record
             .filter(|e| e.result == ExecutionResult::Applied)

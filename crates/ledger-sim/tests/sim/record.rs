@@ -208,6 +208,6 @@ fn starts() -> [StartLedger; 2] {
 fn promised(
     numbers: &[u32],
     service_id: &ServiceId,
-) -> Vec<(ServiceId, grid_batch_core::HeaderId)> {
+) -> Vec<(ServiceId, grid_batch_core::ItemId)> {
     numbers.iter().map(|number| (service_id.clone(), id(&batch(*number)))).collect()
 }

@@ -1,6 +1,6 @@
 //! The log of requests.
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_ledger_sim::{Fault, RequestKind, When};
 
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     ledgers::{Ledger, both, sawtooth},
 };
 
-fn logged(ledger: &Ledger) -> Vec<(RequestKind, Vec<HeaderId>)> {
+fn logged(ledger: &Ledger) -> Vec<(RequestKind, Vec<ItemId>)> {
     ledger.requests().into_iter().map(|request| (request.kind, request.batch_ids)).collect()
 }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{Batch, Message, TransactionHeader};
 
 use crate::{
@@ -231,7 +231,7 @@ fn post_returns_statuses_in_requested_order() {
 #[test]
 fn post_accepts_1000_ids_and_get_not_64() {
     let ledger = sawtooth(|b| b);
-    let ids = |count: u8| -> Vec<_> { (0..count).map(|n| HeaderId::from_bytes([n; 64])).collect() };
+    let ids = |count: u8| -> Vec<_> { (0..count).map(|n| ItemId::from_bytes([n; 64])).collect() };
     assert_eq!(ledger.send(&ledger.status_request(&ids(63))).status(), 200);
     let response = ledger.send(&ledger.status_request(&ids(64)));
     let read = (19 + 64 * 129 - 1).to_string();
@@ -428,7 +428,7 @@ fn first_block_is_kept_with_the_record() {
         assert_eq!(response.status(), 200, "{}", response.text());
         let list = response.json();
         assert_eq!(list["data"][0]["header"]["block_num"], "0");
-        list["data"][0]["header_signature"].as_str().unwrap().parse::<HeaderId>().unwrap()
+        list["data"][0]["header_signature"].as_str().unwrap().parse::<ItemId>().unwrap()
     };
     let ledger = sawtooth(|b| b.seed(1).record_to(&record));
     let kept = first_block(&ledger);

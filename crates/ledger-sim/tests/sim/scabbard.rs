@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, SentTwice, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 
@@ -202,7 +202,7 @@ fn any_text_is_unknown_and_duplicates_are_removed() {
 #[test]
 fn statuses_are_complete_in_any_order() {
     let ledger = scabbard(|b| b);
-    let ids: Vec<_> = (0..200).map(|n| HeaderId::from_bytes([n; 64])).collect();
+    let ids: Vec<_> = (0..200).map(|n| ItemId::from_bytes([n; 64])).collect();
     let answered = ids_of(&ledger.send(&ledger.status_request(&ids)));
     let asked: Vec<_> = ids.iter().map(ToString::to_string).collect();
     assert_ne!(answered, asked);
@@ -370,7 +370,7 @@ fn ledger_with_system_clock_commits_without_requests() {
 
 const SERVICE_ID: &str = "abcDE-F0123::gsAA";
 
-fn wait(ledger: &Ledger, ids: &[HeaderId], wait: &str) -> (Response, Duration) {
+fn wait(ledger: &Ledger, ids: &[ItemId], wait: &str) -> (Response, Duration) {
     let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
     let path = ledger.path("batch_statuses");
     let path = format!("{path}?ids={}&wait={wait}", ids.join(","));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_ledger_sim::{
     ExecutionResult, Fault, RandomBatches, StateOperation, When, audit_state,
 };
@@ -24,7 +24,7 @@ fn append(address: &str, number: u64) -> Batch {
 fn append_after(
     address: &str,
     number: u64,
-    dependencies: impl IntoIterator<Item = HeaderId>,
+    dependencies: impl IntoIterator<Item = ItemId>,
 ) -> Batch {
     let operation = StateOperation::Append { address: address.to_owned(), number };
     declaring([operation], [address], [address], number, dependencies)
@@ -35,7 +35,7 @@ fn declaring<const N: usize>(
     inputs: [&str; 1],
     outputs: [&str; 1],
     number: u64,
-    dependencies: impl IntoIterator<Item = HeaderId>,
+    dependencies: impl IntoIterator<Item = ItemId>,
 ) -> Batch {
     let transaction = StateOperation::transaction(&operations)
         .inputs(inputs)

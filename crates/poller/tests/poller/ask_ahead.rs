@@ -3,7 +3,7 @@
 use std::{pin::Pin, sync::Arc};
 
 use grid_batch_core::{
-    AskAheadRequests, BatchError, HeaderId, ServiceId, ShutdownHandle,
+    AskAheadRequests, BatchError, ItemId, ServiceId, ShutdownHandle,
     mocks::{MockLedger, MockNextBatchStore},
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
@@ -11,7 +11,7 @@ use grid_batch_poller::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMon
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
-const BATCH: HeaderId = HeaderId::from_bytes([1; 64]);
+const BATCH: ItemId = ItemId::from_bytes([1; 64]);
 
 fn service(number: usize) -> ServiceId {
     format!("a::{number}").parse().unwrap()
@@ -78,9 +78,9 @@ fn service_is_asked_about_again_after_its_answer() {
 #[test]
 fn one_question_is_about_all_next_batches_of_a_service() {
     let mut store = MockNextBatchStore::new();
-    let next = |number: u8| (service(1), HeaderId::from_bytes([number; 64]));
+    let next = |number: u8| (service(1), ItemId::from_bytes([number; 64]));
     store.expect_next_batches().returning(move |_| Ok((0..100).map(next).collect()));
-    let asked = Arc::new(WatchedValue::<Vec<HeaderId>>::default());
+    let asked = Arc::new(WatchedValue::<Vec<ItemId>>::default());
     let mut ledger = MockLedger::new();
     let batches = Arc::clone(&asked);
     ledger.expect_ask_ahead().once().returning(move |_, ids| {
@@ -100,7 +100,7 @@ fn next_question_comes_when_most_batches_are_accepted() {
     store.expect_next_batches().returning(|services| {
         let batches = |service: &ServiceId| {
             let service = service.clone();
-            (1..=8).map(move |number| (service.clone(), HeaderId::from_bytes([number; 64])))
+            (1..=8).map(move |number| (service.clone(), ItemId::from_bytes([number; 64])))
         };
         Ok(services.iter().flat_map(batches).collect())
     });
@@ -184,7 +184,7 @@ impl grid_batch_core::Ledger for PanickingLedger {
     fn ask_ahead<'a>(
         &'a self,
         _service_id: &'a ServiceId,
-        _batch_ids: &'a [HeaderId],
+        _batch_ids: &'a [ItemId],
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         self.0.change(|count| *count += 1);
         panic!("of the test")

@@ -7,15 +7,15 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, EndedDependents, HeaderId, LookupLag, ServiceId, ShutdownHandle,
+    BatchError, EndedDependents, ItemId, LookupLag, ServiceId, ShutdownHandle,
     TransactionAnswers,
     mocks::{MockLedger, MockMissingTransactionStore},
 };
 use grid_batch_poller::{MissingTransactionMonitor, MissingTransactionOptions};
 use grid_batch_test_support::watched::WatchedValue;
 
-fn id(number: u8) -> HeaderId {
-    HeaderId::from_bytes([number; 64])
+fn id(number: u8) -> ItemId {
+    ItemId::from_bytes([number; 64])
 }
 
 fn service() -> ServiceId {
@@ -39,8 +39,8 @@ fn mock_store() -> MockMissingTransactionStore {
 
 /// A store that misses these transactions until they are found.
 fn store_that_misses(
-    ids: &[HeaderId],
-    found: &Arc<WatchedValue<Vec<HeaderId>>>,
+    ids: &[ItemId],
+    found: &Arc<WatchedValue<Vec<ItemId>>>,
 ) -> MockMissingTransactionStore {
     let missing = Arc::new(Mutex::new(ids.to_vec()));
     let mut store = mock_store();
@@ -60,7 +60,7 @@ fn store_that_misses(
 
 #[test]
 fn transactions_that_the_ledger_has_free_their_dependents() {
-    let found = Arc::<WatchedValue<Vec<HeaderId>>>::default();
+    let found = Arc::<WatchedValue<Vec<ItemId>>>::default();
     let store = store_that_misses(&[1, 2, 3].map(id), &found);
     let mut ledger = MockLedger::new();
     ledger.expect_look_up_transactions().returning(|ids| {
@@ -84,7 +84,7 @@ fn transactions_that_the_ledger_has_free_their_dependents() {
 fn chain_of_dependents_ends_without_pauses() {
     const LENGTH: u8 = 50;
     let mut store = mock_store();
-    let ended = Arc::<WatchedValue<Vec<HeaderId>>>::default();
+    let ended = Arc::<WatchedValue<Vec<ItemId>>>::default();
     let asked = Arc::clone(&ended);
     store.expect_missing_transactions().returning(move |_, _| {
         let next = u8::try_from(asked.get().len()).unwrap();
@@ -109,7 +109,7 @@ fn chain_of_dependents_ends_without_pauses() {
 
 #[test]
 fn ledger_that_fails_is_asked_again_and_batches_are_still_held() {
-    let found = Arc::<WatchedValue<Vec<HeaderId>>>::default();
+    let found = Arc::<WatchedValue<Vec<ItemId>>>::default();
     let mut store = mock_store();
     store.expect_missing_transactions().returning(|_, _| Ok(vec![id(1)]));
     let (held, found_ids) = (Arc::<WatchedValue<usize>>::default(), Arc::clone(&found));
@@ -143,7 +143,7 @@ fn ledger_that_fails_is_asked_again_and_batches_are_still_held() {
 
 #[test]
 fn monitor_stops_while_the_ledger_does_not_answer() {
-    let found = Arc::<WatchedValue<Vec<HeaderId>>>::default();
+    let found = Arc::<WatchedValue<Vec<ItemId>>>::default();
     let store = store_that_misses(&[id(1)], &found);
     let asked = Arc::<WatchedValue<bool>>::default();
     let begun = Arc::clone(&asked);

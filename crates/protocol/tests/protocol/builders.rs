@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchHeader, BatchList, Limits, Message, SigningKey, Transaction,
     TransactionBuilder, TransactionHeader, verify_list,
@@ -7,9 +7,9 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::invariants;
 
-fn header_id() -> impl Strategy<Value = HeaderId> {
+fn header_id() -> impl Strategy<Value = ItemId> {
     any::<[[u8; 32]; 2]>().prop_map(|halves| {
-        HeaderId::try_from(halves.as_flattened()).expect("two times 32 bytes are 64")
+        ItemId::try_from(halves.as_flattened()).expect("two times 32 bytes are 64")
     })
 }
 

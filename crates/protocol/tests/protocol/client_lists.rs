@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, Transaction, TransactionBuilder,
     VerifiedBatch, list_of_one, verify_list,
@@ -78,7 +78,7 @@ fn builders_make_the_same_bytes_as_the_python_client() {
     let [batcher, alice, bob] = [0x11, 0x22, 0x33].map(key);
     let intkey = || TransactionBuilder::new("intkey", "1.0").nonce("0");
     let sign = |builder: TransactionBuilder| builder.sign(&batcher, &batcher.public_key());
-    let id = |transaction: &Transaction| -> HeaderId {
+    let id = |transaction: &Transaction| -> ItemId {
         transaction.header_signature.parse().expect("the builder signed it")
     };
     let one = sign(intkey().payload(b"one"));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_protocol::{
     Batch, BatchHeader, Limits, Message, VerifiedBatch, list_of_one, verify_list,
 };
@@ -36,7 +36,7 @@ fn check_batch(batch: &VerifiedBatch, body: &[u8]) {
     let message = Batch::decode(bytes).expect("it was decoded before");
     let header = BatchHeader::decode(&message.header[..]).expect("it was decoded before");
     let ids: Vec<_> = batch.transactions().iter().map(|t| t.id()).collect();
-    let texts: Vec<_> = ids.iter().map(HeaderId::to_string).collect();
+    let texts: Vec<_> = ids.iter().map(ItemId::to_string).collect();
     let present = message.transactions.iter().map(|t| &t.header_signature);
     assert!(present.eq(&texts));
     assert_eq!(header.transaction_ids, texts);

@@ -1,6 +1,6 @@
 //! One violation of every rule.
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchFault, BatchHeader, BatchList, Limits, ListError, Message,
     PublicKeyError, SignatureError, SigningKey, TransactionBuilder, TransactionFault,
@@ -23,7 +23,7 @@ fn list() -> BatchList {
         TransactionBuilder::new("intkey", "1.0")
             .inputs(["1cf126"])
             .outputs(["1cf126"])
-            .dependencies([HeaderId::from_bytes([7; 64])])
+            .dependencies([ItemId::from_bytes([7; 64])])
             .nonce(nonce.to_string())
             .payload(b"set a to 1")
             .sign(&signer, &batcher().public_key())
@@ -82,15 +82,15 @@ fn change_header(batch: &mut Batch, change: impl FnOnce(&mut BatchHeader)) {
 }
 
 fn sign(header: &[u8], key: &SigningKey) -> String {
-    HeaderId::from_bytes(key.sign(header)).to_string()
+    ItemId::from_bytes(key.sign(header)).to_string()
 }
 
 /// The id of the same signature with the higher s.
 fn with_high_s(id: &str) -> String {
-    let id: HeaderId = id.parse().expect("it is valid");
+    let id: ItemId = id.parse().expect("it is valid");
     let (r, s) = Signature::from_slice(id.as_bytes()).expect("it is a signature").split_scalars();
     let high = Signature::from_scalars(r, -s).expect("neither is zero");
-    HeaderId::from_bytes(high.to_bytes().into()).to_string()
+    ItemId::from_bytes(high.to_bytes().into()).to_string()
 }
 
 fn flip_last_digit(hex: &mut String) {

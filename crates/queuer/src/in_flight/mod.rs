@@ -14,7 +14,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    Admission, BatchResult, BatchState, Change, Clock, Event, HeaderId, Outcome, ServiceId,
+    Admission, BatchResult, BatchState, Change, Clock, Event, ItemId, Outcome, ServiceId,
     TakenBatch,
 };
 
@@ -106,7 +106,7 @@ impl InFlightWindow {
     /// were submitted, have not ended and are not held. What changes during the call is kept.
     pub fn refresh(
         &self,
-        read: impl FnOnce() -> BatchResult<Vec<(ServiceId, HeaderId)>>,
+        read: impl FnOnce() -> BatchResult<Vec<(ServiceId, ItemId)>>,
     ) -> BatchResult<()> {
         let _one_at_a_time = self.0.reading.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock().start_reading();

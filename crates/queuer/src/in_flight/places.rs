@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Event, HeaderId, MonotonicTime, ServiceId, TakenBatch};
+use grid_batch_core::{Event, ItemId, MonotonicTime, ServiceId, TakenBatch};
 
 use super::{shares::Shares, turns::Turns, usual_time::UsualTime, window_size::WindowSize};
 
@@ -13,12 +13,12 @@ pub(super) struct Places {
     pub(super) window: WindowSize,
     shares: Shares,
     turns: Turns,
-    batches: HashMap<HeaderId, UnderWay>,
+    batches: HashMap<ItemId, UnderWay>,
     usual: UsualTime,
     /// Counts the batches, so that those that came after a reading of the store began are known.
     next_number: u64,
     /// While the store is read: the number of the first batch that came since, and the batches that ended.
-    reading: Option<(u64, HashSet<HeaderId>)>,
+    reading: Option<(u64, HashSet<ItemId>)>,
 }
 
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Places {
     }
 
     /// Whether the event is about an earlier attempt of a batch than the one that is under way.
-    pub(super) fn was_taken_again(&self, id: &HeaderId, event: Event) -> bool {
+    pub(super) fn was_taken_again(&self, id: &ItemId, event: Event) -> bool {
         let present = self.batches.get(id).and_then(|batch| batch.attempt);
         event.attempt().is_some_and(|attempt| present.is_some_and(|present| attempt < present))
     }
@@ -123,7 +123,7 @@ impl Places {
 
     /// The batch is not under way any more. Returns how often the window had been lowered when it was sent, if
     /// the batch was under way.
-    pub(super) fn remove(&mut self, id: &HeaderId) -> Option<u64> {
+    pub(super) fn remove(&mut self, id: &ItemId) -> Option<u64> {
         if let Some((_, ended)) = &mut self.reading {
             ended.insert(*id);
         }
@@ -136,7 +136,7 @@ impl Places {
 
     /// The batch was committed. Earlier ones that are under way for much longer than usual lose their places: the
     /// ledger works, and they may never end.
-    pub(super) fn committed(&mut self, id: &HeaderId, now: MonotonicTime) {
+    pub(super) fn committed(&mut self, id: &ItemId, now: MonotonicTime) {
         let Some(UnderWay { number, since, attempt, .. }) = self.batches.get(id) else { return };
         let (number, is_timed) = (*number, attempt.is_some());
         if is_timed {
@@ -171,13 +171,13 @@ impl Places {
     }
 
     /// These batches were under way when the store was read. What has changed since then stays.
-    pub(super) fn finish_reading(&mut self, found: Vec<(ServiceId, HeaderId)>, now: MonotonicTime) {
+    pub(super) fn finish_reading(&mut self, found: Vec<(ServiceId, ItemId)>, now: MonotonicTime) {
         let Some((first_since, ended)) = self.reading.take() else { return };
-        let ids: HashSet<HeaderId> = found.iter().map(|(_, id)| *id).collect();
-        let is_gone = |(id, batch): (&HeaderId, &UnderWay)| {
+        let ids: HashSet<ItemId> = found.iter().map(|(_, id)| *id).collect();
+        let is_gone = |(id, batch): (&ItemId, &UnderWay)| {
             (batch.number < first_since && !ids.contains(id)).then_some(*id)
         };
-        let gone: Vec<HeaderId> = self.batches.iter().filter_map(is_gone).collect();
+        let gone: Vec<ItemId> = self.batches.iter().filter_map(is_gone).collect();
         for id in gone {
             self.remove(&id);
         }
@@ -192,7 +192,7 @@ impl Places {
     fn insert(
         &mut self,
         service_id: ServiceId,
-        id: HeaderId,
+        id: ItemId,
         attempt: Option<u32>,
         since: MonotonicTime,
     ) {

@@ -20,10 +20,10 @@ fn service(name: &str) -> ServiceId {
     name.parse().unwrap()
 }
 
-fn id(number: usize) -> HeaderId {
+fn id(number: usize) -> ItemId {
     let mut bytes = [0; 64];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }
 
 /// Asks for places and takes a batch with each, numbered from `first`. Returns how many.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, BatchState, Clock, Event, HeaderId, ManualClock, Outcome, Progress, ServiceId,
+    BatchResult, BatchState, Clock, Event, ItemId, ManualClock, Outcome, Progress, ServiceId,
     ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
 };
 use grid_batch_queuer::{OpenBatchStore, StrategyRoundStore};
@@ -125,7 +125,7 @@ fn is_open(batch: &StoredBatch) -> bool {
 }
 
 /// The bytes of a batch: one, or as many as its number is above a million.
-fn bytes_of(batch_id: HeaderId) -> Vec<u8> {
+fn bytes_of(batch_id: ItemId) -> Vec<u8> {
     let number = u32::from_be_bytes(batch_id.as_bytes()[..4].try_into().unwrap());
     vec![1; number.saturating_sub(LARGE).max(1) as usize]
 }
@@ -134,8 +134,8 @@ fn bytes_of(batch_id: HeaderId) -> Vec<u8> {
 pub const LARGE: u32 = 1_000_000;
 
 /// The id of a batch. The order of ids is that of their numbers.
-pub fn id(number: u32) -> HeaderId {
+pub fn id(number: u32) -> ItemId {
     let mut bytes = [0; 64];
     bytes[..4].copy_from_slice(&number.to_be_bytes());
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }

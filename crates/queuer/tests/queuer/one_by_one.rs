@@ -7,7 +7,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, HeaderId, Progress, Scheduling, StoredBatch,
+    AddressPrefix, BatchState, DeclaredAccess, ItemId, Progress, Scheduling, StoredBatch,
     Strategy, Timestamp,
 };
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
@@ -49,8 +49,8 @@ fn apply(state: &mut LedgerState, number: usize, content: &Content) -> bool {
     is_valid
 }
 
-fn transaction(number: usize) -> HeaderId {
-    HeaderId::from_bytes([number as u8; 64])
+fn transaction(number: usize) -> ItemId {
+    ItemId::from_bytes([number as u8; 64])
 }
 
 /// Batches with the transactions of earlier ones that they depend on.
@@ -76,7 +76,7 @@ fn contents() -> impl proptest::strategy::Strategy<Value = Vec<Content>> {
 fn one_by_one(contents: &[Content]) -> (Vec<BatchState>, LedgerState) {
     let (mut ends, mut state) = (Vec::new(), LedgerState::new());
     for (number, content) in contents.iter().enumerate() {
-        let lacks = |id: &HeaderId| ends[usize::from(id.as_bytes()[0])] == Invalid;
+        let lacks = |id: &ItemId| ends[usize::from(id.as_bytes()[0])] == Invalid;
         let is_valid =
             !content.access.dependencies().iter().any(lacks) && apply(&mut state, number, content);
         ends.push(if is_valid { Committed } else { Invalid });
@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
         &mut self.batches[number].progress.state
     }
 
-    fn dependency(&self, id: HeaderId) -> Dependency {
+    fn dependency(&self, id: ItemId) -> Dependency {
         let batch = &self.batches[usize::from(id.as_bytes()[0])];
         match batch.progress.state {
             Committed => Dependency::Applied,

@@ -1,7 +1,7 @@
 //! The strategies beyond serial, as functions of the open batches of a service.
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, HeaderId, Hold, Progress, Scheduling, StoredBatch,
+    AddressPrefix, BatchState, DeclaredAccess, ItemId, Hold, Progress, Scheduling, StoredBatch,
     Strategy, Timestamp,
 };
 use grid_batch_queuer::{Choice, Dependency, Next, OpenBatch, WaitsFor, choose, schedule};
@@ -12,8 +12,8 @@ use Next::{EndAsInvalid, Submit, Wait};
 
 const NOW: Timestamp = Timestamp::from_micros(1_000);
 
-fn id(number: usize) -> HeaderId {
-    HeaderId::from_bytes([number as u8; 64])
+fn id(number: usize) -> ItemId {
+    ItemId::from_bytes([number as u8; 64])
 }
 
 /// A batch that writes below a prefix.
@@ -46,7 +46,7 @@ fn writes(number: usize, prefix: &str, state: BatchState) -> Owned {
     Owned { stored: stored(number, state), access, has_position: true, halts: state == Invalid }
 }
 
-fn depends_on(dependency: HeaderId, mut owned: Owned) -> Owned {
+fn depends_on(dependency: ItemId, mut owned: Owned) -> Owned {
     owned.access = DeclaredAccess::new([], owned.access.writes().to_vec(), [dependency]);
     owned
 }
@@ -66,7 +66,7 @@ fn next_after<'a>(
     strategy: Strategy,
     lanes: u32,
     batches: &'a [Owned],
-    dependency: &dyn Fn(HeaderId) -> Dependency,
+    dependency: &dyn Fn(ItemId) -> Dependency,
 ) -> Vec<Next<'a>> {
     let open: Vec<_> = batches.iter().map(open).collect();
     schedule(Scheduling { strategy, lanes, ..Scheduling::SERIAL }, &open, dependency, NOW)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchFits, BatchResult, BatchState, Change, Event, HeaderId, LedgerStatus, ManualClock,
+    BatchFits, BatchResult, BatchState, Change, Event, ItemId, LedgerStatus, ManualClock,
     Outcome, Round, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission,
     TakenBatch,
 };
@@ -76,13 +76,13 @@ impl RoundStore for FreeBatches {
     }
 }
 
-fn id(number: u32) -> HeaderId {
+fn id(number: u32) -> ItemId {
     let mut bytes = [0; 64];
     bytes[..4].copy_from_slice(&number.to_be_bytes());
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }
 
-fn number_of(id: &HeaderId) -> u32 {
+fn number_of(id: &ItemId) -> u32 {
     u32::from_be_bytes(id.as_bytes()[..4].try_into().unwrap())
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, CommitHistory, CommittedBefore, Evidence, HeaderId, Ledger,
+    BatchResult, CommitHistory, CommittedBefore, Evidence, ItemId, Ledger,
     LedgerStatus::{self, Committed, Invalid, NotReported},
     ManualClock, ServiceId,
 };
@@ -18,7 +18,7 @@ use crate::{
 
 const LAG: Duration = Duration::from_secs(60);
 
-fn id(batch: &Batch) -> HeaderId {
+fn id(batch: &Batch) -> ItemId {
     batch.header_signature.parse().unwrap()
 }
 
@@ -26,7 +26,7 @@ fn id(batch: &Batch) -> HeaderId {
 struct OneCommitted;
 
 impl CommitHistory for OneCommitted {
-    fn committed_before(&self, _: &ServiceId, of: &HeaderId) -> BatchResult<CommittedBefore> {
+    fn committed_before(&self, _: &ServiceId, of: &ItemId) -> BatchResult<CommittedBefore> {
         let before = (*of == id(&batch(2))).then(|| id(&batch(1))).into_iter().collect();
         Ok(CommittedBefore { before, since: Vec::new() })
     }

@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, CommitHistory, CommittedBefore, Evidence, HeaderId,
+    BatchError, BatchResult, BatchState, CommitHistory, CommittedBefore, Evidence, ItemId,
     Ledger,
     LedgerStatus::{Committed, Invalid, NotReported},
     ManualClock, ServiceId, TransactionAnswers, UnresolvedBatch,
@@ -33,14 +33,14 @@ struct History {
 }
 
 impl History {
-    fn of(before: Vec<HeaderId>, since: Vec<HeaderId>) -> Arc<Self> {
+    fn of(before: Vec<ItemId>, since: Vec<ItemId>) -> Arc<Self> {
         let history = CommittedBefore { before, since };
         Arc::new(Self { history, reads: AtomicUsize::new(0) })
     }
 }
 
 impl CommitHistory for History {
-    fn committed_before(&self, _: &ServiceId, _: &HeaderId) -> BatchResult<CommittedBefore> {
+    fn committed_before(&self, _: &ServiceId, _: &ItemId) -> BatchResult<CommittedBefore> {
         self.reads.fetch_add(1, Relaxed);
         Ok(self.history.clone())
     }
@@ -50,11 +50,11 @@ impl CommitHistory for History {
     }
 }
 
-fn header_id(batch: &Batch) -> HeaderId {
+fn header_id(batch: &Batch) -> ItemId {
     batch.header_signature.parse().unwrap()
 }
 
-fn ids(numbers: std::ops::Range<u32>) -> Vec<HeaderId> {
+fn ids(numbers: std::ops::Range<u32>) -> Vec<ItemId> {
     numbers.map(|number| header_id(&batch(number))).collect()
 }
 
@@ -134,7 +134,7 @@ async fn batches_that_a_node_has_lost_are_found_together() {
 async fn batches_that_are_sent_together_ask_a_node_once() {
     let before: Vec<String> = (1..=100).map(id).collect();
     let api = RestApi::new([statuses("COMMITTED", &before)]).await;
-    let before: Vec<HeaderId> = before.iter().map(|id| id.parse().unwrap()).collect();
+    let before: Vec<ItemId> = before.iter().map(|id| id.parse().unwrap()).collect();
     let history = History::of(before[..60].to_vec(), before[60..].to_vec());
     let sawtooth = sawtooth().with_several_nodes(history.clone(), [api.url()]);
     let check = sawtooth.clone();
@@ -221,7 +221,7 @@ async fn transactions_of_the_chain_are_found_at_any_node() {
     let second = LedgerSim::sawtooth().clock(clock).join_chain_of(&first, lag).start().unwrap();
     sawtooth().send(&first.url(), &submission(&batch(1))).await;
     let transaction =
-        |number| -> HeaderId { batch(number).transactions[0].header_signature.parse().unwrap() };
+        |number| -> ItemId { batch(number).transactions[0].header_signature.parse().unwrap() };
     let asked = [1, 2].map(transaction);
     let look_up = async |urls: Vec<String>| {
         sawtooth().with_nodes(Nodes::new(urls)).look_up_transactions(&asked).await

@@ -1,4 +1,4 @@
-use grid_batch_core::{AttemptId, HeaderId, ServiceId, ServiceScopeId, Submission};
+use grid_batch_core::{AttemptId, ItemId, ServiceId, ServiceScopeId, Submission};
 use grid_batch_protocol::{
     Batch, BatchBuilder, CylinderToken, Message, SigningKey, TransactionBuilder,
 };
@@ -40,7 +40,7 @@ pub fn transaction_id(number: u32) -> String {
 
 /// A well-formed id of no batch.
 pub fn arbitrary_id(number: u8) -> String {
-    HeaderId::from_bytes([number; 64]).to_string()
+    ItemId::from_bytes([number; 64]).to_string()
 }
 
 /// The submission of a batch for this attempt.

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use grid_batch_core::{
-    AttemptId, Evidence, HeaderId, Ledger, Outcome, ServiceId, Submission, SubmissionAnswer,
+    AttemptId, Evidence, ItemId, Ledger, Outcome, ServiceId, Submission, SubmissionAnswer,
     UnresolvedBatch,
 };
 use grid_batch_ledger_sim::{Fault, LedgerSim, LoggedRequest, RequestKind, When};
@@ -196,7 +196,7 @@ async fn answer_of_a_peer_alone_does_not_allow_a_post() {
 
 /// The number of status requests about a batch.
 fn questions(ledger: &TestLedger, number: u32) -> usize {
-    let id: HeaderId = id(number).parse().unwrap();
+    let id: ItemId = id(number).parse().unwrap();
     let requests = ledger.sim.requests();
     let is_about = |request: &&LoggedRequest| {
         request.kind == RequestKind::Statuses && request.batch_ids.contains(&id)
@@ -205,7 +205,7 @@ fn questions(ledger: &TestLedger, number: u32) -> usize {
 }
 
 async fn ask_ahead(ledger: &TestLedger, numbers: &[u32]) {
-    let ids: Vec<HeaderId> = numbers.iter().map(|number| id(*number).parse().unwrap()).collect();
+    let ids: Vec<ItemId> = numbers.iter().map(|number| id(*number).parse().unwrap()).collect();
     ledger.scabbard.ask_ahead(&SERVICE.parse().unwrap(), &ids).await;
 }
 

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{BatchResult, HeaderId, HistoryFacts, ServiceHistory, ServiceId};
+use grid_batch_core::{BatchResult, ItemId, HistoryFacts, ServiceHistory, ServiceId};
 
 use crate::batches::id;
 
@@ -14,7 +14,7 @@ pub struct MemoryHistory(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     facts: HistoryFacts,
-    applied: HashSet<HeaderId>,
+    applied: HashSet<ItemId>,
     generation: i64,
     reads: usize,
 }
@@ -63,7 +63,7 @@ impl MemoryHistory {
 impl ServiceHistory for MemoryHistory {
     fn refuse_past_transactions(&self) {}
 
-    fn read_history(&self, _: &ServiceId, _: &HeaderId) -> BatchResult<HistoryFacts> {
+    fn read_history(&self, _: &ServiceId, _: &ItemId) -> BatchResult<HistoryFacts> {
         let mut known = self.lock();
         known.reads += 1;
         Ok(known.facts)
@@ -78,7 +78,7 @@ impl ServiceHistory for MemoryHistory {
         Ok(())
     }
 
-    fn add_applied(&self, _: &ServiceId, transactions: &[HeaderId]) -> BatchResult<()> {
+    fn add_applied(&self, _: &ServiceId, transactions: &[ItemId]) -> BatchResult<()> {
         self.lock().applied.extend(transactions);
         Ok(())
     }

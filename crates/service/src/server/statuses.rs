@@ -1,8 +1,8 @@
 //! Statuses of batches, with what only this process knows: whether the in-flight window keeps them back.
 
 use grid_batch_core::{
-    Ahead, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, BatchState, HeaderId,
-    HeaderIdPrefix, Obstacle, PageCursor, ServiceId, StoredBatch, Timestamp,
+    Ahead, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, BatchState, ItemId,
+    ItemIdPrefix, Obstacle, PageCursor, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_queuer::InFlightWindow;
 use grid_batch_store::Store;
@@ -26,27 +26,27 @@ fn in_flight_window() -> Ahead {
 }
 
 impl BatchQueryStore for Statuses {
-    fn find(&self, batch_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
+    fn find(&self, batch_id: &ItemId) -> BatchResult<Vec<StoredBatch>> {
         BatchQueryStore::find(&self.store, batch_id)
     }
 
     fn find_by_prefix(
         &self,
-        prefix: &HeaderIdPrefix,
+        prefix: &ItemIdPrefix,
         service_id: Option<&ServiceId>,
         limit: usize,
     ) -> BatchResult<Vec<StoredBatch>> {
         BatchQueryStore::find_by_prefix(&self.store, prefix, service_id, limit)
     }
 
-    fn find_by_transaction(&self, transaction_id: &HeaderId) -> BatchResult<Vec<StoredBatch>> {
+    fn find_by_transaction(&self, transaction_id: &ItemId) -> BatchResult<Vec<StoredBatch>> {
         BatchQueryStore::find_by_transaction(&self.store, transaction_id)
     }
 
     fn details(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<BatchDetails>> {
         let mut details = BatchQueryStore::details(&self.store, service_id, batch_id)?;
         if let Some(details) = &mut details
@@ -62,7 +62,7 @@ impl BatchQueryStore for Statuses {
     fn serialized_batch(
         &self,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<u8>>> {
         BatchQueryStore::serialized_batch(&self.store, service_id, batch_id)
     }
@@ -109,9 +109,9 @@ mod tests {
     fn batch(service_id: &ServiceId, number: u8) -> NewBatch {
         NewBatch {
             service_id: service_id.clone(),
-            batch_id: HeaderId::from_bytes([number; 64]),
+            batch_id: ItemId::from_bytes([number; 64]),
             signer: None,
-            transaction_ids: vec![HeaderId::from_bytes([100 + number; 64])],
+            transaction_ids: vec![ItemId::from_bytes([100 + number; 64])],
             serialized_batch: vec![number],
             declared_access: Some(DeclaredAccess::everything()),
             label: None,
@@ -133,7 +133,7 @@ mod tests {
         let store = Store::open(&url, options).unwrap();
         store.add(&[&[batch(&service_id, 1), batch(&service_id, 2)]]).unwrap();
         let times: Vec<Timestamp> = [1, 2]
-            .map(|number| store.find(&HeaderId::from_bytes([number; 64])).unwrap()[0].created_at)
+            .map(|number| store.find(&ItemId::from_bytes([number; 64])).unwrap()[0].created_at)
             .to_vec();
 
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1)));
@@ -152,7 +152,7 @@ mod tests {
             window_and_conflict[..],
             [Some(Obstacle::InFlightWindow), Some(Obstacle::Conflict { .. })]
         ));
-        let details = statuses.details(&service_id, &HeaderId::from_bytes([1; 64])).unwrap();
+        let details = statuses.details(&service_id, &ItemId::from_bytes([1; 64])).unwrap();
         assert_eq!(details.unwrap().ahead.map(|it| it.obstacle), Some(Obstacle::InFlightWindow));
     }
 }

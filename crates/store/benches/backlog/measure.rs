@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, NewBatch, Outcome,
+    Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus, NewBatch, Outcome,
     PendingBatchStore, PollPace, ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_store::{ClaimStore, MonitorStore, Store};
@@ -180,7 +180,7 @@ fn batch(number: usize) -> NewBatch {
 }
 
 /// Ids in random order, as signatures are (by splitmix64).
-pub fn scattered_id(number: u64) -> HeaderId {
+pub fn scattered_id(number: u64) -> ItemId {
     let mut bytes = [0; 64];
     for (at, part) in (1..).zip(bytes.chunks_exact_mut(8)) {
         let mut z = number.wrapping_mul(8).wrapping_add(at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -188,7 +188,7 @@ pub fn scattered_id(number: u64) -> HeaderId {
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         part.copy_from_slice(&(z ^ z >> 31).to_be_bytes());
     }
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }
 
 pub fn add(store: &Store, batches: &[NewBatch]) {

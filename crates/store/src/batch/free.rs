@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{AfterInvalid, BatchState, Change, Event, HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{AfterInvalid, BatchState, Change, Event, ItemId, ServiceId, Timestamp};
 
 use super::{AttemptLog, BatchKey, RESTORED, record_locked, waiting::begin_waiting_holds};
 use crate::{
@@ -162,7 +162,7 @@ pub(super) fn evaluate_answered(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[Positioned],
-    absent: &[HeaderId],
+    absent: &[ItemId],
     locked: &BTreeSet<ServiceId>,
     now: Timestamp,
 ) -> Result<Evaluation, StoreError> {

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use grid_batch_core::{
-    AttemptId, BatchState, Change, Decision, Event, HeaderId, Hold, Outcome, Progress, ServiceId,
+    AttemptId, BatchState, Change, Decision, Event, ItemId, Hold, Outcome, Progress, ServiceId,
     Stale, Timestamp, transition,
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Lane {
     pub(super) lane: i32,
     pub(super) epoch: u64,
     pub(super) batch_seq: i64,
-    pub(super) batch_id: HeaderId,
+    pub(super) batch_id: ItemId,
     /// `None`: the batches of its service wait in the order of `created_at`.
     pub(super) position: Option<i64>,
     /// Its service has several lanes without positions, each with a batch of another pool.
@@ -44,7 +44,7 @@ pub(crate) struct Lane {
 
 impl Lane {
     /// A lane in memory for a batch that waits behind another one: it was never tried.
-    pub(super) fn of_waiting(service_id: ServiceId, batch_id: HeaderId, batch_seq: i64) -> Self {
+    pub(super) fn of_waiting(service_id: ServiceId, batch_id: ItemId, batch_seq: i64) -> Self {
         Self {
             service_id,
             lane: 0,

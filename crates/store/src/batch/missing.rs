@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{Unsendable, end_unsendable, fill, free::evaluate_answered};
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) fn evaluate_incomplete(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[IncompleteBatch],
-    absent: &[HeaderId],
+    absent: &[ItemId],
     locked: &BTreeSet<ServiceId>,
     now: Timestamp,
 ) -> Result<EvaluatedIncomplete, StoreError> {
@@ -61,7 +61,7 @@ fn evaluate_unpositioned(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: Vec<IncompleteBatch>,
-    absent: &[HeaderId],
+    absent: &[ItemId],
     locked: &BTreeSet<ServiceId>,
     now: Timestamp,
 ) -> Result<EvaluatedIncomplete, StoreError> {
@@ -87,7 +87,7 @@ fn evaluate_positioned(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[Positioned],
-    absent: &[HeaderId],
+    absent: &[ItemId],
     locked: &BTreeSet<ServiceId>,
     now: Timestamp,
     evaluated: &mut EvaluatedIncomplete,

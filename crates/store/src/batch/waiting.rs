@@ -1,6 +1,6 @@
 //! Holds of batches that wait behind others: they are in no lane.
 
-use grid_batch_core::{EventKind, HeaderId, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{EventKind, ItemId, ServiceId, StoredBatch, Timestamp};
 
 use super::{AttemptLog, lane::Lane};
 use crate::sql::{Connection, EventSink, Rows, Statement, StoreError, rows::storable};
@@ -45,7 +45,7 @@ pub(crate) fn release_waiting(
 pub(crate) fn log_waiting(
     connection: &mut Connection,
     sink: &EventSink,
-    (service_id, batch_id): (&ServiceId, HeaderId),
+    (service_id, batch_id): (&ServiceId, ItemId),
     batch_seq: i64,
     (kind, action, reason): (EventKind, &str, Option<&str>),
     now: Timestamp,

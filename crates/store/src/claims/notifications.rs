@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use grid_batch_core::{HeaderId, Notifications, ServiceId};
+use grid_batch_core::{ItemId, Notifications, ServiceId};
 use log::debug;
 
 use crate::sql::{Connection, Dialect, Statement, Store, StoreError};
@@ -62,7 +62,7 @@ fn notifications(first: &str, lines: &[impl ToString]) -> Vec<String> {
 fn add(received: &mut Notifications, text: &str, instance: &str) {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let batches = |sender: &str, lines: std::str::Lines<'_>| -> Vec<HeaderId> {
+    let batches = |sender: &str, lines: std::str::Lines<'_>| -> Vec<ItemId> {
         let is_own = sender == instance;
         lines.filter(|_| !is_own).filter_map(|line| line.parse().ok()).collect()
     };
@@ -101,8 +101,8 @@ impl NotificationConnection {
         &mut self,
         store: &Store,
         instance: &str,
-        awaited: &[HeaderId],
-        ended: &[HeaderId],
+        awaited: &[ItemId],
+        ended: &[ItemId],
     ) -> Result<(), StoreError> {
         let of_awaited = notifications(&format!("{AWAITED}{instance}"), awaited);
         let of_ended = notifications(&format!("{ENDED}{instance}"), ended);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn notification_of_batches_is_read_by_all_others() {
-        let ids: Vec<HeaderId> = (0..100).map(|n| HeaderId::from_bytes([n; 64])).collect();
+        let ids: Vec<ItemId> = (0..100).map(|n| ItemId::from_bytes([n; 64])).collect();
         for (first, is_ended) in [("awaited by i1", false), ("ended at i1", true)] {
             let texts = notifications(first, &ids);
             assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= LONGEST_NOTIFICATION));

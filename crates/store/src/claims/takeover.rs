@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Text},
 };
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Claim, HeaderId, InstanceId, ServiceId, Takeover,
+    BatchState, Change, ChangeOutcome, Claim, ItemId, InstanceId, ServiceId, Takeover,
 };
 
 use super::takeable::TakeableService;
@@ -119,7 +119,7 @@ fn put_in_doubt(
     store: &Store,
     connection: &mut Connection,
     lost: &[Change],
-) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+) -> Result<Vec<(ServiceId, ItemId)>, StoreError> {
     if lost.is_empty() {
         return Ok(Vec::new());
     }

@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Nullable, Text},
 };
-use grid_batch_core::{BatchEvent, HeaderId, ServiceId};
+use grid_batch_core::{BatchEvent, ItemId, ServiceId};
 
 use super::rows::{EVENT_COLUMNS, EventRow};
 use crate::sql::{Connection, Statement, Store, StoreError};
@@ -11,7 +11,7 @@ use crate::sql::{Connection, Statement, Store, StoreError};
 pub(crate) fn history(
     store: &Store,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<Option<Vec<BatchEvent>>, StoreError> {
     let mut connection = store.pools.read()?;
     let Some(seq) = find_seq(&mut connection, service_id, batch_id)? else { return Ok(None) };
@@ -36,7 +36,7 @@ pub(crate) fn history(
 fn find_seq(
     connection: &mut Connection,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<Option<i64>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),

@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{Binary, Nullable, Text},
 };
-use grid_batch_core::{EventWithdrawal, HeaderId, Hex};
+use grid_batch_core::{EventWithdrawal, ItemId, Hex};
 use grid_batch_withdrawals::WithdrawalId;
 
 use crate::sql::{Connection, Rows, Statement, StoreError};
@@ -48,7 +48,7 @@ pub(super) fn load_withdrawals<'a>(
 
 fn read_id(batch_id: &[u8]) -> Option<(&[u8], WithdrawalId, u32)> {
     let bytes = batch_id.try_into().ok()?;
-    let (id, generation) = WithdrawalId::of_batch(&HeaderId::from_bytes(bytes))?;
+    let (id, generation) = WithdrawalId::of_batch(&ItemId::from_bytes(bytes))?;
     Some((batch_id, id, generation))
 }
 

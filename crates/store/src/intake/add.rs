@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Text},
 };
 use grid_batch_core::{
-    AddOutcome, BatchConflict, HeaderId, NewBatch, ServiceId, SignerId, TransactionConflict,
+    AddOutcome, BatchConflict, ItemId, NewBatch, ServiceId, SignerId, TransactionConflict,
 };
 
 use super::{
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A service, and a batch or a transaction of it.
-type Key<'a> = (&'a str, HeaderId);
+type Key<'a> = (&'a str, ItemId);
 
 /// Adds lists of batches, in one commit unless rows of their services are locked.
 pub(crate) fn add(
@@ -105,7 +105,7 @@ fn record_openers(
 fn find_stored(
     connection: &mut Connection,
     batches: &[&NewBatch],
-) -> Result<HashMap<(String, HeaderId), Vec<u8>>, StoreError> {
+) -> Result<HashMap<(String, ItemId), Vec<u8>>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- find_stored
@@ -126,7 +126,7 @@ fn find_stored(
 fn find_transaction_holders<'a>(
     connection: &mut Connection,
     batches: &[&'a NewBatch],
-) -> Result<HashMap<Key<'a>, HeaderId>, StoreError> {
+) -> Result<HashMap<Key<'a>, ItemId>, StoreError> {
     let transactions: Vec<Key<'a>> = batches.iter().flat_map(|batch| transactions(batch)).collect();
     let same = same_transaction("x");
     let statement = Statement::new(
@@ -233,8 +233,8 @@ impl<'a> Limits<'a> {
 /// The outcome of each list, and the batches to store.
 fn decide<'a>(
     lists: &[&'a [NewBatch]],
-    stored: &HashMap<(String, HeaderId), Vec<u8>>,
-    (holders, past): (HashMap<Key<'a>, HeaderId>, HashSet<Key<'a>>),
+    stored: &HashMap<(String, ItemId), Vec<u8>>,
+    (holders, past): (HashMap<Key<'a>, ItemId>, HashSet<Key<'a>>),
     limits: &mut Limits<'a>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, NewBatches<'a>) {
     let bytes = stored
@@ -283,7 +283,7 @@ struct NewBatches<'a> {
 struct KnownBatches<'k> {
     bytes: HashMap<Key<'k>, &'k [u8]>,
     /// The batch that has each transaction.
-    holders: HashMap<Key<'k>, HeaderId>,
+    holders: HashMap<Key<'k>, ItemId>,
     /// Past transactions.
     past: HashSet<Key<'k>>,
 }
@@ -330,7 +330,7 @@ impl<'k> KnownBatches<'k> {
         all > 0 && self.past_transactions_of(batch).count() == all
     }
 
-    fn past_transactions_of(&self, batch: &NewBatch) -> impl Iterator<Item = HeaderId> {
+    fn past_transactions_of(&self, batch: &NewBatch) -> impl Iterator<Item = ItemId> {
         let past = transactions(batch).filter(|transaction| self.past.contains(transaction));
         past.map(|(_, id)| id)
     }

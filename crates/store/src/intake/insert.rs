@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Text},
 };
 use grid_batch_core::{
-    BatchLabel, BatchState, DeclaredAccess, EventKind, HeaderId, NewBatch, Timestamp,
+    BatchLabel, BatchState, DeclaredAccess, EventKind, ItemId, NewBatch, Timestamp,
 };
 
 use super::{CreatedAtAllocator, client_capacity::insert_client_batches};
@@ -162,7 +162,7 @@ fn insert_payloads<'a>(
 }
 
 fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
-    let transactions: Vec<(i64, i32, &'a HeaderId)> = inserted
+    let transactions: Vec<(i64, i32, &'a ItemId)> = inserted
         .iter()
         .flat_map(|inserted| {
             (0..)

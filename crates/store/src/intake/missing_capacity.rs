@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use grid_batch_core::{BatchConflict, Clock, HeaderId, NewBatch, ServiceId, SignerId};
+use grid_batch_core::{BatchConflict, Clock, ItemId, NewBatch, ServiceId, SignerId};
 
 use super::waited_for::limit_of;
 use crate::{
@@ -19,9 +19,9 @@ pub(super) struct MissingCapacity<'a> {
     /// The batches of each service that miss transactions.
     services: BTreeMap<ServiceId, OpenCount>,
     /// What each of the new batches misses and no other new batch has.
-    missing: HashMap<(&'a str, HeaderId), Vec<HeaderId>>,
+    missing: HashMap<(&'a str, ItemId), Vec<ItemId>>,
     /// The transactions of the new batches that miss nothing and will be stored.
-    arriving: HashSet<HeaderId>,
+    arriving: HashSet<ItemId>,
 }
 
 impl<'a> MissingCapacity<'a> {
@@ -39,7 +39,7 @@ impl<'a> MissingCapacity<'a> {
             true => find_missing_of_new(connection, batches)?,
             false => HashMap::new(),
         };
-        let missing: HashMap<(&'a str, HeaderId), Vec<HeaderId>> = missing
+        let missing: HashMap<(&'a str, ItemId), Vec<ItemId>> = missing
             .into_iter()
             .filter_map(|(number, missing)| Some((key(batches.get(number)?), missing)))
             .collect();
@@ -140,6 +140,6 @@ impl<'a> MissingCapacity<'a> {
     }
 }
 
-fn key(batch: &NewBatch) -> (&str, HeaderId) {
+fn key(batch: &NewBatch) -> (&str, ItemId) {
     (batch.service_id.as_str(), batch.batch_id)
 }

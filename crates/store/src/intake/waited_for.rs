@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{HeaderId, NewBatch};
+use grid_batch_core::{ItemId, NewBatch};
 
 use crate::{
     scheduling::find_waited_for,
@@ -18,7 +18,7 @@ pub(super) fn limit_of(limit: u64, is_waited_for: bool) -> u64 {
 
 /// The transactions of new batches that stored batches miss.
 #[derive(Debug, Default)]
-pub(super) struct WaitedFor(BTreeSet<HeaderId>);
+pub(super) struct WaitedFor(BTreeSet<ItemId>);
 
 impl WaitedFor {
     pub(super) fn read(

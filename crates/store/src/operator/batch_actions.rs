@@ -2,7 +2,7 @@
 
 use grid_batch_core::{
     ActionEffect, ActionOutcome, ActionRefusal, BatchState, Change, ChangeOutcome, Decision, Event,
-    Evidence, HeaderId, OperatorAction, OperatorVerb, Progress, ServiceId, StoredBatch,
+    Evidence, ItemId, OperatorAction, OperatorVerb, Progress, ServiceId, StoredBatch,
 };
 
 use super::{
@@ -28,7 +28,7 @@ impl LockedBatch {
     fn find(
         connection: &mut Connection,
         service_id: &ServiceId,
-        batch_id: &HeaderId,
+        batch_id: &ItemId,
     ) -> Result<Option<Self>, StoreError> {
         lock_services(connection, [service_id])?;
         let Some(record) = find_one(connection, service_id, batch_id)? else { return Ok(None) };
@@ -42,7 +42,7 @@ pub(super) fn act_on_batch(
     store: &Store,
     connection: &mut Connection,
     action: &OperatorAction,
-    (service_id, batch_id, attempt): (&ServiceId, &HeaderId, Option<u32>),
+    (service_id, batch_id, attempt): (&ServiceId, &ItemId, Option<u32>),
 ) -> Result<ActionOutcome, StoreError> {
     let verb = action.verb;
     let Some(locked) = LockedBatch::find(connection, service_id, batch_id)? else {
@@ -105,7 +105,7 @@ fn after(verb: OperatorVerb, state: BatchState) -> String {
 pub(crate) fn try_again(
     store: &Store,
     connection: &mut Connection,
-    (service_id, batch_id): (&ServiceId, &HeaderId),
+    (service_id, batch_id): (&ServiceId, &ItemId),
     never_sent: bool,
     reason: Option<&str>,
 ) -> Result<bool, StoreError> {

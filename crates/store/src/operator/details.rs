@@ -1,7 +1,7 @@
 use diesel::{dsl::sql, prelude::*, sql_types::Binary};
 use grid_batch_core::{
-    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, HeaderId,
-    HeaderIdPrefix, Receipt, ServiceId, StoredBatch, Timestamp,
+    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, ItemId,
+    ItemIdPrefix, Receipt, ServiceId, StoredBatch, Timestamp,
 };
 
 use super::{
@@ -19,7 +19,7 @@ use crate::sql::{
     },
 };
 
-pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch>, StoreError> {
+pub(crate) fn find(store: &Store, batch_id: &ItemId) -> Result<Vec<StoredBatch>, StoreError> {
     let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
     let query = batches_with_lane()
         .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
@@ -41,7 +41,7 @@ pub(crate) fn find(store: &Store, batch_id: &HeaderId) -> Result<Vec<StoredBatch
 
 pub(crate) fn find_by_transaction(
     store: &Store,
-    transaction_id: &HeaderId,
+    transaction_id: &ItemId,
 ) -> Result<Vec<StoredBatch>, StoreError> {
     let id = &transaction_id.as_bytes()[..];
     let with_transaction = transactions::table
@@ -57,7 +57,7 @@ pub(crate) fn find_by_transaction(
 
 pub(crate) fn find_by_prefix(
     store: &Store,
-    prefix: &HeaderIdPrefix,
+    prefix: &ItemIdPrefix,
     service_id: Option<&ServiceId>,
     count: usize,
 ) -> Result<Vec<StoredBatch>, StoreError> {
@@ -84,7 +84,7 @@ pub(crate) fn find_by_prefix(
 pub(crate) fn details(
     store: &Store,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<Option<BatchDetails>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
         let Some(record) = find_one(connection, service_id, batch_id)? else {
@@ -114,7 +114,7 @@ pub(crate) fn details(
 pub(crate) fn serialized_batch(
     store: &Store,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let query = batch_payloads::table
         .inner_join(batches::table)
@@ -148,7 +148,7 @@ pub(crate) fn open_batches(
 pub(crate) fn find_one(
     connection: &mut Connection,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<Option<BatchRecord>, StoreError> {
     let query = batches_with_lane()
         .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
@@ -183,7 +183,7 @@ fn load_origin(
 fn load_transaction_ids(
     connection: &mut Connection,
     seq: i64,
-) -> Result<Vec<HeaderId>, StoreError> {
+) -> Result<Vec<ItemId>, StoreError> {
     let query = transactions::table
         .filter(transactions::batch_seq.eq(seq))
         .order_by(transactions::position)

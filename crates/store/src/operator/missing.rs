@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, iter, sync::PoisonError, time::Duration};
 
-use grid_batch_core::{EndedDependents, HeaderId, LookupLag, ServiceId, Timestamp};
+use grid_batch_core::{EndedDependents, ItemId, LookupLag, ServiceId, Timestamp};
 
 use crate::{
     batch::{evaluate_incomplete, give_positions_if_complete, hold_overdue, lock_services},
@@ -36,7 +36,7 @@ pub(crate) fn missing_transactions(
     instance: &str,
     pause: Duration,
     count: usize,
-) -> Result<Vec<HeaderId>, StoreError> {
+) -> Result<Vec<ItemId>, StoreError> {
     let now = store.now();
     let due = due_lookups(store, instance, now, count)?;
     if due.is_empty() {
@@ -95,7 +95,7 @@ fn due_lookups(
 /// The ledger did not answer about these transactions: they are looked for again after `pause`.
 pub(crate) fn look_up_again(
     store: &Store,
-    ids: &[HeaderId],
+    ids: &[ItemId],
     pause: Duration,
 ) -> Result<(), StoreError> {
     let at = store.now().plus(pause);
@@ -116,7 +116,7 @@ pub(crate) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
 /// batches of one service, until those that were freed are in lanes: the ledger is asked again then.
 pub(crate) fn found_at_ledger(
     store: &Store,
-    transaction_ids: &[HeaderId],
+    transaction_ids: &[ItemId],
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
     let mut ready = BTreeSet::new();
     let mut left = Vec::new();
@@ -157,7 +157,7 @@ fn found_by(
     store: &Store,
     connection: &mut Connection,
     batches: &[IncompleteBatch],
-    id: &HeaderId,
+    id: &ItemId,
 ) -> Result<Vec<Option<ServiceId>>, StoreError> {
     let (now, locked) = (store.now(), lock(connection, batches)?);
     mark_found(connection, &batches.iter().map(|(seq, _)| (*seq, *id)).collect::<Vec<_>>(), now)?;
@@ -177,7 +177,7 @@ fn found_by(
 /// Batches of services that another transaction keeps locked are left for the next answer.
 pub(crate) fn absent_at_ledger(
     store: &Store,
-    transaction_ids: &[HeaderId],
+    transaction_ids: &[ItemId],
 ) -> Result<EndedDependents, StoreError> {
     let mut all = EndedDependents::default();
     for id in transaction_ids {
@@ -211,7 +211,7 @@ fn absent_for(
     store: &Store,
     connection: &mut Connection,
     batches: &[IncompleteBatch],
-    id: &HeaderId,
+    id: &ItemId,
 ) -> Result<Vec<EndedDependents>, StoreError> {
     let (now, locked) = (store.now(), lock(connection, batches)?);
     let evaluated =

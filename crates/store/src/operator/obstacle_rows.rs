@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use diesel::prelude::*;
 use grid_batch_core::{
-    AddressPrefix, Ahead, DeclaredAccess, HeaderId, Obstacle, ServiceId, StoredBatch, Timestamp,
+    AddressPrefix, Ahead, DeclaredAccess, ItemId, Obstacle, ServiceId, StoredBatch, Timestamp,
 };
 
 use crate::sql::{
@@ -154,7 +154,7 @@ pub(super) fn load_dependency(
         .order_by(transactions::position)
         .select(transactions::transaction_id);
     let ids: Vec<Vec<u8>> = connection.load_query("transactions_of_blocker", query)?;
-    let ids: BTreeSet<HeaderId> = ids.iter().map(|id| batch_id(id)).collect::<Result<_, _>>()?;
+    let ids: BTreeSet<ItemId> = ids.iter().map(|id| batch_id(id)).collect::<Result<_, _>>()?;
     let access = load_access(connection, vec![seq])?.remove(&seq);
     let dependencies = access.iter().flat_map(|access| access.dependencies());
     let found = dependencies.copied().find(|id| ids.contains(id));

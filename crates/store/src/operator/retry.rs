@@ -6,7 +6,7 @@ use diesel::{
     sql_types::{Bool, Integer, Text},
 };
 use grid_batch_core::{
-    ActionEffect, BatchState, ChangeOutcome, DltStatus, EventKind, HeaderId, OperatorAction,
+    ActionEffect, BatchState, ChangeOutcome, DltStatus, EventKind, ItemId, OperatorAction,
     OperatorTarget, ServiceId, Stale,
 };
 
@@ -28,7 +28,7 @@ const STEP: usize = 500;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndedDelays {
     /// The batches that can be sent now.
-    pub batches: Vec<(ServiceId, HeaderId)>,
+    pub batches: Vec<(ServiceId, ItemId)>,
     /// The services of which another transaction keeps a row locked. Their delays go on.
     pub locked: Vec<ServiceId>,
 }

@@ -1,9 +1,9 @@
-use grid_batch_core::{EventFilter, EventPosition, EventStore, HeaderId, ServiceId};
+use grid_batch_core::{EventFilter, EventPosition, EventStore, ItemId, ServiceId};
 
 use crate::Store;
 
 /// Reads the feed from different positions, and the history of a batch.
-pub(super) fn read_events(store: &Store, service: &ServiceId, batch: &HeaderId) {
+pub(super) fn read_events(store: &Store, service: &ServiceId, batch: &ItemId) {
     let filter = EventFilter::default();
     let latest = store.events(&EventPosition::Latest, &filter, 9).unwrap().unwrap().next;
     // It has seen a few groups, except those of transactions that were running.

@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Bool, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchId, BatchState, DltStatus, HeaderId, LedgerStatus, PollPace, ServiceId,
+    AttemptId, BatchId, BatchState, DltStatus, ItemId, LedgerStatus, PollPace, ServiceId,
     Timestamp,
 };
 
@@ -20,7 +20,7 @@ pub struct PendingBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
-    pub batch_id: HeaderId,
+    pub batch_id: ItemId,
     /// The current attempt, counted from 1.
     pub attempt: u32,
     /// The epoch of the service.
@@ -55,7 +55,7 @@ impl RecordedStatus {
 }
 
 impl PendingBatch {
-    pub(crate) fn new(service_id: ServiceId, batch_id: HeaderId, attempt: u32, epoch: u64) -> Self {
+    pub(crate) fn new(service_id: ServiceId, batch_id: ItemId, attempt: u32, epoch: u64) -> Self {
         let id_text = batch_id.to_string();
         let recorded = RecordedStatus::default();
         Self { service_id, batch_id, attempt, epoch, held: false, recorded, id_text }

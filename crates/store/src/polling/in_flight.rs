@@ -74,12 +74,12 @@ pub(crate) fn pending_key(batch: &PendingBatch) -> BatchKey {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::HeaderId;
+    use grid_batch_core::ItemId;
 
     use super::*;
 
     fn batch(number: u8, attempt: u32) -> PendingBatch {
-        PendingBatch::new("a::b".parse().unwrap(), HeaderId::from_bytes([number; 64]), attempt, 0)
+        PendingBatch::new("a::b".parse().unwrap(), ItemId::from_bytes([number; 64]), attempt, 0)
     }
 
     fn attempt(queries: &InFlightQueries, number: u8) -> Option<u32> {

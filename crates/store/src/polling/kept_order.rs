@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use diesel::prelude::*;
-use grid_batch_core::{Evidence, HeaderId, Resolution, ServiceId, Strategy, UnresolvedBatch};
+use grid_batch_core::{Evidence, ItemId, Resolution, ServiceId, Strategy, UnresolvedBatch};
 
 use crate::sql::{
     Store, StoreError,
@@ -51,18 +51,18 @@ fn has_it_sent_again(resolution: &Resolution) -> bool {
 
 /// The order of a service whose lanes are a pipeline.
 struct Pipeline {
-    positions: HashMap<HeaderId, i64>,
+    positions: HashMap<ItemId, i64>,
     /// The first one that may be at the ledger, of those that are not known to be absent.
     first_at_ledger: Option<i64>,
     /// Those that were committed last in each lane: when they were stored, and when they ended.
-    committed: Vec<(i64, i64, HeaderId)>,
+    committed: Vec<(i64, i64, ItemId)>,
 }
 
 impl Pipeline {
     fn load(
         store: &Store,
         service_id: &ServiceId,
-        absent: &HashSet<HeaderId>,
+        absent: &HashSet<ItemId>,
     ) -> Result<Self, StoreError> {
         let last_committed = lanes::last_committed_seq.eq(batches::seq.nullable());
         let query = lanes::table
@@ -97,7 +97,7 @@ impl Pipeline {
         let position = *self.positions.get(&batch.batch_id)?;
         let sent_at = batch.submitted_at.as_micros();
         // The position of a batch that missed a transaction is later than its `created_at`.
-        let is_later = |(created_at, ended_at, _): &&(i64, i64, HeaderId)| {
+        let is_later = |(created_at, ended_at, _): &&(i64, i64, ItemId)| {
             *created_at > position && *ended_at > sent_at
         };
         if let Some((_, _, later)) = self.committed.iter().find(is_later) {

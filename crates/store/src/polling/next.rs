@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{Binary, Text},
 };
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::sql::{
     Dialect, Statement, Store, StoreError,
@@ -14,7 +14,7 @@ pub(crate) fn next_batches(
     store: &Store,
     instance: &str,
     services: &[ServiceId],
-) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+) -> Result<Vec<(ServiceId, ItemId)>, StoreError> {
     let statement = next_batches_statement(store.dialect(), instance, services);
     let mut connection = store.pools.read()?;
     let mut rows: Vec<NextRow> = Vec::new();

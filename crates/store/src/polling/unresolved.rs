@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::{BatchState, HeaderId, Timestamp, UnresolvedBatch};
+use grid_batch_core::{BatchState, ItemId, Timestamp, UnresolvedBatch};
 
 use crate::{
     batch::{BatchKey, key_rows},
@@ -61,9 +61,9 @@ fn unresolved_batches_statement<'a>(
 #[derive(Default)]
 struct TransactionIds {
     /// All, in order.
-    all: Vec<HeaderId>,
+    all: Vec<ItemId>,
     /// Those that another batch of the service has, too.
-    shared: Vec<HeaderId>,
+    shared: Vec<ItemId>,
 }
 
 /// The ids of the transactions of each batch.

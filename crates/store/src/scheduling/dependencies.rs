@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::{
     PositionedBatch,
@@ -38,7 +38,7 @@ pub(crate) enum Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
     /// The transaction.
-    pub(crate) transaction_id: HeaderId,
+    pub(crate) transaction_id: ItemId,
     /// A batch with it that ended as invalid. The ledger may have it from another batch.
     pub(crate) invalid_seq: Option<i64>,
 }
@@ -47,11 +47,11 @@ pub(crate) struct Missing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidDependency {
     /// The transaction.
-    pub(crate) transaction_id: HeaderId,
+    pub(crate) transaction_id: ItemId,
     /// The number of the invalid batch.
     pub(crate) seq: i64,
     /// Its id, unless retention has removed it.
-    pub(crate) batch_id: Option<HeaderId>,
+    pub(crate) batch_id: Option<ItemId>,
 }
 
 impl InvalidDependency {
@@ -73,7 +73,7 @@ pub(crate) struct Dependent<'a> {
     pub(crate) service_id: &'a ServiceId,
     /// `None`: it has no position yet.
     pub(crate) position: Option<i64>,
-    pub(crate) dependencies: &'a [HeaderId],
+    pub(crate) dependencies: &'a [ItemId],
 }
 
 impl<'a> Dependent<'a> {
@@ -94,7 +94,7 @@ impl<'a> Dependent<'a> {
 pub(crate) fn find(
     connection: &mut Connection,
     batches: &[Dependent<'_>],
-    absent: &[HeaderId],
+    absent: &[ItemId],
 ) -> Result<HashMap<i64, Finding>, StoreError> {
     let judge = Judge {
         holders: holders::load(connection, batches)?,
@@ -140,9 +140,9 @@ pub(super) fn find_of_new(
 /// What is known when batches are evaluated.
 struct Judge<'a> {
     holders: Holders,
-    known: HashMap<(i64, HeaderId), Known>,
+    known: HashMap<(i64, ItemId), Known>,
     /// The ledger does not have these.
-    absent: &'a [HeaderId],
+    absent: &'a [ItemId],
     /// The positions of the batches that are being stored.
     new: HashMap<i64, Option<i64>>,
 }
@@ -171,7 +171,7 @@ impl Judge<'_> {
         }
     }
 
-    fn one(&self, batch: &Dependent<'_>, transaction_id: HeaderId) -> Option<Finding> {
+    fn one(&self, batch: &Dependent<'_>, transaction_id: ItemId) -> Option<Finding> {
         let known = self.known.get(&(batch.seq, transaction_id)).copied();
         let holders = self.holders.get(&transaction_id).map_or(&[][..], Vec::as_slice);
         let others: Vec<&Holder> = holders.iter().filter(|it| it.seq != batch.seq).collect();
@@ -206,7 +206,7 @@ impl Judge<'_> {
         }
     }
 
-    fn is_absent(&self, transaction_id: HeaderId) -> bool {
+    fn is_absent(&self, transaction_id: ItemId) -> bool {
         self.absent.contains(&transaction_id)
     }
 
@@ -228,7 +228,7 @@ impl Judge<'_> {
 
 /// The latest invalid batch with a transaction, also if it is not stored any more.
 fn latest_invalid(
-    transaction_id: HeaderId,
+    transaction_id: ItemId,
     others: &[&Holder],
     known: Option<Known>,
 ) -> Option<InvalidDependency> {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::{
     Blocker, PositionedBatch, conflicts,
@@ -42,7 +42,7 @@ pub(crate) fn evaluate(
     connection: &mut Connection,
     batches: &[PositionedBatch],
     locked: &BTreeSet<ServiceId>,
-    absent: &[HeaderId],
+    absent: &[ItemId],
 ) -> Result<Evaluation, StoreError> {
     if batches.is_empty() {
         return Ok(Evaluation::default());

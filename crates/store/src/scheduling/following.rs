@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool},
 };
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::Positioned;
 use crate::sql::{
@@ -18,7 +18,7 @@ pub(crate) struct InLane {
     pub(crate) batch_seq: i64,
     /// In the order of its service.
     pub(crate) position: i64,
-    pub(crate) batch_id: HeaderId,
+    pub(crate) batch_id: ItemId,
     /// It is with a submitter or may be at the ledger.
     pub(crate) submitted: bool,
     /// It was found to be absent, but an earlier attempt may still arrive at the ledger.

@@ -6,7 +6,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Nullable, Text},
 };
-use grid_batch_core::{DltStatus, HeaderId, ServiceId};
+use grid_batch_core::{DltStatus, ItemId, ServiceId};
 
 use super::{conflicts::number_of, dependencies::Dependent};
 use crate::sql::{
@@ -15,13 +15,13 @@ use crate::sql::{
 };
 
 /// The batches that have each transaction which some batches depend on.
-pub(super) type Holders = HashMap<HeaderId, Vec<Holder>>;
+pub(super) type Holders = HashMap<ItemId, Vec<Holder>>;
 
 /// A batch with a transaction that others depend on.
 #[derive(Debug)]
 pub(super) struct Holder {
     pub(super) seq: i64,
-    pub(super) batch_id: HeaderId,
+    pub(super) batch_id: ItemId,
     pub(super) service_id: ServiceId,
     pub(super) state: HolderState,
 }
@@ -49,7 +49,7 @@ pub(super) fn load(
     connection: &mut Connection,
     batches: &[Dependent<'_>],
 ) -> Result<Holders, StoreError> {
-    let ids: Vec<HeaderId> = batches.iter().flat_map(|batch| batch.dependencies).copied().collect();
+    let ids: Vec<ItemId> = batches.iter().flat_map(|batch| batch.dependencies).copied().collect();
     if ids.is_empty() {
         return Ok(Holders::default());
     }
@@ -96,7 +96,7 @@ pub(super) enum Known {
 pub(super) fn load_known(
     connection: &mut Connection,
     batches: &[Dependent<'_>],
-) -> Result<HashMap<(i64, HeaderId), Known>, StoreError> {
+) -> Result<HashMap<(i64, ItemId), Known>, StoreError> {
     let with_any = || batches.iter().filter(|batch| !batch.dependencies.is_empty());
     if with_any().next().is_none() {
         return Ok(HashMap::new());

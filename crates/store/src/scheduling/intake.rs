@@ -1,6 +1,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use grid_batch_core::{HeaderId, NewBatch, SignerId, Timestamp};
+use grid_batch_core::{ItemId, NewBatch, SignerId, Timestamp};
 
 use super::{
     IncompleteBatch, PositionedBatch,
@@ -52,7 +52,7 @@ pub(crate) fn add_waiting(
 pub(crate) fn find_missing_of_new(
     connection: &mut Connection,
     batches: &[&NewBatch],
-) -> Result<HashMap<usize, Vec<HeaderId>>, StoreError> {
+) -> Result<HashMap<usize, Vec<ItemId>>, StoreError> {
     // A number that no stored batch has.
     let dependent = |(seq, batch): (i64, &&NewBatch)| {
         let access = batch.declared_access.clone()?;

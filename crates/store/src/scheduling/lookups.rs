@@ -7,7 +7,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Nullable, Text},
 };
-use grid_batch_core::{HeaderId, LookupLag, Timestamp};
+use grid_batch_core::{ItemId, LookupLag, Timestamp};
 
 use crate::sql::{
     Connection, Rows, Statement, StoreError,
@@ -37,7 +37,7 @@ const MOST_COUNTED: i64 = 100_000;
 /// The ledger is to be asked for these transactions, which these batches miss.
 pub(super) fn insert(
     connection: &mut Connection,
-    missed: &[(HeaderId, i64)],
+    missed: &[(ItemId, i64)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
@@ -58,7 +58,7 @@ pub(super) fn insert(
 /// known since it was asked.
 pub(super) fn begin_again(
     connection: &mut Connection,
-    missed: &[(HeaderId, i64)],
+    missed: &[(ItemId, i64)],
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
         connection.dialect(),
@@ -74,7 +74,7 @@ pub(super) fn begin_again(
     connection.execute(&statement).map(drop)
 }
 
-fn missed_rows<'a>(missed: &'a [(HeaderId, i64)]) -> Rows<'a> {
+fn missed_rows<'a>(missed: &'a [(ItemId, i64)]) -> Rows<'a> {
     Rows::default()
         .bytes("transaction_id", missed.iter().map(|(id, _)| &id.as_bytes()[..]))
         .long("batch_seq", missed.iter().map(|(_, seq)| *seq))
@@ -222,7 +222,7 @@ pub(crate) fn mark_asked(
 /// The ledger is asked for these transactions again at this time, whatever their pauses.
 pub(crate) fn look_up_again(
     connection: &mut Connection,
-    transaction_ids: &[HeaderId],
+    transaction_ids: &[ItemId],
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
@@ -264,7 +264,7 @@ pub(crate) fn load_lag(
 }
 
 /// The transactions of lookups.
-pub(crate) fn transaction_ids(lookups: &[Lookup]) -> Result<BTreeSet<HeaderId>, StoreError> {
+pub(crate) fn transaction_ids(lookups: &[Lookup]) -> Result<BTreeSet<ItemId>, StoreError> {
     lookups.iter().map(|it| batch_id(&it.transaction_id)).collect()
 }
 

@@ -6,7 +6,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Text},
 };
-use grid_batch_core::{HeaderId, ServiceId, SignerId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId, SignerId, Timestamp};
 
 use super::{dependencies::Missing, lookups};
 use crate::sql::{
@@ -58,7 +58,7 @@ pub(crate) fn insert(
             .bytes("signer", rows().map(|(batch, _)| signer(batch.0))),
     );
     connection.execute(&statement)?;
-    let missed: Vec<(HeaderId, i64)> =
+    let missed: Vec<(ItemId, i64)> =
         rows().map(|(batch, it)| (it.transaction_id, batch.0)).collect();
     lookups::insert(connection, &missed, now)?;
     if rows().any(|(_, it)| it.invalid_seq.is_some()) {
@@ -100,8 +100,8 @@ pub(crate) fn count_of_signers(
 /// Those of these transactions that open batches miss.
 pub(crate) fn find_waited_for(
     connection: &mut Connection,
-    transaction_ids: &BTreeSet<HeaderId>,
-) -> Result<BTreeSet<HeaderId>, StoreError> {
+    transaction_ids: &BTreeSet<ItemId>,
+) -> Result<BTreeSet<ItemId>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- find_waited_for
@@ -202,7 +202,7 @@ pub(super) fn find_missed(
 /// The batches with these transactions for which others may wait: they are committed, or have positions.
 pub(crate) fn find_arrived(
     connection: &mut Connection,
-    transaction_ids: &BTreeSet<HeaderId>,
+    transaction_ids: &BTreeSet<ItemId>,
 ) -> Result<BTreeSet<i64>, StoreError> {
     let same = same_transaction("x");
     let statement = Statement::new(
@@ -251,7 +251,7 @@ pub(crate) fn find_missing_dependents(
 /// Up to `count` batches that miss this transaction.
 pub(crate) fn find_that_miss(
     connection: &mut Connection,
-    transaction_id: &HeaderId,
+    transaction_id: &ItemId,
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
@@ -269,7 +269,7 @@ pub(crate) fn find_that_miss(
 /// have it. The ledger was asked after an invalid batch became the only one with it.
 pub(crate) fn find_that_ask(
     connection: &mut Connection,
-    transaction_id: &HeaderId,
+    transaction_id: &ItemId,
     after: i64,
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
@@ -319,7 +319,7 @@ fn load_incomplete(
 /// The ledger has these transactions, for these batches.
 pub(crate) fn mark_found(
     connection: &mut Connection,
-    found: &[(i64, HeaderId)],
+    found: &[(i64, ItemId)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(

@@ -6,7 +6,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
 };
-use grid_batch_core::{HeaderId, ServiceId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{
     IncompleteBatch, Positioned, PositionedBatch,
@@ -35,7 +35,7 @@ pub(crate) fn give_positions(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[IncompleteBatch],
-    absent: &[HeaderId],
+    absent: &[ItemId],
     locked: &BTreeSet<ServiceId>,
     now: Timestamp,
 ) -> Result<GivenPositions, StoreError> {

@@ -3,7 +3,7 @@ use diesel::{
     prelude::*,
     sql_types::{BigInt, Binary, Bool, Nullable},
 };
-use grid_batch_core::{HeaderId, HistoryFacts, ServiceId};
+use grid_batch_core::{ItemId, HistoryFacts, ServiceId};
 
 use crate::sql::{
     Connection, Dialect, Statement, Store, StoreError, rows::batch_id as header_id,
@@ -13,7 +13,7 @@ use crate::sql::{
 pub(crate) fn read_history(
     store: &Store,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<HistoryFacts, StoreError> {
     let statement = read_history_statement(store.dialect(), service_id, batch_id);
     let rows: Vec<FactsRow> = store.pools.read()?.load(&statement)?;
@@ -32,7 +32,7 @@ pub(crate) fn read_history(
 fn read_history_statement<'a>(
     dialect: Dialect,
     service_id: &'a ServiceId,
-    batch_id: &'a HeaderId,
+    batch_id: &'a ItemId,
 ) -> Statement<'a> {
     Statement::new(
         dialect,

@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Text},
 };
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use sha2::{Digest, Sha256};
 
 use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id as header_id};
@@ -15,7 +15,7 @@ type TransactionKey = [u8; 16];
 pub(crate) fn add_applied(
     store: &Store,
     service_id: &ServiceId,
-    transactions: &[HeaderId],
+    transactions: &[ItemId],
 ) -> Result<(), StoreError> {
     let keys = transactions.iter().map(|id| transaction_key(service_id.as_str(), id));
     let keys: BTreeSet<TransactionKey> = keys.collect();
@@ -80,10 +80,10 @@ fn insert_keys(
 /// Those of these transactions of services that were applied with batches which are not stored.
 pub(crate) fn find_past_transactions<'a>(
     connection: &mut Connection,
-    transactions: impl Iterator<Item = (&'a str, HeaderId)>,
-) -> Result<HashSet<(&'a str, HeaderId)>, StoreError> {
+    transactions: impl Iterator<Item = (&'a str, ItemId)>,
+) -> Result<HashSet<(&'a str, ItemId)>, StoreError> {
     let keyed = transactions.map(|(service, id)| (transaction_key(service, &id), (service, id)));
-    let by_key: HashMap<TransactionKey, (&str, HeaderId)> = keyed.collect();
+    let by_key: HashMap<TransactionKey, (&str, ItemId)> = keyed.collect();
     let statement = Statement::new(
         connection.dialect(),
         "-- find_past_transactions
@@ -97,7 +97,7 @@ pub(crate) fn find_past_transactions<'a>(
 
 /// 16 bytes for a transaction of a service. They are of a hash, because a client can make transactions whose ids have
 /// the same bytes in many places: it signs them with the same nonce.
-fn transaction_key(service_id: &str, transaction: &HeaderId) -> TransactionKey {
+fn transaction_key(service_id: &str, transaction: &ItemId) -> TransactionKey {
     let hash = Sha256::new().chain_update(transaction.as_bytes()).chain_update(service_id);
     let hash: [u8; 32] = hash.finalize().into();
     std::array::from_fn(|at| hash[at])

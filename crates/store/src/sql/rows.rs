@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, HeaderId, Hold, Progress, ServiceId,
+    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, ItemId, Hold, Progress, ServiceId,
     StoredBatch, Timestamp,
 };
 
@@ -176,7 +176,7 @@ pub(crate) struct AttemptRow {
 }
 
 impl AttemptRow {
-    pub(crate) fn read(&self) -> Result<(ServiceId, HeaderId, AttemptId), StoreError> {
+    pub(crate) fn read(&self) -> Result<(ServiceId, ItemId, AttemptId), StoreError> {
         let attempt = u32::try_from(self.attempts).map_err(StoreError::corrupt)?;
         let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
         let attempt_id = AttemptId { attempt, epoch };
@@ -207,8 +207,8 @@ pub(crate) fn service_rows<'a>(services: impl IntoIterator<Item = &'a ServiceId>
     Rows::default().text("service_id", ids)
 }
 
-pub(crate) fn batch_id(bytes: &[u8]) -> Result<HeaderId, StoreError> {
-    HeaderId::try_from(bytes).map_err(StoreError::corrupt)
+pub(crate) fn batch_id(bytes: &[u8]) -> Result<ItemId, StoreError> {
+    ItemId::try_from(bytes).map_err(StoreError::corrupt)
 }
 
 pub(crate) fn read_deadline(text: Option<String>) -> Result<Option<Deadline>, StoreError> {

@@ -1,5 +1,5 @@
 use diesel::prelude::*;
-use grid_batch_core::{CommittedBefore, HeaderId, ServiceId};
+use grid_batch_core::{CommittedBefore, ItemId, ServiceId};
 
 use crate::sql::{
     Store, StoreError,
@@ -13,7 +13,7 @@ use crate::sql::{
 pub(crate) fn committed_before(
     store: &Store,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<CommittedBefore, StoreError> {
     let last_committed = lanes::last_committed_seq.eq(batches::seq.nullable());
     let query = lanes::table

@@ -1,6 +1,6 @@
 use diesel::{QueryableByName, sql_types::Integer};
 use grid_batch_core::{
-    AttemptId, Change, ChangeOutcome, Event, HeaderId, ServiceId, SubmittedBatch,
+    AttemptId, Change, ChangeOutcome, Event, ItemId, ServiceId, SubmittedBatch,
 };
 
 use crate::{
@@ -66,7 +66,7 @@ pub(crate) fn recover(
 /// The change that puts a batch in doubt because no submitter will report on its attempt.
 pub(crate) fn owner_lost(
     service_id: ServiceId,
-    batch_id: HeaderId,
+    batch_id: ItemId,
     AttemptId { attempt, epoch }: AttemptId,
 ) -> Change {
     Change {

@@ -1,5 +1,5 @@
 use diesel::prelude::*;
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::sql::{
     Store, StoreError,
@@ -11,7 +11,7 @@ use crate::sql::{
 pub(crate) fn find_under_way(
     store: &Store,
     instance: &str,
-) -> Result<Vec<(ServiceId, HeaderId)>, StoreError> {
+) -> Result<Vec<(ServiceId, ItemId)>, StoreError> {
     let query = lanes::table
         .inner_join(
             service_id_claims::table.on(service_id_claims::service_id.eq(lanes::service_id)),

@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer},
 };
-use grid_batch_core::{AttemptId, BatchState, HeaderId, ServiceId};
+use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId};
 use grid_batch_withdrawals::{BatchAttempt, FollowingPayment, FollowingPayments};
 
 use super::{
@@ -25,7 +25,7 @@ use crate::{
 pub(crate) fn following_payments(
     store: &Store,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
     count: usize,
 ) -> Result<Option<FollowingPayments>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
@@ -47,7 +47,7 @@ pub(crate) fn following_payments(
 
 /// A following withdrawal and the `seq` of its row.
 pub(super) struct StoredFollowing {
-    batch_id: HeaderId,
+    batch_id: ItemId,
     created_at: i64,
     is_held: bool,
     stored: StoredPayment,
@@ -92,7 +92,7 @@ impl HeadRow {
 pub(super) fn find_head(
     connection: &mut Connection,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
     lock: &str,
 ) -> Result<Option<HeadRow>, StoreError> {
     let accepted = in_states("s", |state| matches!(state, BatchState::Pending | BatchState::Valid));

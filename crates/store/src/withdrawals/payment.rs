@@ -1,5 +1,5 @@
 use diesel::{QueryableByName, sql_types::Bool};
-use grid_batch_core::{HeaderId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_withdrawals::{AssignedNonce, BatchAttempt, NonceOutcome, Payment};
 
 use super::{
@@ -25,7 +25,7 @@ pub(super) struct StoredPayment {
 pub(crate) fn payment(
     store: &Store,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<Option<Payment>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
         let found = find_payment(connection, service_id, batch_id)?;
@@ -51,7 +51,7 @@ pub(super) fn lock_payment(
 pub(super) fn find_payment(
     connection: &mut Connection,
     service_id: &ServiceId,
-    batch_id: &HeaderId,
+    batch_id: &ItemId,
 ) -> Result<Option<StoredPayment>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),

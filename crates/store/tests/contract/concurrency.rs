@@ -9,7 +9,7 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    AddOutcome, BatchState, ChangeOutcome, Decision, Event, HeaderId, LedgerStatus, Operator,
+    AddOutcome, BatchState, ChangeOutcome, Decision, Event, ItemId, LedgerStatus, Operator,
     OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId, Stale, TakenBatch,
 };
 
@@ -32,10 +32,10 @@ fn readers_see_batches_of_writers_only_appended(db: &Database) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut seen: Vec<HeaderId> = Vec::new();
+            let mut seen: Vec<ItemId> = Vec::new();
             while !done.load(Ordering::Acquire) {
                 let open = store.open_batches(&service("a::b"), 1_000).unwrap();
-                let now: Vec<HeaderId> = open.into_iter().map(|batch| batch.batch_id).collect();
+                let now: Vec<ItemId> = open.into_iter().map(|batch| batch.batch_id).collect();
                 assert!(now.starts_with(&seen), "an older batch appeared among {}", now.len());
                 seen = now;
             }
@@ -123,7 +123,7 @@ fn concurrent_rounds_take_each_batch_once(db: &Database) {
     let names: Vec<ServiceId> = (0..40).map(|number| service(&format!("s::{number}"))).collect();
     let all: Vec<_> = (0..).zip(&names).map(|(n, name)| batch(name.as_str(), n)).collect();
     store.add_all(&all);
-    let mut taken: Vec<HeaderId> = thread::scope(|scope| {
+    let mut taken: Vec<ItemId> = thread::scope(|scope| {
         let takers: Vec<_> =
             (0..4).map(|_| scope.spawn(|| store.take_round(&names).unwrap())).collect();
         takers.into_iter().flat_map(|taker| taker.join().unwrap()).map(|t| t.batch_id).collect()
@@ -139,7 +139,7 @@ fn order_is_kept_under_concurrent_adds_and_rounds(db: &Database) {
     const EACH: u64 = 30;
     let store = db.open();
     let names: Vec<ServiceId> = (0..SERVICES).map(|n| service(&format!("s::{n}"))).collect();
-    let committed: Mutex<BTreeMap<ServiceId, Vec<HeaderId>>> = Mutex::default();
+    let committed: Mutex<BTreeMap<ServiceId, Vec<ItemId>>> = Mutex::default();
     let total = (SERVICES * EACH) as usize;
     thread::scope(|scope| {
         scope.spawn(|| {

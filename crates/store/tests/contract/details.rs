@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    Ahead, BatchState, Change, CommitHistory, Event, Evidence, HeaderId, NewBatch, Outcome,
+    Ahead, BatchState, Change, CommitHistory, Event, Evidence, ItemId, NewBatch, Outcome,
     Receipt, ServiceId, StoredBatch,
 };
 
@@ -122,7 +122,7 @@ fn batches_are_found_by_their_transactions(db: &Database) {
         let found = store.find(&id).unwrap().remove(0);
         store.details(&found.service_id, &id).unwrap().unwrap().transaction_ids[0]
     };
-    let find = |id: &HeaderId| -> Vec<(ServiceId, HeaderId)> {
+    let find = |id: &ItemId| -> Vec<(ServiceId, ItemId)> {
         let found = store.find_by_transaction(id).unwrap();
         found.into_iter().map(|batch| (batch.service_id, batch.batch_id)).collect()
     };

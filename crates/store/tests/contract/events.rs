@@ -14,7 +14,7 @@ use std::{
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{
     BatchEvent, BatchState, Change, Decision, Event, EventCursor, EventFilter, EventKind,
-    EventPosition, EventReadError, EventStore, Evidence, HeaderId, LedgerStatus, Outcome,
+    EventPosition, EventReadError, EventStore, Evidence, ItemId, LedgerStatus, Outcome,
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
@@ -242,7 +242,7 @@ fn latest_position_is_after_all_events(db: &Database) {
     store.add_all(&[batch("a::b", 1)]);
     let second = latest();
     store.add_all(&[batch("a::b", 2)]);
-    let ids = |cursor| -> Vec<HeaderId> {
+    let ids = |cursor| -> Vec<ItemId> {
         after(&store, cursor).0.iter().map(|event| event.batch_id).collect()
     };
     assert_eq!(ids(&first), [id(1), id(2)]);
@@ -400,7 +400,7 @@ fn reader_gets_all_events_in_order_while_several_write(db: &Database) {
     assert_eq!(ids.len(), read.len(), "an event was read twice");
     let commits = WRITERS * EACH / 4;
     assert_eq!(read.len() as u64, 2 * WRITERS * EACH + 3 * commits);
-    let open: Vec<HeaderId> = store
+    let open: Vec<ItemId> = store
         .open_batches(&service("a::b"), 1_000)
         .unwrap()
         .into_iter()
@@ -549,9 +549,9 @@ fn feed_is_complete_while_one_of_two_writers_is_killed() {
         reader.join().unwrap()
     });
     let stored = store.open_batches(&service("a::b"), 1_000).unwrap();
-    let stored: Vec<HeaderId> = stored.into_iter().map(|batch| batch.batch_id).collect();
+    let stored: Vec<ItemId> = stored.into_iter().map(|batch| batch.batch_id).collect();
     assert!(stored.len() as u64 >= EACH);
-    let told: Vec<HeaderId> = read.iter().map(|event| event.batch_id).collect();
+    let told: Vec<ItemId> = read.iter().map(|event| event.batch_id).collect();
     assert_eq!(told, stored, "an event for each batch, in the order of the service");
 }
 
@@ -643,7 +643,7 @@ fn feed_keeps_its_order_while_services_are_taken_over() {
         let events: Vec<&BatchEvent> =
             read.iter().filter(|event| event.service_id == service(name)).collect();
         assert!(events.is_sorted_by_key(|event| event.id), "{name}: {events:#?}");
-        let under_way: Vec<HeaderId> = events
+        let under_way: Vec<ItemId> = events
             .iter()
             .filter(|event| event.kind != EventKind::Accepted)
             .map(|event| event.batch_id)
@@ -652,7 +652,7 @@ fn feed_keeps_its_order_while_services_are_taken_over() {
             under_way.is_sorted(),
             "a batch began before the one before had ended: {events:#?}"
         );
-        let batches: BTreeSet<HeaderId> = under_way.into_iter().collect();
+        let batches: BTreeSet<ItemId> = under_way.into_iter().collect();
         assert_eq!(batches.len() as u64, BATCHES_OF_EACH);
         for batch_id in batches {
             let told = events.iter().copied().filter(|event| event.batch_id == batch_id);

@@ -18,7 +18,7 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{
-    AddOutcome, BatchResult, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus,
+    AddOutcome, BatchResult, Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus,
     ManualClock, NewBatch, Outcome, PendingBatchStore, PollPace, RetentionCursor, ServiceId,
     StoredBatch, TakenBatch, Timestamp,
 };
@@ -165,10 +165,10 @@ pub fn service(name: &str) -> ServiceId {
 }
 
 /// The id that starts with `number` and is otherwise zero.
-pub fn id(number: u64) -> HeaderId {
+pub fn id(number: u64) -> ItemId {
     let mut bytes = [0; 64];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }
 
 /// A batch with two transactions and unique bytes.
@@ -290,7 +290,7 @@ impl TestStore {
     }
 
     /// Takes and commits the next batch of a service.
-    pub fn commit_next(&self, service: &str) -> HeaderId {
+    pub fn commit_next(&self, service: &str) -> ItemId {
         let taken = self.take_one(service);
         self.outcome(&taken, Outcome::Accepted);
         let done = self.status(&taken, LedgerStatus::Committed);

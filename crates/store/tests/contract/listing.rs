@@ -1,5 +1,5 @@
 use grid_batch_core::{
-    BatchFilter, BatchState, HeaderId, LedgerStatus, Outcome, PageCursor, QueueDepth,
+    BatchFilter, BatchState, ItemId, LedgerStatus, Outcome, PageCursor, QueueDepth,
 };
 
 use grid_batch_store::{OpenStates, ServiceCounts};
@@ -59,7 +59,7 @@ fn services_in_trouble_are_counted(db: &Database) {
     assert_eq!(store.service_counts().unwrap(), counts(2, 1, 1));
 }
 
-fn listed(store: &TestStore, filter: &BatchFilter, page: usize) -> Vec<HeaderId> {
+fn listed(store: &TestStore, filter: &BatchFilter, page: usize) -> Vec<ItemId> {
     let mut ids = Vec::new();
     let mut start = None;
     loop {

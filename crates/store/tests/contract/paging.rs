@@ -1,5 +1,5 @@
 use grid_batch_core::{
-    AddOutcome, BatchLabel, BatchSelection, BatchState, Change, HeaderId, LedgerStatus, ListCursor,
+    AddOutcome, BatchLabel, BatchSelection, BatchState, Change, ItemId, LedgerStatus, ListCursor,
     ListedBatch, NewBatch, Outcome, PageOrder, Receipt, Timestamp,
 };
 
@@ -160,7 +160,7 @@ fn pages_have_every_selected_batch_once_and_in_order(db: &Database) {
 
 fn label_is_found_and_the_first_one_is_kept(db: &Database) {
     let store = db.open();
-    let found = |text: &str| -> Vec<HeaderId> {
+    let found = |text: &str| -> Vec<ItemId> {
         let selection = BatchSelection { label: label(text), ..BatchSelection::default() };
         let page = store.batch_page(&selection, PageOrder::OldestFirst, None, 9).unwrap();
         page.batches.iter().map(|listed| listed.batch.batch_id).collect()

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Evidence, HeaderId, LedgerStatus, Outcome, Progress,
+    BatchState, Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus, Outcome, Progress,
     Receipt, Stale, TakenBatch, TransitionError, transition,
 };
 
@@ -304,5 +304,5 @@ fn check_constraints_refuse_impossible_rows(db: &Database) {
     ] {
         assert!(db.execute(sql).is_err(), "{sql}");
     }
-    let _: HeaderId = store.commit_next("a::b");
+    let _: ItemId = store.commit_next("a::b");
 }

@@ -1,7 +1,7 @@
 //! What is known of the batches that services have ever committed.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchState, Change, Event, GroupObserver, HeaderId, HistoryFacts,
+    AddOutcome, BatchConflict, BatchState, Change, Event, GroupObserver, ItemId, HistoryFacts,
     NewBatch, Outcome, ScopeId, ServiceHistory, ServiceScopeId, SubmissionAnswer,
     SubmissionOutcome, TakenBatch,
 };
@@ -150,7 +150,7 @@ fn nothing_is_kept_of_a_service_without_a_history(db: &Database) {
 fn applied_transactions_are_refused_at_their_service(db: &Database) {
     let store = db.open();
     known(&store);
-    let [first, second]: [HeaderId; 2] = batch(NAME, 1).transaction_ids.try_into().unwrap();
+    let [first, second]: [ItemId; 2] = batch(NAME, 1).transaction_ids.try_into().unwrap();
     for _ in 0..2 {
         store.add_applied(&service(NAME), &[second, second]).unwrap();
     }
@@ -173,7 +173,7 @@ fn transaction_is_not_taken_for_another_with_the_same_beginning(db: &Database) {
     known(&store);
     let with_end = |end: u8| {
         let bytes: [u8; 64] = std::array::from_fn(|at| if at < 32 { 7 } else { end });
-        HeaderId::from_bytes(bytes)
+        ItemId::from_bytes(bytes)
     };
     let with_transaction =
         |number, end| NewBatch { transaction_ids: vec![with_end(end)], ..batch(NAME, number) };

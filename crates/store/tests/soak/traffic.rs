@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use grid_batch_core::{
-    Change, Event, HeaderId, LedgerStatus, NewBatch, Outcome, ServiceId, TakenBatch,
+    Change, Event, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId, TakenBatch,
 };
 use grid_batch_store::ClaimStore;
 
@@ -118,9 +118,9 @@ fn change(taken: &TakenBatch, event: Event) -> Change {
 }
 
 /// Spread over an index, as signatures are.
-fn id(number: u64, last: u8) -> HeaderId {
+fn id(number: u64, last: u8) -> ItemId {
     let mut bytes = [last; 64];
     let spread = (number * 4 + u64::from(last)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bytes[..8].copy_from_slice(&spread.to_be_bytes());
-    HeaderId::from_bytes(bytes)
+    ItemId::from_bytes(bytes)
 }

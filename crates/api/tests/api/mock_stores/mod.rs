@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use grid_batch_api::{ApiBuilder, RunningApi};
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, HeaderId, Progress, StoredBatch, Timestamp,
+    BatchError, BatchResult, BatchState, ItemId, Progress, StoredBatch, Timestamp,
 };
 
 use crate::{
@@ -53,7 +53,7 @@ fn assert_error(response: &Response, expected: (u16, u64)) {
     assert!(!response.message().contains(SECRET), "{}", response.message());
 }
 
-pub fn stored_batch(batch_id: HeaderId, state: BatchState) -> StoredBatch {
+pub fn stored_batch(batch_id: ItemId, state: BatchState) -> StoredBatch {
     StoredBatch {
         service_id: service("global"),
         batch_id,

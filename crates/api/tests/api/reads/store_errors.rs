@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{
-    BatchError, BatchState, HeaderId,
+    BatchError, BatchState, ItemId,
     mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
 };
 
@@ -99,9 +99,9 @@ fn failed_reads_of_services_are_reported() {
 #[test]
 fn digits_of_several_batches_are_refused() {
     let alike = |last: u8| {
-        let mut bytes = [0x5a; HeaderId::BYTES];
-        bytes[HeaderId::BYTES - 1] = last;
-        stored_batch(HeaderId::from_bytes(bytes), BatchState::New)
+        let mut bytes = [0x5a; ItemId::BYTES];
+        bytes[ItemId::BYTES - 1] = last;
+        stored_batch(ItemId::from_bytes(bytes), BatchState::New)
     };
     let mut batches = MockBatchQueryStore::new();
     batches.expect_find_by_prefix().returning(move |_, _, _| Ok(vec![alike(1), alike(2)]));

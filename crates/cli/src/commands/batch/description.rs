@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{Batch, BatchBuilder, SigningKey, Transaction, TransactionBuilder};
 use serde::Deserialize;
 use serde_json::Value;
@@ -93,7 +93,7 @@ impl TransactionJson {
             check_address(address)?;
         }
         let dependency = |text: String| {
-            text.parse::<HeaderId>()
+            text.parse::<ItemId>()
                 .map_err(|_| format!("the dependency {text} is not a transaction id"))
         };
         let dependencies =

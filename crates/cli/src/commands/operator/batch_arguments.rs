@@ -3,7 +3,7 @@
 use std::{error::Error, str::FromStr};
 
 use clap::{Arg, ArgMatches, builder::ValueParser, value_parser};
-use grid_batch_core::HeaderIdPrefix;
+use grid_batch_core::ItemIdPrefix;
 
 use super::{BatchName, ServiceSelection};
 use crate::commands::failure::Failure;
@@ -45,7 +45,7 @@ pub(in crate::commands) fn batch_arguments() -> [Arg; 2] {
         .help(format!(
             "Ids of batches, or their first digits, at least {}. The first argument can be the id of \
              their service, or a pattern in which * stands for any characters",
-            HeaderIdPrefix::SHORTEST
+            ItemIdPrefix::SHORTEST
         ));
     [words, service_flag()]
 }

@@ -1,12 +1,12 @@
 use std::{error::Error, fmt, str::FromStr};
 
-use grid_batch_core::HeaderIdPrefix;
+use grid_batch_core::ItemIdPrefix;
 
 /// A batch as an operator names it: the first digits of its id, and with `@` the attempt that was looked
 /// at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::commands) struct BatchName {
-    pub(in crate::commands) prefix: HeaderIdPrefix,
+    pub(in crate::commands) prefix: ItemIdPrefix,
     pub(in crate::commands) attempt: Option<u32>,
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ArgMatches;
-use grid_batch_core::{HeaderId, HeaderIdPrefix, StoredBatch};
+use grid_batch_core::{ItemId, ItemIdPrefix, StoredBatch};
 use grid_batch_withdrawals::keep_latest_generation;
 
 use super::{Database, NamedBatches, ServiceSelection};
@@ -22,7 +22,7 @@ pub(in crate::commands) struct Target {
 }
 
 /// The beginning of an id by which a person names the batch. A withdrawal has this id.
-pub(in crate::commands) fn short_id(id: &HeaderId) -> String {
+pub(in crate::commands) fn short_id(id: &ItemId) -> String {
     format!("{id:.32}")
 }
 
@@ -47,7 +47,7 @@ pub(in crate::commands) fn find_targets(
 fn find_one(
     database: &Database,
     service: &ServiceSelection,
-    prefix: &HeaderIdPrefix,
+    prefix: &ItemIdPrefix,
 ) -> Result<StoredBatch, Failure> {
     let mut found = database.store.find_by_prefix(prefix, service.one(), MAX_FOUND)?;
     found.retain(|batch| service.matches(&batch.service_id));
@@ -63,7 +63,7 @@ fn find_one(
     }
 }
 
-fn ambiguous(prefix: &HeaderIdPrefix, found: &[StoredBatch]) -> Failure {
+fn ambiguous(prefix: &ItemIdPrefix, found: &[StoredBatch]) -> Failure {
     let digits = digits_that_differ(found);
     let mut named = String::new();
     for batch in found.iter().take(MAX_NAMED) {
@@ -87,6 +87,6 @@ fn digits_that_differ(found: &[StoredBatch]) -> usize {
         let same = pair[0].chars().zip(pair[1].chars()).take_while(|(a, b)| a == b);
         same.count()
     };
-    let differing = ids.windows(2).map(common).filter(|same| *same < HeaderId::LONGEST);
+    let differing = ids.windows(2).map(common).filter(|same| *same < ItemId::LONGEST);
     (differing.max().unwrap_or(0) + 2).max(12)
 }

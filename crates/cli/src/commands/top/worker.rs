@@ -6,7 +6,7 @@ use std::{
 };
 
 use grid_batch_client::ClientError;
-use grid_batch_core::HeaderIdPrefix;
+use grid_batch_core::ItemIdPrefix;
 use grid_batch_support::spawn_thread;
 use serde_json::json;
 
@@ -85,7 +85,7 @@ fn explain(server: &Server, of: &Subject) -> Result<Explanation, Failure> {
     let told = match of {
         Subject::Service(service) => server.client.service(service, Some("explain"))?,
         Subject::Batch { id, service } => {
-            let id = id.parse::<HeaderIdPrefix>()?;
+            let id = id.parse::<ItemIdPrefix>()?;
             server.client.batch(&id, Some("explain"), Some(service))?
         }
     };

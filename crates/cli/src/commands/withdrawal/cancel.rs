@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use grid_batch_core::HeaderIdPrefix;
+use grid_batch_core::ItemIdPrefix;
 use serde_json::{Value, json};
 
 use super::{
@@ -36,7 +36,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 /// Requests this action for each withdrawal that is named, and reports each.
 pub(super) fn act_on_each(matches: &ArgMatches, action: &str) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
-    let (mut done, mut refused) = (Vec::<Value>::new(), Vec::<(&HeaderIdPrefix, Failure)>::new());
+    let (mut done, mut refused) = (Vec::<Value>::new(), Vec::<(&ItemIdPrefix, Failure)>::new());
     for name in named(matches) {
         match act(&server, name, action) {
             Ok(withdrawal) => done.push(withdrawal),
@@ -44,7 +44,7 @@ pub(super) fn act_on_each(matches: &ArgMatches, action: &str) -> Result<ExitCode
         }
     }
     if wants_json(matches) {
-        let refusal = |(name, failure): &(&HeaderIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
+        let refusal = |(name, failure): &(&ItemIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
         let refused: Vec<_> = refused.iter().map(refusal).collect();
         print_json(&json!({"withdrawals": done, "refused": refused}));
     } else {

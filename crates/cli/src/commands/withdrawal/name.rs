@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgMatches, builder::ValueParser};
 use grid_batch_client::ClientError;
-use grid_batch_core::HeaderIdPrefix;
+use grid_batch_core::ItemIdPrefix;
 use serde_json::{Value, json};
 
 use crate::commands::remote::{Server, field};
@@ -15,22 +15,22 @@ pub(super) fn withdrawals_argument() -> Arg {
     Arg::new("withdrawal")
         .num_args(1..)
         .value_name("WITHDRAWAL")
-        .value_parser(ValueParser::new(str::parse::<HeaderIdPrefix>))
+        .value_parser(ValueParser::new(str::parse::<ItemIdPrefix>))
         .help("Ids of withdrawals, or their first digits, at least 8")
 }
 
-pub(super) fn named(matches: &ArgMatches) -> impl Iterator<Item = &HeaderIdPrefix> {
-    matches.get_many::<HeaderIdPrefix>("withdrawal").into_iter().flatten()
+pub(super) fn named(matches: &ArgMatches) -> impl Iterator<Item = &ItemIdPrefix> {
+    matches.get_many::<ItemIdPrefix>("withdrawal").into_iter().flatten()
 }
 
-pub(super) fn read(server: &Server, name: &HeaderIdPrefix) -> Result<Value, ClientError> {
+pub(super) fn read(server: &Server, name: &ItemIdPrefix) -> Result<Value, ClientError> {
     server.client.get(&path(server, name)?, &[])
 }
 
 /// Requests an action of the server for a withdrawal, such as `cancel`.
 pub(super) fn act(
     server: &Server,
-    name: &HeaderIdPrefix,
+    name: &ItemIdPrefix,
     action: &str,
 ) -> Result<Value, ClientError> {
     let path = path(server, name)?;
@@ -38,7 +38,7 @@ pub(super) fn act(
 }
 
 /// The path of a withdrawal. First digits are looked up among the batches.
-fn path(server: &Server, name: &HeaderIdPrefix) -> Result<String, ClientError> {
+fn path(server: &Server, name: &ItemIdPrefix) -> Result<String, ClientError> {
     let mut id = name.to_string();
     if id.len() < ID_LENGTH {
         id = field(&server.client.batch(name, None, None)?, "id");

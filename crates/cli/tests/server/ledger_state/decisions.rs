@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fastrand::Rng;
-use grid_batch_core::{HeaderId, Strategy};
+use grid_batch_core::{ItemId, Strategy};
 use grid_batch_store::Store;
 
 use super::run::{Accepted, Run, stored};
@@ -12,7 +12,7 @@ pub(super) struct Decisions {
     strategy: Strategy,
     random: Rng,
     /// The invalid batches after which others were ended.
-    ended_after: HashSet<HeaderId>,
+    ended_after: HashSet<ItemId>,
 }
 
 impl Decisions {
@@ -35,7 +35,7 @@ impl Decisions {
     }
 
     /// Nothing that comes after an invalid batch and conflicts with it was sent. A pipeline sends ahead.
-    fn expect_stopped(&self, run: &Run, invalid: &HeaderId) {
+    fn expect_stopped(&self, run: &Run, invalid: &ItemId) {
         if self.strategy == Strategy::Pipeline {
             return;
         }
@@ -54,12 +54,12 @@ impl Decisions {
     }
 
     /// The batches that were ended by a decision. Each follows an invalid one.
-    pub(super) fn ended(&self, run: &Run, store: &Store) -> Vec<HeaderId> {
+    pub(super) fn ended(&self, run: &Run, store: &Store) -> Vec<ItemId> {
         let was_ended = |it: &&Accepted| {
             let error = stored(store, &it.id).last_error;
             error.is_some_and(|error| error.contains("an operator ended what follows"))
         };
-        let ended: Vec<HeaderId> = run.accepted.iter().filter(was_ended).map(|it| it.id).collect();
+        let ended: Vec<ItemId> = run.accepted.iter().filter(was_ended).map(|it| it.id).collect();
         let causes = ended.iter().chain(&self.ended_after).copied().collect();
         for id in &ended {
             assert!(self.follows_one(run, id, &causes), "{id} was ended and follows nothing");
@@ -69,7 +69,7 @@ impl Decisions {
 
     /// Whether a batch comes after one of these, and in the parallel strategy conflicts with it or depends
     /// on it.
-    fn follows_one(&self, run: &Run, id: &HeaderId, causes: &HashSet<HeaderId>) -> bool {
+    fn follows_one(&self, run: &Run, id: &ItemId, causes: &HashSet<ItemId>) -> bool {
         let index = run.accepted.iter().position(|it| it.id == *id).unwrap();
         let batch = &run.accepted[index];
         let is_late = |it: &Accepted| !it.access.dependencies().is_empty();
@@ -90,7 +90,7 @@ impl Decisions {
 }
 
 impl Accepted {
-    fn transaction_ids(&self) -> Vec<HeaderId> {
+    fn transaction_ids(&self) -> Vec<ItemId> {
         let ids = self.batch.transactions.iter();
         ids.map(|transaction| transaction.header_signature.parse().unwrap()).collect()
     }

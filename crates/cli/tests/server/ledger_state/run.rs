@@ -2,7 +2,7 @@ use std::{collections::HashSet, time::Duration};
 
 use fastrand::Rng;
 use grid_batch_core::{
-    AfterInvalid, BatchState, DeclaredAccess, HeaderId, Scheduling, SchedulingRules, StoredBatch,
+    AfterInvalid, BatchState, DeclaredAccess, ItemId, Scheduling, SchedulingRules, StoredBatch,
     Strategy,
 };
 use grid_batch_ledger_sim::{
@@ -56,7 +56,7 @@ pub(super) struct Run {
 
 /// A batch that the server has accepted.
 pub(super) struct Accepted {
-    pub(super) id: HeaderId,
+    pub(super) id: ItemId,
     pub(super) batch: Batch,
     pub(super) access: DeclaredAccess,
 }
@@ -209,7 +209,7 @@ impl Run {
     fn expect_states_of_the_ledger(&self, store: &Store) {
         let record = self.harness.ledger.record();
         let applied = record.iter().filter(|entry| entry.result == ExecutionResult::Applied);
-        let applied: HashSet<HeaderId> = applied.map(|entry| entry.batch_id).collect();
+        let applied: HashSet<ItemId> = applied.map(|entry| entry.batch_id).collect();
         for Accepted { id, .. } in &self.accepted {
             let batch = stored(store, id);
             let is_committed = batch.progress.state == BatchState::Committed;
@@ -243,7 +243,7 @@ impl Accepted {
 }
 
 /// A batch that is in the store.
-pub(super) fn stored(store: &Store, id: &HeaderId) -> StoredBatch {
+pub(super) fn stored(store: &Store, id: &ItemId) -> StoredBatch {
     store.find(id).unwrap().remove(0)
 }
 

@@ -1,4 +1,4 @@
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_protocol::{Batch, BatchBuilder, Transaction};
 
 use super::{Plan, RandomBatches, append};
@@ -30,7 +30,7 @@ impl RandomBatches {
     pub fn depending(&mut self, batch: &Batch) -> Batch {
         let id = batch.transactions.first().and_then(|it| it.header_signature.parse().ok());
         let plan = self.plan();
-        self.sign([plan], &Vec::from_iter::<Option<HeaderId>>(id))
+        self.sign([plan], &Vec::from_iter::<Option<ItemId>>(id))
     }
 
     /// A new transaction without dependencies.

@@ -4,7 +4,7 @@ use futures_core::future::BoxFuture;
 use futures_util::StreamExt;
 use grid_batch_core::{
     AccessScope, BatchError, BatchFormat, BatchResult, Evidence, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, ForwardedSocket, HeaderId, KeyRefusal, Ledger, LedgerEventStream,
+    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream,
     LedgerFacts, LedgerKey, LedgerPresent, Outcome, PassThroughError, ScopeIdError, ServiceId,
     SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
     TransactionAnswers, UnresolvedBatch,
@@ -234,14 +234,14 @@ impl Ledger for CheckedLedger {
     fn ask_ahead<'a>(
         &'a self,
         service_id: &'a ServiceId,
-        batch_ids: &'a [HeaderId],
+        batch_ids: &'a [ItemId],
     ) -> BoxFuture<'a, ()> {
         self.ledger.ask_ahead(service_id, batch_ids)
     }
 
     fn look_up_transactions<'a>(
         &'a self,
-        transaction_ids: &'a [HeaderId],
+        transaction_ids: &'a [ItemId],
     ) -> BoxFuture<'a, BatchResult<TransactionAnswers>> {
         self.ledger.look_up_transactions(transaction_ids)
     }

@@ -12,7 +12,7 @@ use std::{
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AttemptId, BatchError, BatchFormat, BatchResult, BatchState, Clock, Evidence, EvidenceReport,
-    GlobalScopeId, HeaderId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity,
+    GlobalScopeId, ItemId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity,
     LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId,
     StatusReport, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
@@ -317,7 +317,7 @@ async fn database_that_was_bound_to_another_ledger_is_noticed() {
 async fn find_evidence(test: &TestCheck, service: &str) -> BatchResult<Evidence> {
     let unresolved = UnresolvedBatch::new(
         service.parse().unwrap(),
-        HeaderId::from_bytes([1; 64]),
+        ItemId::from_bytes([1; 64]),
         AttemptId { attempt: 1, epoch: 1 },
         BatchState::InDoubt,
     );

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::HeaderId;
+use grid_batch_core::ItemId;
 use grid_batch_support::{Histogram, HistogramValues};
 
 /// How long batches take from one stage to the next. Clones share it.
@@ -64,7 +64,7 @@ impl StageTimes {
     }
 
     /// The batches are going to be stored.
-    pub(in crate::server) fn received(&self, ids: &[HeaderId]) {
+    pub(in crate::server) fn received(&self, ids: &[ItemId]) {
         let now = self.since_start();
         let longest = micros(Self::LONGEST);
         for id in ids {
@@ -92,7 +92,7 @@ impl StageTimes {
     }
 
     /// The batch is committed, or has ended in another way.
-    pub(in crate::server) fn ended(&self, id: &HeaderId, is_committed: bool) {
+    pub(in crate::server) fn ended(&self, id: &ItemId, is_committed: bool) {
         let key = key(id.as_bytes());
         let place = self.place(key);
         if place.key.load(Relaxed) != key {
@@ -147,7 +147,7 @@ fn micros(duration: Duration) -> u64 {
 /// The beginning of an id, which is a signature and so as good as random. Never 0.
 fn key(id: &[u8]) -> u64 {
     let key = match id.first_chunk() {
-        Some(first) if id.len() == HeaderId::BYTES => u64::from_be_bytes(*first),
+        Some(first) if id.len() == ItemId::BYTES => u64::from_be_bytes(*first),
         // Other ids often begin alike.
         _ => id
             .iter()
@@ -157,15 +157,15 @@ fn key(id: &[u8]) -> u64 {
 }
 
 fn key_of_text(id: &str) -> Option<u64> {
-    Some(key(id.parse::<HeaderId>().ok()?.as_bytes()))
+    Some(key(id.parse::<ItemId>().ok()?.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn id(first: u8) -> HeaderId {
-        HeaderId::from_bytes([first; 64])
+    fn id(first: u8) -> ItemId {
+        ItemId::from_bytes([first; 64])
     }
 
     fn counts(times: &StageTimes) -> [u64; 4] {
@@ -202,8 +202,8 @@ mod tests {
         let times = StageTimes::new();
         let mut other = [1; 64];
         other[0] = 2;
-        times.received(&[id(1), HeaderId::from_bytes(other)]);
-        times.taken(&HeaderId::from_bytes(other).to_string());
+        times.received(&[id(1), ItemId::from_bytes(other)]);
+        times.taken(&ItemId::from_bytes(other).to_string());
         assert_eq!(counts(&times), [0; 4]);
         times.taken(&id(1).to_string());
         assert_eq!(counts(&times), [1, 0, 0, 0]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddressPrefix, BatchConflict, DeclaredAccess, HeaderId, MissingTransactionStore, NewBatch,
+    AddressPrefix, BatchConflict, DeclaredAccess, ItemId, MissingTransactionStore, NewBatch,
     Outcome, ServiceId, ServiceQueryStore, SignerId, Timestamp,
 };
 
@@ -29,14 +29,14 @@ fn dependent() -> ServiceId {
     "plan::dependent".parse().unwrap()
 }
 
-fn depending(service_id: ServiceId, number: u64, dependencies: &[HeaderId]) -> NewBatch {
+fn depending(service_id: ServiceId, number: u64, dependencies: &[ItemId]) -> NewBatch {
     let writes = [AddressPrefix::new(&address(number))];
     let access = DeclaredAccess::new([], writes, dependencies.iter().copied());
     NewBatch { declared_access: Some(access), ..new_batch(service_id, number) }
 }
 
 /// A transaction of the batch with this number.
-fn transaction_of(service_id: ServiceId, number: u64) -> HeaderId {
+fn transaction_of(service_id: ServiceId, number: u64) -> ItemId {
     new_batch(service_id, number).transaction_ids[0]
 }
 

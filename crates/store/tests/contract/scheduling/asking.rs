@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, HeaderId, LedgerStatus, NewBatch, Obstacle,
+    BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus, NewBatch, Obstacle,
     Stale, Strategy,
 };
 use grid_batch_store::Store;
@@ -34,7 +34,7 @@ on_both! {
     restored_batch_that_ends_may_have_been_sent,
 }
 
-fn ask(store: &TestStore) -> Vec<HeaderId> {
+fn ask(store: &TestStore) -> Vec<ItemId> {
     store.worker_of_all().missing_transactions(Duration::ZERO, 100).unwrap()
 }
 

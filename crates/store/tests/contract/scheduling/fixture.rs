@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Change, ChangeOutcome, DeclaredAccess, Event, HeaderId,
+    AddressPrefix, AfterInvalid, Change, ChangeOutcome, DeclaredAccess, Event, ItemId,
     LedgerStatus, NewBatch, Outcome, Scheduling, SchedulingRules, ServiceShare, Strategy,
     TakenBatch,
 };
@@ -63,13 +63,13 @@ pub fn accessing(service: &str, number: u64, reads: &[&str], writes: &[&str]) ->
 }
 
 /// A batch of a service that writes one address and depends on transactions of other batches.
-pub fn depending(service: &str, number: u64, address: &str, dependencies: &[HeaderId]) -> NewBatch {
+pub fn depending(service: &str, number: u64, address: &str, dependencies: &[ItemId]) -> NewBatch {
     let access = DeclaredAccess::new([], prefixes(&[address]), dependencies.iter().copied());
     NewBatch { declared_access: Some(access), ..batch(service, number) }
 }
 
 /// The first transaction of the batch with this number.
-pub fn transaction_of(number: u64) -> HeaderId {
+pub fn transaction_of(number: u64) -> ItemId {
     id(number + 1_000_000)
 }
 

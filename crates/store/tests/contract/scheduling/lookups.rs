@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{BatchState, HeaderId, MissingTransactionStore, NewBatch, SignerId};
+use grid_batch_core::{BatchState, ItemId, MissingTransactionStore, NewBatch, SignerId};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, on_both};
@@ -31,11 +31,11 @@ fn missing(by: u8, number: u64) -> NewBatch {
     NewBatch { signer: Some(signer(by)), ..batch }
 }
 
-fn made_up(number: u64) -> HeaderId {
+fn made_up(number: u64) -> ItemId {
     transaction_of(number + 500_000)
 }
 
-fn ask(store: &TestStore, count: usize) -> BTreeSet<HeaderId> {
+fn ask(store: &TestStore, count: usize) -> BTreeSet<ItemId> {
     store.worker_of_all().missing_transactions(PAUSE, count).unwrap().into_iter().collect()
 }
 

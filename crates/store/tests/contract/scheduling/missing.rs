@@ -25,7 +25,7 @@ on_both! {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn missing(store: &TestStore) -> Vec<grid_batch_core::HeaderId> {
+fn missing(store: &TestStore) -> Vec<grid_batch_core::ItemId> {
     store.worker_of_all().missing_transactions(Duration::ZERO, 10).unwrap()
 }
 

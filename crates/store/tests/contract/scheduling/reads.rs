@@ -2,7 +2,7 @@
 
 use std::{fs, thread};
 
-use grid_batch_core::{HeaderId, NewBatch, Outcome, Strategy};
+use grid_batch_core::{ItemId, NewBatch, Outcome, Strategy};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use super::fixture::{SERVICE, address, writing};
@@ -35,7 +35,7 @@ fn expect_flat(db: &Database, address: impl Fn(u64) -> String) {
         let mut transaction = [0; 64];
         let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         transaction[..8].copy_from_slice(&spread.to_be_bytes());
-        let transaction_ids = vec![HeaderId::from_bytes(transaction)];
+        let transaction_ids = vec![ItemId::from_bytes(transaction)];
         NewBatch { transaction_ids, ..writing(number, &address(number)) }
     };
     let mut stored = 0;

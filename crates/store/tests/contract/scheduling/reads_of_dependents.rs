@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, HeaderId, LedgerStatus, NewBatch, Outcome,
+    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome,
     ServiceShare, Strategy,
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
@@ -99,13 +99,13 @@ fn writing(number: u64, address: &str) -> NewBatch {
     NewBatch { transaction_ids: vec![transaction(number)], ..fixture::writing(number, address) }
 }
 
-fn depending(number: u64, address: &str, dependencies: &[HeaderId]) -> NewBatch {
+fn depending(number: u64, address: &str, dependencies: &[ItemId]) -> NewBatch {
     let batch = fixture::depending(SERVICE, number, address, dependencies);
     NewBatch { transaction_ids: vec![transaction(number)], ..batch }
 }
 
 /// The transaction of a batch. They are spread over the index, as signatures are.
-fn transaction(number: u64) -> HeaderId {
+fn transaction(number: u64) -> ItemId {
     id(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 

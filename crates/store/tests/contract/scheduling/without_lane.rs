@@ -44,7 +44,7 @@ fn batch_held_for_a_missing_transaction_is_counted(db: &Database) {
     assert_eq!((counts.open, counts.held), (1, 1));
 }
 
-fn list_new(store: &TestStore, page: usize) -> Vec<grid_batch_core::HeaderId> {
+fn list_new(store: &TestStore, page: usize) -> Vec<grid_batch_core::ItemId> {
     let filter = BatchFilter { state: Some(BatchState::New), ..BatchFilter::default() };
     let mut ids = Vec::new();
     let mut after: Option<PageCursor> = None;
@@ -57,7 +57,7 @@ fn list_new(store: &TestStore, page: usize) -> Vec<grid_batch_core::HeaderId> {
 }
 
 /// Services with batches in lanes, behind them and before them.
-fn add_mixed(store: &TestStore) -> Vec<grid_batch_core::HeaderId> {
+fn add_mixed(store: &TestStore) -> Vec<grid_batch_core::ItemId> {
     add_incomplete(store, SERVICE, &[1, 2]);
     store.add_all(&[writing(3, "aa"), writing(4, "aa"), writing(5, "bb")]);
     add_incomplete(store, SERVICE, &[6]);

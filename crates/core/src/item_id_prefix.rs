@@ -2,31 +2,31 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{HeaderId, StoredBatch, excerpt::Excerpt, header_id::invalid_character};
+use crate::{ItemId, StoredBatch, excerpt::Excerpt, item_id::invalid_character};
 
-/// The first characters of a [`HeaderId`], or all of it: what a person types to name a batch.
+/// The first characters of an [`ItemId`], or all of it: what a person types to name a batch.
 ///
 /// ```
-/// use grid_batch_core::{HeaderId, HeaderIdPrefix};
+/// use grid_batch_core::{ItemId, ItemIdPrefix};
 ///
-/// let prefix: HeaderIdPrefix = "5a5a5a5ab".parse()?;
-/// let id: HeaderId = "5a5a5a5abcde".parse().expect("the id is valid");
+/// let prefix: ItemIdPrefix = "5a5a5a5ab".parse()?;
+/// let id: ItemId = "5a5a5a5abcde".parse().expect("the id is valid");
 /// assert!(prefix.begins(&id));
-/// assert!("5a5a".parse::<HeaderIdPrefix>().is_err());
-/// # Ok::<(), grid_batch_core::HeaderIdPrefixError>(())
+/// assert!("5a5a".parse::<ItemIdPrefix>().is_err());
+/// # Ok::<(), grid_batch_core::ItemIdPrefixError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct HeaderIdPrefix(String);
+pub struct ItemIdPrefix(String);
 
-/// Why a text is not a [`HeaderIdPrefix`].
+/// Why a text is not an [`ItemIdPrefix`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum HeaderIdPrefixError {
+pub enum ItemIdPrefixError {
     /// The text is too short or too long.
     #[error(
         "the id {value} has {length} characters; give the first {} to {} digits of the id",
-        HeaderIdPrefix::SHORTEST,
-        HeaderId::LONGEST
+        ItemIdPrefix::SHORTEST,
+        ItemId::LONGEST
     )]
     Length {
         /// The beginning of the text.
@@ -44,13 +44,13 @@ pub enum HeaderIdPrefixError {
     },
 }
 
-impl HeaderIdPrefix {
+impl ItemIdPrefix {
     /// The fewest characters that name a batch.
     pub const SHORTEST: usize = 8;
 
     /// The id of which this is all, if no id is longer.
-    pub fn whole(&self) -> Option<HeaderId> {
-        (self.0.len() == HeaderId::LONGEST).then(|| self.0.parse().ok())?
+    pub fn whole(&self) -> Option<ItemId> {
+        (self.0.len() == ItemId::LONGEST).then(|| self.0.parse().ok())?
     }
 
     /// If this is the whole id of some of these batches, keeps only those.
@@ -62,7 +62,7 @@ impl HeaderIdPrefix {
     }
 
     /// Whether the text of this id begins with it.
-    pub fn begins(&self, id: &HeaderId) -> bool {
+    pub fn begins(&self, id: &ItemId) -> bool {
         id.to_string().starts_with(&self.0)
     }
 
@@ -70,8 +70,8 @@ impl HeaderIdPrefix {
     /// signatures whose bytes are these characters.
     pub fn ranges(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let filled = |digit: &str| {
-            let missing = HeaderId::LONGEST - self.0.len();
-            let signature: Option<HeaderId> =
+            let missing = ItemId::LONGEST - self.0.len();
+            let signature: Option<ItemId> =
                 format!("{}{}", self.0, digit.repeat(missing)).parse().ok();
             signature.map(|id| id.as_bytes().to_vec())
         };
@@ -84,28 +84,28 @@ impl HeaderIdPrefix {
     }
 }
 
-impl FromStr for HeaderIdPrefix {
-    type Err = HeaderIdPrefixError;
+impl FromStr for ItemIdPrefix {
+    type Err = ItemIdPrefixError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let value = || Excerpt::of(text);
         if let Some((_, character)) = invalid_character(text) {
-            return Err(HeaderIdPrefixError::Character { value: value(), character });
+            return Err(ItemIdPrefixError::Character { value: value(), character });
         }
         match text.len() {
-            Self::SHORTEST..=HeaderId::LONGEST => Ok(Self(text.to_owned())),
-            length => Err(HeaderIdPrefixError::Length { value: value(), length }),
+            Self::SHORTEST..=ItemId::LONGEST => Ok(Self(text.to_owned())),
+            length => Err(ItemIdPrefixError::Length { value: value(), length }),
         }
     }
 }
 
-impl From<HeaderId> for HeaderIdPrefix {
-    fn from(id: HeaderId) -> Self {
+impl From<ItemId> for ItemIdPrefix {
+    fn from(id: ItemId) -> Self {
         Self(id.to_string())
     }
 }
 
-impl fmt::Display for HeaderIdPrefix {
+impl fmt::Display for ItemIdPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
@@ -114,10 +114,10 @@ impl fmt::Display for HeaderIdPrefix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header_id::tests::texts;
+    use crate::item_id::tests::texts;
     use proptest::prelude::*;
 
-    fn is_in_range(prefix: &HeaderIdPrefix, id: &HeaderId) -> bool {
+    fn is_in_range(prefix: &ItemIdPrefix, id: &ItemId) -> bool {
         let is_in =
             |(first, last): &(Vec<u8>, Vec<u8>)| (&first[..]..=&last[..]).contains(&id.as_bytes());
         prefix.ranges().iter().any(is_in)
@@ -131,8 +131,8 @@ mod tests {
             length in 8..128usize,
         ) {
             let prefix = &text[..length.min(text.len())];
-            let Ok(prefix) = prefix.parse::<HeaderIdPrefix>() else { return Ok(()) };
-            let [id, other] = [text, other].map(|text| text.parse::<HeaderId>().unwrap());
+            let Ok(prefix) = prefix.parse::<ItemIdPrefix>() else { return Ok(()) };
+            let [id, other] = [text, other].map(|text| text.parse::<ItemId>().unwrap());
             prop_assert!(prefix.begins(&id) && is_in_range(&prefix, &id));
             prop_assert_eq!(prefix.begins(&other), is_in_range(&prefix, &other));
         }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused_with_the_reason() {
-        let message = |text: &str| text.parse::<HeaderIdPrefix>().unwrap_err().to_string();
+        let message = |text: &str| text.parse::<ItemIdPrefix>().unwrap_err().to_string();
         assert!(message("").contains("has 0 characters"), "{}", message(""));
         assert!(message("5a5a5a5").contains("the first 8 to 128 digits"));
         assert!(message(&"5".repeat(129)).contains("has 129 characters"));

@@ -17,32 +17,32 @@ use crate::{Hex, excerpt::Excerpt};
 /// their binary forms are, signatures sort as their texts do, and so do the other ids.
 ///
 /// ```
-/// use grid_batch_core::HeaderId;
+/// use grid_batch_core::ItemId;
 ///
-/// let signature: HeaderId = "5a".repeat(64).parse()?;
+/// let signature: ItemId = "5a".repeat(64).parse()?;
 /// assert_eq!(signature.as_bytes(), [0x5a; 64]);
 /// assert_eq!(signature.to_string(), "5a".repeat(64));
 ///
-/// let other: HeaderId = "0.0.1001@1700000000.25".parse()?;
+/// let other: ItemId = "0.0.1001@1700000000.25".parse()?;
 /// assert_eq!(other.as_bytes(), b"0.0.1001@1700000000.25");
-/// assert!("a/b".parse::<HeaderId>().is_err());
-/// # Ok::<(), grid_batch_core::HeaderIdError>(())
+/// assert!("a/b".parse::<ItemId>().is_err());
+/// # Ok::<(), grid_batch_core::ItemIdError>(())
 /// ```
 #[doc(alias = "batch id")]
 #[doc(alias = "transaction id")]
 #[derive(Clone, Copy)]
-pub struct HeaderId {
+pub struct ItemId {
     length: u8,
     /// The binary form; behind it are zeros.
-    bytes: [u8; HeaderId::LONGEST],
+    bytes: [u8; ItemId::LONGEST],
 }
 
-/// Why a text or a byte sequence is not a [`HeaderId`].
+/// Why a text or a byte sequence is not an [`ItemId`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum HeaderIdError {
+pub enum ItemIdError {
     /// The text is empty or too long.
-    #[error("the id {value} has {length} bytes; an id has 1 to {}", HeaderId::LONGEST)]
+    #[error("the id {value} has {length} bytes; an id has 1 to {}", ItemId::LONGEST)]
     TextLength {
         /// The beginning of the text.
         value: Excerpt,
@@ -70,7 +70,7 @@ pub enum HeaderIdError {
     },
 }
 
-impl HeaderId {
+impl ItemId {
     /// Length of the binary form of a signature.
     pub const BYTES: usize = 64;
     /// The longest text, in bytes.
@@ -106,14 +106,14 @@ pub(crate) fn invalid_character(text: &str) -> Option<(usize, char)> {
 }
 
 /// The bytes of 128 lower-case hex digits.
-fn signature(text: &str) -> Option<[u8; HeaderId::BYTES]> {
+fn signature(text: &str) -> Option<[u8; ItemId::BYTES]> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
         _ => None,
     };
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let mut bytes = [0; HeaderId::BYTES];
+    let mut bytes = [0; ItemId::BYTES];
     if pairs.len() != bytes.len() || !rest.is_empty() {
         return None;
     }
@@ -123,8 +123,8 @@ fn signature(text: &str) -> Option<[u8; HeaderId::BYTES]> {
     Some(bytes)
 }
 
-impl FromStr for HeaderId {
-    type Err = HeaderIdError;
+impl FromStr for ItemId {
+    type Err = ItemIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(bytes) = signature(text) {
@@ -134,22 +134,22 @@ impl FromStr for HeaderId {
         match (text.len(), invalid_character(text)) {
             (1..=Self::LONGEST, None) => Ok(Self::of_text(text.as_bytes())),
             (1..=Self::LONGEST, Some((position, character))) => {
-                Err(HeaderIdError::Character { value: value(), character, position })
+                Err(ItemIdError::Character { value: value(), character, position })
             }
-            (length, _) => Err(HeaderIdError::TextLength { value: value(), length }),
+            (length, _) => Err(ItemIdError::TextLength { value: value(), length }),
         }
     }
 }
 
 /// From the binary form. No id has two.
-impl TryFrom<&[u8]> for HeaderId {
-    type Error = HeaderIdError;
+impl TryFrom<&[u8]> for ItemId {
+    type Error = ItemIdError;
 
     fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
         if let Ok(signature) = bytes.try_into() {
             return Ok(Self::from_bytes(signature));
         }
-        let error = HeaderIdError::Binary { length: bytes.len() };
+        let error = ItemIdError::Binary { length: bytes.len() };
         let text = match bytes {
             [text @ .., 0] if text.len() == Self::BYTES => text,
             _ => bytes,
@@ -159,33 +159,33 @@ impl TryFrom<&[u8]> for HeaderId {
     }
 }
 
-impl PartialEq for HeaderId {
+impl PartialEq for ItemId {
     fn eq(&self, other: &Self) -> bool {
         self.as_bytes() == other.as_bytes()
     }
 }
 
-impl Eq for HeaderId {}
+impl Eq for ItemId {}
 
-impl PartialOrd for HeaderId {
+impl PartialOrd for ItemId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for HeaderId {
+impl Ord for ItemId {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_bytes().cmp(other.as_bytes())
     }
 }
 
-impl Hash for HeaderId {
+impl Hash for ItemId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
     }
 }
 
-impl fmt::Display for HeaderId {
+impl fmt::Display for ItemId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_bytes() {
             bytes if bytes.len() == Self::BYTES => f.pad(&Hex(bytes).to_string()),
@@ -194,9 +194,9 @@ impl fmt::Display for HeaderId {
     }
 }
 
-impl fmt::Debug for HeaderId {
+impl fmt::Debug for ItemId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HeaderId({self})")
+        write!(f, "ItemId({self})")
     }
 }
 
@@ -223,15 +223,15 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn text_and_binary_form_round_trip(text in texts()) {
-            let id: HeaderId = text.parse().unwrap();
+            let id: ItemId = text.parse().unwrap();
             prop_assert_eq!(id.to_string(), &*text);
             prop_assert_eq!(id.as_bytes().len() == 64, is_signature(&text));
-            prop_assert_eq!(HeaderId::try_from(id.as_bytes()), Ok(id));
+            prop_assert_eq!(ItemId::try_from(id.as_bytes()), Ok(id));
         }
 
         #[test]
         fn binary_form_is_unambiguous(a in texts(), b in texts()) {
-            let ids = [&a, &b].map(|text| text.parse::<HeaderId>().unwrap());
+            let ids = [&a, &b].map(|text| text.parse::<ItemId>().unwrap());
             prop_assert_eq!(ids[0] == ids[1], a == b);
             if is_signature(&a) == is_signature(&b) {
                 prop_assert_eq!(ids[0].cmp(&ids[1]), a.cmp(&b));
@@ -240,7 +240,7 @@ pub(crate) mod tests {
 
         #[test]
         fn any_bytes_are_one_id_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..132)) {
-            if let Ok(id) = HeaderId::try_from(&bytes[..]) {
+            if let Ok(id) = ItemId::try_from(&bytes[..]) {
                 prop_assert_eq!(id.as_bytes(), &bytes[..]);
                 prop_assert_eq!(id.to_string().parse(), Ok(id));
             }
@@ -248,7 +248,7 @@ pub(crate) mod tests {
 
         #[test]
         fn any_text_is_that_id_or_an_error(text in ".{0,130}") {
-            match text.parse::<HeaderId>() {
+            match text.parse::<ItemId>() {
                 Ok(id) => prop_assert_eq!(id.to_string(), text),
                 Err(_) => prop_assert!(
                     text.is_empty() || text.len() > 128 || invalid_character(&text).is_some()
@@ -259,7 +259,7 @@ pub(crate) mod tests {
 
     #[test]
     fn error_names_the_value_and_the_rule() {
-        let message = |text: &str| text.parse::<HeaderId>().unwrap_err().to_string();
+        let message = |text: &str| text.parse::<ItemId>().unwrap_err().to_string();
         assert_eq!(message(""), "the id \"\" has 0 bytes; an id has 1 to 128");
         assert!(message(&"a".repeat(129)).contains("has 129 bytes; an id has 1 to 128"));
         assert_eq!(
@@ -273,8 +273,8 @@ pub(crate) mod tests {
     #[test]
     fn signature_has_no_second_binary_form() {
         for bytes in [vec![b'a'; 128], vec![0], b"abc\0".to_vec(), Vec::new(), vec![b'a'; 129]] {
-            let error = HeaderIdError::Binary { length: bytes.len() };
-            assert_eq!(HeaderId::try_from(&bytes[..]), Err(error), "{bytes:?}");
+            let error = ItemIdError::Binary { length: bytes.len() };
+            assert_eq!(ItemId::try_from(&bytes[..]), Err(error), "{bytes:?}");
         }
     }
 }
