@@ -1,9 +1,9 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchFormat, BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, ItemId,
-    InstanceId, IntakeStore, InternalError, Ledger, NodeOutage, OperatorStore, SearchLimits,
-    ServiceId, ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
+    BatchFormat, BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId,
+    IntakeStore, InternalError, ItemId, Ledger, NodeOutage, OperatorStore, SearchLimits, ServiceId,
+    ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 

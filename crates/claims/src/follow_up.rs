@@ -2,8 +2,8 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use grid_batch_core::{
     AskAheadRequests, BatchState, Change, ChangeOutcome, Clock, Event, EventSubscriptions,
-    Evidence, ItemId, InFlightUpdates, PollTriggers, ServiceId, Stale, SubmittedBatch,
-    SystemClock, Takeover, Timestamp, WakeUps,
+    Evidence, InFlightUpdates, ItemId, PollTriggers, ServiceId, Stale, SubmittedBatch, SystemClock,
+    Takeover, Timestamp, WakeUps,
 };
 use log::{error, info, warn};
 

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchResult, ItemId, InternalError, Notifications, WorkNotifications};
+use grid_batch_core::{BatchResult, InternalError, ItemId, Notifications, WorkNotifications};
 use grid_batch_support::PeriodicThread;
 use log::{debug, info, warn};
 

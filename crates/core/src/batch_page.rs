@@ -128,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{ItemId, Hold, Progress};
+    use crate::{Hold, ItemId, Progress};
 
     fn listed() -> ListedBatch {
         let batch = StoredBatch {

@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use crate::{
-    AttemptId, BatchState, Deadline, ItemId, ServiceId, Timestamp, monitor::BatchResult,
-};
+use crate::{AttemptId, BatchState, Deadline, ItemId, ServiceId, Timestamp, monitor::BatchResult};
 
 /// What is proved about a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,9 +4,9 @@ use futures_core::future::BoxFuture;
 
 use crate::{
     AccessScope, BatchError, BatchFormat, EvidenceReport, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey,
-    LedgerPresent, PassThroughError, ScopeIdError, ServiceId, SocketMessages, StatusReport,
-    Submission, SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
+    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPresent,
+    PassThroughError, ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission,
+    SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
 
 /// A ledger, as its adapter implements it.

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use crate::{
-    BatchState, Excerpt, ItemId, InstanceId, ServiceId, Stale, SubmittedBatch, Timestamp,
+    BatchState, Excerpt, InstanceId, ItemId, ServiceId, Stale, SubmittedBatch, Timestamp,
     monitor::BatchResult,
 };
 

@@ -1,6 +1,6 @@
 use crate::{
-    Ahead, BatchLabel, BatchState, Deadline, ItemId, ItemIdPrefix, Receipt, ServiceId,
-    StoredBatch, Timestamp, Wait, monitor::BatchResult,
+    Ahead, BatchLabel, BatchState, Deadline, ItemId, ItemIdPrefix, Receipt, ServiceId, StoredBatch,
+    Timestamp, Wait, monitor::BatchResult,
 };
 
 /// Everything that is stored about one batch.

@@ -10,11 +10,7 @@ pub trait ServiceHistory: Send + Sync {
     fn refuse_past_transactions(&self);
 
     /// Reads what is known of the history of a service, for a batch that is to be sent.
-    fn read_history(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &ItemId,
-    ) -> BatchResult<HistoryFacts>;
+    fn read_history(&self, service_id: &ServiceId, batch_id: &ItemId) -> BatchResult<HistoryFacts>;
 
     /// Whether every batch that the service has committed is accounted for; `None`: not known yet.
     fn is_history_known(&self, service_id: &ServiceId) -> BatchResult<Option<bool>>;

@@ -320,7 +320,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{AddressPrefix, ItemId, Hold, Progress};
+    use crate::{AddressPrefix, Hold, ItemId, Progress};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)

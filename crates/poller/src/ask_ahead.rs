@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    AskAheadRequests, ItemId, InternalError, Ledger, NextBatchStore, PollPace, ServiceId,
+    AskAheadRequests, InternalError, ItemId, Ledger, NextBatchStore, PollPace, ServiceId,
     ShutdownHandle,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, EndedDependents, ItemId, InternalError, Ledger, LookupLag,
+    BatchError, BatchResult, EndedDependents, InternalError, ItemId, Ledger, LookupLag,
     MissingTransactionStore, ServiceId, ShutdownHandle, TransactionAnswers,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};

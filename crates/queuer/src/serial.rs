@@ -76,7 +76,7 @@ mod tests {
     use BatchState::{
         Absent, Committed, Delayed, InDoubt, Invalid, New, Pending, Submitting, Valid,
     };
-    use grid_batch_core::{ItemId, Hold, Progress};
+    use grid_batch_core::{Hold, ItemId, Progress};
     use proptest::{collection::vec, prelude::*, sample::select};
 
     const NOW: Timestamp = Timestamp::from_micros(1_000);

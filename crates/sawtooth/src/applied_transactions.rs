@@ -147,11 +147,7 @@ async fn first_in_chain(
 }
 
 /// Whether the node has a block with this transaction.
-pub(crate) async fn is_in_chain(
-    client: &RestClient,
-    node: &str,
-    id: ItemId,
-) -> BatchResult<bool> {
+pub(crate) async fn is_in_chain(client: &RestClient, node: &str, id: ItemId) -> BatchResult<bool> {
     let response = client.get(node, &format!("transactions/{id}")).await?;
     if response.status == 404
         && ApiError::from_response(&response)

@@ -155,11 +155,7 @@ impl ScabbardContext {
 
     /// The status of each batch that a node reports; `None` if no node that answers has the batch,
     /// which is remembered. It is an error if no node answers.
-    async fn ask_before_post(
-        &self,
-        scope: &ServiceScopeId,
-        ids: &[ItemId],
-    ) -> BatchResult<Asked> {
+    async fn ask_before_post(&self, scope: &ServiceScopeId, ids: &[ItemId]) -> BatchResult<Asked> {
         let first = ids.first().copied().unwrap_or_else(|| ItemId::from_bytes([0; 64]));
         let anchor = self.anchor(scope.service_id(), &first).await?;
         let anchor = anchor.map(|id| id.to_string());

@@ -11,7 +11,7 @@ use futures_util::{
     future::{Either, select},
 };
 use grid_batch_core::{
-    BatchError, BatchResult, ItemId, HistoryFacts, MonotonicTime, Outcome, ServiceHistory,
+    BatchError, BatchResult, HistoryFacts, ItemId, MonotonicTime, Outcome, ServiceHistory,
     ServiceId, SubmissionAnswer,
 };
 use grid_batch_support::BoundedMap;

@@ -3,10 +3,9 @@ use std::{fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AccessScope, BatchFormat, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream,
-    LedgerFacts, LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId,
-    ServiceScopeId, SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
-    UnresolvedBatch,
+    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts,
+    LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId, ServiceScopeId,
+    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_protocol::{CylinderToken, TransactFormat};
 

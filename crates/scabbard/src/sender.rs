@@ -19,8 +19,7 @@ impl Scabbard {
         url: &str,
         submission: &Submission<ServiceId>,
     ) -> SubmissionAnswer {
-        let id: ItemId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>()
-        {
+        let id: ItemId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>() {
             Ok(id) => id.into(),
             // Every node rejects such a batch.
             Err(error) => return answer_without_response(Outcome::Rejected, error.to_string()),

@@ -201,11 +201,7 @@ impl Subscriptions {
 
     /// The event after which a new subscription continues. `None`: it receives all events, because
     /// they are unknown or few.
-    pub(crate) fn resume_after(
-        &self,
-        service: &ServiceId,
-        source: EventSource,
-    ) -> Option<ItemId> {
+    pub(crate) fn resume_after(&self, service: &ServiceId, source: EventSource) -> Option<ItemId> {
         let state = self.lock();
         let known = &state.services.get(&(service.clone(), source))?.known;
         known.last_event.filter(|_| known.is_long)

@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchFits, BatchResult, ClaimKeeper, EndedDependents, ItemId, InstanceId, LedgerConfirmation,
+    BatchFits, BatchResult, ClaimKeeper, EndedDependents, InstanceId, ItemId, LedgerConfirmation,
     LedgerIdentity, LedgerRegistry, LookupLag, MissingTransactionStore, Notifications, Round,
     RoundStore, ServiceId, ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkNotifications,
 };

@@ -26,7 +26,7 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, ItemId, InstanceId,
+    ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, InstanceId, ItemId,
     LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
     OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId,
     ServiceHistory, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome,

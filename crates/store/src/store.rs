@@ -9,11 +9,10 @@ use std::{
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, AddOutcome, Ahead, BatchConflict,
     BatchDetails, BatchFilter, BatchPage, BatchSelection, Change, ChangeOutcome, Decision,
-    EndedDependents, Halt, ItemId, ItemIdPrefix, InstanceId, LedgerIdentity, ListCursor,
-    NewBatch, NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb,
-    PageCursor, PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed,
-    RetentionCursor, ServiceId, ServicePause, StoredBatch, StoredToken, SubmittedBatch, Timestamp,
-    TokenId,
+    EndedDependents, Halt, InstanceId, ItemId, ItemIdPrefix, LedgerIdentity, ListCursor, NewBatch,
+    NewToken, Operator, OperatorAction, OperatorDecision, OperatorTarget, OperatorVerb, PageCursor,
+    PageOrder, QueueDepth, RecordedAction, RecordedLedger, Removable, Removed, RetentionCursor,
+    ServiceId, ServicePause, StoredBatch, StoredToken, SubmittedBatch, Timestamp, TokenId,
 };
 use grid_batch_withdrawals::{
     CancelOutcome, FailedFilter, FailedWithdrawal, GasAdminQueue, PaymentBudget, PoolSum,

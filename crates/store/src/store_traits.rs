@@ -6,9 +6,9 @@ use grid_batch_core::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
     BatchFilter, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
     CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, ItemId, ItemIdPrefix, HistoryFacts, InstanceId, InstanceLease,
-    IntakeStore, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, OwnedService,
-    PageCursor, PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore,
+    EventReadError, EventStore, HistoryFacts, InstanceId, InstanceLease, IntakeStore, ItemId,
+    ItemIdPrefix, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget,
+    OwnedService, PageCursor, PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore,
     ServiceHistory, ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken,
     SubmittedBatch, Timestamp, TokenId, TokenStore,
 };
@@ -188,11 +188,7 @@ impl ServiceHistory for Store {
         self.refuse_past_transactions();
     }
 
-    fn read_history(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &ItemId,
-    ) -> BatchResult<HistoryFacts> {
+    fn read_history(&self, service_id: &ServiceId, batch_id: &ItemId) -> BatchResult<HistoryFacts> {
         Ok(service_history::read_history(self, service_id, batch_id)?)
     }
 

@@ -122,8 +122,8 @@ mod tests {
 
     use futures_core::future::BoxFuture;
     use grid_batch_core::{
-        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, SubmissionSender,
-        TakenBatch, Timestamp,
+        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, SubmissionSender, TakenBatch,
+        Timestamp,
         mocks::{MockSubmissionSender, MockUrlResolver},
     };
     use mockall::mock;

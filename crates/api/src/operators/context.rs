@@ -2,8 +2,8 @@ use std::{slice, sync::Arc};
 
 use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionSource, BatchPageStore, BatchQueryStore, ItemId,
-    InstanceId, Operator, OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
+    ActionEffect, ActionOutcome, ActionSource, BatchPageStore, BatchQueryStore, InstanceId, ItemId,
+    Operator, OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
 };
 
 use super::actor::name_of;

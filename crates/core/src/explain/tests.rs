@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Ahead, ItemId, Hold, InstanceId, InstanceLease, Progress, Receipt, Scheduling, ServiceOwner,
+    Ahead, Hold, InstanceId, InstanceLease, ItemId, Progress, Receipt, Scheduling, ServiceOwner,
 };
 
 fn at(seconds: i64) -> Timestamp {

@@ -29,9 +29,8 @@ impl PooledBatch {
     }
 
     fn must_follow(&self, earlier: &Self) -> bool {
-        let depends_on = |id: ItemId| {
-            self.batch.transactions().iter().any(|it| it.dependencies().contains(&id))
-        };
+        let depends_on =
+            |id: ItemId| self.batch.transactions().iter().any(|it| it.dependencies().contains(&id));
         self.access.conflicts_with(&earlier.access)
             || earlier.batch.transactions().iter().any(|it| depends_on(it.id()))
     }

@@ -1,7 +1,7 @@
 //! The frames of Sawtooth's event websocket: blocks, without batch ids.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{ItemId, Hex};
+use grid_batch_core::{Hex, ItemId};
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, EventFeed, Events, Subscription};

@@ -205,9 +205,6 @@ fn starts() -> [StartLedger; 2] {
     [|path| sawtooth(|b| b.record_to(path)), |path| scabbard(|b| b.record_to(path))]
 }
 
-fn promised(
-    numbers: &[u32],
-    service_id: &ServiceId,
-) -> Vec<(ServiceId, grid_batch_core::ItemId)> {
+fn promised(numbers: &[u32], service_id: &ServiceId) -> Vec<(ServiceId, grid_batch_core::ItemId)> {
     numbers.iter().map(|number| (service_id.clone(), id(&batch(*number)))).collect()
 }

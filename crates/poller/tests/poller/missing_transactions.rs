@@ -7,8 +7,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, EndedDependents, ItemId, LookupLag, ServiceId, ShutdownHandle,
-    TransactionAnswers,
+    BatchError, EndedDependents, ItemId, LookupLag, ServiceId, ShutdownHandle, TransactionAnswers,
     mocks::{MockLedger, MockMissingTransactionStore},
 };
 use grid_batch_poller::{MissingTransactionMonitor, MissingTransactionOptions};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, ItemId, Progress, Scheduling, StoredBatch,
-    Strategy, Timestamp,
+    AddressPrefix, BatchState, DeclaredAccess, ItemId, Progress, Scheduling, StoredBatch, Strategy,
+    Timestamp,
 };
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
 use proptest::{collection::vec, prelude::*, sample::Index, strategy::Strategy as _};

@@ -1,7 +1,7 @@
 //! The strategies beyond serial, as functions of the open batches of a service.
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, ItemId, Hold, Progress, Scheduling, StoredBatch,
+    AddressPrefix, BatchState, DeclaredAccess, Hold, ItemId, Progress, Scheduling, StoredBatch,
     Strategy, Timestamp,
 };
 use grid_batch_queuer::{Choice, Dependency, Next, OpenBatch, WaitsFor, choose, schedule};

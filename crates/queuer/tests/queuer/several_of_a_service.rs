@@ -7,9 +7,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchFits, BatchResult, BatchState, Change, Event, ItemId, LedgerStatus, ManualClock,
-    Outcome, Round, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission,
-    TakenBatch,
+    BatchFits, BatchResult, BatchState, Change, Event, ItemId, LedgerStatus, ManualClock, Outcome,
+    Round, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission, TakenBatch,
 };
 use grid_batch_queuer::{BatchQueue, InFlightOptions, InFlightWindow, QueueOptions, WakeUp};
 

@@ -10,8 +10,7 @@ use std::{
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, CommitHistory, CommittedBefore, Evidence, ItemId,
-    Ledger,
+    BatchError, BatchResult, BatchState, CommitHistory, CommittedBefore, Evidence, ItemId, Ledger,
     LedgerStatus::{Committed, Invalid, NotReported},
     ManualClock, ServiceId, TransactionAnswers, UnresolvedBatch,
 };

@@ -1,5 +1,3 @@
-#![expect(clippy::result_large_err, reason = "tungstenite's error for a refused handshake")]
-
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{BatchResult, ItemId, HistoryFacts, ServiceHistory, ServiceId};
+use grid_batch_core::{BatchResult, HistoryFacts, ItemId, ServiceHistory, ServiceId};
 
 use crate::batches::id;
 

@@ -162,7 +162,7 @@ impl<'a> AttemptLog<'a> {
         let receipts = (0..).zip(&change.receipts).map(|(position, receipt)| ReceiptRow {
             batch_seq,
             position,
-            transaction_id: receipt.transaction_id.as_ref().map(|id| &id.as_bytes()[..]),
+            transaction_id: receipt.transaction_id.as_ref().map(|id| id.as_bytes()),
             error_message: storable(&receipt.error_message),
             error_data: &receipt.error_data,
         });

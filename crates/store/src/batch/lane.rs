@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use grid_batch_core::{
-    AttemptId, BatchState, Change, Decision, Event, ItemId, Hold, Outcome, Progress, ServiceId,
+    AttemptId, BatchState, Change, Decision, Event, Hold, ItemId, Outcome, Progress, ServiceId,
     Stale, Timestamp, transition,
 };
 

@@ -98,7 +98,7 @@ fn find_lanes(
     .rows(service_rows(services));
     let mut found: Vec<FoundLane> = connection.load(&statement)?;
     let keys: HashSet<(&str, &[u8])> =
-        batches.iter().map(|(service, id)| (service.as_str(), &id.as_bytes()[..])).collect();
+        batches.iter().map(|(service, id)| (service.as_str(), id.as_bytes())).collect();
     found.retain(|lane| keys.contains(&(lane.service_id.as_str(), lane.batch_id.as_slice())));
     Ok(found)
 }

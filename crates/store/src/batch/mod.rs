@@ -63,5 +63,5 @@ pub(crate) type ChangeListener = dyn Fn(&Change, ChangeOutcome) + Send + Sync;
 pub(crate) fn key_rows(keys: &BTreeSet<BatchKey>) -> Rows<'_> {
     Rows::default()
         .text("service_id", keys.iter().map(|key| key.0.as_str()))
-        .bytes("batch_id", keys.iter().map(|key| &key.1.as_bytes()[..]))
+        .bytes("batch_id", keys.iter().map(|key| key.1.as_bytes()))
 }

@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Text},
 };
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Claim, ItemId, InstanceId, ServiceId, Takeover,
+    BatchState, Change, ChangeOutcome, Claim, InstanceId, ItemId, ServiceId, Takeover,
 };
 
 use super::takeable::TakeableService;

@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{Binary, Nullable, Text},
 };
-use grid_batch_core::{EventWithdrawal, ItemId, Hex};
+use grid_batch_core::{EventWithdrawal, Hex, ItemId};
 use grid_batch_withdrawals::WithdrawalId;
 
 use crate::sql::{Connection, Rows, Statement, StoreError};

@@ -145,7 +145,7 @@ fn find_transaction_holders<'a>(
         Rows::default()
             .long("number", (0..).take(transactions.len()))
             .text("service_id", transactions.iter().map(|(service_id, _)| *service_id))
-            .bytes("transaction_id", transactions.iter().map(|(_, id)| &id.as_bytes()[..])),
+            .bytes("transaction_id", transactions.iter().map(|(_, id)| id.as_bytes())),
     );
     let rows: Vec<HolderRow> = connection.load(&statement)?;
     rows.into_iter()

@@ -180,7 +180,7 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
         Rows::default()
             .long("batch_seq", transactions.iter().map(|row| row.0))
             .int("position", transactions.iter().map(|row| row.1))
-            .bytes("transaction_id", transactions.iter().map(|row| &row.2.as_bytes()[..]))
+            .bytes("transaction_id", transactions.iter().map(|row| row.2.as_bytes()))
             .in_chunks(),
     )
 }
@@ -216,7 +216,7 @@ fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
 pub(super) fn new_batch_rows<'a>(batches: impl Iterator<Item = &'a NewBatch> + Clone) -> Rows<'a> {
     Rows::default()
         .text("service_id", batches.clone().map(|batch| batch.service_id.as_str()))
-        .bytes("batch_id", batches.map(|batch| &batch.batch_id.as_bytes()[..]))
+        .bytes("batch_id", batches.map(|batch| batch.batch_id.as_bytes()))
 }
 
 struct InsertedBatch<'a> {

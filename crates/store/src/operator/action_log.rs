@@ -56,7 +56,7 @@ pub(super) fn record_actions(
             .text("verb", same().map(|()| verb.as_str()))
             .text("target", each().map(|it| it.kind()))
             .optional_text("service_id", each().map(|it| it.service_id().map(|id| id.as_str())))
-            .optional_bytes("batch_id", each().map(|it| Some(&it.batch()?.0.as_bytes()[..])))
+            .optional_bytes("batch_id", each().map(|it| Some(it.batch()?.0.as_bytes())))
             .optional_long("attempt", each().map(|it| Some(i64::from(it.batch()?.1?))))
             .optional_text("target_instance", each().map(|it| Some(it.instance()?.as_str())))
             .optional_text("reason", same().map(|()| reason.as_deref()))

@@ -1,7 +1,7 @@
 use diesel::{dsl::sql, prelude::*, sql_types::Binary};
 use grid_batch_core::{
-    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, ItemId,
-    ItemIdPrefix, Receipt, ServiceId, StoredBatch, Timestamp,
+    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, ItemId, ItemIdPrefix,
+    Receipt, ServiceId, StoredBatch, Timestamp,
 };
 
 use super::{
@@ -22,7 +22,7 @@ use crate::sql::{
 pub(crate) fn find(store: &Store, batch_id: &ItemId) -> Result<Vec<StoredBatch>, StoreError> {
     let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
     let query = batches_with_lane()
-        .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+        .filter(batches::batch_id.eq(batch_id.as_bytes()))
         .order_by(batches::service_id)
         .select((
             BatchRecord::as_select(),
@@ -43,7 +43,7 @@ pub(crate) fn find_by_transaction(
     store: &Store,
     transaction_id: &ItemId,
 ) -> Result<Vec<StoredBatch>, StoreError> {
-    let id = &transaction_id.as_bytes()[..];
+    let id = transaction_id.as_bytes();
     let with_transaction = transactions::table
         .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..id.len().min(7)]))
         .filter(transactions::transaction_id.eq(id))
@@ -118,7 +118,7 @@ pub(crate) fn serialized_batch(
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let query = batch_payloads::table
         .inner_join(batches::table)
-        .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+        .filter(batches::batch_id.eq(batch_id.as_bytes()))
         .filter(batches::service_id.eq(service_id.as_str()))
         .select(batch_payloads::serialized_batch);
     let payloads = store.pools.read()?.load_query("serialized_batch", query)?;
@@ -151,7 +151,7 @@ pub(crate) fn find_one(
     batch_id: &ItemId,
 ) -> Result<Option<BatchRecord>, StoreError> {
     let query = batches_with_lane()
-        .filter(batches::batch_id.eq(&batch_id.as_bytes()[..]))
+        .filter(batches::batch_id.eq(batch_id.as_bytes()))
         .filter(batches::service_id.eq(service_id.as_str()))
         .select(BatchRecord::as_select());
     Ok(connection.load_query("find_one", query)?.into_iter().next())
@@ -180,10 +180,7 @@ fn load_origin(
     Ok((label(text)?, withdrawal.is_some()))
 }
 
-fn load_transaction_ids(
-    connection: &mut Connection,
-    seq: i64,
-) -> Result<Vec<ItemId>, StoreError> {
+fn load_transaction_ids(connection: &mut Connection, seq: i64) -> Result<Vec<ItemId>, StoreError> {
     let query = transactions::table
         .filter(transactions::batch_seq.eq(seq))
         .order_by(transactions::position)

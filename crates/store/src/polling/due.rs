@@ -5,8 +5,7 @@ use diesel::{
     sql_types::{BigInt, Bool, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchId, BatchState, DltStatus, ItemId, LedgerStatus, PollPace, ServiceId,
-    Timestamp,
+    AttemptId, BatchId, BatchState, DltStatus, ItemId, LedgerStatus, PollPace, ServiceId, Timestamp,
 };
 
 use crate::sql::{

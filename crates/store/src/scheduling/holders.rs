@@ -71,7 +71,7 @@ pub(super) fn load(
     .rows(
         Rows::default()
             .long("number", (0..ids.len()).map(number_of))
-            .bytes("transaction_id", ids.iter().map(|id| &id.as_bytes()[..])),
+            .bytes("transaction_id", ids.iter().map(|id| id.as_bytes())),
     );
     let rows: Vec<HolderRow> = connection.load(&statement)?;
     let mut holders = Holders::default();

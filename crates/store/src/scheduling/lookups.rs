@@ -76,7 +76,7 @@ pub(super) fn begin_again(
 
 fn missed_rows<'a>(missed: &'a [(ItemId, i64)]) -> Rows<'a> {
     Rows::default()
-        .bytes("transaction_id", missed.iter().map(|(id, _)| &id.as_bytes()[..]))
+        .bytes("transaction_id", missed.iter().map(|(id, _)| id.as_bytes()))
         .long("batch_seq", missed.iter().map(|(_, seq)| *seq))
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn look_up_again(
     )
     .rows(
         Rows::default()
-            .bytes("transaction_id", transaction_ids.iter().map(|id| &id.as_bytes()[..]))
+            .bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes()))
             .long("next_lookup_at", transaction_ids.iter().map(|_| at.as_micros())),
     );
     connection.execute(&statement).map(drop)

@@ -50,7 +50,7 @@ pub(crate) fn insert(
     )
     .rows(
         Rows::default()
-            .bytes("transaction_id", rows().map(|(_, it)| &it.transaction_id.as_bytes()[..]))
+            .bytes("transaction_id", rows().map(|(_, it)| it.transaction_id.as_bytes()))
             .long("batch_seq", rows().map(|(batch, _)| batch.0))
             .text("service_id", rows().map(|(batch, _)| batch.1.as_str()))
             .long("since", rows().map(|_| now.as_micros()))
@@ -110,10 +110,7 @@ pub(crate) fn find_waited_for(
              select 1 from missing_transactions m
              where m.transaction_id = x.transaction_id and m.found_at is null limit 1) as r) > 0",
     )
-    .rows(
-        Rows::default()
-            .bytes("transaction_id", transaction_ids.iter().map(|id| &id.as_bytes()[..])),
-    );
+    .rows(Rows::default().bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes())));
     let rows: Vec<TransactionRow> = connection.load(&statement)?;
     rows.iter().map(|row| batch_id(&row.transaction_id)).collect()
 }
@@ -161,7 +158,7 @@ fn remove_except(
     )
     .long(seq);
     let rows: Vec<TransactionRow> = connection.load(&statement)?;
-    let still: BTreeSet<&[u8]> = still.iter().map(|it| &it.transaction_id.as_bytes()[..]).collect();
+    let still: BTreeSet<&[u8]> = still.iter().map(|it| it.transaction_id.as_bytes()).collect();
     let arrived = || rows.iter().filter(|row| !still.contains(&row.transaction_id[..]));
     let statement = Statement::new(
         connection.dialect(),
@@ -217,10 +214,7 @@ pub(crate) fn find_arrived(
                   where s.service_id = b.service_id and s.batch_seq = b.seq)) is not null"
         ),
     )
-    .rows(
-        Rows::default()
-            .bytes("transaction_id", transaction_ids.iter().map(|id| &id.as_bytes()[..])),
-    );
+    .rows(Rows::default().bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes())));
     let rows: Vec<SeqRow> = connection.load(&statement)?;
     Ok(rows.iter().map(|row| row.batch_seq).collect())
 }
@@ -333,7 +327,7 @@ pub(crate) fn mark_found(
     .rows(
         Rows::default()
             .long("found_at", found.iter().map(|_| now.as_micros()))
-            .bytes("transaction_id", found.iter().map(|(_, id)| &id.as_bytes()[..]))
+            .bytes("transaction_id", found.iter().map(|(_, id)| id.as_bytes()))
             .long("batch_seq", found.iter().map(|(seq, _)| *seq)),
     );
     connection.execute(&statement).map(drop)

@@ -3,7 +3,7 @@ use diesel::{
     prelude::*,
     sql_types::{BigInt, Binary, Bool, Nullable},
 };
-use grid_batch_core::{ItemId, HistoryFacts, ServiceId};
+use grid_batch_core::{HistoryFacts, ItemId, ServiceId};
 
 use crate::sql::{
     Connection, Dialect, Statement, Store, StoreError, rows::batch_id as header_id,

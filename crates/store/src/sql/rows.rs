@@ -5,7 +5,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, ItemId, Hold, Progress, ServiceId,
+    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, Hold, ItemId, Progress, ServiceId,
     StoredBatch, Timestamp,
 };
 

@@ -27,7 +27,7 @@ pub(crate) fn committed_before(
             batches::ended_at.nullable(),
         ));
     let rows: Vec<LaneRow> = store.pools.read()?.load_query("committed_before", query)?;
-    let is_own = |row: &&LaneRow| row.0.as_deref() == Some(&batch_id.as_bytes()[..]);
+    let is_own = |row: &&LaneRow| row.0.as_deref() == Some(batch_id.as_bytes());
     let taken_at = rows.iter().find(is_own).and_then(|row| row.1);
     let mut history = CommittedBefore::default();
     for (_, _, committed, ended_at) in &rows {

@@ -1,7 +1,5 @@
 use diesel::{QueryableByName, sql_types::Integer};
-use grid_batch_core::{
-    AttemptId, Change, ChangeOutcome, Event, ItemId, ServiceId, SubmittedBatch,
-};
+use grid_batch_core::{AttemptId, Change, ChangeOutcome, Event, ItemId, ServiceId, SubmittedBatch};
 
 use crate::{
     batch::record,

@@ -1,7 +1,7 @@
 //! What is known of the batches that services have ever committed.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchState, Change, Event, GroupObserver, ItemId, HistoryFacts,
+    AddOutcome, BatchConflict, BatchState, Change, Event, GroupObserver, HistoryFacts, ItemId,
     NewBatch, Outcome, ScopeId, ServiceHistory, ServiceScopeId, SubmissionAnswer,
     SubmissionOutcome, TakenBatch,
 };

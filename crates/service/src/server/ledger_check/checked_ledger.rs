@@ -4,10 +4,10 @@ use futures_core::future::BoxFuture;
 use futures_util::StreamExt;
 use grid_batch_core::{
     AccessScope, BatchError, BatchFormat, BatchResult, Evidence, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream,
-    LedgerFacts, LedgerKey, LedgerPresent, Outcome, PassThroughError, ScopeIdError, ServiceId,
-    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
-    TransactionAnswers, UnresolvedBatch,
+    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts,
+    LedgerKey, LedgerPresent, Outcome, PassThroughError, ScopeIdError, ServiceId, SocketMessages,
+    StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, TransactionAnswers,
+    UnresolvedBatch,
 };
 
 use super::LedgerCheck;

@@ -12,9 +12,9 @@ use std::{
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AttemptId, BatchError, BatchFormat, BatchResult, BatchState, Clock, Evidence, EvidenceReport,
-    GlobalScopeId, ItemId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity,
-    LedgerRegistry, ManualClock, Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId,
-    StatusReport, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
+    GlobalScopeId, ItemId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity, LedgerRegistry,
+    ManualClock, Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId, StatusReport,
+    Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome,
-    ServiceShare, Strategy,
+    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome, ServiceShare,
+    Strategy,
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
