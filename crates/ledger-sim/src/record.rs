@@ -206,7 +206,10 @@ impl Line {
         if self.position != position as u64 {
             return Err(format!("its position is {}, not {position}", self.position));
         }
-        let parse = |id: &String| id.parse::<ItemId>().map_err(|error| error.to_string());
+        let parse = |id: &String| {
+            let id = id.parse::<grid_batch_protocol::HeaderId>();
+            id.map(ItemId::from).map_err(|error| error.to_string())
+        };
         let decode = |text: String| BASE64_STANDARD.decode(text).map(Arc::from);
         Ok(Entry {
             position: self.position,

@@ -4,7 +4,9 @@ use std::str::FromStr;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::ItemId;
-use grid_batch_protocol::{Batch, BatchBuilder, SigningKey, Transaction, TransactionBuilder};
+use grid_batch_protocol::{
+    Batch, BatchBuilder, HeaderId, SigningKey, Transaction, TransactionBuilder,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -93,7 +95,8 @@ impl TransactionJson {
             check_address(address)?;
         }
         let dependency = |text: String| {
-            text.parse::<ItemId>()
+            text.parse::<HeaderId>()
+                .map(ItemId::from)
                 .map_err(|_| format!("the dependency {text} is not a transaction id"))
         };
         let dependencies =

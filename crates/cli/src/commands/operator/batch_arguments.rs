@@ -18,10 +18,13 @@ pub(in crate::commands) enum Word {
 impl FromStr for Word {
     type Err = Box<dyn Error + Send + Sync>;
 
+    /// Names of services can look like ids that are not hex digits.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_hex = text.bytes().take_while(|byte| *byte != b'@').all(is_digit);
         match text.parse() {
-            Ok(name) => Ok(Self::Batch(name)),
-            Err(_) => Ok(Self::Service(text.parse()?)),
+            Ok(name) if is_hex => Ok(Self::Batch(name)),
+            _ => Ok(Self::Service(text.parse()?)),
         }
     }
 }
@@ -73,20 +76,21 @@ impl NamedBatches {
         let words = matches.get_many::<Word>("batch").into_iter().flatten().cloned();
         let attempt = matches.try_get_one::<u32>("attempt").ok().flatten().copied();
         let mut named = Self { service: matches.get_one("service").cloned(), names: Vec::new() };
+        let expected = |_| {
+            Failure::usage(
+                "after the first argument, ids of batches are expected, or the first 8 to 128 digits of each",
+            )
+        };
         for word in words {
-            match word {
-                Word::Batch(name) => {
-                    let attempt = name.attempt.or(attempt);
-                    named.names.push(BatchName { attempt, ..name });
+            let name: BatchName = match word {
+                Word::Batch(name) => name,
+                Word::Service(service) if named.is_empty() => {
+                    named.service = Some(service);
+                    continue;
                 }
-                Word::Service(service) if named.is_empty() => named.service = Some(service),
-                Word::Service(_) => {
-                    return Err(Failure::usage(
-                        "after the first argument, ids of batches are expected, or the first 8 to \
-                         128 digits of each",
-                    ));
-                }
-            }
+                Word::Service(id) => id.to_string().parse().map_err(expected)?,
+            };
+            named.names.push(BatchName { attempt: name.attempt.or(attempt), ..name });
         }
         if named.names.is_empty() {
             return Err(Failure::usage("the id of a batch is missing, or its first 8 digits"));
@@ -132,6 +136,10 @@ mod tests {
         assert_eq!(parse(&["5a5a5a5a"]).unwrap().service, None);
         let flag = parse(&["5a5a5a5a", "--service", "deadbeef"]).unwrap();
         assert_eq!(flag.service, Some("deadbeef".parse().unwrap()));
+        let other = parse(&["my-service", "tx.number-1@2", "tx.number-2"]).unwrap();
+        assert_eq!(other.service, Some("my-service".parse().unwrap()));
+        let names: Vec<_> = other.names.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["tx.number-1", "tx.number-2"]);
     }
 
     #[test]
