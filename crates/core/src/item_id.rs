@@ -23,8 +23,8 @@ use crate::{Hex, excerpt::Excerpt};
 /// assert_eq!(signature.as_bytes(), [0x5a; 64]);
 /// assert_eq!(signature.to_string(), "5a".repeat(64));
 ///
-/// let other: ItemId = "0.0.1001@1700000000.25".parse()?;
-/// assert_eq!(other.as_bytes(), b"0.0.1001@1700000000.25");
+/// let other: ItemId = "0.0.1001-1700000000-25".parse()?;
+/// assert_eq!(other.as_bytes(), b"0.0.1001-1700000000-25");
 /// assert!("a/b".parse::<ItemId>().is_err());
 /// # Ok::<(), grid_batch_core::ItemIdError>(())
 /// ```

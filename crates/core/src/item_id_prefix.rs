@@ -35,7 +35,9 @@ pub enum ItemIdPrefixError {
         length: usize,
     },
     /// A character is not allowed.
-    #[error("the id {value} has {character:?}; an id has only letters, digits and -._~")]
+    #[error(
+        "the id {value} has {character:?}; an id has only letters, digits and -._~, and no dot at its beginning"
+    )]
     Character {
         /// The beginning of the text.
         value: Excerpt,

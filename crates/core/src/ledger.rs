@@ -11,8 +11,9 @@ use crate::{
 
 /// A ledger, as its adapter implements it.
 ///
-/// The first six methods are required. The server calls the others only if the [facts](Ledger::facts) say that the
-/// ledger has what they are for, or does what follows from their default bodies.
+/// The first six methods are required. The others have default bodies, for a ledger that does not have what
+/// they are for. The server calls `events`, `ask_ahead`, `look_up_transactions` and `compare_states` only if the
+/// [facts](Ledger::facts) say so.
 ///
 /// Every request has a timeout of the adapter's own, and no method blocks the thread that polls it.
 pub trait Ledger: Send + Sync {
@@ -67,7 +68,7 @@ pub trait Ledger: Send + Sync {
     }
 
     /// Whether evidence may be found now about a batch that the ledger has just reported and that has not ended. It
-    /// must answer at once. If not, evidence is looked for when the state of the batch has not changed for long.
+    /// must return at once. After `false`, evidence is looked for when the state of the batch has not changed for long.
     fn needs_evidence(&self, _service_id: &str, _batch_id: &str) -> bool {
         false
     }
@@ -164,8 +165,9 @@ pub trait Ledger: Send + Sync {
         Box::pin(async { Err(KeyRefusal::Refused) })
     }
 
-    /// Compares the states of the services whose nodes may have different ones, and of `paused`. Returns whether they
-    /// differ for good, for each service of which that is certain. A service whose states differ is paused.
+    /// Compares the states that nodes have of a service: for services whose states may differ, and for those in `paused`.
+    /// Returns each service for which the answer is certain, and whether its states differ for good. The server pauses a
+    /// service whose states differ.
     fn compare_states<'a>(
         &'a self,
         _paused: &'a [ServiceId],

@@ -121,7 +121,7 @@ impl NodePool {
         self.0.nodes.iter().filter(move |node| node.name() == name)
     }
 
-    /// Whether services may be sent to one of several nodes.
+    /// Whether services without a node of their own have several nodes.
     pub fn are_several(&self) -> bool {
         self.0.routes.shared.len() > 1
     }
@@ -169,7 +169,7 @@ impl NodePool {
         Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: true })
     }
 
-    /// No node is used any more.
+    /// From now on no node counts as confirmed.
     pub fn close(&self) {
         self.0.is_closed.store(true, Relaxed);
     }

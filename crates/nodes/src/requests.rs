@@ -88,7 +88,7 @@ const RETRY_PART: usize = 4;
 const MAX_FAILED_SERVICES: usize = 100_000;
 
 impl RequestLimits {
-    /// Limits for services at the nodes of this pool. With less than two nodes, only repeated requests are
+    /// Limits for services at the nodes of this pool. With fewer than two nodes, only repeated requests are
     /// limited. Nodes are tried again after the pauses of this pace.
     pub fn new(pool: NodePool, pace: PollPace) -> Self {
         let longest_pause = pace.outage_pause();

@@ -5,7 +5,7 @@ use grid_batch_core::{
 
 use crate::Sawtooth;
 
-/// Has clients' requests to the REST API, other than submissions, answered by a node.
+/// Forwards requests of clients to the REST API, other than submissions, to a node.
 impl Sawtooth {
     /// The node makes links with the host that the client knows, from the headers for proxies. The
     /// authorization of the client is for this server.

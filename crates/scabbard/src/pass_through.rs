@@ -7,7 +7,7 @@ use crate::Scabbard;
 /// What precedes the token of a client of Splinter.
 const CYLINDER: &str = "Bearer Cylinder:";
 
-/// Has clients' requests to a Splinter node, other than submissions, answered by one. A request without a
+/// Forwards requests of clients, other than submissions, to a node. A request without a
 /// Cylinder token gets the one of the adapter.
 impl Scabbard {
     pub(crate) async fn forward_to_node(

@@ -152,17 +152,15 @@ impl<S: ScopeId> SubmissionCommand<S> {
         let present = present.map_err(|error| error.to_string())?;
         match present.time_left(deadline) {
             TimeLeft::Enough => Ok(None),
-            TimeLeft::TooLittle => {
-                Err(format!("too little is left until the deadline of the batch, {deadline:#}"))
-            }
-            TimeLeft::Nothing => Ok(Some(self.expired(deadline))),
+            TimeLeft::TooLittle => Ok(Some(with_node(
+                url,
+                error_answer(
+                    Outcome::NotSent,
+                    format!("too little is left until the deadline of the batch, {deadline:#}"),
+                ),
+            ))),
+            TimeLeft::Nothing => Ok(Some(expired(deadline))),
         }
-    }
-
-    /// An earlier attempt may have been applied before the deadline.
-    fn expired(&self, deadline: Deadline) -> SubmissionAnswer {
-        let outcome = if self.attempt() == 1 { Outcome::Rejected } else { Outcome::Ambiguous };
-        error_answer(outcome, format!("expired: the ledger has passed its deadline, {deadline:#}"))
     }
 
     /// The number of the attempt in the store.
@@ -210,6 +208,12 @@ fn with_node(url: &str, mut answer: SubmissionAnswer) -> SubmissionAnswer {
 /// An answer of the submitter itself, in place of one from the ledger.
 pub(crate) fn error_answer(outcome: Outcome, message: impl Into<String>) -> SubmissionAnswer {
     SubmissionAnswer { outcome, status: None, message: Some(message.into()), retry_after: None }
+}
+
+/// The ledger may have applied the batch before its deadline: an earlier attempt of it, or one of another client.
+fn expired(deadline: Deadline) -> SubmissionAnswer {
+    let message = format!("expired: the ledger has passed its deadline, {deadline:#}");
+    error_answer(Outcome::Ambiguous, message)
 }
 
 #[cfg(test)]
@@ -262,10 +266,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_first_attempt_proves_that_a_batch_expired() {
-        for (attempt, outcome) in [(1, Outcome::Rejected), (2, Outcome::Ambiguous)] {
+    async fn evidence_decides_about_a_batch_that_expired() {
+        for attempt in [1, 2] {
             let answer = check(attempt, || Ok(at_height(11))).await.unwrap_err();
-            assert_eq!(answer.outcome, outcome);
+            assert_eq!(answer.outcome, Outcome::Ambiguous);
             let expected = "expired: the ledger has passed its deadline, height 10";
             assert_eq!(answer.message.as_deref(), Some(expected));
         }

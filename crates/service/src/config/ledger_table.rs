@@ -36,7 +36,7 @@ impl LedgerTables {
     /// An error if a section has none of these names.
     pub(super) fn check_names<'a>(
         &self,
-        mut names: impl Iterator<Item = &'a str> + Clone,
+        names: impl Iterator<Item = &'a str> + Clone,
     ) -> Result<(), ConfigError> {
         let Some(source) = &self.0 else { return Ok(()) };
         for (section, line) in &source.sections {
@@ -44,7 +44,7 @@ impl LedgerTables {
                 return Err(ConfigError::UnknownSetting {
                     origin: source.origin(*line),
                     name: format!("ledger.{section}"),
-                    nearest: names.next().map(|_| "ledger.kind".to_owned()),
+                    nearest: None,
                 });
             }
         }

@@ -44,13 +44,13 @@ pub(crate) enum Adapter {
     Registered(OpenLedgerFn),
 }
 
-/// Makes the adapter of a ledger. An error keeps the server from starting.
+/// Makes the adapter of a ledger. After an error the server or the command ends.
 pub type OpenLedgerFn =
     fn(&LedgerContext<'_>) -> Result<Arc<dyn Ledger>, Box<dyn Error + Send + Sync>>;
 
 impl LedgerType {
-    /// A ledger with this name for `ledger.kind`. `open` makes its adapter when the server starts; the facts of the
-    /// adapter must be those that `facts` returns.
+    /// A ledger with this name for `ledger.kind`. `open` makes its adapter when the server starts, and when a
+    /// command asks the nodes which ledger they belong to. The facts of the adapter must be those that `facts` returns.
     pub const fn new(
         name: &'static str,
         facts: fn(&FactSettings) -> LedgerFacts,
@@ -139,11 +139,13 @@ pub(super) struct ConfiguredType {
 impl ConfiguredType {
     /// `None` if `ledger.kind` is not set.
     pub(super) fn from_layers(layers: &Layers) -> Result<Option<Self>, ConfigError> {
+        let known = layers.ledgers();
+        let registered = known.iter().filter(|it| matches!(it.adapter, Adapter::Registered(_)));
+        layers.tables().check_names(registered.map(|ledger| ledger.name))?;
         let name: String = layers.get("ledger.kind")?;
         if name.is_empty() {
             return Ok(None);
         }
-        let known = layers.ledgers();
         let Some(ledger) = known.iter().find(|ledger| ledger.name == name).copied() else {
             let rule = match OPTIONAL_LEDGERS.contains(&&*name) {
                 true => {
@@ -158,8 +160,6 @@ impl ConfiguredType {
             late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
             resend_after: layers.get("evm.resend_after")?,
         };
-        let registered = known.iter().map(|ledger| ledger.name);
-        layers.tables().check_names(registered)?;
         let facts = ledger.facts(&settings);
         if let Err(error) = facts.check() {
             return Err(layers.invalid("ledger.kind", error.to_string()));

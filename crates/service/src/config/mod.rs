@@ -152,7 +152,8 @@ impl Config {
         Self::load_with_ledgers(&[], file, variables, flags)
     }
 
-    /// The same, where `ledger.kind` can also name one of these types of ledgers.
+    /// The same, where `ledger.kind` can also name one of these types of ledgers. The settings of such a ledger are the
+    /// section `[ledger.NAME]` of the file, which [`LedgerContext::settings`](crate::LedgerContext::settings) reads.
     pub fn load_with_ledgers(
         ledgers: &[LedgerType],
         file: Option<&Path>,

@@ -6,15 +6,15 @@ use serde::de::DeserializeOwned;
 
 use crate::{Config, ConfigError};
 
-/// What a program gets that makes the adapter of its own ledger.
+/// What an [`OpenLedgerFn`](crate::OpenLedgerFn) gets to make an adapter.
 pub struct LedgerContext<'a> {
     pub(super) config: &'a Config,
     pub(super) nodes: Arc<dyn StatusUrlResolver>,
 }
 
 impl LedgerContext<'_> {
-    /// The settings in the section `[ledger.NAME]` of the file, where `NAME` is what `ledger.kind` says. A type that
-    /// denies unknown fields has misspelt settings refused, with their line.
+    /// The settings in the section `[ledger.NAME]` of the file, where `NAME` is what `ledger.kind` says. With
+    /// `#[serde(deny_unknown_fields)]`, a misspelled setting is an error that names its line.
     pub fn settings<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         self.config.ledger_settings()
     }
@@ -24,7 +24,8 @@ impl LedgerContext<'_> {
         &self.config.ledger.urls
     }
 
-    /// The nodes to ask about a batch, the best first. Only those are returned that have confirmed their ledger.
+    /// The nodes to ask about a batch, the best first. In a running server these are the nodes that have confirmed their
+    /// ledger; a command that only asks which ledger nodes belong to gets all configured nodes.
     pub fn nodes(&self) -> Arc<dyn StatusUrlResolver> {
         Arc::clone(&self.nodes)
     }

@@ -12,10 +12,11 @@ use grid_batch_core::{
 
 use super::LedgerCheck;
 
-/// A ledger of which only nodes are used that have confirmed it, for services that it can have.
+/// A wrapper of a ledger. It uses only nodes that have confirmed that they belong to the ledger, and only services that
+/// the ledger can have.
 ///
 /// - A batch is sent only to a node that has confirmed its ledger within the last seconds.
-/// - Absence counts only if every node confirms its ledger again after it was asked.
+/// - Absence and expiry count only if every node confirms its ledger again after it was asked.
 /// - A node is asked again when a connection to it ends, because then it may have been replaced.
 struct CheckedLedger {
     ledger: Arc<dyn Ledger>,
@@ -85,9 +86,9 @@ impl CheckedLedger {
         if reports.iter().any(|report| matches!(report, Err(BatchError::Unavailable(_)))) {
             nodes.iter().for_each(|node| self.check.connection_failed(node));
         }
-        if reports.iter().any(is_absence) && !self.are_all_confirmed_now(&nodes).await {
+        if reports.iter().any(needs_all_nodes) && !self.are_all_confirmed_now(&nodes).await {
             let detail = "a node does not confirm that it belongs to the ledger any more";
-            for report in reports.iter_mut().filter(|report| is_absence(report)) {
+            for report in reports.iter_mut().filter(|report| needs_all_nodes(report)) {
                 *report = Ok(EvidenceReport::with_detail(Evidence::Inconclusive, detail));
             }
         }
@@ -141,8 +142,11 @@ impl CheckedLedger {
     }
 }
 
-fn is_absence(report: &BatchResult<EvidenceReport>) -> bool {
-    report.as_ref().is_ok_and(|report| report.evidence.is_absence())
+/// A node of another ledger would give this evidence, too.
+fn needs_all_nodes(report: &BatchResult<EvidenceReport>) -> bool {
+    report
+        .as_ref()
+        .is_ok_and(|report| report.evidence.is_absence() || report.evidence == Evidence::Expired)
 }
 
 fn not_sent(reason: String) -> SubmissionAnswer {
