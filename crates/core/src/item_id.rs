@@ -89,6 +89,11 @@ impl ItemId {
         &self.bytes[..usize::from(self.length)]
     }
 
+    /// The bytes of an id of 128 hex digits; `None` for other ids.
+    pub fn signature(&self) -> Option<&[u8; Self::BYTES]> {
+        self.as_bytes().try_into().ok()
+    }
+
     /// The id with this text, which was checked and is no signature.
     fn of_text(text: &[u8]) -> Self {
         let mut bytes = [0; Self::LONGEST];

@@ -14,4 +14,4 @@ pub use node::Node;
 pub use places::NodePlaces;
 pub use pool::{NodePool, NodePoolOptions};
 pub use requests::{RequestEnd, RequestGroup, RequestLimits, Ticket};
-pub use resolver::{ConfirmedNodes, NodeResolver};
+pub use resolver::NodeResolver;

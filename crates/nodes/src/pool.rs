@@ -13,7 +13,7 @@ use grid_batch_core::{
 use grid_batch_support::redact_url;
 use log::{info, warn};
 
-use crate::{ConfirmedNodes, Node, NodeResolver, node::is_failure, routes::Routes};
+use crate::{Node, NodeResolver, node::is_failure, resolver::ConfirmedNodes, routes::Routes};
 
 /// What this process knows of the nodes of a ledger. Clones share it.
 ///

@@ -39,7 +39,7 @@ impl<S> fmt::Debug for NodeResolver<S> {
 
 /// The nodes of a pool that have confirmed their ledger.
 #[derive(Debug)]
-pub struct ConfirmedNodes {
+pub(crate) struct ConfirmedNodes {
     pub(crate) pool: NodePool,
     pub(crate) of_all_services: bool,
 }

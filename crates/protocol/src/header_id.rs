@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use grid_batch_core::Excerpt;
+use grid_batch_core::{Excerpt, ItemId};
 
 /// The id of a batch or of a transaction of Sawtooth and Scabbard: its header's signature, 128 lower-case hex digits.
 ///
@@ -64,25 +64,23 @@ impl FromStr for HeaderId {
     type Err = HeaderIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digit = |(position, character): (usize, char)| match character {
-            '0'..='9' => Ok(character as u8 - b'0'),
-            'a'..='f' => Ok(character as u8 - b'a' + 10),
-            _ => Err(HeaderIdError::Character { value: Excerpt::of(text), character, position }),
-        };
-        if text.len() != 2 * Self::BYTES {
-            let length = text.chars().count();
-            return Err(HeaderIdError::TextLength { value: Excerpt::of(text), length });
+        if let Ok(id) = text.parse::<ItemId>()
+            && let Some(signature) = id.signature()
+        {
+            return Ok(Self(*signature));
         }
-        let mut bytes = [0; Self::BYTES];
-        for at in text.chars().enumerate() {
-            let byte = &mut bytes[at.0 / 2];
-            *byte = *byte << 4 | digit(at)?;
+        let value = Excerpt::of(text);
+        let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+        match text.chars().enumerate().find(|(_, character)| !is_digit(*character)) {
+            Some((position, character)) if text.len() == 2 * Self::BYTES => {
+                Err(HeaderIdError::Character { value, character, position })
+            }
+            _ => Err(HeaderIdError::TextLength { value, length: text.chars().count() }),
         }
-        Ok(Self(bytes))
     }
 }
 
-impl From<HeaderId> for grid_batch_core::ItemId {
+impl From<HeaderId> for ItemId {
     fn from(id: HeaderId) -> Self {
         Self::from_bytes(id.0)
     }
@@ -90,7 +88,7 @@ impl From<HeaderId> for grid_batch_core::ItemId {
 
 impl fmt::Display for HeaderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        grid_batch_core::ItemId::from(*self).fmt(f)
+        ItemId::from(*self).fmt(f)
     }
 }
 

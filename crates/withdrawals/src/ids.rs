@@ -52,8 +52,7 @@ impl WithdrawalId {
     /// The withdrawal that a batch with this id tries, and in which generation. `None`: the batch is of no withdrawal.
     /// The ids of other batches are signatures, which do not have zeros in the middle.
     pub fn of_batch(batch_id: &ItemId) -> Option<(Self, u32)> {
-        let signature: &[u8; ItemId::BYTES] = batch_id.as_bytes().try_into().ok()?;
-        let (id, rest) = signature.split_first_chunk()?;
+        let (id, rest) = batch_id.signature()?.split_first_chunk()?;
         let (zeros, generation) = rest.split_last_chunk()?;
         let is_of_withdrawal = zeros.iter().all(|byte| *byte == 0);
         is_of_withdrawal.then(|| (Self(*id), u32::from_be_bytes(*generation)))

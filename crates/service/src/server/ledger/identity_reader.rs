@@ -6,8 +6,8 @@ use grid_batch_evm::EvmIdentityReader;
 use grid_batch_nodes::NodePool;
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 
-use super::open_registered;
-use crate::{Config, LedgerConfig, StartError, config::Adapter};
+use super::{open_registered, require_name};
+use crate::{Config, StartError, config::Adapter};
 
 /// Asks nodes which ledger they belong to, without a store or keys.
 pub(in crate::server) enum IdentityReader {
@@ -20,23 +20,18 @@ pub(in crate::server) enum IdentityReader {
 
 impl IdentityReader {
     pub(in crate::server) fn new(config: &Config) -> Result<Self, StartError> {
-        if config.ledger.lacks_name() {
-            return Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE });
-        }
+        require_name(config)?;
         let http = config.ledger.http.clone();
+        let nodes = || Arc::new(NodePool::new(config.ledger.nodes()));
         match config.adapter().ok_or_else(StartError::no_ledger_kind)? {
             Adapter::Sawtooth => {
-                let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
                 let options = SawtoothOptions { http, ..SawtoothOptions::default() };
-                Ok(Self::Ledger(Arc::new(Sawtooth::new(options, nodes)?)))
+                Ok(Self::Ledger(Arc::new(Sawtooth::new(options, nodes())?)))
             }
             Adapter::Scabbard => Ok(Self::Silent),
             #[cfg(feature = "evm")]
             Adapter::Evm => Ok(Self::Evm(EvmIdentityReader::new(&http)?)),
-            Adapter::Registered(open) => {
-                let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
-                Ok(Self::Ledger(open_registered(open, config, nodes)?))
-            }
+            Adapter::Registered(open) => Ok(Self::Ledger(open_registered(open, config, nodes())?)),
         }
     }
 

@@ -26,7 +26,7 @@ use super::{
     gas::GasMonitor,
     ledger_check::{LedgerCheck, LedgerCheckOptions},
 };
-use crate::{Config, OpenLedgerFn, StartError, config::Adapter};
+use crate::{Config, LedgerConfig, OpenLedgerFn, StartError, config::Adapter};
 
 pub use context::LedgerContext;
 #[cfg(feature = "evm")]
@@ -119,18 +119,21 @@ pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, Sta
 
 /// Keeps the server away from nodes of other ledgers.
 pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
-    if config.ledger.lacks_name() {
-        return Err(StartError::Missing {
-            name: "ledger.name",
-            rule: crate::LedgerConfig::NAME_RULE,
-        });
-    }
+    require_name(config)?;
     Ok(LedgerCheck::new(LedgerCheckOptions {
         configured: configured_ledger(config)?,
         pool: config.ledger.http.nodes.clone(),
         answer_limit: config.submit.sending_limit / 2,
         clock: config.clock(),
     }))
+}
+
+/// An error if the ledger must have a name and has none.
+fn require_name(config: &Config) -> Result<(), StartError> {
+    match config.ledger.lacks_name() {
+        true => Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE }),
+        false => Ok(()),
+    }
 }
 
 /// The ledger of the settings, as far as they identify it.
