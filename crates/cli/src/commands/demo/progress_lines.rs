@@ -49,6 +49,7 @@ impl ProgressLines {
     }
 
     /// Prints what has happened, above lines that are rewritten.
+    #[cfg(feature = "evm")]
     pub(super) fn tell(&mut self, event: &str) {
         if self.columns.is_some() {
             write(&format!("{}\u{1b}[J{event}\n", up(self.written)));
