@@ -26,6 +26,9 @@ struct Observation {
     state: BatchState,
     /// Only compared with the batch's: it changes when the batch enters its state again.
     since: Timestamp,
+    /// The ledger reported it as invalid, and an earlier attempt of it may still arrive. What the ledger reports after
+    /// that wait decides about it, so its time starts anew.
+    waits_for_earlier: bool,
     first_seen: MonotonicTime,
     last_seen: MonotonicTime,
 }
@@ -56,7 +59,9 @@ impl ObservedBatches {
             Some(seen) if seen.is_of(batch) => seen.first_seen,
             _ => now,
         };
-        let observation = Observation { attempt_id, state, since, first_seen, last_seen: now };
+        let waits_for_earlier = waits_for_earlier(batch);
+        let observation =
+            Observation { attempt_id, state, since, waits_for_earlier, first_seen, last_seen: now };
         self.batches.insert(key(batch), observation);
         if self.batches.len() >= self.prune_at {
             let keep = self.keep;
@@ -100,9 +105,14 @@ fn is_restored(batch: &UnresolvedBatch) -> bool {
     batch.attempt_id.attempt == 0
 }
 
+fn waits_for_earlier(batch: &UnresolvedBatch) -> bool {
+    batch.invalid_reported && batch.earlier_may_arrive
+}
+
 impl Observation {
     fn is_of(&self, batch: &UnresolvedBatch) -> bool {
         (self.attempt_id, self.state, self.since) == (batch.attempt_id, batch.state, batch.since)
+            && self.waits_for_earlier == waits_for_earlier(batch)
     }
 }
 
@@ -146,6 +156,20 @@ mod tests {
             assert_eq!(observed.see(&other, at(55)), SECOND * 5, "{other:?}");
             assert_eq!(observed.seen_for(&first, at(55)), Duration::ZERO);
         }
+    }
+
+    #[test]
+    fn end_of_the_wait_for_an_earlier_attempt_starts_anew() {
+        let mut observed = ObservedBatches::new(SECOND * 60);
+        let waits = UnresolvedBatch {
+            invalid_reported: true,
+            earlier_may_arrive: true,
+            ..batch(1, 2, 1, BatchState::InDoubt)
+        };
+        observed.see(&waits, at(0));
+        assert_eq!(observed.see(&waits, at(330)), SECOND * 330);
+        let is_over = UnresolvedBatch { earlier_may_arrive: false, ..waits };
+        assert_eq!(observed.see(&is_over, at(331)), Duration::ZERO);
     }
 
     #[test]

@@ -226,6 +226,8 @@ impl BatchHarness {
             let decision = match last.map(|entry| entry.result) {
                 Some(ExecutionResult::Applied) => Decision::Committed,
                 Some(ExecutionResult::Invalid) => Decision::Invalid,
+                // The server knows that the ledger does not have it. An operator has ended what follows a halt.
+                None if held.progress.state.awaits_queuer() => Decision::Invalid,
                 None => Decision::Absent,
             };
             let attempt = held.progress.attempts;

@@ -57,7 +57,9 @@ impl Decisions {
     pub(super) fn ended(&self, run: &Run, store: &Store) -> Vec<ItemId> {
         let was_ended = |it: &&Accepted| {
             let error = stored(store, &it.id).last_error;
-            error.is_some_and(|error| error.contains("an operator ended what follows"))
+            let texts =
+                ["an operator ended what follows", "an operator decided that it is not sent"];
+            error.is_some_and(|error| texts.iter().any(|text| error.contains(text)))
         };
         let ended: Vec<ItemId> = run.accepted.iter().filter(was_ended).map(|it| it.id).collect();
         let causes = ended.iter().chain(&self.ended_after).copied().collect();
