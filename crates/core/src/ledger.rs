@@ -4,7 +4,7 @@ use futures_core::future::BoxFuture;
 
 use crate::{
     AccessScope, BatchError, BatchFormat, EvidenceReport, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPresent,
+    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPosition,
     PassThroughError, ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission,
     SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
@@ -75,8 +75,8 @@ pub trait Ledger: Send + Sync {
 
     /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a
     /// [deadline](crate::Deadline) is sent.
-    fn present<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
-        Box::pin(async { Ok(LedgerPresent::default()) })
+    fn position<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
+        Box::pin(async { Ok(LedgerPosition::default()) })
     }
 
     /// How many requests for statuses and evidence may be in flight at once.

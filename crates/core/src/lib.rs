@@ -77,7 +77,7 @@ pub use claim::{
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use commit_history::{CommitHistory, CommittedBefore};
-pub use deadline::{Deadline, DeadlineError, LedgerPresent, TimeLeft};
+pub use deadline::{Deadline, DeadlineError, LedgerPosition, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
 pub use event_feed::{

@@ -13,5 +13,5 @@ pub use identity::{Identity, IdentityAnswer};
 pub use node::Node;
 pub use places::NodePlaces;
 pub use pool::{NodePool, NodePoolOptions};
-pub use requests::{RequestEnd, RequestGroup, RequestLimits, Ticket};
+pub use requests::{RequestEnd, RequestGroup, RequestInFlight, RequestLimits};
 pub use resolver::NodeResolver;

@@ -122,7 +122,7 @@ impl NodePool {
     }
 
     /// Whether services without a node of their own have several nodes.
-    pub fn are_several(&self) -> bool {
+    pub fn has_several_shared_nodes(&self) -> bool {
         self.0.routes.shared.len() > 1
     }
 
@@ -197,7 +197,9 @@ impl NodePool {
     /// An attempt to send this batch to the node at this URL had this outcome.
     pub(crate) fn sent(&self, batch_header: &str, url: &str, outcome: Outcome) {
         // A service with one node goes on with it.
-        let Some(index) = self.position(url).filter(|_| self.are_several()) else { return };
+        let Some(index) = self.position(url).filter(|_| self.has_several_shared_nodes()) else {
+            return;
+        };
         let (node, failed) = (&self.0.nodes[index], is_failure(outcome));
         let failed_at = failed.then(|| self.monotonic());
         let had_failed = std::mem::replace(&mut node.lock().refused_at, failed_at).is_some();
@@ -219,10 +221,10 @@ impl NodePool {
         let (routes, now) = (&self.0.routes, self.monotonic());
         let mut nodes = routes.candidates(service).to_vec();
         if nodes.len() > 1 {
-            let (received, present) = (routes.received(batch_id), routes.present(service));
+            let (received, current) = (routes.received(batch_id), routes.current(service));
             nodes.sort_by_cached_key(|node| {
                 let failed_at = self.0.nodes[*node].lock().failed_at(now);
-                (Some(*node) != received, failed_at, Some(*node) != present)
+                (Some(*node) != received, failed_at, Some(*node) != current)
             });
         }
         nodes

@@ -141,16 +141,16 @@ impl<S: ScopeId> SubmissionCommand<S> {
     /// is not sent before.
     async fn check_deadline(&self, url: &str) -> Result<Option<SubmissionAnswer>, String> {
         let Some(deadline) = self.submission.deadline() else { return Ok(None) };
-        let asked = match catch_panic(|| self.factory.sender.present(url)) {
+        let asked = match catch_panic(|| self.factory.sender.position(url)) {
             Ok(asking) => catch_panic_async(asking).await,
             Err(panic) => Err(panic),
         };
-        let present = asked.unwrap_or_else(|panic| {
+        let position = asked.unwrap_or_else(|panic| {
             self.count_panic("the sender", &panic);
             Err(BatchError::InternalError(format!("the sender panicked: {panic}")))
         });
-        let present = present.map_err(|error| error.to_string())?;
-        match present.time_left(deadline) {
+        let position = position.map_err(|error| error.to_string())?;
+        match position.time_left(deadline) {
             TimeLeft::Enough => Ok(None),
             TimeLeft::TooLittle => Ok(Some(with_node(
                 url,
@@ -221,7 +221,7 @@ mod tests {
     use std::future::{pending, ready};
 
     use grid_batch_core::{
-        AttemptId, BatchResult, GlobalScopeId, LedgerPresent,
+        AttemptId, BatchResult, GlobalScopeId, LedgerPosition,
         mocks::{MockSubmissionSender, MockUrlResolver},
     };
 
@@ -229,17 +229,17 @@ mod tests {
 
     const DEADLINE: Deadline = Deadline::Height(10);
 
-    fn at_height(height: u64) -> LedgerPresent {
-        LedgerPresent { height: Some(height), height_margin: 3, ..LedgerPresent::default() }
+    fn at_height(height: u64) -> LedgerPosition {
+        LedgerPosition { height: Some(height), height_margin: 3, ..LedgerPosition::default() }
     }
 
     /// How the check of a batch with a deadline ends; nothing is sent.
     async fn check(
         attempt: u32,
-        present: impl Fn() -> BatchResult<LedgerPresent> + Send + 'static,
+        position: impl Fn() -> BatchResult<LedgerPosition> + Send + 'static,
     ) -> Result<(), SubmissionAnswer> {
         let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
-        sender.expect_present().once().returning(move |_| Box::pin(ready(present())));
+        sender.expect_position().once().returning(move |_| Box::pin(ready(position())));
         let factory = CommandFactory {
             url_resolver: Arc::new(MockUrlResolver::new()),
             sender: Arc::new(sender),

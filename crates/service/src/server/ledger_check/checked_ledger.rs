@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use grid_batch_core::{
     AccessScope, BatchError, BatchFormat, BatchResult, Evidence, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts,
-    LedgerKey, LedgerPresent, Outcome, PassThroughError, ScopeIdError, ServiceId, SocketMessages,
+    LedgerKey, LedgerPosition, Outcome, PassThroughError, ScopeIdError, ServiceId, SocketMessages,
     StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, TransactionAnswers,
     UnresolvedBatch,
 };
@@ -204,10 +204,10 @@ impl Ledger for CheckedLedger {
         self.ledger.format()
     }
 
-    fn present<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+    fn position<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
         Box::pin(async move {
             self.check.confirm_now(node).await.map_err(BatchError::Unavailable)?;
-            self.ledger.present(node).await
+            self.ledger.position(node).await
         })
     }
 

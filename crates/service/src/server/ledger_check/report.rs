@@ -37,7 +37,7 @@ impl LedgerCheck {
             answering: identity.is_confirmed() && outage.is_none(),
             unanswered_seconds: outage.as_ref().map(|outage| outage.lasted.as_secs_f64()),
             problem: outage.as_ref().map(problem).or(identity_problem.map(str::to_owned)),
-            asked_seconds_ago: identity.asked_for(now).map(|ago| ago.as_secs_f64()),
+            asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
             failed_connections: identity.failures(),
         }
     }
