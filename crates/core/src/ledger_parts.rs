@@ -43,7 +43,10 @@ impl BatchStatusReader for LedgerParts {
         service_id: &'a str,
         batch_ids: &'a [String],
     ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        self.0.statuses(service_id, batch_ids)
+        Box::pin(async move {
+            self.0.check_asked_service(service_id)?;
+            self.0.statuses(service_id, batch_ids).await
+        })
     }
 
     fn available_connections(&self) -> usize {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod confirmation;
 mod contact;
 mod identity;
 mod node;

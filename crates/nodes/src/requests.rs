@@ -172,6 +172,14 @@ impl RequestLimits {
         }
     }
 
+    /// Ends the pauses of all nodes: one of them is back.
+    pub fn end_pauses(&self) {
+        let now = self.pool.monotonic();
+        let mut state = self.lock();
+        let pauses = state.nodes.values_mut().filter_map(|node| node.pause.as_mut());
+        pauses.for_each(|pause| pause.until = now);
+    }
+
     /// The time until the first of the present pauses ends.
     pub fn next_pause_end(&self) -> Option<Duration> {
         let now = self.pool.monotonic();

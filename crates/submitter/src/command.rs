@@ -50,8 +50,12 @@ impl<S: ScopeId> SubmissionCommand<S> {
     ) -> Result<(), SubmissionAnswer> {
         self.attempts = self.attempts.saturating_add(1);
         let checks = async {
+            self.confirm(url).await?;
             self.check_node(url).await?;
-            self.check_deadline(url).await
+            let expired = self.check_deadline(url).await?;
+            // The answers may have taken long, and a connection may have failed meanwhile.
+            self.confirm(url).await?;
+            Ok(expired)
         };
         let checked = tokio::select! {
             biased;
@@ -125,15 +129,28 @@ impl<S: ScopeId> SubmissionCommand<S> {
         }
     }
 
+    async fn confirm(&self, url: &str) -> Result<(), String> {
+        self.caught("the URL resolver", || self.factory.url_resolver.confirm(url)).await
+    }
+
     async fn check_node(&self, url: &str) -> Result<(), String> {
         let sender = &self.factory.sender;
-        let checked = match catch_panic(|| sender.check_node(url, &self.submission)) {
+        self.caught("the node check", || sender.check_node(url, &self.submission)).await
+    }
+
+    /// The result of a check; a panic of `part` is an error.
+    async fn caught<F: Future<Output = Result<(), String>>>(
+        &self,
+        part: &str,
+        start: impl FnOnce() -> F,
+    ) -> Result<(), String> {
+        let checked = match catch_panic(start) {
             Ok(checking) => catch_panic_async(checking).await,
             Err(panic) => Err(panic),
         };
         checked.unwrap_or_else(|panic| {
-            self.count_panic("the node check", &panic);
-            Err(format!("the node check panicked: {panic}"))
+            self.count_panic(part, &panic);
+            Err(format!("{part} panicked: {panic}"))
         })
     }
 
@@ -220,6 +237,7 @@ fn expired(deadline: Deadline) -> SubmissionAnswer {
 mod tests {
     use std::future::{pending, ready};
 
+    use futures_core::future::BoxFuture;
     use grid_batch_core::{
         AttemptId, BatchResult, GlobalScopeId, LedgerPosition,
         mocks::{MockSubmissionSender, MockUrlResolver},
@@ -263,6 +281,37 @@ mod tests {
         );
         let down = || Err(BatchError::Unavailable("no answer".to_owned()));
         assert_eq!(check(1, down).await.unwrap_err().outcome, Outcome::NotSent);
+    }
+
+    #[derive(Debug)]
+    struct NotConfirmed;
+
+    impl UrlResolver for NotConfirmed {
+        type Id = GlobalScopeId;
+
+        fn url(&self, _: &GlobalScopeId) -> String {
+            "http://ledger".to_owned()
+        }
+
+        fn confirm<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), String>> {
+            Box::pin(ready(Err("not confirmed".to_owned())))
+        }
+    }
+
+    #[tokio::test]
+    async fn node_that_is_not_confirmed_is_asked_nothing() {
+        let factory = CommandFactory {
+            url_resolver: Arc::new(NotConfirmed),
+            sender: Arc::new(MockSubmissionSender::new()),
+            counters: SubmitterCounters::default(),
+            recalls: Recalls::new(),
+        };
+        let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
+            .with_deadline(Some(DEADLINE));
+        let mut command = Arc::new(factory).command(submission);
+        let answer = command.check("http://ledger", pending()).await.unwrap_err();
+        assert_eq!(answer.outcome, Outcome::NotSent);
+        assert_eq!(answer.message.as_deref(), Some("http://ledger: not confirmed"));
     }
 
     #[tokio::test]
