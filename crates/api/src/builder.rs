@@ -2,7 +2,7 @@ use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
     BatchFormat, BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId,
-    IntakeStore, InternalError, ItemId, Ledger, NodeOutage, OperatorStore, SearchLimits, ServiceId,
+    IntakeStore, InternalError, ItemId, Ledger, OperatorStore, Outage, SearchLimits, ServiceId,
     ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
 };
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
@@ -223,7 +223,7 @@ impl ApiBuilder {
     #[must_use]
     pub fn with_outages(
         mut self,
-        outages: impl Fn(&ServiceId) -> Vec<NodeOutage> + Send + Sync + 'static,
+        outages: impl Fn(&ServiceId) -> Vec<Outage> + Send + Sync + 'static,
     ) -> Self {
         self.parts.read_sources.outages = Some(Arc::new(outages));
         self

@@ -32,7 +32,7 @@ pub struct DeadlineError {
 
 /// Where a ledger is now, as one of its nodes says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LedgerPresent {
+pub struct LedgerPosition {
     /// The time of its latest block. `None`: its batches have no deadlines that are times.
     pub time: Option<Timestamp>,
     /// The number of its latest block. `None`: its batches have no deadlines that are heights.
@@ -54,11 +54,11 @@ pub enum TimeLeft {
     Nothing,
 }
 
-impl LedgerPresent {
+impl LedgerPosition {
     /// What is left until the deadline: the rule by which a batch is sent or not. Of a ledger that does not tell its
-    /// present, enough is left.
+    /// position, enough is left.
     pub fn time_left(&self, deadline: Deadline) -> TimeLeft {
-        let (present, margin, end) = match (deadline, self.time, self.height) {
+        let (position, margin, end) = match (deadline, self.time, self.height) {
             (Deadline::Time(end), Some(time), _) => {
                 let margin = i64::try_from(self.time_margin.as_micros()).unwrap_or(i64::MAX);
                 (i128::from(time.as_micros()), i128::from(margin), i128::from(end.as_micros()))
@@ -68,7 +68,7 @@ impl LedgerPresent {
             }
             _ => return TimeLeft::Enough,
         };
-        match end - present {
+        match end - position {
             left if left < 0 => TimeLeft::Nothing,
             left if left < margin => TimeLeft::TooLittle,
             _ => TimeLeft::Enough,
@@ -107,7 +107,7 @@ impl FromStr for Deadline {
 mod tests {
     use super::*;
 
-    const PRESENT: LedgerPresent = LedgerPresent {
+    const POSITION: LedgerPosition = LedgerPosition {
         time: Some(Timestamp::from_micros(10_000_000)),
         height: Some(10),
         time_margin: Duration::from_secs(2),
@@ -123,10 +123,10 @@ mod tests {
             (12, TimeLeft::Enough),
         ] {
             let time = Deadline::Time(Timestamp::from_micros(end * 1_000_000));
-            assert_eq!(PRESENT.time_left(time), left, "{end}");
-            assert_eq!(PRESENT.time_left(Deadline::Height(end as u64)), left, "{end}");
+            assert_eq!(POSITION.time_left(time), left, "{end}");
+            assert_eq!(POSITION.time_left(Deadline::Height(end as u64)), left, "{end}");
         }
-        let unknown = LedgerPresent::default();
+        let unknown = LedgerPosition::default();
         assert_eq!(unknown.time_left(Deadline::Height(0)), TimeLeft::Enough);
     }
 

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use crate::{
-    BatchDetails, BatchState, NodeOutage, Obstacle, OperatorVerb, PossibleAction, ServiceId,
+    BatchDetails, BatchState, Obstacle, OperatorVerb, Outage, PossibleAction, ServiceId,
     ServiceOverview, StoredBatch, Timestamp, Wait, WaitCause,
 };
 
@@ -35,7 +35,7 @@ pub struct ServiceFacts<'a> {
     /// Set while an operator has paused it.
     pub pause: Option<&'a ServicePause>,
     /// The nodes of the ledger that do not answer, of those on which the batches depend.
-    pub outages: &'a [NodeOutage],
+    pub outages: &'a [Outage],
     /// How long evidence is looked for; `None`: it is not told.
     pub search: Option<SearchLimits>,
     /// The present time.

@@ -4,9 +4,9 @@ use futures_core::future::BoxFuture;
 
 use crate::{
     AccessScope, BatchError, BatchFormat, EvidenceReport, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPresent,
-    PassThroughError, ScopeIdError, ServiceId, SocketMessages, StatusReport, Submission,
-    SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
+    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPosition,
+    PassThroughError, ScopeIdError, ServiceId, ServiceIdError, SocketMessages, StatusReport,
+    Submission, SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
 
 /// A ledger, as its adapter implements it.
@@ -75,8 +75,8 @@ pub trait Ledger: Send + Sync {
 
     /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a
     /// [deadline](crate::Deadline) is sent.
-    fn present<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
-        Box::pin(async { Ok(LedgerPresent::default()) })
+    fn position<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
+        Box::pin(async { Ok(LedgerPosition::default()) })
     }
 
     /// How many requests for statuses and evidence may be in flight at once.
@@ -201,5 +201,18 @@ pub trait Ledger: Send + Sync {
         _sent: SocketMessages,
     ) -> BoxFuture<'_, Result<ForwardedSocket, PassThroughError>> {
         Box::pin(async { Err(PassThroughError::NoNode) })
+    }
+}
+
+impl dyn Ledger + '_ {
+    /// An error if the ledger cannot have this service, so that its nodes are not asked about it.
+    pub fn check_asked_service(&self, service_id: &str) -> BatchResult<()> {
+        let service = service_id.parse().map_err(|error: ServiceIdError| error.to_string());
+        let checked = service
+            .and_then(|service| self.check_service_id(&service).map_err(|error| error.to_string()));
+        checked.map_err(|error| {
+            let message = format!("the ledger is not asked about this service: {error}");
+            BatchError::InternalError(message)
+        })
     }
 }

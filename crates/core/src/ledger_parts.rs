@@ -3,7 +3,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 
 use crate::{
-    BatchStatusReader, Ledger, LedgerPresent, ServiceId, StatusReport, Submission,
+    BatchStatusReader, Ledger, LedgerPosition, ServiceId, StatusReport, Submission,
     SubmissionAnswer, SubmissionSender, monitor::BatchResult,
 };
 
@@ -30,8 +30,8 @@ impl SubmissionSender for LedgerParts {
         self.0.check_node(url, submission)
     }
 
-    fn present<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
-        self.0.present(url)
+    fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
+        self.0.position(url)
     }
 }
 
@@ -43,7 +43,10 @@ impl BatchStatusReader for LedgerParts {
         service_id: &'a str,
         batch_ids: &'a [String],
     ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        self.0.statuses(service_id, batch_ids)
+        Box::pin(async move {
+            self.0.check_asked_service(service_id)?;
+            self.0.statuses(service_id, batch_ids).await
+        })
     }
 
     fn available_connections(&self) -> usize {

@@ -37,9 +37,9 @@ mod missing_transactions;
 pub mod mocks;
 mod monitor;
 mod next_batches;
-mod node_outage;
 mod obstacle;
 mod operator;
+mod outage;
 mod outcome;
 mod pass_through;
 mod possible_action;
@@ -77,7 +77,7 @@ pub use claim::{
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use commit_history::{CommitHistory, CommittedBefore};
-pub use deadline::{Deadline, DeadlineError, LedgerPresent, TimeLeft};
+pub use deadline::{Deadline, DeadlineError, LedgerPosition, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
 pub use event_feed::{
@@ -109,12 +109,12 @@ pub use monitor::{
     PendingBatchStore, PollPace, StatusUrlResolver,
 };
 pub use next_batches::NextBatchStore;
-pub use node_outage::NodeOutage;
 pub use obstacle::Obstacle;
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
     OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, OperatorVerbError, RecordedAction,
 };
+pub use outage::{Outage, OutageKind};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
 pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,

@@ -16,7 +16,7 @@ use crate::{
     EventListener, EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions,
     EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
     ForwardedSocket, GroupObserver, InstanceId, IntakeStore, InternalError, ItemId, ItemIdPrefix,
-    Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerPresent,
+    Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerPosition,
     LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime, NewBatch,
     NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget, PageCursor,
     PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
@@ -300,7 +300,7 @@ mock! {
     pub SubmissionSender<S: ScopeId> {
         pub fn send(&self, url: &str, submission: &Submission<S>)
             -> BoxFuture<'static, SubmissionAnswer>;
-        pub fn present(&self, url: &str) -> BoxFuture<'static, BatchResult<LedgerPresent>>;
+        pub fn position(&self, url: &str) -> BoxFuture<'static, BatchResult<LedgerPosition>>;
     }
 }
 
@@ -315,8 +315,8 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
         Self::send(self, url, submission)
     }
 
-    fn present<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
-        Self::present(self, url)
+    fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
+        Self::position(self, url)
     }
 }
 

@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use futures_core::future::BoxFuture;
 
-use crate::{AttemptId, LedgerPresent, ScopeId, Submission, monitor::BatchResult};
+use crate::{AttemptId, LedgerPosition, ScopeId, Submission, monitor::BatchResult};
 
 /// How sending a batch once ended, as an adapter reads its ledger's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,8 +113,8 @@ pub trait SubmissionSender: Send + Sync {
     }
 
     /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a deadline is sent.
-    fn present<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
-        Box::pin(async { Ok(LedgerPresent::default()) })
+    fn position<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
+        Box::pin(async { Ok(LedgerPosition::default()) })
     }
 }
 

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use futures_core::future::BoxFuture;
+
 use crate::{InternalError, Outcome, ScopeId};
 
 /// Resolves where a batch is sent. It is called for each attempt.
@@ -9,6 +11,11 @@ pub trait UrlResolver: fmt::Debug + Sync + Send {
 
     /// The URL for batches of this scope, or [`NO_ADDRESS`] and the reason why there is none.
     fn url(&self, scope_id: &Self::Id) -> String;
+
+    /// Succeeds if a batch may be sent to `url` now. The error is the reason why not, in words.
+    fn confirm<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// An attempt to send this batch to `url` had this outcome. It is called on the threads that send, so it must
     /// return quickly.

@@ -90,7 +90,7 @@ impl Identity {
     }
 
     /// How long ago the request was sent that was answered last.
-    pub fn asked_for(&self, now: MonotonicTime) -> Option<Duration> {
+    pub fn time_since_asked(&self, now: MonotonicTime) -> Option<Duration> {
         self.asked_at.map(|asked_at| now.since(asked_at))
     }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod confirmation;
 mod contact;
 mod identity;
 mod node;
@@ -13,5 +14,5 @@ pub use identity::{Identity, IdentityAnswer};
 pub use node::Node;
 pub use places::NodePlaces;
 pub use pool::{NodePool, NodePoolOptions};
-pub use requests::{RequestEnd, RequestGroup, RequestLimits, Ticket};
+pub use requests::{RequestEnd, RequestGroup, RequestInFlight, RequestLimits};
 pub use resolver::NodeResolver;

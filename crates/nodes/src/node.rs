@@ -3,9 +3,10 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{MonotonicTime, Outcome};
+use grid_batch_core::{MonotonicTime, OutageKind, Outcome};
+use tokio::sync::Notify;
 
-use crate::{Identity, IdentityAnswer, contact::Contact};
+use crate::{Identity, contact::Contact};
 
 /// What is known of one node.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Node {
     url: String,
     name: String,
     state: Mutex<NodeState>,
+    /// Notified when it should be asked at once which ledger it belongs to.
+    pub(crate) wanted: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -25,7 +28,7 @@ pub(crate) struct NodeState {
 
 impl Node {
     pub(crate) fn new(url: String, name: String) -> Self {
-        Self { url, name, state: Mutex::default() }
+        Self { url, name, state: Mutex::default(), wanted: Notify::new() }
     }
 
     /// The URL, which may hold secrets.
@@ -48,16 +51,6 @@ impl Node {
         self.lock().identity.is_confirmed()
     }
 
-    /// It answered the question about its ledger that was sent at this time, after so many failures.
-    pub fn told_identity(&self, answer: IdentityAnswer, asked_at: MonotonicTime, failures: u64) {
-        self.lock().identity.answered(answer, asked_at, failures);
-    }
-
-    /// A connection to the node failed: another node may answer at its address from now on.
-    pub fn connection_failed(&self) {
-        self.lock().identity.connection_failed();
-    }
-
     pub(crate) fn lock(&self) -> MutexGuard<'_, NodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,8 +62,7 @@ impl NodeState {
 
     /// When the node last failed, if nothing has shown since that it works.
     pub(crate) fn failed_at(&self, now: MonotonicTime) -> Option<MonotonicTime> {
-        let silence = self.contact.failure().and_then(|failure| shown(failure, now));
-        let silent_at = silence.and_then(|_| self.contact.failed_at());
+        let silent_at = self.silence(now).and_then(|_| self.contact.failed_at());
         self.refused_at.max(silent_at).max(self.identity.problem_at())
     }
 
@@ -88,10 +80,18 @@ impl NodeState {
         self.refused_at = self.refused_at.map(|_| now);
     }
 
-    /// For how long the node does not answer, or does not tell its ledger, and why.
-    pub(crate) fn outage(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
-        let failures = [self.contact.failure(), self.identity.unconfirmed()];
-        failures.into_iter().flatten().find_map(|failure| shown(failure, now))
+    /// For how long the node does not answer, and why.
+    pub(crate) fn silence(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
+        self.contact.failure().and_then(|failure| shown(failure, now))
+    }
+
+    /// What the node does not do, for how long, and why.
+    pub(crate) fn outage(&self, now: MonotonicTime) -> Option<(OutageKind, Duration, &str)> {
+        let unidentified = || self.identity.unconfirmed().and_then(|since| shown(since, now));
+        let unanswered =
+            self.silence(now).map(|(lasted, why)| (OutageKind::Unanswered, lasted, why));
+        unanswered
+            .or_else(|| unidentified().map(|(lasted, why)| (OutageKind::Unidentified, lasted, why)))
     }
 }
 

@@ -1,17 +1,16 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::{Arc, OnceLock, atomic::AtomicBool},
+    time::Duration,
 };
 
 use grid_batch_core::{
-    Clock, MonotonicTime, NodeOutage, Outcome, ServiceId, StatusUrlResolver, SystemClock,
+    Clock, MonotonicTime, Outage, Outcome, ServiceId, StatusUrlResolver, SystemClock,
 };
 use grid_batch_support::redact_url;
 use log::{info, warn};
+use tokio::sync::watch;
 
 use crate::{Node, NodeResolver, node::is_failure, resolver::ConfirmedNodes, routes::Routes};
 
@@ -21,14 +20,20 @@ use crate::{Node, NodeResolver, node::is_failure, resolver::ConfirmedNodes, rout
 /// changes its node only when that node fails. A node that fails is not used for a while. Then it is tried with
 /// one batch. If all nodes have failed, the one that failed longest ago is used.
 #[derive(Clone)]
-pub struct NodePool(Arc<Pool>);
+pub struct NodePool(pub(crate) Arc<Pool>);
 
-struct Pool {
+pub(crate) struct Pool {
     clock: Arc<dyn Clock>,
     /// In the order of their URLs.
     nodes: Vec<Node>,
     routes: Routes,
-    is_closed: AtomicBool,
+    /// How long a submission waits until its node has told its ledger. Unset: nodes need not tell it.
+    pub(crate) confirmation_limit: OnceLock<Duration>,
+    pub(crate) closed: AtomicBool,
+    /// Sent after each answer of a node about its ledger.
+    pub(crate) answers: watch::Sender<()>,
+    /// How often a node was back that was out or not confirmed.
+    returns: watch::Sender<u64>,
 }
 
 /// The nodes of a ledger, and which services have which.
@@ -94,7 +99,15 @@ impl NodePool {
             state: Default::default(),
         };
         let nodes = all.into_iter().map(|url| Node::new(url.clone(), name(&url))).collect();
-        Self(Arc::new(Pool { clock, nodes, routes, is_closed: AtomicBool::new(false) }))
+        Self(Arc::new(Pool {
+            clock,
+            nodes,
+            routes,
+            confirmation_limit: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            answers: watch::Sender::default(),
+            returns: watch::Sender::default(),
+        }))
     }
 
     /// All nodes, in the order of their URLs.
@@ -122,7 +135,7 @@ impl NodePool {
     }
 
     /// Whether services without a node of their own have several nodes.
-    pub fn are_several(&self) -> bool {
+    pub fn has_several_shared_nodes(&self) -> bool {
         self.0.routes.shared.len() > 1
     }
 
@@ -169,18 +182,9 @@ impl NodePool {
         Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: true })
     }
 
-    /// From now on no node counts as confirmed.
-    pub fn close(&self) {
-        self.0.is_closed.store(true, Relaxed);
-    }
-
-    /// Whether the node at this URL has confirmed its ledger, and may be used.
-    pub fn is_confirmed(&self, url: &str) -> bool {
-        !self.0.is_closed.load(Relaxed) && self.node(url).is_some_and(Node::is_confirmed)
-    }
-
     /// The node that the next batch of a service is sent to.
     pub(crate) fn take_url(&self, service: &str) -> Option<&str> {
+        self.expect_of(service);
         let routes = &self.0.routes;
         let now = self.monotonic();
         let nodes = &self.0.nodes;
@@ -196,9 +200,15 @@ impl NodePool {
 
     /// An attempt to send this batch to the node at this URL had this outcome.
     pub(crate) fn sent(&self, batch_header: &str, url: &str, outcome: Outcome) {
-        // A service with one node goes on with it.
-        let Some(index) = self.position(url).filter(|_| self.are_several()) else { return };
+        let Some(index) = self.position(url) else { return };
         let (node, failed) = (&self.0.nodes[index], is_failure(outcome));
+        if matches!(outcome, Outcome::NotSent | Outcome::Ambiguous) {
+            node.connection_failed();
+        }
+        if !self.has_several_shared_nodes() {
+            // A service with one node goes on with it.
+            return;
+        }
         let failed_at = failed.then(|| self.monotonic());
         let had_failed = std::mem::replace(&mut node.lock().refused_at, failed_at).is_some();
         if outcome == Outcome::Accepted || outcome == Outcome::Ambiguous {
@@ -219,10 +229,10 @@ impl NodePool {
         let (routes, now) = (&self.0.routes, self.monotonic());
         let mut nodes = routes.candidates(service).to_vec();
         if nodes.len() > 1 {
-            let (received, present) = (routes.received(batch_id), routes.present(service));
+            let (received, current) = (routes.received(batch_id), routes.current(service));
             nodes.sort_by_cached_key(|node| {
                 let failed_at = self.0.nodes[*node].lock().failed_at(now);
-                (Some(*node) != received, failed_at, Some(*node) != present)
+                (Some(*node) != received, failed_at, Some(*node) != current)
             });
         }
         nodes
@@ -230,8 +240,15 @@ impl NodePool {
 
     /// A request to the node of this name was answered.
     pub fn answered(&self, name: &str) {
-        let now = self.monotonic();
-        self.named(name).for_each(|node| node.lock().contact.answered(now));
+        let (now, mut is_back) = (self.monotonic(), false);
+        for node in self.named(name) {
+            let mut state = node.lock();
+            is_back |= state.silence(now).is_some();
+            state.contact.answered(now);
+        }
+        if is_back {
+            self.node_returned();
+        }
     }
 
     /// A request to the node was not answered, or a connection to it broke.
@@ -242,7 +259,19 @@ impl NodePool {
     /// The node has not answered a request that was sent at this time.
     pub fn unanswered(&self, name: &str, sent_at: MonotonicTime, reason: &str) {
         let now = self.monotonic();
-        self.named(name).for_each(|node| node.lock().contact.failed(sent_at, now, reason));
+        for node in self.named(name) {
+            node.lock().contact.failed(sent_at, now, reason);
+            node.connection_failed();
+        }
+    }
+
+    /// Changes each time when a node is back that was out, or had not confirmed its ledger.
+    pub fn returns(&self) -> watch::Receiver<u64> {
+        self.0.returns.subscribe()
+    }
+
+    pub(crate) fn node_returned(&self) {
+        self.0.returns.send_modify(|count| *count += 1);
     }
 
     /// When it was noticed last that the node does not answer.
@@ -251,7 +280,7 @@ impl NodePool {
     }
 
     /// A batch of this service is at its nodes, or on its way: answers or events are expected from them.
-    pub fn expect_of(&self, service: &str) {
+    pub(crate) fn expect_of(&self, service: &str) {
         let now = self.monotonic();
         self.nodes_of(service).into_iter().for_each(|node| node.lock().contact.expect(now));
     }
@@ -263,34 +292,36 @@ impl NodePool {
     }
 
     /// The nodes that do not answer, or do not tell their ledger.
-    pub fn outages(&self) -> Vec<NodeOutage> {
+    pub fn outages(&self) -> Vec<Outage> {
         self.outages_at(self.0.nodes.iter())
     }
 
     /// Those on which batches of this service depend.
-    pub fn outages_of(&self, service: &str) -> Vec<NodeOutage> {
+    pub fn outages_of(&self, service: &str) -> Vec<Outage> {
         self.outages_at(self.nodes_of(service).into_iter())
     }
 
-    fn outages_at<'a>(&self, nodes: impl Iterator<Item = &'a Node>) -> Vec<NodeOutage> {
+    fn outages_at<'a>(&self, nodes: impl Iterator<Item = &'a Node>) -> Vec<Outage> {
         let mut outages: Vec<_> = nodes.filter_map(|node| self.outage(node)).collect();
         outages.dedup_by(|one, other| one.node == other.node);
         outages
     }
 
     /// The outage of a node, if it does not answer or does not tell its ledger.
-    pub fn outage(&self, node: &Node) -> Option<NodeOutage> {
+    pub fn outage(&self, node: &Node) -> Option<Outage> {
         let state = node.lock();
-        let (lasted, reason) = state.outage(self.monotonic())?;
+        let (kind, lasted, reason) = state.outage(self.monotonic())?;
         let since = self.0.clock.now().minus(lasted);
-        Some(NodeOutage { node: node.name().to_owned(), since, lasted, reason: reason.to_owned() })
+        let (node, reason) = (node.name().to_owned(), reason.to_owned());
+        Some(Outage { node, kind, since, lasted, reason })
     }
 
     pub(crate) fn is_out(&self, node: usize) -> bool {
         self.0.nodes[node].lock().outage(self.monotonic()).is_some()
     }
 
-    pub(crate) fn monotonic(&self) -> MonotonicTime {
+    /// The time by which failures are measured.
+    pub fn monotonic(&self) -> MonotonicTime {
         self.0.clock.monotonic()
     }
 }
@@ -517,7 +548,7 @@ mod tests {
         assert_eq!(confirmed(), "");
         for name in ["c", "a"] {
             let node = nodes.node(name).unwrap();
-            node.told_identity(IdentityAnswer::Confirmed, clock.monotonic(), 0);
+            nodes.told_identity(node, IdentityAnswer::Confirmed, clock.monotonic(), 0);
         }
         assert_eq!((confirmed(), nodes.is_confirmed("b")), ("ac".to_owned(), false));
         let all = nodes.confirmed_of_all_services();
@@ -590,7 +621,7 @@ mod tests {
             clock: Arc::<ManualClock>::clone(&clock),
             ..NodePoolOptions::default()
         });
-        let names = |outages: Vec<NodeOutage>| -> Vec<String> {
+        let names = |outages: Vec<Outage>| -> Vec<String> {
             outages.into_iter().map(|outage| outage.node).collect()
         };
         ["http://b:1", "http://p:1"].iter().for_each(|node| pool.failed(node, "refused"));

@@ -62,7 +62,7 @@ pub struct RequestGroup {
 
 /// A request in flight.
 #[derive(Debug)]
-pub struct Ticket {
+pub struct RequestInFlight {
     node: Option<usize>,
     is_retry: bool,
 }
@@ -113,7 +113,7 @@ impl RequestLimits {
     }
 
     /// A request of this group starts.
-    pub fn start(&self, group: RequestGroup) -> Ticket {
+    pub fn start(&self, group: RequestGroup) -> RequestInFlight {
         let is_out = self.is_out(group);
         self.lock().start(group, is_out)
     }
@@ -123,17 +123,17 @@ impl RequestLimits {
     }
 
     /// A request that was counted was not sent.
-    pub fn give_back(&self, ticket: Ticket) {
-        self.lock().give_back(&ticket);
+    pub fn give_back(&self, request: RequestInFlight) {
+        self.lock().give_back(&request);
     }
 
     /// A request for this service has ended.
-    pub fn end(&self, ticket: Ticket, service: &str, end: RequestEnd) {
+    pub fn end(&self, request: RequestInFlight, service: &str, end: RequestEnd) {
         let now = self.pool.monotonic();
         let mut state = self.lock();
-        state.give_back(&ticket);
+        state.give_back(&request);
         let failed_before = state.record_service(service, end);
-        if let Some(node) = ticket.node {
+        if let Some(node) = request.node {
             self.end_at_node(&mut state, node, end, failed_before, now);
         }
     }
@@ -170,6 +170,14 @@ impl RequestLimits {
         if let Some(NodeRequests { pause: Some(pause), .. }) = self.lock().nodes.get_mut(&node) {
             pause.until = now;
         }
+    }
+
+    /// Ends the pauses of all nodes: one of them is back.
+    pub fn end_pauses(&self) {
+        let now = self.pool.monotonic();
+        let mut state = self.lock();
+        let pauses = state.nodes.values_mut().filter_map(|node| node.pause.as_mut());
+        pauses.for_each(|pause| pause.until = now);
     }
 
     /// The time until the first of the present pauses ends.
@@ -216,7 +224,7 @@ impl LimitState {
             && pause.is_none_or(|pause| !group.is_retry || pause.until <= now)
     }
 
-    fn start(&mut self, group: RequestGroup, is_out: bool) -> Ticket {
+    fn start(&mut self, group: RequestGroup, is_out: bool) -> RequestInFlight {
         let mut is_retry = group.is_retry || is_out;
         if let Some(index) = group.node {
             let node = self.nodes.entry(index).or_default();
@@ -225,14 +233,14 @@ impl LimitState {
         }
         self.in_flight += 1;
         self.retries_in_flight += usize::from(is_retry);
-        Ticket { node: group.node, is_retry }
+        RequestInFlight { node: group.node, is_retry }
     }
 
-    fn give_back(&mut self, ticket: &Ticket) {
+    fn give_back(&mut self, request: &RequestInFlight) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.retries_in_flight =
-            self.retries_in_flight.saturating_sub(usize::from(ticket.is_retry));
-        if let Some(node) = ticket.node.and_then(|node| self.nodes.get_mut(&node)) {
+            self.retries_in_flight.saturating_sub(usize::from(request.is_retry));
+        if let Some(node) = request.node.and_then(|node| self.nodes.get_mut(&node)) {
             node.in_flight = node.in_flight.saturating_sub(1);
         }
     }
@@ -294,7 +302,10 @@ mod tests {
     }
 
     /// Starts a request for each of these services that may start.
-    fn start(limits: &RequestLimits, services: &[&'static str]) -> Vec<(&'static str, Ticket)> {
+    fn start(
+        limits: &RequestLimits,
+        services: &[&'static str],
+    ) -> Vec<(&'static str, RequestInFlight)> {
         let mut started = Vec::new();
         for service in services {
             let group = limits.group(service);
@@ -305,8 +316,8 @@ mod tests {
         started
     }
 
-    fn end(limits: &RequestLimits, started: Vec<(&'static str, Ticket)>, end: RequestEnd) {
-        started.into_iter().for_each(|(service, ticket)| limits.end(ticket, service, end));
+    fn end(limits: &RequestLimits, started: Vec<(&'static str, RequestInFlight)>, end: RequestEnd) {
+        started.into_iter().for_each(|(service, request)| limits.end(request, service, end));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 use std::{fmt, marker::PhantomData};
 
+use futures_core::future::BoxFuture;
+
 use grid_batch_core::{NO_ADDRESS, Outcome, ScopeId, StatusUrlResolver, UrlResolver};
 
 use crate::{Node, NodePool};
@@ -24,6 +26,10 @@ impl<S: ScopeId> UrlResolver for NodeResolver<S> {
             Some(url) => url.to_owned(),
             None => format!("{NO_ADDRESS} no address is configured for the service: {scope_id}"),
         }
+    }
+
+    fn confirm<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.pool.confirm(url))
     }
 
     fn report(&self, batch_header: &str, url: &str, outcome: Outcome) {

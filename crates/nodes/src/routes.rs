@@ -40,7 +40,7 @@ impl Routes {
     }
 
     /// The node that the service uses now.
-    pub(crate) fn present(&self, service: &str) -> Option<usize> {
+    pub(crate) fn current(&self, service: &str) -> Option<usize> {
         self.lock().moved.get(service).copied().or_else(|| self.first(service))
     }
 
@@ -61,14 +61,14 @@ impl Routes {
     /// The candidates, first the one that the service uses, then those after it.
     pub(crate) fn in_turn(&self, service: &str) -> impl Iterator<Item = usize> + Clone {
         let candidates = self.candidates(service);
-        let present = self.present(service);
-        let start = candidates.iter().position(|node| Some(*node) == present).unwrap_or(0);
+        let current = self.current(service);
+        let start = candidates.iter().position(|node| Some(*node) == current).unwrap_or(0);
         candidates.iter().copied().cycle().skip(start).take(candidates.len())
     }
 
     /// The service uses this node from now on.
     pub(crate) fn use_node(&self, service: &str, node: usize) {
-        if self.present(service) == Some(node) {
+        if self.current(service) == Some(node) {
             return;
         }
         let is_first = self.first(service) == Some(node);

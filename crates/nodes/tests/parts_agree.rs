@@ -59,7 +59,8 @@ impl Parts {
 
     fn tells(&self, url: &str, answer: IdentityAnswer) {
         let node = self.pool.node(url).unwrap();
-        node.told_identity(answer, self.clock.monotonic(), node.identity().failures());
+        let failures = node.identity().failures();
+        self.pool.told_identity(node, answer, self.clock.monotonic(), failures);
     }
 
     fn views(&self) -> Views {

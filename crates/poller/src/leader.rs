@@ -8,7 +8,10 @@ use grid_batch_support::{GroupPause, Shutdown, rng, shut_down_runtime};
 use log::{debug, warn};
 use tokio::{
     runtime::Runtime,
-    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    sync::{
+        mpsc::{UnboundedReceiver, unbounded_channel},
+        watch,
+    },
     time::{Instant, sleep_until},
 };
 
@@ -41,6 +44,8 @@ pub(crate) struct Leader<I, T> {
     requests: PerServiceQueue<StatusRequest<I>>,
     /// Shared by status and evidence requests.
     limits: RequestLimits,
+    /// Changes when a node is back.
+    node_returns: watch::Receiver<u64>,
     evidence: EvidenceSearch,
     /// Status and evidence requests take turns when both wait for a connection.
     evidence_is_next: bool,
@@ -65,6 +70,7 @@ where
             replies: to_leader,
             counters: parts.counters().clone(),
             answer_limit: options.answer_limit,
+            nodes: parts.nodes.clone(),
         };
         Self {
             schedule: PollSchedule::new(options),
@@ -72,6 +78,7 @@ where
             requests: PerServiceQueue::new(options.trigger_gap, limits.clone()),
             evidence: parts.evidence_search(limits.clone()),
             limits,
+            node_returns: parts.nodes.returns(),
             evidence_is_next: false,
             writes: PendingWrites::new(),
             write_pause: GroupPause::default(),
@@ -290,6 +297,11 @@ where
                 () = self.shutdown.requested() => None,
                 reply = self.replies.recv() => reply,
                 () = self.parts.trigger.woken() => None,
+                Ok(()) = self.node_returns.changed() => {
+                    self.limits.end_pauses();
+                    self.schedule.retry_failed(|_| true, self.parts.clock.monotonic());
+                    None
+                }
                 () = sleep_until(wake_up) => None,
             }
         });

@@ -1,14 +1,16 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, EvidenceReport, Ledger,
-    UnresolvedBatch,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, Evidence, EvidenceReport,
+    Ledger, UnresolvedBatch,
 };
+use grid_batch_nodes::NodePool;
 use grid_batch_support::catch_panic_async;
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender, time::timeout};
 
 use crate::{
-    MonitorCounters, per_service_queue::ServiceJob, stats::to_u64, status_answer::StatusAnswer,
+    MonitorCounters, evidence_search::is_outage, per_service_queue::ServiceJob, stats::to_u64,
+    status_answer::StatusAnswer,
 };
 
 pub(crate) type SharedStatusReader<T> = Arc<dyn BatchStatusReader<Status = T> + Sync>;
@@ -33,6 +35,7 @@ pub(crate) struct LedgerRequests<I, T> {
     pub(crate) replies: UnboundedSender<LedgerReply<I, T>>,
     pub(crate) counters: MonitorCounters,
     pub(crate) answer_limit: Duration,
+    pub(crate) nodes: NodePool,
 }
 
 impl<I, T> LedgerRequests<I, T>
@@ -46,11 +49,18 @@ where
         request: StatusRequest<I>,
     ) {
         self.counters.count(|stats| stats.requests += 1);
-        let (replies, counters, limit) = self.shared();
+        let (replies, counters, limit, nodes) = self.shared();
         self.runtime.spawn(async move {
             let ids: Vec<String> = request.batches.iter().map(|b| b.get_id().to_owned()).collect();
-            let service = request.service_id.as_str();
-            let reading = within(limit, async { reader.get_batch_statuses(service, &ids).await });
+            let reading = within(limit, async {
+                let first = ids.first().map_or("", String::as_str);
+                let asked = nodes.nodes_to_ask(&request.service_id, first)?;
+                let statuses = reader.get_batch_statuses(&request.service_id, &ids).await;
+                if statuses.as_ref().is_err_and(is_outage) {
+                    nodes.not_answered(&asked);
+                }
+                statuses
+            });
             let answer = counters.count_panic(catch_panic_async(reading).await);
             let answer = answer.and_then(|statuses| StatusAnswer::validate(&ids, statuses));
             // If the leader has ended, the reply is not needed any more.
@@ -64,18 +74,46 @@ where
         unresolved: Vec<UnresolvedBatch>,
     ) {
         self.counters.count(|stats| stats.evidence_requests += to_u64(unresolved.len()));
-        let (replies, counters, limit) = self.shared();
+        let (replies, counters, limit, nodes) = self.shared();
         self.runtime.spawn(async move {
-            let reading =
-                within(limit, async { Ok(reader.find_evidence_of_all(&unresolved).await) });
+            let reading = within(limit, find_evidence(&*reader, &nodes, &unresolved));
             let evidence = counters.count_panic(catch_panic_async(reading).await);
             let _ = replies.send(LedgerReply::Evidence(unresolved, evidence));
         });
     }
 
-    fn shared(&self) -> (UnboundedSender<LedgerReply<I, T>>, MonitorCounters, Duration) {
-        (self.replies.clone(), self.counters.clone(), self.answer_limit)
+    #[expect(clippy::type_complexity, reason = "what both kinds of requests need")]
+    fn shared(&self) -> (UnboundedSender<LedgerReply<I, T>>, MonitorCounters, Duration, NodePool) {
+        (self.replies.clone(), self.counters.clone(), self.answer_limit, self.nodes.clone())
     }
+}
+
+/// Evidence about batches of one service. Absence and expiry count only if every node that was asked confirms its ledger
+/// again: a node of another ledger would give this evidence, too.
+pub(crate) async fn find_evidence(
+    ledger: &dyn Ledger,
+    nodes: &NodePool,
+    batches: &[UnresolvedBatch],
+) -> BatchResult<Vec<BatchResult<EvidenceReport>>> {
+    let Some(first) = batches.first() else { return Ok(Vec::new()) };
+    ledger.check_asked_service(first.service())?;
+    let asked = nodes.nodes_to_ask(first.service(), &first.batch_id.to_string())?;
+    let mut reports = ledger.find_evidence_of_all(batches).await;
+    if reports.iter().any(|report| report.as_ref().is_err_and(is_outage)) {
+        nodes.not_answered(&asked);
+    }
+    if reports.iter().any(needs_all_nodes) && !nodes.confirm_again(&asked).await {
+        let detail = "a node does not confirm that it belongs to the ledger any more";
+        for report in reports.iter_mut().filter(|report| needs_all_nodes(report)) {
+            *report = Ok(EvidenceReport::with_detail(Evidence::Inconclusive, detail));
+        }
+    }
+    Ok(reports)
+}
+
+fn needs_all_nodes(report: &BatchResult<EvidenceReport>) -> bool {
+    let needs = |evidence: Evidence| evidence.is_absence() || evidence == Evidence::Expired;
+    report.as_ref().is_ok_and(|report| needs(report.evidence))
 }
 
 async fn within<R>(limit: Duration, call: impl Future<Output = BatchResult<R>>) -> BatchResult<R> {
@@ -125,4 +163,122 @@ pub(crate) fn group_by_service<I: BatchId>(batches: Vec<I>) -> Vec<StatusRequest
         }
     }
     requests
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use futures_util::future::{BoxFuture, Either, select};
+    use grid_batch_core::{
+        AttemptId, BatchState, GlobalScopeId, ItemId, ScopeId, ScopeIdError, ServiceId,
+    };
+    use grid_batch_nodes::IdentityAnswer;
+    use tokio::pin;
+
+    use super::*;
+
+    /// A ledger that has only the service `global`, and this evidence about each batch.
+    struct OneService(Evidence);
+
+    impl Ledger for OneService {
+        grid_batch_core::unused_ledger_methods!();
+
+        fn find_evidence_of_all<'a>(
+            &'a self,
+            batches: &'a [UnresolvedBatch],
+        ) -> BoxFuture<'a, Vec<BatchResult<EvidenceReport>>> {
+            Box::pin(ready(batches.iter().map(|_| Ok(self.0.into())).collect()))
+        }
+
+        fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {
+            GlobalScopeId::from_service_id(service_id).map(drop)
+        }
+    }
+
+    /// The nodes `a` and `b`, which must confirm their ledger, and their last answers.
+    fn nodes(a: IdentityAnswer, b: IdentityAnswer) -> NodePool {
+        let pool = NodePool::new(["a", "b"]);
+        pool.require_confirmation(Duration::from_secs(1));
+        tell(&pool, &[a, b]);
+        pool
+    }
+
+    fn tell(pool: &NodePool, answers: &[IdentityAnswer]) {
+        for (node, answer) in pool.nodes().iter().zip(answers) {
+            let failures = node.identity().failures();
+            pool.told_identity(node, answer.clone(), pool.monotonic(), failures);
+        }
+    }
+
+    /// The evidence about a batch, while the nodes give these answers to every new question about their ledger.
+    async fn evidence(
+        pool: &NodePool,
+        (service, found): (&str, Evidence),
+        answers: [IdentityAnswer; 2],
+    ) -> BatchResult<Evidence> {
+        let attempt_id = AttemptId { attempt: 1, epoch: 1 };
+        let batch_id = ItemId::from_bytes([1; 64]);
+        let service = service.parse().unwrap();
+        let batch = UnresolvedBatch::new(service, batch_id, attempt_id, BatchState::InDoubt);
+        let (ledger, batches) = (OneService(found), [batch]);
+        let finding = find_evidence(&ledger, pool, &batches);
+        let asked = async {
+            loop {
+                select(
+                    Box::pin(pool.nodes()[0].identity_wanted()),
+                    Box::pin(pool.nodes()[1].identity_wanted()),
+                )
+                .await;
+                tell(pool, &answers);
+            }
+        };
+        pin!(finding, asked);
+        let Either::Left((reports, _)) = select(finding, asked).await;
+        reports?.remove(0).map(|report| report.evidence)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn absence_and_expiry_need_every_node_of_the_ledger() {
+        use IdentityAnswer::{Confirmed, Failed, OtherLedger};
+        let (down, other) = (Failed("refused".to_owned()), OtherLedger("other".to_owned()));
+        for found in [Evidence::Absent, Evidence::Lost, Evidence::Expired] {
+            for (answers, expected) in [
+                ([Confirmed, Confirmed], found),
+                ([Confirmed, down.clone()], Evidence::Inconclusive),
+                ([other.clone(), Confirmed], Evidence::Inconclusive),
+            ] {
+                let pool = nodes(Confirmed, Confirmed);
+                let evidence = evidence(&pool, ("global", found), answers.clone()).await;
+                assert_eq!(evidence, Ok(expected), "{found:?} {answers:?}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_node_of_the_ledger_is_enough_for_other_evidence() {
+        use IdentityAnswer::{Confirmed, Failed};
+        let down = || Failed("refused".to_owned());
+        let pool = nodes(Confirmed, down());
+        let committed = ("global", Evidence::Committed);
+        assert_eq!(evidence(&pool, committed, [down(), down()]).await, Ok(Evidence::Committed));
+        let pool = nodes(down(), down());
+        let error = evidence(&pool, committed, [down(), down()]).await.unwrap_err();
+        assert!(
+            is_outage(&error) && error.to_string().contains("no node has confirmed"),
+            "{error}"
+        );
+        let unusable = || IdentityAnswer::Unusable("a web page".to_owned());
+        let pool = nodes(unusable(), unusable());
+        let error = evidence(&pool, committed, [down(), down()]).await.unwrap_err();
+        assert!(!is_outage(&error) && error.to_string().contains("a web page"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ledger_is_not_asked_about_services_of_another_kind() {
+        let pool = NodePool::new(["a", "b"]);
+        let answers = [IdentityAnswer::None, IdentityAnswer::None];
+        let error = evidence(&pool, ("a::b", Evidence::Committed), answers).await.unwrap_err();
+        assert!(error.to_string().contains("not asked about this service"), "{error}");
+    }
 }

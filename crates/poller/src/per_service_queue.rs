@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_nodes::{RequestEnd, RequestGroup, RequestLimits, Ticket};
+use grid_batch_nodes::{RequestEnd, RequestGroup, RequestInFlight, RequestLimits};
 use tokio::time::Instant;
 
 use crate::instant::after;
@@ -18,7 +18,7 @@ pub(crate) struct PerServiceQueue<J> {
     groups: VecDeque<WaitingJobs<J>>,
     /// How many jobs of each service wait.
     waiting: HashMap<String, usize>,
-    in_flight: HashMap<String, Ticket>,
+    in_flight: HashMap<String, RequestInFlight>,
     /// When the last job of each service started. Only entries younger than the gap are needed.
     started_at: HashMap<String, Instant>,
     gap: Duration,
@@ -57,12 +57,12 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         let (group, job) = self.find_ready(false, now).or_else(|| self.find_ready(true, now))?;
         let mut waiting = self.groups.remove(group)?;
         let job = waiting.jobs.remove(job)?;
-        let ticket = self.limits.start(waiting.group);
+        let request = self.limits.start(waiting.group);
         if !waiting.jobs.is_empty() {
             self.groups.push_back(waiting);
         }
         self.left(job.service());
-        self.in_flight.insert(job.service().to_owned(), ticket);
+        self.in_flight.insert(job.service().to_owned(), request);
         if !self.gap.is_zero() {
             self.started_at.insert(job.service().to_owned(), now);
         }
@@ -111,15 +111,15 @@ impl<J: ServiceJob> PerServiceQueue<J> {
 
     /// Records how the job of this service has ended.
     pub(crate) fn ended(&mut self, service: &str, end: RequestEnd) {
-        if let Some(ticket) = self.in_flight.remove(service) {
-            self.limits.end(ticket, service, end);
+        if let Some(request) = self.in_flight.remove(service) {
+            self.limits.end(request, service, end);
         }
     }
 
     /// Records that the job of this service started and nothing was sent.
     pub(crate) fn dropped(&mut self, service: &str) {
-        if let Some(ticket) = self.in_flight.remove(service) {
-            self.limits.give_back(ticket);
+        if let Some(request) = self.in_flight.remove(service) {
+            self.limits.give_back(request);
         }
     }
 

@@ -50,8 +50,12 @@ impl<S: ScopeId> SubmissionCommand<S> {
     ) -> Result<(), SubmissionAnswer> {
         self.attempts = self.attempts.saturating_add(1);
         let checks = async {
+            self.confirm(url).await?;
             self.check_node(url).await?;
-            self.check_deadline(url).await
+            let expired = self.check_deadline(url).await?;
+            // The answers may have taken long, and a connection may have failed meanwhile.
+            self.confirm(url).await?;
+            Ok(expired)
         };
         let checked = tokio::select! {
             biased;
@@ -125,15 +129,28 @@ impl<S: ScopeId> SubmissionCommand<S> {
         }
     }
 
+    async fn confirm(&self, url: &str) -> Result<(), String> {
+        self.caught("the URL resolver", || self.factory.url_resolver.confirm(url)).await
+    }
+
     async fn check_node(&self, url: &str) -> Result<(), String> {
         let sender = &self.factory.sender;
-        let checked = match catch_panic(|| sender.check_node(url, &self.submission)) {
+        self.caught("the node check", || sender.check_node(url, &self.submission)).await
+    }
+
+    /// The result of a check; a panic of `part` is an error.
+    async fn caught<F: Future<Output = Result<(), String>>>(
+        &self,
+        part: &str,
+        start: impl FnOnce() -> F,
+    ) -> Result<(), String> {
+        let checked = match catch_panic(start) {
             Ok(checking) => catch_panic_async(checking).await,
             Err(panic) => Err(panic),
         };
         checked.unwrap_or_else(|panic| {
-            self.count_panic("the node check", &panic);
-            Err(format!("the node check panicked: {panic}"))
+            self.count_panic(part, &panic);
+            Err(format!("{part} panicked: {panic}"))
         })
     }
 
@@ -141,16 +158,16 @@ impl<S: ScopeId> SubmissionCommand<S> {
     /// is not sent before.
     async fn check_deadline(&self, url: &str) -> Result<Option<SubmissionAnswer>, String> {
         let Some(deadline) = self.submission.deadline() else { return Ok(None) };
-        let asked = match catch_panic(|| self.factory.sender.present(url)) {
+        let asked = match catch_panic(|| self.factory.sender.position(url)) {
             Ok(asking) => catch_panic_async(asking).await,
             Err(panic) => Err(panic),
         };
-        let present = asked.unwrap_or_else(|panic| {
+        let position = asked.unwrap_or_else(|panic| {
             self.count_panic("the sender", &panic);
             Err(BatchError::InternalError(format!("the sender panicked: {panic}")))
         });
-        let present = present.map_err(|error| error.to_string())?;
-        match present.time_left(deadline) {
+        let position = position.map_err(|error| error.to_string())?;
+        match position.time_left(deadline) {
             TimeLeft::Enough => Ok(None),
             TimeLeft::TooLittle => Ok(Some(with_node(
                 url,
@@ -220,8 +237,9 @@ fn expired(deadline: Deadline) -> SubmissionAnswer {
 mod tests {
     use std::future::{pending, ready};
 
+    use futures_core::future::BoxFuture;
     use grid_batch_core::{
-        AttemptId, BatchResult, GlobalScopeId, LedgerPresent,
+        AttemptId, BatchResult, GlobalScopeId, LedgerPosition,
         mocks::{MockSubmissionSender, MockUrlResolver},
     };
 
@@ -229,17 +247,17 @@ mod tests {
 
     const DEADLINE: Deadline = Deadline::Height(10);
 
-    fn at_height(height: u64) -> LedgerPresent {
-        LedgerPresent { height: Some(height), height_margin: 3, ..LedgerPresent::default() }
+    fn at_height(height: u64) -> LedgerPosition {
+        LedgerPosition { height: Some(height), height_margin: 3, ..LedgerPosition::default() }
     }
 
     /// How the check of a batch with a deadline ends; nothing is sent.
     async fn check(
         attempt: u32,
-        present: impl Fn() -> BatchResult<LedgerPresent> + Send + 'static,
+        position: impl Fn() -> BatchResult<LedgerPosition> + Send + 'static,
     ) -> Result<(), SubmissionAnswer> {
         let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
-        sender.expect_present().once().returning(move |_| Box::pin(ready(present())));
+        sender.expect_position().once().returning(move |_| Box::pin(ready(position())));
         let factory = CommandFactory {
             url_resolver: Arc::new(MockUrlResolver::new()),
             sender: Arc::new(sender),
@@ -263,6 +281,37 @@ mod tests {
         );
         let down = || Err(BatchError::Unavailable("no answer".to_owned()));
         assert_eq!(check(1, down).await.unwrap_err().outcome, Outcome::NotSent);
+    }
+
+    #[derive(Debug)]
+    struct NotConfirmed;
+
+    impl UrlResolver for NotConfirmed {
+        type Id = GlobalScopeId;
+
+        fn url(&self, _: &GlobalScopeId) -> String {
+            "http://ledger".to_owned()
+        }
+
+        fn confirm<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), String>> {
+            Box::pin(ready(Err("not confirmed".to_owned())))
+        }
+    }
+
+    #[tokio::test]
+    async fn node_that_is_not_confirmed_is_asked_nothing() {
+        let factory = CommandFactory {
+            url_resolver: Arc::new(NotConfirmed),
+            sender: Arc::new(MockSubmissionSender::new()),
+            counters: SubmitterCounters::default(),
+            recalls: Recalls::new(),
+        };
+        let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
+            .with_deadline(Some(DEADLINE));
+        let mut command = Arc::new(factory).command(submission);
+        let answer = command.check("http://ledger", pending()).await.unwrap_err();
+        assert_eq!(answer.outcome, Outcome::NotSent);
+        assert_eq!(answer.message.as_deref(), Some("http://ledger: not confirmed"));
     }
 
     #[tokio::test]

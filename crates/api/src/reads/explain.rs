@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::{
-    BatchDetails, BatchExplanation, BatchSelection, BatchState, NodeOutage, PageOrder,
+    BatchDetails, BatchExplanation, BatchSelection, BatchState, Outage, PageOrder,
     ServiceExplanation, ServiceFacts, ServiceId, ServiceOverview, ServicePause, StoredBatch,
     Timestamp,
 };
@@ -27,7 +27,7 @@ pub(super) struct Explained {
     pub(super) pause: Option<ServicePause>,
     pub(super) gas: Option<GasJson>,
     /// The nodes that do not answer.
-    pub(super) outages: Vec<NodeOutage>,
+    pub(super) outages: Vec<Outage>,
 }
 
 /// `GET /v1/batches/{id}/explain`: why a batch waits, and what an operator could do.
@@ -131,18 +131,14 @@ impl ReadContext {
     }
 
     /// The nodes that do not answer, of the service and of that of the batch that it waits for.
-    fn outages_of(
-        &self,
-        service_id: &ServiceId,
-        details: Option<&BatchDetails>,
-    ) -> Vec<NodeOutage> {
+    fn outages_of(&self, service_id: &ServiceId, details: Option<&BatchDetails>) -> Vec<Outage> {
         let Some(source) = &self.outages else { return Vec::new() };
         let mut outages = source(service_id);
         let ahead = details.and_then(|details| details.ahead.as_ref());
         if let Some(head) = ahead.and_then(|ahead| ahead.head.as_ref())
             && head.service_id != *service_id
         {
-            let is_new = |new: &NodeOutage| outages.iter().all(|known| known.node != new.node);
+            let is_new = |new: &Outage| outages.iter().all(|known| known.node != new.node);
             let new: Vec<_> = source(&head.service_id).into_iter().filter(is_new).collect();
             outages.extend(new);
         }

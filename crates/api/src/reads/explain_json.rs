@@ -1,5 +1,5 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchDetails, NodeOutage, PossibleAction, StoredBatch};
+use grid_batch_core::{BatchDetails, Outage, PossibleAction, StoredBatch};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -151,8 +151,8 @@ impl ServiceExplanationJson {
 }
 
 impl OutageJson {
-    fn new(outage: &NodeOutage) -> Self {
-        let NodeOutage { node, since, reason, .. } = outage;
+    fn new(outage: &Outage) -> Self {
+        let Outage { node, since, reason, .. } = outage;
         Self { node: node.clone(), since: rfc3339(*since), reason: reason.clone() }
     }
 }

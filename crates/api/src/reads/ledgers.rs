@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{BatchResult, NodeOutage, ServiceId};
+use grid_batch_core::{BatchResult, Outage, ServiceId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,7 +15,7 @@ use crate::http::{ApiError, Problems, Query};
 pub(crate) type LedgerSource = dyn Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync;
 
 /// The nodes that do not answer, of those on which batches of a service depend. It asks no node.
-pub(crate) type OutageSource = dyn Fn(&ServiceId) -> Vec<NodeOutage> + Send + Sync;
+pub(crate) type OutageSource = dyn Fn(&ServiceId) -> Vec<Outage> + Send + Sync;
 
 /// What `/v1/ledgers` shows about a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]

@@ -81,14 +81,15 @@ fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
 fn facts_of<'a>(
     service: &'a ServiceOverview,
     pause: Option<&'a ServicePause>,
-    outages: &'a [NodeOutage],
+    outages: &'a [Outage],
 ) -> ServiceFacts<'a> {
     ServiceFacts { service, pause, outages, search: None, now: at(10) }
 }
 
-fn outage() -> NodeOutage {
-    NodeOutage {
+fn outage() -> Outage {
+    Outage {
         node: "http://one:8080".to_owned(),
+        kind: OutageKind::Unanswered,
         since: at(3),
         lasted: Duration::from_secs(7),
         reason: "refused".to_owned(),

@@ -1,12 +1,18 @@
 //! Nodes and services that do not answer leave connections to the others.
 
-use std::{future::pending, sync::Arc};
+use std::{
+    future::{pending, ready},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use grid_batch_core::{
     BatchState::{Committed, Pending},
     LedgerStatus, ShutdownHandle,
 };
-use grid_batch_nodes::{NodePool, NodePoolOptions};
+use grid_batch_nodes::{IdentityAnswer, NodePool, NodePoolOptions};
 use grid_batch_poller::MonitorOptions;
 
 use crate::support::*;
@@ -76,5 +82,24 @@ fn services_that_fail_leave_connections_to_others() {
     running.trigger().trigger("good");
     store.wait_for_state(FROZEN, Committed);
     assert_eq!(ledger.in_flight.get().0, CONNECTIONS / 4);
+    running.wait_for_shutdown().unwrap();
+}
+
+/// Their next polls would be later.
+#[test]
+fn services_that_failed_are_polled_when_a_node_is_back() {
+    let services = ["node-0"];
+    let (store, pool) = (Store::with(&services), nodes_of(&services));
+    let is_up = Arc::new(AtomicBool::new(false));
+    let up = Arc::clone(&is_up);
+    let ledger = Arc::new(Ledger::new(move |_, ids| match up.load(Relaxed) {
+        true => answer(all(ids, LedgerStatus::Committed)),
+        false => Box::pin(ready(Err(unavailable()))),
+    }));
+    let running = run(builder(&store, &ledger).with_nodes(pool.clone()));
+    until(|| running.stats().failed == 1);
+    is_up.store(true, Relaxed);
+    pool.told_identity(&pool.nodes()[0], IdentityAnswer::Confirmed, pool.monotonic(), 0);
+    store.wait_for_state(0, Committed);
     running.wait_for_shutdown().unwrap();
 }

@@ -59,7 +59,7 @@ pub(super) fn compose(
     let connections = file_descriptors::fitting_http_connections(config)?;
     let listeners = listeners::open(config)?;
     let store = open_store(config)?;
-    let ServerLedger { ledger, withdrawals, gas } = open_ledger(&store)?.checked(&check);
+    let ServerLedger { ledger, withdrawals, gas } = open_ledger(&store)?;
     let nodes = check.pool().clone();
     let claim_store = register(&store, &*ledger, &claim_options(config));
     let claim_store = claim_store.map_err(|source| store_error(config, source))?;
@@ -79,8 +79,6 @@ pub(super) fn compose(
     let wake_submitter = waker.clone();
     let wake_up = WakeUp::new(move || wake_submitter.wake())?;
     let trigger = PollTrigger::new();
-    let poll = trigger.clone();
-    check.on_return(move |service_id| poll.trigger(service_id));
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
     let mut follow_up =

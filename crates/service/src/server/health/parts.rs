@@ -108,7 +108,7 @@ fn claims_part(sources: &HealthSources) -> HealthPart {
 fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
     /// How many nodes are named.
     const NAMED: usize = 5;
-    let (pool, others) = (ledger.pool(), ledger.other_ledgers());
+    let (pool, others) = (ledger.pool(), ledger.pool().other_ledgers());
     let (nodes, outages) = (pool.count(), pool.outages());
     let mut reasons = Vec::new();
     if !outages.is_empty() {

@@ -22,10 +22,7 @@ use grid_batch_core::{Ledger, LedgerIdentity, StatusUrlResolver};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::WithdrawalRules;
 
-use super::{
-    gas::GasMonitor,
-    ledger_check::{LedgerCheck, LedgerCheckOptions},
-};
+use super::{gas::GasMonitor, ledger_check::LedgerCheck};
 use crate::{Config, LedgerConfig, OpenLedgerFn, StartError, config::Adapter};
 
 pub use context::LedgerContext;
@@ -60,11 +57,6 @@ pub(super) struct ServerLedger {
 impl ServerLedger {
     fn new(ledger: Arc<dyn Ledger>) -> Self {
         Self { ledger, withdrawals: None, gas: None }
-    }
-
-    /// The same, kept away from nodes that have not confirmed their ledger.
-    pub(super) fn checked(self, check: &LedgerCheck) -> Self {
-        Self { ledger: check.checked(self.ledger), ..self }
     }
 }
 
@@ -120,12 +112,8 @@ pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, Sta
 /// Keeps the server away from nodes of other ledgers.
 pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
     require_name(config)?;
-    Ok(LedgerCheck::new(LedgerCheckOptions {
-        configured: configured_ledger(config)?,
-        pool: config.ledger.http.nodes.clone(),
-        answer_limit: config.submit.sending_limit / 2,
-        clock: config.clock(),
-    }))
+    let (pool, answer_limit) = (config.ledger.http.nodes.clone(), config.submit.sending_limit / 2);
+    Ok(LedgerCheck::new(configured_ledger(config)?, pool, answer_limit))
 }
 
 /// An error if the ledger must have a name and has none.

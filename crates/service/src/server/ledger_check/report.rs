@@ -1,7 +1,7 @@
 //! What `/v1/ledgers` shows. It is read from memory.
 
 use grid_batch_api::{LedgerReport, NodeReport};
-use grid_batch_core::{MonotonicTime, NodeOutage, RecordedLedger};
+use grid_batch_core::{MonotonicTime, Outage, RecordedLedger};
 use grid_batch_nodes::{IdentityAnswer, Node};
 use grid_batch_support::redact_url;
 
@@ -10,9 +10,9 @@ use super::LedgerCheck;
 impl LedgerCheck {
     /// The ledger that the database is bound to, or the one of the settings, and its nodes.
     pub(in crate::server) fn report(&self, recorded: Option<RecordedLedger>) -> LedgerReport {
-        let now = self.0.options.clock.monotonic();
+        let now = self.pool().monotonic();
         let is_recorded = recorded.is_some();
-        let configured = || self.0.options.configured.clone();
+        let configured = || self.configured().clone();
         let identity = recorded.map_or_else(configured, |recorded| recorded.identity);
         LedgerReport {
             kind: identity.kind,
@@ -37,13 +37,13 @@ impl LedgerCheck {
             answering: identity.is_confirmed() && outage.is_none(),
             unanswered_seconds: outage.as_ref().map(|outage| outage.lasted.as_secs_f64()),
             problem: outage.as_ref().map(problem).or(identity_problem.map(str::to_owned)),
-            asked_seconds_ago: identity.asked_for(now).map(|ago| ago.as_secs_f64()),
+            asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
             failed_connections: identity.failures(),
         }
     }
 }
 
-/// For how long the node has not answered, and why.
-fn problem(outage: &NodeOutage) -> String {
-    format!("has not answered for {} s: {}", outage.lasted.as_secs(), outage.reason)
+/// What the node does not do, for how long, and why.
+fn problem(outage: &Outage) -> String {
+    format!("{}: {}", outage.problem(), outage.reason)
 }

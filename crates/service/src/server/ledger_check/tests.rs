@@ -11,16 +11,15 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    AttemptId, BatchError, BatchFormat, BatchResult, BatchState, Clock, Evidence, EvidenceReport,
-    GlobalScopeId, ItemId, Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity, LedgerRegistry,
-    ManualClock, Outcome, RecordedLedger, ScopeId, ScopeIdError, ServiceId, StatusReport,
-    Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
+    BatchError, BatchFormat, BatchResult, Clock, EvidenceReport, Ledger, LedgerConfirmation,
+    LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ServiceId,
+    StatusReport, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch, UrlResolver,
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;
 use tokio::time::sleep;
 
-use super::{LedgerCheck, LedgerCheckOptions, watch::Watcher};
+use super::{LedgerCheck, watch::Watcher};
 
 /// Nodes by URL: each tells its ledger, or is down. Also the database.
 #[derive(Default)]
@@ -28,7 +27,6 @@ struct TestLedgers {
     nodes: Mutex<HashMap<String, Result<String, BatchError>>>,
     recorded: Mutex<Option<LedgerIdentity>>,
     asked: AtomicUsize,
-    sent: AtomicUsize,
 }
 
 impl TestLedgers {
@@ -44,14 +42,36 @@ impl TestLedgers {
     }
 }
 
-/// Has no batch, and its nodes do not answer a submission. It has only the service `global`.
 impl Ledger for TestLedgers {
     fn facts(&self) -> LedgerFacts {
-        LedgerFacts::weakest(Duration::ZERO)
+        unreachable!("no test needs them")
     }
 
     fn format(&self) -> Arc<dyn BatchFormat> {
         unreachable!("no test reads batches")
+    }
+
+    fn send<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        unreachable!("no test sends batches")
+    }
+
+    fn statuses<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a [String],
+    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+        unreachable!("no test reads statuses")
+    }
+
+    fn find_evidence<'a>(
+        &'a self,
+        _: &'a UnresolvedBatch,
+    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+        unreachable!("no test looks for evidence")
     }
 
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
@@ -62,35 +82,6 @@ impl Ledger for TestLedgers {
 
     fn probe<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async {})
-    }
-
-    fn send<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a Submission<ServiceId>,
-    ) -> BoxFuture<'a, SubmissionAnswer> {
-        self.sent.fetch_add(1, Relaxed);
-        let (outcome, status, message, retry_after) = (Outcome::Ambiguous, None, None, None);
-        Box::pin(async move { SubmissionAnswer { outcome, status, message, retry_after } })
-    }
-
-    fn statuses<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        panic!("no node is confirmed")
-    }
-
-    fn find_evidence<'a>(
-        &'a self,
-        _: &'a UnresolvedBatch,
-    ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
-        Box::pin(async { Ok(Evidence::Absent.into()) })
-    }
-
-    fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {
-        GlobalScopeId::from_service_id(service_id).map(drop)
     }
 }
 
@@ -126,17 +117,13 @@ impl TestCheck {
 
     async fn start_with(ledgers: Arc<TestLedgers>) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let options = LedgerCheckOptions {
-            configured: LedgerIdentity::new("sawtooth"),
-            pool: NodePool::with_options(NodePoolOptions {
-                urls: vec!["a".to_owned(), "b".to_owned()],
-                clock: Arc::<ManualClock>::clone(&clock),
-                ..NodePoolOptions::default()
-            }),
-            answer_limit: Duration::from_secs(1),
+        let pool = NodePool::with_options(NodePoolOptions {
+            urls: vec!["a".to_owned(), "b".to_owned()],
             clock: Arc::<ManualClock>::clone(&clock),
-        };
-        let check = LedgerCheck::new(options);
+            ..NodePoolOptions::default()
+        });
+        let configured = LedgerIdentity::new("sawtooth");
+        let check = LedgerCheck::new(configured, pool, Duration::from_secs(1));
         let was_bound = ledgers.recorded.lock().unwrap().is_some();
         let database = Arc::<TestLedgers>::clone(&ledgers);
         let watcher =
@@ -161,32 +148,9 @@ impl TestCheck {
         sleep(time).await;
     }
 
-    /// The ledger, of which only confirmed nodes are used.
-    fn ledger(&self) -> Arc<dyn Ledger> {
-        self.check.checked(Arc::<TestLedgers>::clone(&self.ledgers))
-    }
-
     fn confirmed_nodes(&self) -> String {
         self.check.pool().confirmed().status_urls("service", "batch").concat()
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn services_that_wait_are_polled_when_a_node_is_back() {
-    let test = TestCheck::start(None, None).await;
-    let polled = Arc::<Mutex<Vec<String>>>::default();
-    let log = Arc::clone(&polled);
-    test.check.on_return(move |service| log.lock().unwrap().push(service.to_owned()));
-    for _ in 0..2 {
-        assert!(test.ledger().statuses("global", &["5a".to_owned()]).await.is_err());
-    }
-    test.pass(5).await;
-    assert_eq!(polled.lock().unwrap().len(), 0, "no node is back");
-    test.ledgers.set("a", Some("x"));
-    test.wait_until(|check| check.may_claim()).await;
-    test.ledgers.set("b", Some("x"));
-    test.pass(5).await;
-    assert_eq!(*polled.lock().unwrap(), ["global"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,8 +159,8 @@ async fn one_node_is_enough_to_claim() {
     assert!(test.check.may_claim());
     assert_eq!(test.check.problem(), None);
     assert_eq!(test.confirmed_nodes(), "a");
-    assert_eq!(test.check.confirm_now("a").await, Ok(()));
-    let error = test.check.confirm_now("b").await.unwrap_err();
+    assert_eq!(test.check.pool().confirm("a").await, Ok(()));
+    let error = test.check.pool().confirm("b").await.unwrap_err();
     assert!(error.contains("has not confirmed") && error.contains("refused"), "{error}");
 }
 
@@ -219,7 +183,7 @@ async fn nodes_of_two_ledgers_end_everything_in_a_new_database() {
     assert!(!test.check.may_claim());
     assert_eq!(test.confirmed_nodes(), "");
     for node in ["a", "b"] {
-        assert!(test.check.confirm_now(node).await.is_err());
+        assert!(test.check.pool().confirm(node).await.is_err());
     }
     let message = test.check.problem().unwrap();
     assert!(message.contains("(sawtooth, x)") && message.contains("(sawtooth, y)"), "{message}");
@@ -240,13 +204,16 @@ async fn node_of_another_ledger_is_not_used() {
     let test = TestCheck::start_with(ledgers).await;
     test.wait_until(LedgerCheck::may_claim).await;
     assert_eq!(test.confirmed_nodes(), "b");
-    assert!(test.check.confirm_now("a").await.unwrap_err().contains("another ledger"));
-    assert_eq!(test.check.confirm_now("b").await, Ok(()));
-    let [other] = &test.check.other_ledgers()[..] else { panic!() };
+    assert!(test.check.pool().confirm("a").await.unwrap_err().contains("another ledger"));
+    assert_eq!(test.check.pool().confirm("b").await, Ok(()));
+    let [other] = &test.check.pool().other_ledgers()[..] else { panic!() };
     assert!(other.contains("node a") && other.contains("(sawtooth, y)"), "{other}");
     test.ledgers.set("a", Some("x"));
     test.pass(2).await;
-    assert_eq!((test.confirmed_nodes(), test.check.other_ledgers().len()), ("ab".to_owned(), 0));
+    assert_eq!(
+        (test.confirmed_nodes(), test.check.pool().other_ledgers().len()),
+        ("ab".to_owned(), 0)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,7 +235,7 @@ async fn node_that_was_replaced_is_found_before_the_next_batch() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.pass(6).await;
     test.ledgers.set("a", Some("y"));
-    assert!(test.check.confirm_now("a").await.is_err());
+    assert!(test.check.pool().confirm("a").await.is_err());
     assert_eq!((test.confirmed_nodes(), test.check.mismatch()), ("b".to_owned(), None));
 }
 
@@ -285,11 +252,11 @@ async fn node_that_was_replaced_is_found_without_a_batch() {
 async fn failed_connection_has_the_node_asked_again() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     let asked = test.ledgers.asked.load(Relaxed);
-    assert_eq!(test.check.confirm_now("a").await, Ok(()));
+    assert_eq!(test.check.pool().confirm("a").await, Ok(()));
     assert_eq!(test.ledgers.asked.load(Relaxed), asked, "it was asked a moment ago");
-    test.check.connection_failed("a");
+    test.check.pool().failed("a", "reset");
     test.ledgers.set("a", Some("y"));
-    assert!(test.check.confirm_now("a").await.is_err());
+    assert!(test.check.pool().confirm("a").await.is_err());
     test.wait_until(|check| !check.pool().is_confirmed("a")).await;
 }
 
@@ -301,7 +268,7 @@ async fn jump_of_the_time_of_day_trusts_no_node_longer() {
     test.clock.advance(Duration::from_secs(6));
     assert!(test.clock.now() > before);
     let asked = test.ledgers.asked.load(Relaxed);
-    assert_eq!(test.check.confirm_now("a").await, Ok(()));
+    assert_eq!(test.check.pool().confirm("a").await, Ok(()));
     assert!(test.ledgers.asked.load(Relaxed) > asked);
 }
 
@@ -314,51 +281,44 @@ async fn database_that_was_bound_to_another_ledger_is_noticed() {
     assert!(!test.check.may_claim());
 }
 
-async fn find_evidence(test: &TestCheck, service: &str) -> BatchResult<Evidence> {
-    let unresolved = UnresolvedBatch::new(
-        service.parse().unwrap(),
-        ItemId::from_bytes([1; 64]),
-        AttemptId { attempt: 1, epoch: 1 },
-        BatchState::InDoubt,
-    );
-    test.ledger().find_evidence(&unresolved).await.map(|report| report.evidence)
+#[tokio::test(start_paused = true)]
+async fn node_must_confirm_its_ledger_again_after_a_submission_failed() {
+    for outcome in [Outcome::NotSent, Outcome::Ambiguous] {
+        let test = TestCheck::start(Some("x"), None).await;
+        let resolver = test.check.pool().resolver::<ServiceId>();
+        for other in ["b", "elsewhere"] {
+            assert!(resolver.confirm(other).await.is_err());
+        }
+        assert_eq!(resolver.confirm("a").await, Ok(()));
+        test.ledgers.set("a", Some("y"));
+        assert_eq!(resolver.confirm("a").await, Ok(()), "it was asked a moment ago");
+        resolver.report("1", "a", outcome);
+        assert!(resolver.confirm("a").await.is_err(), "{outcome}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn absence_needs_every_node_of_the_ledger() {
+async fn all_nodes_must_confirm_their_ledger_again() {
     let test = TestCheck::start(Some("x"), None).await;
-    assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Inconclusive));
+    let both = ["a", "b"].map(str::to_owned);
+    assert!(!test.check.pool().confirm_again(&both).await);
     test.ledgers.set("b", Some("x"));
     test.wait_until(|check| check.pool().is_confirmed("b")).await;
-    assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Absent));
-}
-
-#[tokio::test(start_paused = true)]
-async fn node_that_was_replaced_proves_no_absence() {
-    let test = TestCheck::start(Some("x"), Some("x")).await;
+    assert!(test.check.pool().confirm_again(&both).await);
     test.ledgers.set("a", Some("y"));
-    assert_eq!(find_evidence(&test, "global").await, Ok(Evidence::Inconclusive));
+    assert!(!test.check.pool().confirm_again(&both).await);
     assert!(!test.check.pool().is_confirmed("a"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn ledger_is_not_asked_about_services_of_another_kind() {
-    let test = TestCheck::start(Some("x"), Some("x")).await;
-    let error = find_evidence(&test, "a::b").await.unwrap_err();
-    assert!(error.to_string().contains("not asked about this service"), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn batch_is_sent_only_to_a_confirmed_node() {
-    let test = TestCheck::start(Some("x"), None).await;
-    let sender = test.ledger();
-    let batch = Submission::new("1".to_owned(), GlobalScopeId.service_id().clone(), vec![1]);
-    assert_eq!(sender.send("b", &batch).await.outcome, Outcome::NotSent);
-    assert_eq!(sender.send("elsewhere", &batch).await.outcome, Outcome::NotSent);
-    assert_eq!(test.ledgers.sent.load(Relaxed), 0);
-    assert_eq!(sender.send("a", &batch).await.outcome, Outcome::Ambiguous);
-    // Without an answer from the node, the next batch waits until it has told its ledger again.
-    test.ledgers.set("a", Some("y"));
-    assert_eq!(sender.send("a", &batch).await.outcome, Outcome::NotSent);
-    assert_eq!(test.ledgers.sent.load(Relaxed), 1);
+async fn return_of_a_node_is_told() {
+    let test = TestCheck::start(None, None).await;
+    let mut returns = test.check.pool().returns();
+    test.pass(5).await;
+    assert!(!returns.has_changed().unwrap(), "no node is back");
+    test.ledgers.set("a", Some("x"));
+    test.wait_until(LedgerCheck::may_claim).await;
+    returns.changed().await.unwrap();
+    test.pass(5).await;
+    assert!(!returns.has_changed().unwrap());
 }

@@ -7,7 +7,7 @@ use std::{
 use futures_util::future::join;
 use grid_batch_core::{
     BatchError, BatchResult, InternalError, Ledger, LedgerConfirmation, LedgerIdentity,
-    LedgerRegistry, NodeOutage,
+    LedgerRegistry, Outage, OutageKind,
 };
 use grid_batch_nodes::{Identity, IdentityAnswer, Node};
 use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
@@ -98,12 +98,11 @@ impl Watcher {
     }
 
     async fn watch_node(&self, node: &Node) {
-        let Some(wanted) = self.check.0.wanted.get(node.url()) else { return };
         while self.check.mismatch().is_none() {
             self.ask(node).await;
             select! {
                 () = sleep(node.identity().pause()) => {}
-                () = wanted.notified() => {}
+                () = node.identity_wanted() => {}
             }
         }
     }
@@ -117,7 +116,7 @@ impl Watcher {
         while self.check.mismatch().is_none() {
             sleep(INTERVAL).await;
             if pool.should_ask(node, asked_at) {
-                let now = self.check.0.options.clock.monotonic();
+                let now = pool.monotonic();
                 asked_at = Some(now);
                 if timeout(ANSWER_LIMIT, self.ledger.probe(node.url())).await.is_err() {
                     let reason = format!("no answer within {ANSWER_LIMIT:?}");
@@ -132,14 +131,15 @@ impl Watcher {
     fn log_outage(&self, node: &Node, was_out: bool) -> bool {
         let (outage, name) = (self.check.pool().outage(node), node.name());
         match (&outage, was_out) {
-            (Some(NodeOutage { reason, .. }), false) => {
+            (Some(Outage { kind: OutageKind::Unanswered, reason, .. }), false) => {
                 warn!(node = name, reason = reason.as_str();
                     "the node does not answer; batches that depend on it wait");
             }
-            (None, true) => {
-                info!(node = name; "the node answers again");
-                self.check.0.waiting.poll();
+            (Some(Outage { kind: OutageKind::Unidentified, reason, .. }), false) => {
+                warn!(node = name, reason = reason.as_str();
+                    "the node does not tell which ledger it belongs to; batches that depend on it wait");
             }
+            (None, true) => info!(node = name; "the node answers again"),
             _ => {}
         }
         outage.is_some()
@@ -150,7 +150,7 @@ impl Watcher {
     async fn watch_database(&self) {
         while self.check.mismatch().is_none() {
             sleep(Identity::CONFIRMED_INTERVAL).await;
-            let Some(confirmed) = self.check.0.confirmed.get() else { continue };
+            let Some(confirmed) = self.check.confirmed() else { continue };
             if let Ok(LedgerConfirmation::Other(recorded)) = self.compare(confirmed.clone()).await {
                 let (configured, recorded) = (Box::new(confirmed.clone()), Box::new(recorded));
                 self.check.found_mismatch(LedgerMismatchError::Settings { configured, recorded });
@@ -160,8 +160,8 @@ impl Watcher {
 
     /// Asks a node which ledger it belongs to.
     async fn ask(&self, node: &Node) {
-        let asked_at = self.check.0.options.clock.monotonic();
-        let before = node.identity();
+        let pool = self.check.pool();
+        let (asked_at, before) = (pool.monotonic(), node.identity());
         let (answer, mismatch) = match self.ledger.identity(node.url()).await {
             Ok(id) => self.compare_told(node, id).await,
             Err(error @ BatchError::Unavailable(_)) => {
@@ -170,15 +170,10 @@ impl Watcher {
             Err(error) => (IdentityAnswer::Unusable(error.to_string()), None),
         };
         log_change(node, &before, &answer);
-        let is_back = answer == IdentityAnswer::Confirmed && !before.is_confirmed();
-        node.told_identity(answer, asked_at, before.failures());
-        let are_all_others = || self.check.other_ledgers().len() == self.check.pool().nodes().len();
+        pool.told_identity(node, answer, asked_at, before.failures());
+        let are_all_others = || pool.other_ledgers().len() == pool.nodes().len();
         if let Some(mismatch) = mismatch.filter(|_| are_all_others()) {
             self.check.found_mismatch(mismatch);
-        }
-        self.check.0.answers.send_replace(());
-        if is_back {
-            self.check.0.waiting.poll();
         }
     }
 
@@ -188,9 +183,9 @@ impl Watcher {
         node: &Node,
         id: String,
     ) -> (IdentityAnswer, Option<LedgerMismatchError>) {
-        let configured = &self.check.0.options.configured;
+        let configured = self.check.configured();
         let ledger = LedgerIdentity { id, ..configured.clone() };
-        if self.check.0.confirmed.get() == Some(&ledger) {
+        if self.check.confirmed() == Some(&ledger) {
             return (IdentityAnswer::Confirmed, None);
         }
         if !configured.id.is_empty() && !configured.agrees_with(&ledger) {
@@ -202,7 +197,7 @@ impl Watcher {
         }
         match self.compare(ledger.clone()).await {
             Ok(LedgerConfirmation::Confirmed) => {
-                self.check.0.confirmed.get_or_init(|| ledger);
+                self.check.confirm(ledger);
                 (IdentityAnswer::Confirmed, None)
             }
             Ok(LedgerConfirmation::Other(recorded)) => {
