@@ -6,6 +6,7 @@ use std::{path::Path, process::Command};
 use grid_batch_test_support::process::Binary;
 
 mod sawtooth;
+mod scabbard;
 mod simulated;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

@@ -11,12 +11,9 @@ use grid_batch_ledger_tests::{
     BatchKind, Fault, Harness, LATE_ARRIVAL_LIMIT, NotPossible, TestBatch, ledger_tests,
 };
 use grid_batch_test_postgres::TestDatabase;
-use grid_batch_test_support::{
-    batches::{SignedBatch, batch_of_transactions},
-    http::{request, send},
-};
+use grid_batch_test_support::http::{request, send};
 
-use crate::simulated::{SimulatedNode, test_batch};
+use crate::simulated::{SimulatedNode, TestBatches, test_batch};
 
 ledger_tests!(Sawtooth::new());
 
@@ -25,71 +22,48 @@ const LAG: Duration = Duration::from_secs(1);
 
 struct Sawtooth {
     node: SimulatedNode,
-    rules: Arc<Mutex<Rules>>,
+    batches: TestBatches,
+    /// The batches of nodes that lag, in order. Each is invalid at a node that has not applied the one before it.
+    in_order: Arc<Mutex<Vec<ItemId>>>,
     second: Option<LedgerSim>,
     /// A node of another ledger, and whether it is configured.
     other: Option<(LedgerSim, bool)>,
-    transactions: usize,
-    /// What other clients have sent.
-    of_others: Vec<ItemId>,
     database: Option<TestDatabase>,
-}
-
-/// Which batches the nodes find invalid.
-#[derive(Default)]
-struct Rules {
-    invalid: Vec<ItemId>,
-    /// Each of these batches is invalid at a node that has not applied the one before it.
-    in_order: Option<Vec<ItemId>>,
 }
 
 impl Sawtooth {
     fn new() -> Self {
-        let rules = Arc::new(Mutex::new(Rules::default()));
+        let (batches, in_order) = (TestBatches::new("global"), Arc::default());
         Self {
-            node: SimulatedNode::start(with_rules(LedgerSim::sawtooth(), &rules)),
-            rules,
+            node: SimulatedNode::start(executing(&batches, &in_order)),
+            batches,
+            in_order,
             second: None,
             other: None,
-            transactions: 0,
-            of_others: Vec::new(),
             database: None,
         }
     }
 
-    /// A batch of so many new transactions, after one that was used before.
-    fn signed(&mut self, repeated: usize, new: usize) -> SignedBatch {
-        let first = self.transactions + 1 - repeated;
-        self.transactions += new;
-        batch_of_transactions("global", &Vec::from_iter(first..=self.transactions))
-    }
-
     /// Sends a batch as another client does, and waits until it is executed, unless the node has it already.
     fn send(&self, batch: &TestBatch) {
-        let executed = self.node.ledger.record().len();
-        let is_new = !self.node.applied().contains(&batch.id);
+        let record = self.node.ledger.record();
         let headers = ["content-type: application/octet-stream"];
         let request = request("POST", "/batches", &headers, &batch.bytes);
         assert_eq!(send(self.node.ledger.address(), &request).unwrap().status, 202);
-        if is_new {
-            self.node.wait_for_execution_after(executed);
+        if record.iter().all(|entry| entry.batch_id != batch.id) {
+            self.node.wait_for_execution_after(record.len());
         }
     }
 }
 
-fn with_rules(builder: LedgerSimBuilder, rules: &Arc<Mutex<Rules>>) -> LedgerSimBuilder {
-    let (invalid, order) = (Arc::clone(rules), Arc::clone(rules));
-    builder
-        .refuse(move |batch| {
-            let is_invalid = invalid.lock().unwrap().invalid.contains(&batch.id());
-            is_invalid.then(|| "it is invalid".to_owned())
-        })
-        .execute_after(move |batch| {
-            let rules = order.lock().unwrap();
-            let batches = rules.in_order.as_ref()?;
-            let position = batches.iter().position(|id| *id == batch.id())?;
-            batches.get(position.checked_sub(1)?).copied()
-        })
+/// A node of the ledger.
+fn executing(batches: &TestBatches, in_order: &Arc<Mutex<Vec<ItemId>>>) -> LedgerSimBuilder {
+    let in_order = Arc::clone(in_order);
+    batches.with_invalid(LedgerSim::sawtooth()).execute_after(move |batch| {
+        let in_order = in_order.lock().unwrap();
+        let position = in_order.iter().position(|id| *id == batch.id())?;
+        in_order.get(position.checked_sub(1)?).copied()
+    })
 }
 
 impl Harness for Sawtooth {
@@ -115,22 +89,13 @@ impl Harness for Sawtooth {
     }
 
     fn batch(&mut self, kind: BatchKind) -> Result<TestBatch, NotPossible> {
-        let batch = match kind {
-            BatchKind::Valid | BatchKind::Invalid => self.signed(0, 1),
-            BatchKind::AppliedForAnother => {
-                let theirs = test_batch(&self.signed(0, 1));
-                self.of_others.push(theirs.id);
-                self.send(&theirs);
-                self.signed(1, 1)
-            }
-            BatchKind::WithDeadline => return Err(NotPossible::new("batches do not expire")),
-        };
-        let mut rules = self.rules.lock().unwrap();
-        if kind == BatchKind::Invalid {
-            rules.invalid.push(batch.batch_id);
+        if kind == BatchKind::AppliedForAnother {
+            let theirs = test_batch(&self.batches.for_another());
+            self.send(&theirs);
         }
-        if let Some(batches) = &mut rules.in_order {
-            batches.push(batch.batch_id);
+        let batch = self.batches.next(kind)?;
+        if self.second.is_some() {
+            self.in_order.lock().unwrap().push(batch.batch_id);
         }
         Ok(test_batch(&batch))
     }
@@ -142,8 +107,7 @@ impl Harness for Sawtooth {
             }
             Fault::SendsNoEvents => self.node.ledger.stop_sending_events(),
             Fault::SecondNodeLags => {
-                self.rules.lock().unwrap().in_order = Some(Vec::new());
-                let second = with_rules(LedgerSim::sawtooth(), &self.rules);
+                let second = executing(&self.batches, &self.in_order);
                 let second = second.join_chain_of(&self.node.ledger, LAG);
                 self.second = Some(second.start().unwrap());
             }
@@ -163,11 +127,8 @@ impl Harness for Sawtooth {
     }
 
     fn applied(&self) -> Vec<ItemId> {
-        let mut applied = self.node.applied();
-        applied.retain(|id| !self.of_others.contains(id));
-        let other = self.other.iter().flat_map(|(other, _)| other.record());
-        applied.extend(other.map(|entry| entry.batch_id));
-        applied
+        let other = self.other.as_ref().map(|(other, _)| other);
+        self.batches.applied([&self.node.ledger].into_iter().chain(other))
     }
 
     fn arrivals(&self) -> usize {

@@ -7,11 +7,11 @@ use std::{
 
 use grid_batch_core::{Clock, ItemId, MonotonicTime, SystemClock, Timestamp};
 use grid_batch_ledger_sim::{
-    ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, RequestKind, When,
+    Entry, ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, RequestKind, When,
 };
-use grid_batch_ledger_tests::{Fault as NodeFault, NotPossible, TestBatch};
+use grid_batch_ledger_tests::{BatchKind, Fault as NodeFault, NotPossible, TestBatch};
 use grid_batch_test_support::{
-    batches::{SignedBatch, encode_batch_list},
+    batches::{SignedBatch, batch_of_transactions, encode_batch_list},
     wait::wait_until,
 };
 
@@ -53,13 +53,6 @@ impl SimulatedNode {
         self.clock.resume();
     }
 
-    /// The batches that it has applied, in order.
-    pub fn applied(&self) -> Vec<ItemId> {
-        let record = self.ledger.record();
-        let applied = record.iter().filter(|entry| entry.result == ExecutionResult::Applied);
-        applied.map(|entry| entry.batch_id).collect()
-    }
-
     pub fn arrivals(&self) -> usize {
         let requests = self.ledger.requests();
         requests.iter().filter(|request| request.kind == RequestKind::Submission).count()
@@ -68,6 +61,65 @@ impl SimulatedNode {
     /// Waits until it has executed what was sent after it had executed so many batches.
     pub fn wait_for_execution_after(&self, earlier: usize) {
         wait_until("the batch is executed", || self.ledger.record().len() > earlier);
+    }
+}
+
+/// The batches of a harness: what nodes must find invalid, and what other clients have sent.
+pub struct TestBatches {
+    service: &'static str,
+    transactions: usize,
+    invalid: Arc<Mutex<Vec<ItemId>>>,
+    of_others: Vec<ItemId>,
+}
+
+impl TestBatches {
+    pub fn new(service: &'static str) -> Self {
+        Self { service, transactions: 0, invalid: Arc::default(), of_others: Vec::new() }
+    }
+
+    /// A node that finds those batches invalid that must be.
+    pub fn with_invalid(&self, builder: LedgerSimBuilder) -> LedgerSimBuilder {
+        let invalid = Arc::clone(&self.invalid);
+        builder.refuse(move |batch| {
+            let is_invalid = invalid.lock().unwrap().contains(&batch.id());
+            is_invalid.then(|| "it is invalid".to_owned())
+        })
+    }
+
+    /// A batch that another client sends.
+    pub fn for_another(&mut self) -> SignedBatch {
+        let batch = self.signed(0);
+        self.of_others.push(batch.batch_id);
+        batch
+    }
+
+    /// The next batch. One that was applied for another client has the transaction of the batch before it.
+    pub fn next(&mut self, kind: BatchKind) -> Result<SignedBatch, NotPossible> {
+        let batch = match kind {
+            BatchKind::Valid | BatchKind::Invalid => self.signed(0),
+            BatchKind::AppliedForAnother => self.signed(1),
+            BatchKind::WithDeadline => return Err(NotPossible::new("batches do not expire")),
+        };
+        if kind == BatchKind::Invalid {
+            self.invalid.lock().unwrap().push(batch.batch_id);
+        }
+        Ok(batch)
+    }
+
+    /// A batch of one new transaction behind so many that were used before.
+    fn signed(&mut self, repeated: usize) -> SignedBatch {
+        self.transactions += 1;
+        let first = self.transactions - repeated;
+        batch_of_transactions(self.service, &Vec::from_iter(first..=self.transactions))
+    }
+
+    /// What these ledgers have applied, but for what other clients have sent in other batches.
+    pub fn applied<'a>(&self, ledgers: impl Iterator<Item = &'a LedgerSim>) -> Vec<ItemId> {
+        let applied = |entry: &Entry| {
+            entry.result == ExecutionResult::Applied && !self.of_others.contains(&entry.batch_id)
+        };
+        let records = ledgers.flat_map(LedgerSim::record);
+        records.filter(applied).map(|entry| entry.batch_id).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! When and how often the ledger applies a batch.
 
-use grid_batch_core::SecondArrival;
+use grid_batch_core::{AbsenceRule, SecondArrival};
 
 use crate::{BatchKind, Fault, NotPossible, case_run::CaseRun, operator::Operator};
 
@@ -58,12 +58,15 @@ pub(crate) fn sent_by_another_client(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// Another batch with the same transaction.
+/// Another batch with the same transaction. Where a report proves nothing, an operator decides about it.
 pub(crate) fn applied_for_another_client(run: &mut CaseRun<'_>) -> Done {
     run.start();
     let batch = run.harness.batch(BatchKind::AppliedForAnother)?;
     run.post_invalid(&batch);
     run.post_valid()?;
-    run.finish(Operator::Absent);
+    run.finish(match run.facts.absence_rule() {
+        AbsenceRule::Reported => Operator::Absent,
+        AbsenceRule::ObservedBySender | AbsenceRule::Never => Operator::Decides,
+    });
     Ok(())
 }
