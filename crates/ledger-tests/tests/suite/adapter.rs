@@ -92,9 +92,6 @@ impl SmallLedger {
         let (height, _) = self.position(&self.node).await?;
         let has_passed =
             batch.deadline.is_some_and(|it| matches!(it, Deadline::Height(end) if end < height));
-        if has_passed && self.variant == Variant::GuessesExpiry {
-            return Ok(Evidence::Expired);
-        }
         Ok(match self.status(&batch.batch_id.to_string()).await? {
             LedgerStatus::Committed => Evidence::Committed,
             LedgerStatus::Pending => Evidence::Present,

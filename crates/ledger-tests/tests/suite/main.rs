@@ -60,8 +60,9 @@ mod broken {
     }
 
     #[test]
-    fn expiry_that_is_not_proved_is_found() {
-        assert_found(Variant::GuessesExpiry, "committed_before_its_deadline", "INVALID");
+    fn batch_that_is_applied_after_its_deadline_is_found() {
+        let case = "deadline_passes_before_applying";
+        assert_found(Variant::IgnoresDeadlines, case, "the invalid batch");
     }
 }
 

@@ -192,7 +192,9 @@ impl State {
         let words: Vec<&str> = batch.split(' ').collect();
         let id = words[0].to_owned();
         let deadline = match words[1..] {
-            ["until", height] => height.parse().unwrap(),
+            ["until", height] if self.variant != Variant::IgnoresDeadlines => {
+                height.parse().unwrap()
+            }
             _ => u64::MAX,
         };
         if words.contains(&"invalid") {

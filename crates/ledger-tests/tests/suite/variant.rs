@@ -20,8 +20,8 @@ pub enum Variant {
     Reorders,
     /// Its adapter reads a lost answer as one that says that the node is busy.
     GuessesAnswers,
-    /// Its adapter takes a deadline that has passed for the proof that the batch was not applied.
-    GuessesExpiry,
+    /// It declares that batches expire, and applies them after their deadline.
+    IgnoresDeadlines,
 }
 
 impl Variant {
@@ -33,7 +33,7 @@ impl Variant {
         Self::HidesPending,
         Self::Reorders,
         Self::GuessesAnswers,
-        Self::GuessesExpiry,
+        Self::IgnoresDeadlines,
     ];
 
     pub fn facts(self) -> LedgerFacts {
