@@ -109,6 +109,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-test-postgres",
         ],
     ),
+    (
+        "grid-batch-ledger-tests",
+        &["grid-batch-client", "grid-batch-core", "grid-batch-test-support"],
+    ),
     ("grid-batch-test-chain", &["grid-batch-support"]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-test-support", &["grid-batch-core", "grid-batch-protocol"]),

@@ -1,0 +1,127 @@
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use crate::{
+    CaseResult, Harness, NotPossible, Report, Row,
+    case_run::CaseRun,
+    cases::{applying, deadlines, kills, lost, nodes, order, taking},
+};
+
+/// One thing that a ledger, its adapter and the server must do together.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// The name.
+    pub name: &'static str,
+    /// The fact or the method of the ledger that it tests.
+    pub tests: &'static str,
+    run: CaseFn,
+}
+
+/// A case. It panics if the server does not keep its promises.
+type CaseFn = fn(&mut CaseRun<'_>) -> Result<(), NotPossible>;
+
+/// Calls a macro with the name of each case, after arguments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_each_case {
+    ($($then:ident)::+ ! ($($arguments:tt)*)) => {
+        $($then)::+! { ($($arguments)*)
+            taking::commits_batches "send, statuses";
+            taking::refuses_other_bytes "format";
+            taking::busy_node "send";
+            taking::refusing_node "send";
+            taking::invalid_batch "statuses";
+            applying::slow_commits "statuses";
+            applying::silent_events "has_events";
+            applying::second_arrival "second_arrival";
+            applying::sent_by_another_client "find_evidence";
+            applying::applied_for_another_client "find_evidence";
+            order::pipeline "keeps_order";
+            order::parallel "enforces_declared_access";
+            lost::lost_request "proves_absence";
+            lost::lost_answer "find_evidence";
+            lost::lost_answer_of_slow_commit "proves_absence";
+            lost::late_arrival "late_arrival_limit";
+            lost::node_forgets_accepted "proves_absence";
+            lost::node_forgets_committed "statuses_survive_restart";
+            nodes::second_node_lags "one_node_for_service";
+            nodes::other_ledger "identity, tells_identity";
+            deadlines::deadline_passes_before_sending "batches_expire";
+            deadlines::committed_before_its_deadline "batches_expire";
+            kills::killed_before_arrival "absence_rule";
+            kills::killed_before_the_answer "find_evidence";
+            kills::killed_after_the_answer "statuses";
+            kills::killed_before_a_commit_is_seen "statuses";
+            kills::two_instances "absence_rule";
+        }
+    };
+}
+
+macro_rules! list_cases {
+    (() $($module:ident::$case:ident $tests:literal;)*) => {
+        /// All cases.
+        pub const CASES: &[Case] =
+            &[$(Case { name: stringify!($case), tests: $tests, run: $module::$case }),*];
+    };
+}
+
+with_each_case!(list_cases!());
+
+/// A test for each case, so that they run in parallel. The argument makes a harness, once for each.
+///
+/// ```ignore
+/// grid_batch_ledger_tests::ledger_tests!(MyHarness::new());
+/// ```
+#[macro_export]
+macro_rules! ledger_tests {
+    ($harness:expr) => {
+        $crate::with_each_case!($crate::ledger_test_functions!($harness));
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! ledger_test_functions {
+    (($harness:expr) $($module:ident::$case:ident $tests:literal;)*) => {$(
+        #[test]
+        fn $case() {
+            $crate::run_case(stringify!($case), &mut $harness).assert_passed();
+        }
+    )*};
+}
+
+/// Runs all cases, each with a new harness.
+pub fn run<H: Harness>(mut harness: impl FnMut() -> H) -> Report {
+    let rows = CASES.iter().flat_map(|case| case.run(&mut harness()).rows);
+    Report { rows: rows.collect() }
+}
+
+/// Runs the case with this name.
+///
+/// # Panics
+///
+/// If there is no such case.
+pub fn run_case(name: &str, harness: &mut dyn Harness) -> Report {
+    let case = CASES.iter().find(|case| case.name == name);
+    case.unwrap_or_else(|| panic!("there is no case {name}")).run(harness)
+}
+
+impl Case {
+    fn run(&self, harness: &mut dyn Harness) -> Report {
+        let run = || (self.run)(&mut CaseRun::new(harness));
+        let result = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(())) => CaseResult::Passed,
+            Ok(Err(reason)) => CaseResult::NotRun(reason.to_string()),
+            Err(panic) => CaseResult::Failed(message(&*panic)),
+        };
+        Report { rows: vec![Row { case: self.name, tests: self.tests, result }] }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it panicked without a message".to_owned())
+}

@@ -1,0 +1,79 @@
+//! Servers that are killed at each step, and several of them.
+
+use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
+
+type Done = Result<(), NotPossible>;
+
+/// The submission is on its way, and never arrives.
+pub(crate) fn killed_before_arrival(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::HoldsRequest)?;
+    run.post_valid()?;
+    run.post_valid()?;
+    run.wait_for_arrival_after(0);
+    run.kill();
+    run.harness.heal();
+    run.start();
+    run.finish(Operator::for_absence_after_kill(&run.facts));
+    Ok(())
+}
+
+pub(crate) fn killed_before_the_answer(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::HoldsAnswer)?;
+    let batch = run.post_valid()?;
+    run.post_valid()?;
+    run.wait_until_applied(&batch);
+    run.kill();
+    run.harness.heal();
+    run.start();
+    run.finish(Operator::Absent);
+    Ok(())
+}
+
+pub(crate) fn killed_after_the_answer(run: &mut CaseRun<'_>) -> Done {
+    kill_while_nothing_is_applied(run)?;
+    run.start();
+    run.harness.heal();
+    run.finish(Operator::Absent);
+    Ok(())
+}
+
+/// The batch is committed while no server runs.
+pub(crate) fn killed_before_a_commit_is_seen(run: &mut CaseRun<'_>) -> Done {
+    let batch = kill_while_nothing_is_applied(run)?;
+    run.harness.heal();
+    run.wait_until_applied(&batch);
+    run.start();
+    run.finish(Operator::Absent);
+    Ok(())
+}
+
+/// Kills the server when it has the answer about its first batch.
+fn kill_while_nothing_is_applied(run: &mut CaseRun<'_>) -> Result<crate::TestBatch, NotPossible> {
+    run.start();
+    run.harness.fault(Fault::AppliesNothing)?;
+    let batch = run.post_valid()?;
+    run.wait_for_arrival_after(0);
+    run.wait_until("the server has the answer", |run| !run.latest_is_with_submitter());
+    run.post_valid()?;
+    run.kill();
+    Ok(batch)
+}
+
+/// The first instance is killed while the other one runs.
+pub(crate) fn two_instances(run: &mut CaseRun<'_>) -> Done {
+    run.use_postgres()?;
+    run.start();
+    run.start();
+    for _ in 0..6 {
+        run.post_valid()?;
+        run.use_next_server();
+    }
+    run.kill();
+    for _ in 0..2 {
+        run.post_valid()?;
+    }
+    run.finish(Operator::Decides);
+    Ok(())
+}

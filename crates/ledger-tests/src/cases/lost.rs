@@ -1,0 +1,92 @@
+//! Requests and answers that are lost or late, and nodes that forget.
+
+use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
+
+type Done = Result<(), NotPossible>;
+
+pub(crate) fn lost_request(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::LosesRequest)?;
+    run.post_valid()?;
+    run.post_valid()?;
+    run.wait_for_arrival_after(0);
+    run.finish(Operator::for_absence(&run.facts));
+    Ok(())
+}
+
+pub(crate) fn lost_answer(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::LosesAnswer)?;
+    let batch = run.post_valid()?;
+    run.post_valid()?;
+    run.wait_until_applied(&batch);
+    run.finish(Operator::Absent);
+    Ok(())
+}
+
+/// The ledger has the batch and has not applied it: that is not absence.
+pub(crate) fn lost_answer_of_slow_commit(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::AppliesNothing)?;
+    run.harness.fault(Fault::LosesAnswer)?;
+    let batch = run.post_valid()?;
+    let in_doubt = |run: &CaseRun<'_>| run.latest_is("UNKNOWN") && !run.latest_is_held();
+    run.wait_until("the server knows more about the batch", |run| {
+        run.harness.arrivals() > 0 && !run.latest_is_with_submitter() && !in_doubt(run)
+            || run.harness.arrivals() > 1
+    });
+    run.harness.heal();
+    run.wait_until_applied(&batch);
+    run.post_valid()?;
+    run.finish(Operator::Decides);
+    Ok(())
+}
+
+/// A submission arrives after the server has given it up.
+pub(crate) fn late_arrival(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::HoldsRequest)?;
+    let batch = run.post_valid()?;
+    run.wait_for_arrival_after(0);
+    run.wait_until("the server gives the submission up", |run| !run.latest_is_with_submitter());
+    run.harness.release()?;
+    run.wait_until_applied(&batch);
+    run.post_valid()?;
+    run.finish(Operator::Decides);
+    Ok(())
+}
+
+pub(crate) fn node_forgets_accepted(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::AppliesNothing)?;
+    run.post_valid()?;
+    run.wait_for_arrival_after(0);
+    run.wait_until("the server has the answer", |run| !run.latest_is_with_submitter());
+    run.harness.restart()?;
+    run.harness.heal();
+    // A node may keep what it has accepted.
+    let operator = match Operator::for_absence(&run.facts) {
+        Operator::MustDecide => Operator::Decides,
+        other => other,
+    };
+    run.finish(operator);
+    Ok(())
+}
+
+/// The node commits the batch while no server looks, and is restarted.
+pub(crate) fn node_forgets_committed(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.harness.fault(Fault::HoldsAnswer)?;
+    let batch = run.post_valid()?;
+    run.wait_until_applied(&batch);
+    run.kill();
+    run.harness.heal();
+    run.harness.restart()?;
+    run.start();
+    let operator = match run.facts.statuses_survive_restart {
+        true => Operator::Absent,
+        false => Operator::Decides,
+    };
+    run.finish(operator);
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! The cases, by what happens in them.
+
+pub(crate) mod applying;
+pub(crate) mod deadlines;
+pub(crate) mod kills;
+pub(crate) mod lost;
+pub(crate) mod nodes;
+pub(crate) mod order;
+pub(crate) mod taking;

@@ -1,0 +1,39 @@
+//! Several nodes, and nodes of another ledger.
+
+use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
+
+type Done = Result<(), NotPossible>;
+
+pub(crate) fn second_node_lags(run: &mut CaseRun<'_>) -> Done {
+    if run.facts.one_node_for_service {
+        return Err(NotPossible::new("a service is at one node"));
+    }
+    run.harness.fault(Fault::SecondNodeLags)?;
+    run.start();
+    for _ in 0..4 {
+        run.post_valid()?;
+    }
+    run.finish(Operator::Absent);
+    Ok(())
+}
+
+/// A server whose nodes belong to another ledger than its database sends nothing, and ends.
+pub(crate) fn other_ledger(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    run.post_valid()?;
+    run.finish(Operator::Absent);
+    run.harness.fault(Fault::Busy)?;
+    run.post_valid()?;
+    run.wait_until_latest("the node was busy", |details| !details["last_error"].is_null());
+    run.kill();
+    run.harness.heal();
+    run.harness.fault(Fault::OtherLedger)?;
+    let before = run.harness.applied();
+    let ended = run.spawn().wait();
+    assert_ne!(ended.exit_code, Some(0), "the server ended without an error");
+    assert_eq!(run.harness.applied(), before, "a batch was sent to another ledger");
+    run.harness.heal();
+    run.start();
+    run.finish(Operator::Absent);
+    Ok(())
+}
