@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 pub const SEQUENCE: LedgerType = LedgerType::new("sequence", |_| facts(), open);
 
 /// What the ledger does with transactions.
-const fn facts() -> LedgerFacts {
+pub const fn facts() -> LedgerFacts {
     LedgerFacts {
         // Its sequence number was used. The node refuses it, and still reports that it was applied.
         second_arrival: SecondArrival::AppliedOnce,

@@ -10,6 +10,8 @@
 //! | | 409: its sequence number was used, or its height has passed |
 //! | | 425: the sequence number before it was not used yet |
 //! | | 503: the node is busy |
+//!
+//! The body of an error is a text.
 
 mod chain;
 mod server;

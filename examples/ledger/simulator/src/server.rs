@@ -130,11 +130,14 @@ fn posted(posted: Posted) -> Answer {
 }
 
 fn error(status: u16, text: &str) -> Answer {
-    answer(status, &json!({ "error": text }))
+    with_status(status, text.to_owned().into_bytes())
 }
 
 fn answer(status: u16, body: &impl Serialize) -> Answer {
-    let body = serde_json::to_vec(body).unwrap_or_default();
+    with_status(status, serde_json::to_vec(body).unwrap_or_default())
+}
+
+fn with_status(status: u16, body: Vec<u8>) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(body)));
     *answer.status_mut() = status.try_into().unwrap_or_default();
     answer
