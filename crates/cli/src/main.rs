@@ -1,9 +1,7 @@
-#![doc = include_str!("../README.md")]
-
-mod commands;
+//! The program, with the ledgers whose adapters are compiled in.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    commands::run(std::env::args_os())
+    grid_batch::run(&[])
 }

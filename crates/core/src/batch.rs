@@ -32,6 +32,35 @@ pub struct NewBatch {
     pub deadline: Option<Deadline>,
 }
 
+impl NewBatch {
+    /// A batch of one transaction with the same id, of which nothing else is known.
+    ///
+    /// ```
+    /// use grid_batch_core::{Deadline, NewBatch};
+    ///
+    /// let batch = NewBatch {
+    ///     deadline: Some(Deadline::Height(7)),
+    ///     ..NewBatch::new("alice".parse()?, "alice-1-5a5a".parse()?, b"pay bob".to_vec())
+    /// };
+    /// assert_eq!(batch.transaction_ids, [batch.batch_id]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(service_id: ServiceId, batch_id: ItemId, serialized_batch: Vec<u8>) -> Self {
+        Self {
+            service_id,
+            batch_id,
+            signer: None,
+            transaction_ids: vec![batch_id],
+            declared_access: None,
+            serialized_batch,
+            label: None,
+            client: None,
+            declared_new: false,
+            deadline: None,
+        }
+    }
+}
+
 impl fmt::Debug for NewBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewBatch")

@@ -103,9 +103,10 @@ fn show(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     if config.ledger.kind.is_none() {
-        return Err(Failure::configuration(
-            "ledger.kind is not set; set it to sawtooth, scabbard or evm, and ledger.urls to its nodes",
-        ));
+        return Err(Failure::configuration(format!(
+            "ledger.kind is not set; set it to {}, and ledger.urls to its nodes",
+            flags::ledger_kinds()
+        )));
     }
     if config.ledger.lacks_name() {
         let rule = LedgerConfig::NAME_RULE;

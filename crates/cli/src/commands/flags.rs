@@ -1,13 +1,36 @@
 //! Every setting as a flag, and the effective configuration.
 
-use std::{env, path::PathBuf};
+use std::{env, path::PathBuf, sync::OnceLock};
 
 use clap::{Arg, ArgMatches};
 #[cfg(feature = "demo")]
 use grid_batch_service::LogFilter;
-use grid_batch_service::{Config, Form, Guidance, SETTINGS, Setting};
+use grid_batch_service::{Config, Form, Guidance, LedgerType, SETTINGS, Setting};
 
 use crate::commands::{failure::Failure, variables};
+
+/// The ledgers that the program has registered.
+static REGISTERED: OnceLock<Vec<LedgerType>> = OnceLock::new();
+
+/// Registers ledgers for every configuration that is loaded afterwards. It is called once.
+pub(crate) fn register(ledgers: &[LedgerType]) {
+    REGISTERED.get_or_init(|| ledgers.to_vec());
+}
+
+fn registered() -> &'static [LedgerType] {
+    REGISTERED.get().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What `ledger.kind` can be, for messages.
+pub(crate) fn ledger_kinds() -> String {
+    let types = LedgerType::known().iter().chain(registered());
+    let names: Vec<&str> = types.map(LedgerType::name).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => "the name of a registered ledger".to_owned(),
+    }
+}
 
 /// The flag that names the configuration file, and one flag for each setting.
 pub(crate) fn settings() -> Vec<Arg> {
@@ -74,7 +97,7 @@ pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
             }
         }
     }
-    Ok(Config::load(file.as_deref(), variables.into_iter(), flags)?)
+    Ok(Config::load_with_ledgers(registered(), file.as_deref(), variables.into_iter(), flags)?)
 }
 
 /// The filter of the log for commands without a configuration.

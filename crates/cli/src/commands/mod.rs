@@ -55,11 +55,13 @@ mod withdrawal;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{ArgMatches, Command};
+use grid_batch_service::LedgerType;
 
 use failure::Failure;
 
-/// Parses the command line and runs its command.
-pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+/// Parses the command line and runs its command, with these ledgers beside those that are compiled in.
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>, ledgers: &[LedgerType]) -> ExitCode {
+    flags::register(ledgers);
     let arguments: Vec<OsString> = arguments.collect();
     let matches = match program().try_get_matches_from(&arguments) {
         Ok(matches) => matches,

@@ -44,7 +44,7 @@ fn configuration(config: &Config) -> Finding {
         None => Finding::problem(
             "configuration",
             "ledger.kind is not set",
-            "set ledger.kind to sawtooth, scabbard or evm, and ledger.urls to the nodes",
+            format!("set ledger.kind to {}, and ledger.urls to the nodes", flags::ledger_kinds()),
         ),
     }
 }
