@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::Strategy;
+use crate::{Evidence, Strategy};
 
 /// What a ledger does with batches, as its adapter declares it.
 ///
@@ -194,6 +194,20 @@ impl LedgerFacts {
         }
     }
 
+    /// Whether the ledger can have given a reason for this evidence. Its adapter must not report any other.
+    pub fn admit(&self, evidence: Evidence) -> bool {
+        match evidence {
+            Evidence::Absent | Evidence::Lost => self.absence_rule() != AbsenceRule::Never,
+            Evidence::Repeatable => self.applies_once(),
+            Evidence::Expired => self.batches_expire,
+            Evidence::Committed
+            | Evidence::Present
+            | Evidence::StoppedNode
+            | Evidence::NeverApplicable
+            | Evidence::Inconclusive => true,
+        }
+    }
+
     /// How long absence must last to count. `accept_after` is what the settings say for a ledger to which another
     /// attempt is harmless.
     pub fn absence_counts_after(&self, accept_after: Duration) -> Duration {
@@ -232,6 +246,23 @@ mod tests {
         assert_eq!(weakest.absence_rule(), AbsenceRule::Never);
         assert_eq!(weakest.absence_counts_after(SHORT), LIMIT);
         assert_eq!(weakest.invalid_is_final_after(), LIMIT);
+    }
+
+    #[test]
+    fn evidence_needs_a_fact() {
+        use Evidence::{Absent, Expired, Lost, Repeatable};
+        let weakest = LedgerFacts::weakest(LIMIT);
+        let proves =
+            LedgerFacts { proves_absence: true, statuses_survive_restart: true, ..weakest };
+        let once = LedgerFacts { second_arrival: SecondArrival::AppliedOnce, ..weakest };
+        let expires = LedgerFacts { batches_expire: true, ..weakest };
+        for (evidence, facts) in
+            [(Absent, proves), (Lost, proves), (Repeatable, once), (Expired, expires)]
+        {
+            let admit = |facts: LedgerFacts| facts.admit(evidence);
+            assert!(admit(facts) && !admit(weakest), "{evidence:?}");
+        }
+        assert!(weakest.admit(Evidence::Committed) && weakest.admit(Evidence::StoppedNode));
     }
 
     #[test]

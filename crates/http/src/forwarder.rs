@@ -171,10 +171,10 @@ mod tests {
     /// Longer than any answer takes.
     const LONG: Duration = Duration::from_secs(20);
 
-    type NodeSocket = WebSocket<TcpStream>;
+    type ServerSocket = WebSocket<TcpStream>;
 
     /// The URL of a node that opens one websocket, and does this with it.
-    fn node(run: fn(NodeSocket) -> NodeSocket) -> (String, JoinHandle<NodeSocket>) {
+    fn node(run: fn(ServerSocket) -> ServerSocket) -> (String, JoinHandle<ServerSocket>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let node = thread::spawn(move || run(accept(listener.accept().unwrap().0).unwrap()));

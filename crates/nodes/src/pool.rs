@@ -115,10 +115,18 @@ impl NodePool {
         &self.0.nodes
     }
 
-    /// How many there are: what has the same name is one.
-    pub fn count(&self) -> usize {
-        let names: HashSet<_> = self.0.nodes.iter().map(Node::name).collect();
-        names.len()
+    /// How many nodes there are, and how many of them work. What has the same name is one.
+    pub fn counts(&self) -> (usize, usize) {
+        let names = |nodes: &mut dyn Iterator<Item = &Node>| {
+            nodes.map(|node| node.name().to_owned()).collect::<HashSet<_>>().len()
+        };
+        let all = || self.0.nodes.iter();
+        (names(&mut all()), names(&mut all().filter(|node| self.works(node))))
+    }
+
+    /// Whether the node answers and has confirmed its ledger.
+    pub fn works(&self, node: &Node) -> bool {
+        self.is_confirmed(node.url()) && self.outage(node).is_none()
     }
 
     /// The node with this URL.
@@ -609,6 +617,20 @@ mod tests {
         assert_eq!(outage.since.plus(outage.lasted), clock.now());
         nodes.answered("a");
         assert_eq!(nodes.outages(), []);
+    }
+
+    #[test]
+    fn node_that_does_not_tell_its_ledger_is_not_said_to_be_silent() {
+        let (nodes, clock) = nodes();
+        let answer = IdentityAnswer::Unusable("a web page".to_owned());
+        nodes.told_identity(nodes.node("a").unwrap(), answer, clock.monotonic(), 0);
+        clock.advance(Duration::from_secs(2));
+        let text = |nodes: &NodePool| nodes.outages()[0].to_string();
+        assert_eq!(text(&nodes), "a has not told which ledger it belongs to for 2 s");
+        nodes.failed("a", "reset");
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(text(&nodes), "a has not answered for 1 s");
+        assert_eq!(nodes.outages().len(), 1);
     }
 
     #[test]

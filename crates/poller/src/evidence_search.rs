@@ -218,7 +218,7 @@ impl EvidenceSearch {
             Ok(report) => {
                 self.request_failures.succeeded(batch.service());
                 let policy = self.policy(&batch);
-                let report = admitted(report, &self.options);
+                let report = admitted(&batch, report, &self.options);
                 let resolution = self.resolve(&batch, &report, policy);
                 Some((batch, resolution))
             }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::PollPace;
+use grid_batch_core::{LedgerFacts, PollPace};
 use grid_batch_support::Backoff;
 use thiserror::Error;
 
@@ -41,8 +41,8 @@ pub struct MonitorOptions {
     /// Evidence is looked for when a batch has been pending or valid for this long. Before, it is only
     /// looked for if the ledger does not report the batch, and its absence does not count.
     pub quiet_after: Duration,
-    /// Whether absence can be proved at this ledger. If not, evidence of absence is taken as inconclusive.
-    pub proves_absence: bool,
+    /// The facts of the ledger: evidence that they do not admit is taken as inconclusive. `None`: all evidence counts.
+    pub facts: Option<LedgerFacts>,
     /// Evidence of absence is not trusted before this time: an aborted submission may still arrive.
     /// This time and the next two are measured from when the monitor first sees the batch in its
     /// attempt and state.
@@ -113,7 +113,7 @@ impl Default for MonitorOptions {
             },
             seed: None,
             quiet_after: Duration::from_mins(1),
-            proves_absence: true,
+            facts: None,
             believe_absence_after: Duration::from_secs(30),
             hold_after: Duration::from_mins(2),
             give_up_after: Duration::from_hours(1),

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use grid_batch_core::{BatchState, Evidence, EvidenceReport, Resolution, UnresolvedBatch};
 
+use log::warn;
+
 use crate::{InconclusivePolicy, MonitorOptions};
 
 /// How long a batch is in its state before evidence is looked for. `None`: not in this state.
@@ -20,14 +22,21 @@ pub(crate) fn evidence_due_after(
     }
 }
 
-/// The report as it counts at a ledger where absence cannot be proved.
-pub(crate) fn admitted(report: EvidenceReport, options: &MonitorOptions) -> EvidenceReport {
-    match report.evidence {
-        Evidence::Absent | Evidence::Lost if !options.proves_absence => {
-            EvidenceReport { evidence: Evidence::Inconclusive, provable_in: None, ..report }
-        }
-        _ => report,
+/// The report as it counts: inconclusive if the facts of the ledger do not admit its evidence.
+pub(crate) fn admitted(
+    batch: &UnresolvedBatch,
+    report: EvidenceReport,
+    options: &MonitorOptions,
+) -> EvidenceReport {
+    if options.facts.is_none_or(|facts| facts.admit(report.evidence)) {
+        return report;
     }
+    let UnresolvedBatch { service_id, batch_id, .. } = batch;
+    warn!(
+        service:% = service_id, batch_id:% = batch_id, evidence:? = report.evidence;
+        "the facts of the ledger do not admit this evidence; it is taken as inconclusive"
+    );
+    EvidenceReport { evidence: Evidence::Inconclusive, provable_in: None, ..report }
 }
 
 /// Whether this evidence does not count yet, for a batch that has been in its state for `time_in_state`.

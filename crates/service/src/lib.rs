@@ -12,8 +12,8 @@ pub use config::{
 };
 pub use grid_batch_api::{AccessToken, ServicePattern, new_webhook_secret};
 pub use server::{
-    AccessInForce, LedgerContext, LedgerInspection, LedgerMismatchError, NodeIdentity,
-    RunningServer, Server, ServerCounts, ServiceAtNode, StartError, fitting_http_connections,
+    AccessInForce, LedgerContext, LedgerInspection, LedgerMismatchError, RunningServer, Server,
+    ServerCounts, StartError, ToldIdentity, ToldService, fitting_http_connections,
     gas_admin_addresses,
 };
 #[cfg(feature = "evm")]

@@ -2,7 +2,7 @@
 //! node does not have it yet.
 
 mod forward;
-mod node_statuses;
+mod forwarded_statuses;
 mod open_resource;
 mod socket;
 

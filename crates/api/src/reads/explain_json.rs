@@ -35,7 +35,7 @@ pub(super) struct ServiceExplanationJson {
     actions: Vec<ActionJson>,
 }
 
-/// A node that does not answer.
+/// A node that does not answer, or does not tell its ledger.
 #[derive(Debug, Serialize, ToSchema)]
 struct OutageJson {
     node: String,

@@ -14,7 +14,7 @@ use crate::http::{ApiError, Problems, Query};
 /// What is known of the ledgers. It may use the store, and asks no node.
 pub(crate) type LedgerSource = dyn Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync;
 
-/// The nodes that do not answer, of those on which batches of a service depend. It asks no node.
+/// The nodes that do not work, of those on which batches of a service depend. It asks no node.
 pub(crate) type OutageSource = dyn Fn(&ServiceId) -> Vec<Outage> + Send + Sync;
 
 /// What `/v1/ledgers` shows about a ledger.
@@ -41,7 +41,7 @@ pub struct NodeReport {
     pub url: String,
     /// Whether it has confirmed that it belongs to the ledger.
     pub confirmed: bool,
-    /// Whether it answers, as far as is known.
+    /// Whether it answers as a node of the ledger, as far as is known.
     pub answering: bool,
     /// For how long it has not answered, if it does not.
     pub unanswered_seconds: Option<f64>,

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use grid_batch_core::LedgerIdentity;
-use grid_batch_service::{LedgerInspection, NodeIdentity};
+use grid_batch_service::{LedgerInspection, ToldIdentity};
 use grid_batch_store::Store;
 
 use crate::commands::{failure::Failure, flags, print::print_stdout};
@@ -96,7 +96,7 @@ fn describe(inspection: &LedgerInspection) -> Vec<String> {
     };
     let mut lines = vec!["The database".to_owned()];
     lines.extend(recorded);
-    for NodeIdentity { url, identity } in &inspection.nodes {
+    for ToldIdentity { url, identity } in &inspection.nodes {
         lines.push(format!("The node {url}"));
         match identity {
             Ok(identity) => lines.extend(describe_identity(identity)),
@@ -146,8 +146,8 @@ mod tests {
         Some(RecordedLedger { identity: identity(id), recorded_at: Timestamp::default() })
     }
 
-    fn node(identity: Result<LedgerIdentity, String>) -> NodeIdentity {
-        NodeIdentity { url: "http://127.0.0.1:8008".to_owned(), identity }
+    fn node(identity: Result<LedgerIdentity, String>) -> ToldIdentity {
+        ToldIdentity { url: "http://127.0.0.1:8008".to_owned(), identity }
     }
 
     #[test]

@@ -57,6 +57,7 @@ mod operator_holds;
 mod outage_times;
 mod pace_of_polling;
 mod packages;
+mod parts_agree;
 mod polls_at_start;
 mod polls_without_sockets;
 mod private_files;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
-    Ahead, Hold, InstanceId, InstanceLease, ItemId, Progress, Receipt, Scheduling, ServiceOwner,
+    Ahead, Hold, InstanceId, InstanceLease, ItemId, OutageKind, Progress, Receipt, Scheduling,
+    ServiceOwner,
 };
 
 fn at(seconds: i64) -> Timestamp {

@@ -4,7 +4,7 @@ use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchState::{self, Absent, Committed, InDoubt, Pending, Valid},
-    Evidence, LedgerStatus, Resolution, ShutdownHandle,
+    Evidence, LedgerFacts, LedgerStatus, Resolution, ShutdownHandle,
     mocks::MockLedger,
 };
 use grid_batch_poller::{InconclusivePolicy, MonitorOptions};
@@ -159,10 +159,11 @@ fn inconclusive_batch_is_held_once_and_searched_again() {
 }
 
 #[test]
-fn absence_that_cannot_be_proved_holds_the_batch() {
-    for evidence in [Evidence::Absent, Evidence::Lost] {
+fn evidence_that_facts_exclude_holds_the_batch() {
+    for evidence in [Evidence::Absent, Evidence::Lost, Evidence::Repeatable, Evidence::Expired] {
         let (store, ledger) = one_batch(InDoubt, SECOND * 119, LedgerStatus::NotReported);
-        let unprovable = MonitorOptions { proves_absence: false, ..options() };
+        let facts = Some(LedgerFacts::weakest(SECOND));
+        let unprovable = MonitorOptions { facts, ..options() };
         let running = run(builder_with(&store, &ledger, evidence).with_options(unprovable));
         store.wait_for_resolutions(1);
         wait_for_next_request(&store, &ledger, HOUR);

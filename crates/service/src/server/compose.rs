@@ -8,8 +8,8 @@ use grid_batch_claims::{
     NotificationListener, OrphanRecovery, Retention, RetentionOptions,
 };
 use grid_batch_core::{
-    AbsenceRule, Admission, BatchState, Ledger, LedgerFacts, LedgerParts, RunnableSubmitter,
-    SearchLimits, ServiceId, StatusReport,
+    Admission, BatchState, Ledger, LedgerFacts, LedgerParts, RunnableSubmitter, SearchLimits,
+    ServiceId, StatusReport,
 };
 use grid_batch_nodes::{NodePlaces, NodePool};
 use grid_batch_poller::{
@@ -430,7 +430,7 @@ fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOptions {
         requests_per_second: poll.requests_per_second,
         trigger_gap: poll.trigger_gap,
         quiet_after: facts.quiet_after(poll.quiet_after),
-        proves_absence: facts.absence_rule() != AbsenceRule::Never,
+        facts: Some(facts),
         believe_absence_after: facts.absence_counts_after(poll.accept_absence_after),
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,

@@ -16,12 +16,12 @@ pub struct LedgerInspection {
     /// The ledger that the database is bound to, if it is bound.
     pub recorded: Option<RecordedLedger>,
     /// The nodes, in the order of the settings.
-    pub nodes: Vec<NodeIdentity>,
+    pub nodes: Vec<ToldIdentity>,
 }
 
-/// What one node tells.
+/// What one node tells of its ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeIdentity {
+pub struct ToldIdentity {
     /// Its URL, without secrets.
     pub url: String,
     /// Its ledger, or why it does not tell.
@@ -30,7 +30,7 @@ pub struct NodeIdentity {
 
 /// Whether a node has a service that the settings say is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServiceAtNode {
+pub struct ToldService {
     /// The setting that says so.
     pub setting: &'static str,
     /// The service, by its id at the node.
@@ -49,7 +49,7 @@ impl LedgerInspection {
     }
 
     /// Asks all configured nodes once, which needs no database.
-    pub fn ask_nodes(config: &Config) -> Result<Vec<NodeIdentity>, StartError> {
+    pub fn ask_nodes(config: &Config) -> Result<Vec<ToldIdentity>, StartError> {
         let reader = IdentityReader::new(config)?;
         let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
         let nodes = config.ledger.nodes();
@@ -58,7 +58,7 @@ impl LedgerInspection {
     }
 
     /// Asks nodes once whether they have the services that the settings name: none on a ledger without services.
-    pub fn ask_for_services(config: &Config) -> Result<Vec<ServiceAtNode>, StartError> {
+    pub fn ask_for_services(config: &Config) -> Result<Vec<ToldService>, StartError> {
         let ledger = &config.ledger;
         if ledger.facts.is_none_or(|facts| !facts.one_node_for_service) {
             return Ok(Vec::new());
@@ -69,7 +69,7 @@ impl LedgerInspection {
         let asked = services.chain(peers).map(|(setting, service, url)| async move {
             let answer =
                 client.is_service_at(url, service).await.map_err(|error| error.to_string());
-            ServiceAtNode { setting, service: service.clone(), url: redact_url(url), answer }
+            ToldService { setting, service: service.clone(), url: redact_url(url), answer }
         });
         Ok(runtime()?.block_on(join_all(asked)))
     }
@@ -89,28 +89,28 @@ fn runtime() -> Result<Runtime, StartError> {
     Ok(Builder::new_current_thread().enable_all().build().map_err(failed)?)
 }
 
-async fn ask(reader: &IdentityReader, configured: &LedgerIdentity, url: &str) -> NodeIdentity {
+async fn ask(reader: &IdentityReader, configured: &LedgerIdentity, url: &str) -> ToldIdentity {
     let identity = match reader.read(url).await {
         Ok(id) => Ok(LedgerIdentity { id, ..configured.clone() }),
         Err(error) => Err(error.to_string()),
     };
-    NodeIdentity { url: redact_url(url), identity }
+    ToldIdentity { url: redact_url(url), identity }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn node(identity: Result<&str, &str>) -> NodeIdentity {
+    fn node(identity: Result<&str, &str>) -> ToldIdentity {
         let identity = identity
             .map(|id| LedgerIdentity { id: id.to_owned(), ..LedgerIdentity::new("evm") })
             .map_err(str::to_owned);
-        NodeIdentity { url: "http://h".to_owned(), identity }
+        ToldIdentity { url: "http://h".to_owned(), identity }
     }
 
     #[test]
     fn all_nodes_must_tell_the_same() {
-        let actual = |nodes: Vec<NodeIdentity>| {
+        let actual = |nodes: Vec<ToldIdentity>| {
             let inspection = LedgerInspection { recorded: None, nodes };
             inspection.actual().map(|identity| identity.id.clone())
         };

@@ -49,7 +49,7 @@ pub use error::StartError;
 pub use file_descriptors::fitting_http_connections;
 pub use ledger::{LedgerContext, gas_admin_addresses};
 pub use ledger_check::LedgerMismatchError;
-pub use ledger_inspection::{LedgerInspection, NodeIdentity, ServiceAtNode};
+pub use ledger_inspection::{LedgerInspection, ToldIdentity, ToldService};
 #[cfg(feature = "evm")]
 pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_service::{
-    AccessInForce, Config, LedgerInspection, ListenAddress, NodeIdentity, ServiceAtNode,
+    AccessInForce, Config, LedgerInspection, ListenAddress, ToldIdentity, ToldService,
     fitting_http_connections,
 };
 use grid_batch_store::Store;
@@ -180,7 +180,7 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
         Finding::warning(LEDGER, missing, advice)
     }));
     let recorded = store.and_then(|store| store.ledger().ok().flatten());
-    for NodeIdentity { url, identity } in &nodes {
+    for ToldIdentity { url, identity } in &nodes {
         if let (Some(recorded), Ok(actual)) = (&recorded, identity)
             && !recorded.identity.agrees_with(actual)
         {
@@ -194,7 +194,7 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
     findings
 }
 
-fn node(NodeIdentity { url, identity }: &NodeIdentity) -> Finding {
+fn node(ToldIdentity { url, identity }: &ToldIdentity) -> Finding {
     match identity {
         Ok(_) => Finding::good(LEDGER, format!("{url} answers")),
         Err(error) => Finding::problem(
@@ -217,7 +217,7 @@ fn services(config: &Config) -> Vec<Finding> {
     services.iter().map(service).collect()
 }
 
-fn service(ServiceAtNode { setting, service, url, answer }: &ServiceAtNode) -> Finding {
+fn service(ToldService { setting, service, url, answer }: &ToldService) -> Finding {
     match answer {
         Ok(true) => Finding::good(LEDGER, format!("{url} has the service {service} of {setting}")),
         Ok(false) => Finding::problem(

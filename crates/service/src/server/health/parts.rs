@@ -109,7 +109,7 @@ fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
     /// How many nodes are named.
     const NAMED: usize = 5;
     let (pool, others) = (ledger.pool(), ledger.pool().other_ledgers());
-    let (nodes, outages) = (pool.count(), pool.outages());
+    let ((nodes, working), outages) = (pool.counts(), pool.outages());
     let mut reasons = Vec::new();
     if !outages.is_empty() {
         let named: Vec<_> = outages.iter().take(NAMED).map(ToString::to_string).collect();
@@ -123,8 +123,7 @@ fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
     reasons.extend(others.iter().take(NAMED).map(not_used));
     let part = with_reasons(&reasons);
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    let answering = nodes.saturating_sub(outages.len() + others.len());
-    with_numbers(part, [("nodes", number(nodes)), ("answering", number(answering))])
+    with_numbers(part, [("nodes", number(nodes)), ("answering", number(working))])
 }
 
 fn intake_part(elapsed: Option<Duration>, queues: &QueueCounts) -> HealthPart {

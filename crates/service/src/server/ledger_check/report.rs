@@ -1,7 +1,7 @@
 //! What `/v1/ledgers` shows. It is read from memory.
 
 use grid_batch_api::{LedgerReport, NodeReport};
-use grid_batch_core::{MonotonicTime, Outage, RecordedLedger};
+use grid_batch_core::{MonotonicTime, Outage, OutageKind, RecordedLedger};
 use grid_batch_nodes::{IdentityAnswer, Node};
 use grid_batch_support::redact_url;
 
@@ -26,6 +26,7 @@ impl LedgerCheck {
 
     fn node_report(&self, node: &Node, now: MonotonicTime) -> NodeReport {
         let outage = self.pool().outage(node);
+        let unanswered = outage.as_ref().filter(|it| it.kind == OutageKind::Unanswered);
         let identity = node.identity();
         let identity_problem = match identity.answer() {
             IdentityAnswer::None => Some("no answer yet"),
@@ -34,8 +35,8 @@ impl LedgerCheck {
         NodeReport {
             url: redact_url(node.url()),
             confirmed: identity.is_confirmed(),
-            answering: identity.is_confirmed() && outage.is_none(),
-            unanswered_seconds: outage.as_ref().map(|outage| outage.lasted.as_secs_f64()),
+            answering: self.pool().works(node),
+            unanswered_seconds: unanswered.map(|outage| outage.lasted.as_secs_f64()),
             problem: outage.as_ref().map(problem).or(identity_problem.map(str::to_owned)),
             asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
             failed_connections: identity.failures(),

@@ -13,7 +13,7 @@ const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
 
 /// What a node says about batches.
 #[derive(Debug, Default)]
-pub(crate) struct NodeStatuses {
+pub(crate) struct ForwardedStatuses {
     /// A report of each batch, in the form of the ledger. Empty if no node answers.
     pub(crate) reports: Vec<Value>,
     /// The node does not have the service.
@@ -27,8 +27,8 @@ impl Forwarding {
         path: &str,
         parameter: &str,
         ids: &[String],
-    ) -> NodeStatuses {
-        let mut statuses = NodeStatuses::default();
+    ) -> ForwardedStatuses {
+        let mut statuses = ForwardedStatuses::default();
         if !self.to.as_ref().is_some_and(|to| to.serves(false, path)) {
             return statuses;
         }
