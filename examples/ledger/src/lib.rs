@@ -6,7 +6,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchError, BatchFormat, BatchResult, Deadline, Evidence, EvidenceReport, Excerpt, FormatError,
-    ItemIdError, Ledger, LedgerFacts, LedgerPresent, LedgerStatus, NewBatch, Outcome, Receipt,
+    ItemIdError, Ledger, LedgerFacts, LedgerPosition, LedgerStatus, NewBatch, Outcome, Receipt,
     ScopeIdError, SecondArrival, ServiceId, StatusReport, StatusUrlResolver, Submission,
     SubmissionAnswer, UnresolvedBatch,
 };
@@ -140,12 +140,12 @@ impl Ledger for SequenceLedger {
         })
     }
 
-    fn present<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+    fn position<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
         Box::pin(async move {
-            Ok(LedgerPresent {
+            Ok(LedgerPosition {
                 height: Some(self.node_status(node).await?.height),
                 height_margin: self.height_margin,
-                ..LedgerPresent::default()
+                ..LedgerPosition::default()
             })
         })
     }

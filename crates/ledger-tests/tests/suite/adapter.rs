@@ -8,7 +8,7 @@ use std::{
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchError, BatchFormat, BatchResult, Deadline, Evidence, EvidenceReport, FormatError, ItemId,
-    Ledger, LedgerFacts, LedgerPresent, LedgerStatus, NewBatch, Outcome, ServiceId, StatusReport,
+    Ledger, LedgerFacts, LedgerPosition, LedgerStatus, NewBatch, Outcome, ServiceId, StatusReport,
     Submission, SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_service::{Config, LedgerContext, LedgerType, Server};
@@ -169,10 +169,10 @@ impl Ledger for SmallLedger {
         Box::pin(async move { Ok(self.evidence(batch).await?.into()) })
     }
 
-    fn present<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPresent>> {
+    fn position<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
         Box::pin(async move {
             let (height, _) = self.position(node).await?;
-            Ok(LedgerPresent { height: Some(height), ..LedgerPresent::default() })
+            Ok(LedgerPosition { height: Some(height), ..LedgerPosition::default() })
         })
     }
 }
