@@ -29,6 +29,8 @@ pub struct StoreState {
     /// Those that were scheduled before a copy was put back.
     restored: HashSet<WithdrawalId>,
     held: HashSet<WithdrawalId>,
+    /// The parked pools whose first withdrawals are due.
+    due_pools: Vec<String>,
     attempts: HashMap<ItemId, AttemptId>,
     /// The withdrawals in order, and when they were scheduled.
     scheduled: Vec<(WithdrawalId, Timestamp)>,
@@ -223,6 +225,7 @@ impl StoreState {
             next_nonce: self.next_nonce(service_id).unwrap_or_default(),
             has_unsettled: !self.unsettled(service_id).is_empty(),
             payments: payments.take(count).collect(),
+            due_pools: self.due_pools.clone(),
         })
     }
 
