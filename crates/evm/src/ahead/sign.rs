@@ -137,7 +137,7 @@ impl Look<'_> {
         let cap = self.context.cap_of(call.pool);
         let bid = price_gate(quote, cap).ok()?;
         let beneficiary = parse_address(&following.payment.beneficiary).ok()?;
-        if !self.context.beneficiaries.contains(call.pool, beneficiary) {
+        if !self.context.rules.beneficiaries.contains(call.pool, beneficiary) {
             return None;
         }
         Some(Candidate { call, bid })

@@ -137,6 +137,11 @@ impl MemoryStore {
         self.state().held.insert(id);
     }
 
+    /// The first withdrawals of these parked pools are due.
+    pub fn set_due_pools(&self, pools: &[&str]) {
+        self.state().due_pools = pools.iter().map(ToString::to_string).collect();
+    }
+
     /// The fillers of nonces without a withdrawal, in order.
     pub fn fillers(&self) -> Vec<NewSignedTransaction> {
         let state = self.state();
