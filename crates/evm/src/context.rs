@@ -8,7 +8,6 @@ use grid_batch_withdrawals::SigningStore;
 
 use crate::{
     ahead::AheadPauses,
-    beneficiaries::AllowedBeneficiaries,
     chain_facts::ChainFacts,
     gas::GasObservations,
     heads::Hints,
@@ -16,6 +15,7 @@ use crate::{
     node::NodeClient,
     options::{EvmOptions, OracleOptions},
     price::{GasPriceSource, GasQuote, NoPriceError, Oracle, PriceReader, Urgency},
+    rules::PoolRules,
     send::{ParkedLog, UnknownPendingLog},
     sent_times::SentTimes,
     signer::{AccountSigner, TransactionSigner},
@@ -31,7 +31,7 @@ pub(crate) struct EvmContext {
     pub(crate) signers: HashMap<Address, AccountSigner>,
     pub(crate) cap: GasPrice,
     pub(crate) pool_caps: HashMap<Address, GasPrice>,
-    pub(crate) beneficiaries: AllowedBeneficiaries,
+    pub(crate) rules: PoolRules,
     pub(crate) price_source: PriceReader,
     pub(crate) gate_interval: Duration,
     pub(crate) confirmations: u64,
@@ -81,7 +81,7 @@ impl EvmContext {
             signers: options.signers.into_iter().map(by_account).collect(),
             cap: options.cap,
             pool_caps: options.pool_caps.into_iter().collect(),
-            beneficiaries: options.beneficiaries,
+            rules: options.rules,
             price_source: PriceReader::new(
                 price_source(options.oracle, options.oracle_first, &send_http),
                 options.maximum_tip,
@@ -121,9 +121,9 @@ impl EvmContext {
         self.pool_caps.get(&pool).copied().unwrap_or(self.cap)
     }
 
-    /// The highest cap of a pool.
-    pub(crate) fn highest_cap(&self) -> GasPrice {
-        self.pool_caps.values().copied().fold(self.cap, GasPrice::max)
+    /// The highest cap of the pools of a gas admin.
+    pub(crate) fn highest_cap(&self, service_id: &ServiceId) -> Option<GasPrice> {
+        self.rules.pools_of(service_id).map(|pool| self.cap_of(pool)).max()
     }
 
     /// The current gas price at a node, with a tip for a transaction that is this urgent.

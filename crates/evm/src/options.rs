@@ -6,7 +6,7 @@ use grid_batch_http::{HttpError, HttpOptions};
 use grid_batch_support::redact_url;
 use thiserror::Error;
 
-use crate::{beneficiaries::AllowedBeneficiaries, signer::TransactionSigner, values::GasPrice};
+use crate::{rules::PoolRules, signer::TransactionSigner, values::GasPrice};
 
 /// Options of an adapter: the chain, the signers, the gas price, and when a withdrawal is final.
 #[derive(Debug, Clone)]
@@ -20,8 +20,8 @@ pub struct EvmOptions {
     pub cap: GasPrice,
     /// Caps of single pools, which replace `cap`.
     pub pool_caps: Vec<(Address, GasPrice)>,
-    /// The beneficiaries that may be paid. Nothing is signed for others.
-    pub beneficiaries: AllowedBeneficiaries,
+    /// The pools of each gas admin. Nothing is signed for beneficiaries that they must not pay.
+    pub rules: PoolRules,
     /// The highest tip that is offered to block producers, where the chain has a base fee. A replacement
     /// may have to exceed it, and an oracle's price is not limited by it.
     pub maximum_tip: GasPrice,
@@ -96,7 +96,7 @@ impl EvmOptions {
             signers: Vec::new(),
             cap,
             pool_caps: Vec::new(),
-            beneficiaries: AllowedBeneficiaries::default(),
+            rules: PoolRules::default(),
             maximum_tip: GasPrice::from_wei(50_000_000_000),
             oracle: None,
             oracle_first: false,

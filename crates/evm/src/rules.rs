@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct PoolRules {
     services: HashMap<Address, ServiceId>,
-    beneficiaries: AllowedBeneficiaries,
+    pub(crate) beneficiaries: AllowedBeneficiaries,
 }
 
 impl PoolRules {
@@ -37,6 +37,12 @@ impl PoolRules {
         let services =
             pools.into_iter().map(|(pool, account)| (pool, account.service_id().clone())).collect();
         Self { services, beneficiaries: AllowedBeneficiaries::default() }
+    }
+
+    /// The pools of a gas admin.
+    pub(crate) fn pools_of(&self, service_id: &ServiceId) -> impl Iterator<Item = Address> {
+        let own = self.services.iter().filter(move |(_, service)| *service == service_id);
+        own.map(|(pool, _)| *pool)
     }
 
     /// Lets the pools pay only these beneficiaries.

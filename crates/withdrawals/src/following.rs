@@ -16,6 +16,9 @@ pub struct FollowingPayments {
     pub has_unsettled: bool,
     /// The open withdrawals behind it, in the order in which they are to be made, without those of parked pools.
     pub payments: Vec<FollowingPayment>,
+    /// The parked pools whose first withdrawals are due. They are taken only while no other withdrawal has a nonce, so
+    /// nothing is signed ahead of one whose gate is open.
+    pub due_pools: Vec<String>,
 }
 
 /// An open withdrawal behind one that is under way.
@@ -114,6 +117,7 @@ mod tests {
             next_nonce: 1,
             has_unsettled: false,
             payments,
+            due_pools: Vec::new(),
         };
         let number = |it: &FollowingPayment| it.payment.withdrawal_id.as_bytes()[0];
         following.unsigned().map(number).collect()

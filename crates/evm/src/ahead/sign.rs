@@ -53,6 +53,13 @@ impl Look<'_> {
         else {
             return Ok(());
         };
+        let has_price = |pool: &str| {
+            let pool = parse_address(pool);
+            pool.is_ok_and(|pool| price_gate(quote, context.cap_of(pool)).is_ok())
+        };
+        if following.due_pools.iter().any(|pool| has_price(pool)) {
+            return Ok(());
+        }
         if context.not_signing_ahead.begins(service_id, following.has_unsettled) {
             warn!(
                 service:% = self.scope;
@@ -73,12 +80,8 @@ impl Look<'_> {
         context.ahead_pauses.end(service_id);
         let Signed { transactions: signed, ended_by_time } = signed?;
         // The price is read by each look. The other causes cost more to find out about.
-        let has_price = |it: &&&FollowingPayment| {
-            let pool = parse_address(&it.payment.pool);
-            pool.is_ok_and(|pool| price_gate(quote, context.cap_of(pool)).is_ok())
-        };
         let stopped_at = unsigned.get(signed.len()).filter(|_| !ended_by_time);
-        if let Some(stopped_at) = stopped_at.filter(has_price) {
+        if let Some(stopped_at) = stopped_at.filter(|it| has_price(&it.payment.pool)) {
             context.ahead_pauses.begin(service_id, stopped_at.batch_id, now);
         }
         if signed.is_empty() {
@@ -134,7 +137,7 @@ impl Look<'_> {
         let cap = self.context.cap_of(call.pool);
         let bid = price_gate(quote, cap).ok()?;
         let beneficiary = parse_address(&following.payment.beneficiary).ok()?;
-        if !self.context.beneficiaries.contains(call.pool, beneficiary) {
+        if !self.context.rules.beneficiaries.contains(call.pool, beneficiary) {
             return None;
         }
         Some(Candidate { call, bid })

@@ -13,13 +13,14 @@ use crate::{
 
 impl SendAttempt<'_> {
     /// The bid, if the gas price is below the pool's cap; otherwise the withdrawal is parked. If the price is below
-    /// the cap of another pool, only this pool is.
+    /// the cap of another pool of the gas admin, only this pool is.
     pub(super) async fn pass_price_gate(&self, pool: Address) -> Step<Bid> {
         let quote = self.quote().await?;
         price_gate(&quote, self.cap(pool)).map_err(|closed| {
-            match price_gate(&quote, self.context.highest_cap()) {
-                Ok(_) => self.pool_parked(closed),
-                Err(_) => self.parked(closed),
+            let highest = self.context.highest_cap(self.service_id());
+            match highest.is_some_and(|cap| price_gate(&quote, cap).is_ok()) {
+                true => self.pool_parked(closed),
+                false => self.parked(closed),
             }
         })
     }
@@ -37,7 +38,7 @@ impl SendAttempt<'_> {
     /// Rejects the withdrawal if its beneficiary may not be paid any more.
     pub(super) fn check_beneficiary(&self, pool: Address) -> Step<()> {
         let beneficiary = parse_address(&self.payment.beneficiary).map_err(answer::rejected)?;
-        match self.context.beneficiaries.contains(pool, beneficiary) {
+        match self.context.rules.beneficiaries.contains(pool, beneficiary) {
             true => Ok(()),
             false => Err(answer::rejected(AllowedBeneficiaries::refusal(pool, beneficiary))),
         }

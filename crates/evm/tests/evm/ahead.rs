@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{LedgerStatus, Outcome};
-use grid_batch_evm::EvmOptions;
+use grid_batch_evm::{Address, EvmOptions, GasPrice};
 use grid_batch_test_chain::{Fault, Pool};
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
 use serde_json::json;
@@ -47,6 +47,19 @@ async fn next_withdrawals_are_sent_in_order_up_to_the_limit() {
     assert_eq!(sent, [0, 1, 2, 3]);
     harness.status(ids[0]).await;
     assert_eq!(harness.proxy.sent().len(), 4, "something was sent twice");
+}
+
+/// A parked withdrawal is taken only while no other one has a nonce.
+#[tokio::test]
+async fn nothing_is_signed_ahead_of_a_parked_one_whose_gate_is_open() {
+    let mut harness = harness();
+    let parked = Address::repeat_byte(7);
+    harness.store.set_due_pools(&[&parked.to_string()]);
+    let ids = send_first(&harness, 2).await;
+    assert_eq!(nonces(&harness, &ids), [Some(0), None]);
+    harness.restart_with(|options| options.pool_caps = vec![(parked, GasPrice::from_wei(1))]);
+    harness.status(ids[0]).await;
+    assert_eq!(nonces(&harness, &ids), [Some(0), Some(1)]);
 }
 
 #[tokio::test]

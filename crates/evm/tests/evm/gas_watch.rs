@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grid_batch_core::{LedgerStatus, Outcome};
 use grid_batch_evm::{
-    AccountGas, Address, AllowedBeneficiaries, GasLimit, GasWatch, WatchedAccount,
+    AccountGas, Address, AllowedBeneficiaries, GasLimit, GasWatch, PoolRules, WatchedAccount,
 };
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::SigningStore;
@@ -87,7 +87,9 @@ async fn attempt_to_send_tells_the_price_balance_and_gas() {
 #[tokio::test]
 async fn beneficiary_that_is_not_allowed_is_rejected_unsigned() {
     let of_another = AllowedBeneficiaries::new([(None, Address::repeat_byte(7))]);
-    let mut harness = Harness::with_options(|options| options.beneficiaries = of_another);
+    let mut harness = Harness::with_options(|options| {
+        options.rules = PoolRules::default().with_beneficiaries(of_another)
+    });
     let id = harness.schedule("5");
     let answer = harness.send(id).await;
     assert_eq!(answer.outcome, Outcome::Rejected, "{answer:?}");
@@ -96,7 +98,8 @@ async fn beneficiary_that_is_not_allowed_is_rejected_unsigned() {
 
     let beneficiary = harness.beneficiary().parse().unwrap();
     harness.restart_with(|options| {
-        options.beneficiaries = AllowedBeneficiaries::new([(None, beneficiary)]);
+        let allowed = AllowedBeneficiaries::new([(None, beneficiary)]);
+        options.rules = PoolRules::default().with_beneficiaries(allowed);
     });
     harness.accept(id).await;
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionAnswer};
-use grid_batch_evm::{EvmOptions, GasPrice, OracleOptions};
+use grid_batch_evm::{AccountScopeId, Address, EvmOptions, GasPrice, OracleOptions, PoolRules};
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
 use serde_json::json;
@@ -162,6 +162,19 @@ fn with_low_cap_of_the_pool() -> Harness {
         options.pool_caps = vec![(pool, "100".parse().unwrap())];
     });
     harness
+}
+
+#[tokio::test]
+async fn caps_of_pools_of_other_gas_admins_do_not_count() {
+    let mut harness = with_low_cap_of_the_pool();
+    let other = AccountScopeId::new(31_337, Address::repeat_byte(8));
+    let pools = [
+        (harness.pool.address().parse().unwrap(), harness.scope()),
+        (Address::repeat_byte(7), other),
+    ];
+    harness.restart_with(|options| options.rules = PoolRules::new(pools));
+    let id = harness.schedule("500");
+    assert_parked(&harness, id, &harness.send(id).await, "the cap of 100 gwei");
 }
 
 #[tokio::test]

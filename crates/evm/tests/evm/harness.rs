@@ -14,7 +14,9 @@ use grid_batch_core::{
     Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
     Timestamp, UnresolvedBatch,
 };
-use grid_batch_evm::{AccountScopeId, Evm, EvmOptions, GasAdminKey};
+use grid_batch_evm::{
+    AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, PoolRules, TransactionSigner,
+};
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
 use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment, SigningStore, WithdrawalId};
 use serde_json::{Value, json};
@@ -66,8 +68,12 @@ impl Harness {
         let pool = Pool::deploy(&chain, &chain.accounts()[0]).unwrap();
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_700_000_000_000_000)));
         let store = Arc::new(MemoryStore::new(clock.clone()));
+        let admin = key_of(&chain.accounts()[0]);
+        let account = AccountScopeId::new(31_337, admin.address());
+        let pools = [pool.address().parse().unwrap(), Address::repeat_byte(7)];
         let mut options = EvmOptions {
-            signers: vec![Arc::new(key_of(&chain.accounts()[0]))],
+            signers: vec![Arc::new(admin)],
+            rules: PoolRules::new(pools.map(|pool| (pool, account.clone()))),
             confirmations: 1,
             in_flight: 1,
             resend_after: RESEND_AFTER,

@@ -29,6 +29,8 @@ pub struct StoreState {
     /// Those that were scheduled before a copy was put back.
     restored: HashSet<WithdrawalId>,
     held: HashSet<WithdrawalId>,
+    /// The parked pools whose first withdrawals are due.
+    due_pools: Vec<String>,
     attempts: HashMap<ItemId, AttemptId>,
     /// The withdrawals in order, and when they were scheduled.
     scheduled: Vec<(WithdrawalId, Timestamp)>,
@@ -135,6 +137,11 @@ impl MemoryStore {
         self.state().held.insert(id);
     }
 
+    /// The first withdrawals of these parked pools are due.
+    pub fn set_due_pools(&self, pools: &[&str]) {
+        self.state().due_pools = pools.iter().map(ToString::to_string).collect();
+    }
+
     /// The fillers of nonces without a withdrawal, in order.
     pub fn fillers(&self) -> Vec<NewSignedTransaction> {
         let state = self.state();
@@ -223,6 +230,7 @@ impl StoreState {
             next_nonce: self.next_nonce(service_id).unwrap_or_default(),
             has_unsettled: !self.unsettled(service_id).is_empty(),
             payments: payments.take(count).collect(),
+            due_pools: self.due_pools.clone(),
         })
     }
 

@@ -163,7 +163,7 @@ impl Lane {
     }
 
     /// Ends the delay of a batch, and the hold that began because the ledger refused it: it can be taken
-    /// at once. Returns whether that changed anything.
+    /// at once, and is not overtaken. Returns whether that changed anything.
     pub(crate) fn end_delay(&mut self) -> bool {
         let refused = self.held_reason().is_some_and(|reason| reason.starts_with(REFUSED));
         let ends = self.progress.state == BatchState::Delayed
@@ -179,6 +179,7 @@ impl Lane {
     fn start_again(&mut self) {
         self.next_try_at = None;
         (self.delay.delays, self.delay.refusals) = (0, 0);
+        self.delay.pool_parked = false;
         self.changed = true;
     }
 

@@ -6,12 +6,15 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::ServiceId;
+use grid_batch_core::{ServiceId, Timestamp};
 
-use super::lane::Lane;
+use super::{lane::Lane, waiting::begin_waiting_holds};
 use crate::{
     scheduling::{InstalledRow, NextBatch, install_in_lanes, make_lanes},
-    sql::{Connection, Statement, StoreError},
+    sql::{
+        Connection, Statement, StoreError,
+        rows::{AHEAD, ServiceRow, has_open_nonce, is_ready, service_rows},
+    },
 };
 
 /// The services of which a pool was parked by this change.
@@ -20,72 +23,109 @@ pub(super) fn with_parked_pool(lanes: &[&Lane]) -> BTreeSet<ServiceId> {
     parked.map(|lane| lane.service_id.clone()).collect()
 }
 
+/// Installs new batches beside parked ones, if these locked services have any.
+pub(crate) fn fill_beside_parked<'a>(
+    connection: &mut Connection,
+    services: impl IntoIterator<Item = &'a ServiceId>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- services_with_parked_pools
+         select distinct s.service_id
+         from {x} join lanes s on s.service_id = x.service_id where s.pool_parked",
+    )
+    .rows(service_rows(services));
+    let rows: Vec<ServiceRow> = connection.load(&statement)?;
+    let services = rows.iter().map(ServiceRow::read).collect::<Result<_, _>>()?;
+    fill_by_pool(connection, &services, now).map(drop)
+}
+
 /// Installs the first open batches of pools that are in no lane of these locked services, where they come
-/// before all batches in lanes whose pools are not parked.
+/// before all batches in lanes whose pools are not parked, or have a nonce and none in a lane has.
 ///
-/// So no lane has a later batch than one that is not parked and that could be next, and all batches in lanes
-/// are of different pools.
+/// So no lane has a later batch than one that is not parked and that could be next, all batches in lanes
+/// are of different pools, and the lowest open nonce is that of one in a lane.
 pub(super) fn fill_by_pool(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
+    now: Timestamp,
 ) -> Result<Vec<InstalledRow>, StoreError> {
     let mut installed = Vec::new();
     for service_id in services {
-        installed.extend(fill_service(connection, service_id)?);
+        installed.extend(fill_service(connection, service_id, now)?);
     }
+    let held = installed.iter().filter(|row| row.held);
+    begin_waiting_holds(
+        connection,
+        held.map(|row| (row.service_id.as_str(), row.lane, row.batch_seq)),
+    )?;
     Ok(installed)
 }
 
 fn fill_service(
     connection: &mut Connection,
     service_id: &ServiceId,
+    now: Timestamp,
 ) -> Result<Vec<InstalledRow>, StoreError> {
-    let lanes = load_lanes(connection, service_id)?;
-    let in_lanes: BTreeSet<&str> = lanes.iter().filter_map(|lane| lane.pool.as_deref()).collect();
-    let first_open = load_first_open(connection, service_id)?;
-    let next = first_open.into_iter().find(|batch| !in_lanes.contains(batch.pool.as_str()));
-    let Some(next) = next.filter(|next| lanes.iter().all(|lane| lane.lets_pass(next))) else {
+    let lanes = load_lanes(connection, service_id, now)?;
+    let mut in_lanes: Vec<Place> = lanes.iter().filter_map(LaneRow::place).collect();
+    let mut next = Vec::new();
+    for first in load_first_open(connection, service_id)? {
+        let place = first.place();
+        if in_lanes.iter().all(|other| place.may_be_beside(other)) {
+            in_lanes.push(place);
+            next.push(first);
+        }
+    }
+    let new = lanes.last().map_or(0, |last| last.lane + 1);
+    let idle = lanes.iter().filter(|lane| lane.batch_seq.is_none()).map(|lane| lane.lane);
+    let next: Vec<NextBatch> =
+        next.into_iter().zip(idle.chain(new..)).map(FirstOpenRow::into_next).collect();
+    if next.is_empty() {
         return Ok(Vec::new());
-    };
-    let lane = match lanes.iter().find(|lane| lane.batch_seq.is_none()) {
-        Some(idle) => idle.lane,
-        None => make_lane(connection, service_id, &lanes)?,
-    };
-    let FirstOpenRow { batch_seq, batch_id, created_at, .. } = next;
-    let (position, blocker_seq) = (None, None);
-    let next = NextBatch { lane, batch_seq, batch_id, created_at, position, blocker_seq };
-    install_in_lanes(connection, service_id, &[next])
+    }
+    let made: Vec<i32> = next.iter().map(|next| next.lane).filter(|lane| *lane >= new).collect();
+    if !made.is_empty() {
+        make_lanes_by_pool(connection, service_id, &made)?;
+    }
+    install_in_lanes(connection, service_id, &next)
 }
 
-/// Makes another lane, and marks all lanes of the service as having batches of different pools.
-fn make_lane(
+/// Makes more lanes, and marks all lanes of the service as having batches of different pools.
+fn make_lanes_by_pool(
     connection: &mut Connection,
     service_id: &ServiceId,
-    lanes: &[LaneRow],
-) -> Result<i32, StoreError> {
-    let lane = lanes.last().map_or(0, |lane| lane.lane + 1);
-    make_lanes(connection, service_id, &[lane])?;
+    lanes: &[i32],
+) -> Result<(), StoreError> {
+    make_lanes(connection, service_id, lanes)?;
     let mark = Statement::new(
         connection.dialect(),
         "-- mark_lanes_by_pool
          update lanes set by_pool = true where service_id = ?",
     )
     .text(service_id.as_str());
-    connection.execute(&mark)?;
-    Ok(lane)
+    connection.execute(&mark).map(drop)
 }
 
 fn load_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
+    now: Timestamp,
 ) -> Result<Vec<LaneRow>, StoreError> {
+    let (is_due, has_nonce) = (is_ready("s"), has_open_nonce("s.batch_seq"));
     let statement = Statement::new(
         connection.dialect(),
-        "-- lanes_of_pools
-         select s.lane, s.batch_seq, s.created_at, s.pool_parked,
-             (select w.pool from withdrawals w where w.batch_seq = s.batch_seq) as pool
-         from lanes s where s.service_id = ? order by s.service_id, s.lane",
+        format!(
+            "-- lanes_of_pools
+             select s.lane, s.batch_seq, s.created_at, s.pool_parked, ({is_due}) as is_due,
+                 {has_nonce} as has_nonce,
+                 (select w.pool from withdrawals w where w.batch_seq = s.batch_seq) as pool
+             from lanes s where s.service_id = ? order by s.service_id, s.lane"
+        ),
     )
+    .long(/* next_try_at */ now.as_micros())
+    .long(/* since */ now.as_micros().saturating_add(AHEAD))
     .text(service_id.as_str());
     connection.load(&statement)
 }
@@ -98,23 +138,26 @@ pub(crate) fn load_first_open(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Vec<FirstOpenRow>, StoreError> {
+    let has_nonce = has_open_nonce("b.seq");
     let statement = Statement::new(
         connection.dialect(),
-        "-- first_open_of_pools
-         with recursive pools (pool) as (
-             select min(w.pool) from withdrawals w where w.service_id = ? and w.list_state = 'OPEN'
-             union all
-             select (
-                 select min(w.pool) from withdrawals w
-                 where w.service_id = ? and w.list_state = 'OPEN' and w.pool > r.pool)
-             from pools r where r.pool is not null
-         )
-         select r.pool, b.seq as batch_seq, b.batch_id, b.created_at
-         from pools r join batches b on b.seq = (
-             select w.batch_seq from withdrawals w join batches o on o.seq = w.batch_seq
-             where w.service_id = ? and w.list_state = 'OPEN' and w.pool = r.pool and o.ended_at is null
-             order by w.service_id, w.pool, w.batch_seq limit 1)
-         order by b.created_at",
+        format!(
+            "-- first_open_of_pools
+             with recursive pools (pool) as (
+                 select min(w.pool) from withdrawals w where w.service_id = ? and w.list_state = 'OPEN'
+                 union all
+                 select (
+                     select min(w.pool) from withdrawals w
+                     where w.service_id = ? and w.list_state = 'OPEN' and w.pool > r.pool)
+                 from pools r where r.pool is not null
+             )
+             select r.pool, b.seq as batch_seq, b.batch_id, b.created_at, {has_nonce} as has_nonce
+             from pools r join batches b on b.seq = (
+                 select w.batch_seq from withdrawals w join batches o on o.seq = w.batch_seq
+                 where w.service_id = ? and w.list_state = 'OPEN' and w.pool = r.pool and o.ended_at is null
+                 order by w.service_id, w.pool, w.batch_seq limit 1)
+             order by b.created_at"
+        ),
     )
     .text(service_id.as_str())
     .text(service_id.as_str())
@@ -122,13 +165,33 @@ pub(crate) fn load_first_open(
     connection.load(&statement)
 }
 
-/// The pools of a gas admin that are parked.
-pub(crate) fn load_parked_pools(
+/// The lanes of a gas admin that have a batch, in its order.
+pub(crate) fn load_places(
     connection: &mut Connection,
     service_id: &ServiceId,
-) -> Result<BTreeSet<String>, StoreError> {
-    let lanes = load_lanes(connection, service_id)?;
-    Ok(lanes.into_iter().filter(|lane| lane.pool_parked).filter_map(|lane| lane.pool).collect())
+    now: Timestamp,
+) -> Result<Vec<Place>, StoreError> {
+    let lanes = load_lanes(connection, service_id, now)?;
+    Ok(lanes.iter().filter_map(LaneRow::place).collect())
+}
+
+/// A batch in a lane, or the first open one of its pool.
+pub(crate) struct Place {
+    /// `None`: its withdrawal is moved at this moment.
+    pub(crate) pool: Option<String>,
+    pub(crate) created_at: i64,
+    /// Only its pool is parked, so that batches of other pools overtake it.
+    pub(crate) is_parked: bool,
+    /// It can be taken as far as only itself is concerned.
+    pub(crate) is_due: bool,
+    has_nonce: bool,
+}
+
+impl Place {
+    fn may_be_beside(&self, other: &Self) -> bool {
+        let is_first = self.created_at < other.created_at || (self.has_nonce && !other.has_nonce);
+        self.pool != other.pool && (other.is_parked || is_first)
+    }
 }
 
 /// The first open batch of a pool.
@@ -142,6 +205,21 @@ pub(crate) struct FirstOpenRow {
     batch_id: Vec<u8>,
     #[diesel(sql_type = BigInt)]
     created_at: i64,
+    #[diesel(sql_type = Bool)]
+    has_nonce: bool,
+}
+
+impl FirstOpenRow {
+    fn place(&self) -> Place {
+        let Self { created_at, has_nonce, .. } = *self;
+        let pool = Some(self.pool.clone());
+        Place { pool, created_at, is_parked: false, is_due: true, has_nonce }
+    }
+
+    fn into_next((first, lane): (Self, i32)) -> NextBatch {
+        let Self { batch_seq, batch_id, created_at, .. } = first;
+        NextBatch { lane, batch_seq, batch_id, created_at, position: None, blocker_seq: None }
+    }
 }
 
 #[derive(QueryableByName)]
@@ -154,14 +232,20 @@ struct LaneRow {
     created_at: Option<i64>,
     #[diesel(sql_type = Bool)]
     pool_parked: bool,
+    #[diesel(sql_type = Bool)]
+    is_due: bool,
+    #[diesel(sql_type = Bool)]
+    has_nonce: bool,
     /// The pool of the batch in it.
     #[diesel(sql_type = Nullable<Text>)]
     pool: Option<String>,
 }
 
 impl LaneRow {
-    /// Whether the batch can become next beside the one in this lane.
-    fn lets_pass(&self, next: &FirstOpenRow) -> bool {
-        self.pool_parked || self.created_at.is_none_or(|created_at| next.created_at < created_at)
+    /// `None`: the lane is idle.
+    fn place(&self) -> Option<Place> {
+        let Self { pool_parked: is_parked, is_due, has_nonce, .. } = *self;
+        let created_at = self.created_at?;
+        Some(Place { pool: self.pool.clone(), created_at, is_parked, is_due, has_nonce })
     }
 }

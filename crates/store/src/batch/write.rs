@@ -55,7 +55,7 @@ pub(super) fn write(
     let (by_pool, in_one_lane): (Vec<&Lane>, Vec<&Lane>) =
         ordered.iter().copied().partition(|lane| lane.by_pool);
     let mut followers = follow_in_order(connection, &in_one_lane)?;
-    follow_by_pool(connection, &by_pool, with_parked_pool(&open), &mut followers)?;
+    follow_by_pool(connection, &by_pool, with_parked_pool(&open), now, &mut followers)?;
     let stops = |lane: &&Lane| {
         let stops = Stops::by_policy(scheduler, &lane.service_id, lane.progress.state);
         (lane.batch_seq, stops)
@@ -96,6 +96,7 @@ fn follow_by_pool(
     connection: &mut Connection,
     ended: &[&Lane],
     parked: BTreeSet<ServiceId>,
+    now: Timestamp,
     followers: &mut Followers,
 ) -> Result<(), StoreError> {
     if ended.is_empty() && parked.is_empty() {
@@ -105,12 +106,7 @@ fn follow_by_pool(
     expect_all(rows.len(), ended.len())?;
     let services = ended.iter().map(|lane| lane.service_id.clone());
     let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
-    let installed = fill_by_pool(connection, &services)?;
-    let held = installed.iter().filter(|row| row.held);
-    begin_waiting_holds(
-        connection,
-        held.map(|row| (row.service_id.as_str(), row.lane, row.batch_seq)),
-    )?;
+    let installed = fill_by_pool(connection, &services, now)?;
     for row in installed.iter().filter(|row| row.restored) {
         followers.restored.push(row.key()?);
     }

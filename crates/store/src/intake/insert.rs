@@ -185,8 +185,8 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
     )
 }
 
-/// The first new batch of a service without an open batch becomes its head. If the service has a lane for each
-/// parked pool, the next attempt of one that is parked finds the new batch. The lane is a value of each row:
+/// The first new batch of a service without an open batch becomes its head. Beside a parked pool, withdrawals get
+/// their lanes when they are stored. The lane is a value of each row:
 /// with a constant, PostgreSQL's planner reads the first lane of every service when there are few.
 fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
     let mut first: BTreeMap<&'a str, &InsertedBatch<'a>> = BTreeMap::new();

@@ -267,6 +267,31 @@ pub(crate) fn in_states(lane: &str, wanted: impl Fn(BatchState) -> bool) -> Stri
     format!("({})", states.join(" or "))
 }
 
+/// How far a stored time may be in the future without being wrong: the clocks of two instances
+/// differ by the duration of a measurement.
+pub(crate) const AHEAD: i64 = 2_000_000;
+
+/// The condition that a lane has a batch to take: one that is not held. The first `?` is the present time, the
+/// second one is the present time plus [`AHEAD`]: a delay that began later than that is over, because the clock
+/// was set back since.
+pub(crate) fn is_ready(lane: &str) -> String {
+    let states = in_states(lane, BatchState::awaits_queuer);
+    format!(
+        "{lane}.busy and {states} and {lane}.held_at is null and ({lane}.next_try_at is null or {lane}.next_try_at <= ?
+             or {lane}.since > ?)"
+    )
+}
+
+/// The condition that the batch is of a withdrawal that has an open nonce.
+pub(crate) fn has_open_nonce(batch_seq: &str) -> String {
+    format!(
+        "coalesce((
+             select n.outcome is null from account_nonces n
+             where n.withdrawal_seq = (select o.seq from withdrawals o where o.batch_seq = {batch_seq})
+             order by n.withdrawal_seq desc, n.nonce desc limit 1), false)"
+    )
+}
+
 /// The condition that the batch of a lane is with a submitter.
 pub(crate) fn with_submitter(lane: &str) -> String {
     in_states(lane, |state| state == BatchState::Submitting)

@@ -8,12 +8,11 @@ use diesel::{
 };
 use grid_batch_core::{BatchState, ServiceId, ServiceShare, Strategy};
 
-use super::round::{AHEAD, is_ready};
 use crate::{
     scheduling::first_halt,
     sql::{
         Connection, Dialect, Statement, Store, StoreError,
-        rows::{progress, service_rows},
+        rows::{AHEAD, has_open_nonce, is_ready, progress, service_rows},
     },
 };
 
@@ -31,6 +30,8 @@ pub(super) struct Candidate {
     is_held: bool,
     /// Batches of other pools may overtake it while it cannot be taken.
     pool_parked: bool,
+    /// Its service has several lanes because of that, and its withdrawal has an open nonce.
+    has_nonce: bool,
     /// How many bytes it has, if it can be taken as far as only itself is concerned.
     length: Option<usize>,
 }
@@ -106,14 +107,19 @@ fn choose(strategy: Strategy, lanes: Vec<Candidate>) -> Vec<Candidate> {
         Strategy::Parallel => {
             return lanes.into_iter().filter(|lane| is_ready(lane) && !lane.is_blocked).collect();
         }
-        Strategy::Serial => lanes.iter().position(|lane| !lane.can_be_overtaken()),
+        // A ledger takes nonces in order, so the withdrawal that has one is not overtaken.
+        Strategy::Serial => lanes
+            .iter()
+            .position(|lane| lane.has_nonce)
+            .or_else(|| lanes.iter().position(|lane| !lane.can_be_overtaken())),
         Strategy::Pipeline => lanes.iter().position(|lane| lane.state.awaits_queuer()),
     };
     let can_be_next = |next: &usize| {
         let (before, rest) = lanes.split_at(*next);
-        let mut behind = rest.iter().skip(1);
-        before.iter().all(|lane| lane.can_be_overtaken() || lane.is_in_order_at_ledger())
-            && behind.all(|lane| !lane.state.submitted())
+        let keeps_order =
+            |lane: &Candidate| strategy == Strategy::Pipeline && lane.is_in_order_at_ledger();
+        before.iter().all(|lane| !lane.state.submitted() || keeps_order(lane))
+            && rest.iter().skip(1).all(|lane| !lane.state.submitted())
             && rest.first().is_some_and(is_ready)
     };
     next.filter(can_be_next).map(|next| lanes[next].clone()).into_iter().collect()
@@ -145,7 +151,7 @@ fn candidates_statement<'a>(
     now: i64,
     shares: &'a [ServiceShare],
 ) -> Statement<'a> {
-    let ready = is_ready("h");
+    let (ready, has_nonce) = (is_ready("h"), has_open_nonce("h.batch_seq"));
     Statement::new(
         dialect,
         format!(
@@ -153,6 +159,7 @@ fn candidates_statement<'a>(
              select h.service_id, h.lane, h.batch_seq, coalesce(h.position, h.created_at) as position,
                  h.submitted, h.dlt_status, h.blocker_seq is not null as is_blocked,
                  h.held_at is not null as is_held, h.pool_parked,
+                 case when h.by_pool then {has_nonce} else false end as has_nonce,
                  case when {ready} then (
                      select cast(length(p.serialized_batch) as bigint) from batch_payloads p
                      where p.batch_seq = h.batch_seq) end as length
@@ -188,6 +195,8 @@ struct CandidateRow {
     is_held: bool,
     #[diesel(sql_type = Bool)]
     pool_parked: bool,
+    #[diesel(sql_type = Bool)]
+    has_nonce: bool,
     #[diesel(sql_type = Nullable<BigInt>)]
     length: Option<i64>,
 }
@@ -204,6 +213,7 @@ impl CandidateRow {
             is_blocked: self.is_blocked,
             is_held: self.is_held,
             pool_parked: self.pool_parked,
+            has_nonce: self.has_nonce,
             length,
         })
     }

@@ -17,7 +17,8 @@ use crate::{
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         rows::{
-            AttemptRow, ServiceRow, confirmed_ledger, in_states, limit, read_deadline, takeable_by,
+            AHEAD, AttemptRow, ServiceRow, confirmed_ledger, is_ready, limit, read_deadline,
+            takeable_by,
         },
     },
 };
@@ -127,21 +128,6 @@ pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), Sto
         }
     };
     record(store, &batches.iter().map(not_sent).collect::<Vec<_>>()).complete().map(drop)
-}
-
-/// How far a stored time may be in the future without being wrong: the clocks of two instances
-/// differ by the duration of a measurement.
-pub(super) const AHEAD: i64 = 2_000_000;
-
-/// The condition that a lane has a batch to take: one that is not held. The first `?` is the present time, the
-/// second one is the present time plus [`AHEAD`]: a delay that began later than that is over, because the clock
-/// was set back since.
-pub(super) fn is_ready(lane: &str) -> String {
-    let states = in_states(lane, BatchState::awaits_queuer);
-    format!(
-        "{lane}.busy and {states} and {lane}.held_at is null and ({lane}.next_try_at is null or {lane}.next_try_at <= ?
-             or {lane}.since > ?)"
-    )
 }
 
 fn ready_services_statement<'a>(

@@ -2,7 +2,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer},
 };
-use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId};
+use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{BatchAttempt, FollowingPayment, FollowingPayments};
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     unsettled::stored_nonces,
 };
 use crate::{
-    batch::{FirstOpenRow, load_first_open, load_parked_pools},
+    batch::{FirstOpenRow, Place, load_first_open, load_places},
     sql::{
         Connection, Statement, Store, StoreError,
         rows::{batch_id as read_batch_id, in_states, limit},
@@ -30,7 +30,8 @@ pub(crate) fn following_payments(
 ) -> Result<Option<FollowingPayments>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
         let Some(head) = find_head(connection, service_id, batch_id, "")? else { return Ok(None) };
-        let payments = load_following(connection, service_id, &head, count)?;
+        let Behind { payments, due_pools } =
+            load_following(connection, service_id, &head, count, store.now())?;
         Ok(Some(FollowingPayments {
             head: BatchAttempt {
                 service_id: service_id.clone(),
@@ -41,6 +42,7 @@ pub(crate) fn following_payments(
             next_nonce: highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1),
             has_unsettled: !stored_nonces(connection, service_id)?.is_empty(),
             payments: payments.into_iter().map(|stored| stored.split().1).collect(),
+            due_pools,
         }))
     })
 }
@@ -74,9 +76,9 @@ pub(super) struct HeadRow {
     /// Whether the ledger has accepted the batch, and the batch is not held.
     #[diesel(sql_type = Bool)]
     pub(super) is_under_way: bool,
-    /// Whether a pool of the service is parked, so that its withdrawals are overtaken.
+    /// Whether other lanes of the service have batches: the service has had a parked pool.
     #[diesel(sql_type = Bool)]
-    has_parked_pool: bool,
+    has_others: bool,
 }
 
 impl HeadRow {
@@ -104,7 +106,7 @@ pub(super) fn find_head(
              select s.epoch, s.attempts, s.created_at,
                  ({accepted} and s.held_at is null) as is_under_way,
                  (select count(*) from lanes o
-                  where o.service_id = s.service_id and o.pool_parked) > 0 as has_parked_pool
+                  where o.service_id = s.service_id and o.busy) > 1 as has_others
              from lanes s
              where s.service_id = ? and s.batch_id = ? and {sent} {lock}"
         ),
@@ -115,28 +117,43 @@ pub(super) fn find_head(
     Ok(rows.into_iter().next())
 }
 
-/// The open withdrawals behind the one that is under way, without those of parked pools. Those of a paused
-/// service count as held.
+/// The open withdrawals behind one that is under way, in order.
+#[derive(Default)]
+pub(super) struct Behind {
+    pub(super) payments: Vec<StoredFollowing>,
+    due_pools: Vec<String>,
+}
+
+/// The open withdrawals behind the one that is under way, without those of parked pools, and without those that
+/// have no nonce while an earlier one waits in a lane. Those of a paused service count as held.
 pub(super) fn load_following(
     connection: &mut Connection,
     service_id: &ServiceId,
     head: &HeadRow,
     count: usize,
-) -> Result<Vec<StoredFollowing>, StoreError> {
-    if !head.has_parked_pool {
-        return load_behind(connection, service_id, (head.created_at, None), count);
+    now: Timestamp,
+) -> Result<Behind, StoreError> {
+    if !head.has_others {
+        let payments = load_behind(connection, service_id, (head.created_at, None), count)?;
+        return Ok(Behind { payments, ..Behind::default() });
     }
-    let parked = load_parked_pools(connection, service_id)?;
-    let mut following = Vec::new();
+    let (parked, in_order): (Vec<Place>, Vec<Place>) =
+        load_places(connection, service_id, now)?.into_iter().partition(|place| place.is_parked);
+    let is_parked = |pool: &String| parked.iter().any(|place| place.pool.as_ref() == Some(pool));
+    let mut payments = Vec::new();
     for FirstOpenRow { pool, .. } in load_first_open(connection, service_id)? {
-        if !parked.contains(&pool) {
+        if !is_parked(&pool) {
             let behind = (head.created_at, Some(pool.as_str()));
-            following.extend(load_behind(connection, service_id, behind, count)?);
+            payments.extend(load_behind(connection, service_id, behind, count)?);
         }
     }
-    following.sort_unstable_by_key(|following| following.created_at);
-    following.truncate(count);
-    Ok(following)
+    payments.sort_unstable_by_key(|following| following.created_at);
+    if in_order.iter().any(|place| place.created_at < head.created_at) {
+        payments.retain(|following| following.stored.payment.nonce.is_some());
+    }
+    payments.truncate(count);
+    let due = parked.into_iter().filter(|place| place.is_due);
+    Ok(Behind { payments, due_pools: due.filter_map(|place| place.pool).collect() })
 }
 
 /// The open withdrawals that were stored later, of all pools or of this one.

@@ -11,7 +11,9 @@ use super::{
     unsettled::pools_of,
 };
 use crate::{
-    batch::{AttemptLog, end_waiting, lock_lanes_of, lock_services, record_locked},
+    batch::{
+        AttemptLog, end_waiting, fill_beside_parked, lock_lanes_of, lock_services, record_locked,
+    },
     intake::{CreatedAtAllocator, insert},
     sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
 };
@@ -86,6 +88,7 @@ fn move_all(
     let mut created_at = CreatedAtAllocator::reserve(connection, &batches, now)?;
     let batch_seqs = insert(store, connection, &batches, &mut created_at)?;
     write_moved(connection, movable, batch_seqs)?;
+    fill_beside_parked(connection, movable.iter().map(|movable| &movable.to), now)?;
     for movable in movable.iter().rev() {
         end_batch(store, connection, movable, now)?;
     }

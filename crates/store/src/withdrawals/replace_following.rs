@@ -27,8 +27,8 @@ pub(crate) fn replace_following(
         let Some(lane) = lock_head(connection, &following.head)? else { return Ok(false) };
         let head = find_payment(connection, service_id, &following.head.batch_id)?;
         let count = following.payments.len();
-        let behind = load_following(connection, service_id, &lane, count)?;
-        let behind = behind.into_iter().map(|stored| StoredFollowing::split(stored).1);
+        let behind = load_following(connection, service_id, &lane, count, now)?;
+        let behind = behind.payments.into_iter().map(|stored| StoredFollowing::split(stored).1);
         let behind = behind.filter(|it| !it.is_held).map(|it| it.payment);
         let payments = head.map(|head| head.payment).into_iter().chain(behind);
         let positions: HashMap<u64, usize> = payments.filter_map(next_position).collect();

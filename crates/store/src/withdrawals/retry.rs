@@ -3,7 +3,7 @@ use grid_batch_withdrawals::{RetryOutcome, WithdrawalDetails, WithdrawalId, With
 
 use super::{batch_of, details::find_withdrawal, new_withdrawals::amount_of};
 use crate::{
-    batch::{PaymentSums, lock_services},
+    batch::{PaymentSums, fill_beside_parked, lock_services},
     intake::{CreatedAtAllocator, insert},
     sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
 };
@@ -37,6 +37,7 @@ pub(crate) fn retry_withdrawal(
         let batch = batch_of(&details.withdrawal, generation);
         let batch_seq = enqueue(store, connection, &batch)?;
         start_generation(connection, id, generation, (batch_seq, sums.step()))?;
+        fill_beside_parked(connection, [&batch.service_id], store.now())?;
         Ok(RetryOutcome::Scheduled { generation })
     })
 }

@@ -9,7 +9,7 @@ use super::{
     rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
 };
 use crate::{
-    batch::PaymentSums,
+    batch::{PaymentSums, fill_beside_parked},
     intake::{Capacity, CreatedAtAllocator, insert_dated},
     sql::{
         Connection, Rows, Statement, Store, StoreError,
@@ -99,6 +99,7 @@ fn schedule_group(
     let inserted = insert_dated(store, connection, &batches(new.iter().copied()), &mut created_at)?;
     created_at.release_unused(connection)?;
     insert_withdrawals(connection, &new, &inserted, sums.step())?;
+    fill_beside_parked(connection, new.iter().map(|(_, batch)| &batch.service_id), now)?;
     sums.write(connection)?;
     outcomes(decisions, &inserted)
 }

@@ -35,9 +35,9 @@ pub(crate) fn sign_following(
             return Ok(false);
         }
         let count = following.payments.len();
-        let present = load_following(connection, service_id, &head, count)?;
+        let present = load_following(connection, service_id, &head, count, now)?;
         let (seqs, payments): (Vec<i64>, Vec<_>) =
-            present.into_iter().map(StoredFollowing::split).unzip();
+            present.payments.into_iter().map(StoredFollowing::split).unzip();
         let present = FollowingPayments { payments, ..following.clone() };
         if !is_for_first_unsigned(following, &present, &signed) {
             return Ok(false);

@@ -35,10 +35,10 @@ impl EvmChain {
             gas_admin_signers(config)?.into_iter().unzip();
         let rules = pool_rules(&config.evm, &names, &signers)?;
         let beneficiaries = payments::beneficiaries(&config.evm, &rules)?;
-        let rules = rules.with_beneficiaries(beneficiaries.clone());
+        let rules = rules.with_beneficiaries(beneficiaries);
         let limits = PaymentLimits::clone(&config.store.payment_limits);
         let watched = watched_accounts(&config.evm, &names, &signers)?;
-        let options = EvmOptions { beneficiaries, ..evm_options(config, signers, &rules)? };
+        let options = evm_options(config, signers, &rules)?;
         let EvmConfig { low_balance, balance_interval, .. } = config.evm;
         Ok(Self { nodes, rules, options, watched, limits, low_balance, balance_interval })
     }
@@ -135,6 +135,7 @@ fn evm_options(
     Ok(EvmOptions {
         signers,
         pool_caps: pool_caps.collect::<Result<_, StartError>>()?,
+        rules: rules.clone(),
         maximum_tip: maximum_tip(&evm.maximum_tip)?,
         oracle: oracle.map(|url| OracleOptions { url, pointer: evm.oracle_field.clone() }),
         oracle_first: evm.oracle_first,

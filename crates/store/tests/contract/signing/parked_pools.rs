@@ -2,15 +2,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     time::Duration,
 };
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Evidence, LedgerStatus, Outcome, TakenBatch,
+    ActionOutcome, BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerStatus,
+    Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome, TakenBatch, Timestamp,
 };
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{
-    FollowingPayments, NonceOutcome, SigningStore, Withdrawal, WithdrawalState,
+    CancelOutcome, FollowingPayments, NonceOutcome, SigningStore, Withdrawal, WithdrawalState,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -26,7 +28,15 @@ on_both! {
     withdrawals_of_a_parked_pool_keep_their_order,
     whole_account_parked_stops_all_pools,
     nothing_passes_one_that_was_sent,
-    new_withdrawal_of_another_pool_waits_for_one_attempt,
+    held_withdrawal_with_a_nonce_stops_all_pools,
+    cancelled_withdrawal_with_a_nonce_is_next,
+    refused_withdrawal_with_a_nonce_stops_all_pools,
+    withdrawals_signed_ahead_go_before_a_parked_one,
+    withdrawals_signed_ahead_keep_their_order_after_a_restore,
+    nothing_is_signed_ahead_of_an_earlier_withdrawal,
+    cancelled_parked_withdrawal_is_not_overtaken,
+    new_withdrawal_of_another_pool_is_next,
+    new_withdrawal_does_not_wait_for_a_held_parked_one,
     withdrawals_of_a_parked_pool_are_not_signed_ahead,
     first_of_a_pool_follows_in_its_order,
     only_the_parked_withdrawal_is_listed_as_parked,
@@ -88,10 +98,18 @@ fn accept_next(store: &TestStore, number: u128) -> TakenBatch {
     taken
 }
 
-fn pay_next(store: &TestStore, number: u128) {
-    let taken = accept_next(store, number);
-    let ended = store.status(&taken, LedgerStatus::Committed);
+/// Closes the nonce of a withdrawal and ends it.
+fn commit(store: &TestStore, taken: &TakenBatch, nonce: u64) {
+    store.close_as(ACCOUNT, nonce, NonceOutcome::Withdrawn { withdrawal_id: nonce.to_string() });
+    let ended = store.status(taken, LedgerStatus::Committed);
     assert!(matches!(ended, ChangeOutcome::Applied { .. }), "{ended:?}");
+}
+
+fn pay_next(store: &TestStore, number: u128) {
+    let taken = take(store, number);
+    let nonce = store.sign(&taken, 0).unwrap().signed.nonce;
+    store.outcome(&taken, Outcome::Accepted);
+    commit(store, &taken, nonce);
 }
 
 fn withdrawal_of_another_pool_is_next(db: &Database) {
@@ -183,22 +201,157 @@ fn nothing_passes_one_that_was_sent(db: &Database) {
     pay_next(&store, 2);
 }
 
-fn new_withdrawal_of_another_pool_waits_for_one_attempt(db: &Database) {
+/// Parks withdrawal 1 and signs withdrawal 2 of another pool; then withdrawal 1 is due.
+fn sign_beside_a_due_one(db: &Database, store: &TestStore) -> TakenBatch {
+    schedule(store, &["a", "b", "b"]);
+    park_next(db, store, 1);
+    let second = take(store, 2);
+    store.sign(&second, 0).unwrap();
+    db.later(6);
+    second
+}
+
+fn act(store: &TestStore, verb: OperatorVerb, number: u128) -> ActionOutcome {
+    let (service_id, batch_id) = (service(ACCOUNT), withdrawal_id(number).batch_id(1));
+    let target = OperatorTarget::Batch { service_id, batch_id, attempt: None };
+    let operator = Operator::program();
+    store.act(&OperatorAction { verb, target, reason: None, operator, dry_run: false }).unwrap()
+}
+
+/// The process is killed after it has signed, and an operator holds the withdrawal.
+fn held_withdrawal_with_a_nonce_stops_all_pools(db: &Database) {
     let store = db.open();
-    schedule(&store, &["a", "b"]);
-    park_next(db, &store, 1);
-    pay_next(&store, 2);
-    store.schedule_all(&[of_pool(3, "a"), of_pool(4, "b")]);
+    let second = sign_beside_a_due_one(db, &store);
+    store.record_one(happened(&second, Event::OwnerLost { attempt: second.attempt }));
+    store.evidence(&second, Evidence::Repeatable);
+    act(&store, OperatorVerb::Hold, 2);
+    takes_none(&store);
+    act(&store, OperatorVerb::Release, 2);
+    take(&store, 2);
+}
+
+fn cancelled_withdrawal_with_a_nonce_is_next(db: &Database) {
+    let store = db.open();
+    let second = sign_beside_a_due_one(db, &store);
+    end_as(db, &store, &second, Outcome::NotSent);
+    store.cancel_withdrawal(&withdrawal_id(2)).unwrap();
+    take(&store, 2);
+}
+
+/// A node has lost a transaction that bids more than a cap that was lowered.
+fn refused_withdrawal_with_a_nonce_stops_all_pools(db: &Database) {
+    let store = db.open();
+    let second = sign_beside_a_due_one(db, &store);
+    end_as(db, &store, &second, Outcome::Parked);
     takes_none(&store);
     db.later(6);
+    take(&store, 2);
+}
+
+/// The one under way has the lowest nonce, so that all others are behind it.
+fn withdrawals_signed_ahead_go_before_a_parked_one(db: &Database) {
+    let store = db.open();
+    schedule(&store, &["a", "b", "c", "b", "c"]);
     park_next(db, &store, 1);
+    let head = accept_next(&store, 2);
+    let following = find_following(&store, &head);
+    assert!(store.sign_following(&following, vec![signed(1, 100), signed(2, 100)]).unwrap());
+    assert_eq!(find_following(&store, &head).due_pools, [""; 0]);
+    db.later(6);
+    assert_eq!(find_following(&store, &head).due_pools, ["a"]);
+    commit(&store, &head, 0);
+    for (number, nonce) in [(3, 1), (4, 2)] {
+        let next = take(&store, number);
+        store.outcome(&next, Outcome::Accepted);
+        commit(&store, &next, nonce);
+    }
+    pay_next(&store, 1);
+    pay_next(&store, 5);
+}
+
+fn withdrawals_signed_ahead_keep_their_order_after_a_restore(db: &Database) {
+    let store = db.open();
+    schedule(&store, &["a", "b", "b"]);
+    park_next(db, &store, 1);
+    let head = accept_next(&store, 2);
+    assert!(store.sign_following(&find_following(&store, &head), vec![signed(1, 100)]).unwrap());
+    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    let evidence = |number: u128, attempt, evidence| {
+        let event = Event::Evidence { attempt, evidence };
+        let batch_id = withdrawal_id(number).batch_id(1);
+        let found = store.record_one(Change::new(service(ACCOUNT), batch_id, event));
+        assert!(matches!(found, ChangeOutcome::Applied { .. }), "{found:?}");
+    };
+    evidence(1, 1, Evidence::Repeatable);
+    store.close_as(ACCOUNT, 0, NonceOutcome::Reverted);
+    evidence(2, 1, Evidence::Committed);
+    db.later(6);
+    takes_none(&store);
+    evidence(3, 0, Evidence::Repeatable);
+    take(&store, 3);
+}
+
+/// The first one of its pool is decided as failed while another pool is paid.
+fn nothing_is_signed_ahead_of_an_earlier_withdrawal(db: &Database) {
+    let store = db.open();
+    schedule(&store, &["a", "a", "b", "b"]);
+    let first = take(&store, 1);
+    park(db, &store, &first);
+    let head = accept_next(&store, 3);
+    assert_eq!(numbers(&find_following(&store, &head)), [4]);
+    let event = Event::Decided { attempt: first.attempt, decision: Decision::Invalid };
+    store.record_one(happened(&first, event));
+    assert_eq!(numbers(&find_following(&store, &head)), [0; 0]);
+    commit(&store, &head, 0);
+    pay_next(&store, 2);
+    pay_next(&store, 4);
+}
+
+fn cancelled_parked_withdrawal_is_not_overtaken(db: &Database) {
+    let store = db.open();
+    schedule(&store, &["a", "b", "b"]);
+    park_next(db, &store, 1);
+    let head = accept_next(&store, 2);
+    assert_eq!(numbers(&find_following(&store, &head)), [3]);
+    store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+    assert_eq!(numbers(&find_following(&store, &head)), [0; 0]);
+    store.status(&head, LedgerStatus::Committed);
+    store.reject(&take(&store, 1), "cancelled before anything was signed");
+    pay_next(&store, 3);
+}
+
+fn new_withdrawal_of_another_pool_is_next(db: &Database) {
+    let store = db.open();
+    schedule(&store, &["a"]);
+    park_next(db, &store, 1);
+    store.schedule_all(&[of_pool(2, "a"), of_pool(3, "b"), of_pool(4, "b")]);
+    pay_next(&store, 3);
     pay_next(&store, 4);
     takes_none(&store);
+    store.schedule_all(&[of_pool(5, "a"), of_pool(6, "b")]);
+    pay_next(&store, 6);
     db.later(6);
     pay_next(&store, 1);
-    pay_next(&store, 3);
-    store.schedule_all(&[of_pool(5, "a")]);
+    pay_next(&store, 2);
     pay_next(&store, 5);
+    store.schedule_all(&[of_pool(7, "a")]);
+    pay_next(&store, 7);
+}
+
+fn new_withdrawal_does_not_wait_for_a_held_parked_one(db: &Database) {
+    let store = db.open();
+    schedule(&store, &["a"]);
+    park_next(db, &store, 1);
+    act(&store, OperatorVerb::Hold, 1);
+    db.later(6);
+    takes_none(&store);
+    store.schedule_all(&[of_pool(2, "b"), of_pool(3, "b")]);
+    let second = take(&store, 2);
+    store.reject(&second, "refused");
+    store.retry_withdrawal(&withdrawal_id(2)).unwrap();
+    pay_next(&store, 3);
+    let second = store.take_one(ACCOUNT);
+    assert_eq!(second.batch_id, withdrawal_id(2).batch_id(2));
 }
 
 fn find_following(store: &TestStore, head: &TakenBatch) -> FollowingPayments {
@@ -335,8 +488,14 @@ enum Step {
     Submit,
     /// The process is killed while it submits, before it has signed or after that.
     KillWhileSubmitting(bool),
+    /// A node refuses the transaction.
+    Refuse(Outcome),
     /// The present one that is under way is looked at: those behind it are signed.
     SignAhead,
+    /// An operator holds a withdrawal.
+    Hold(u128),
+    ReleaseAll,
+    Cancel(u128),
     Commit,
     Fail,
     Later,
@@ -346,12 +505,17 @@ const POOLS: [&str; 3] = ["a", "b", "c"];
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let pool = 0..POOLS.len();
+    let refusals = prop::sample::select(vec![Outcome::Parked, Outcome::Refused, Outcome::NotSent]);
     let step = prop_oneof![
         4 => pool.clone().prop_map(Step::Schedule),
         2 => (pool, any::<bool>()).prop_map(|(pool, open)| Step::Gate(pool, open)),
         1 => prop::bool::weighted(0.7).prop_map(Step::AccountGate),
         6 => Just(Step::Submit),
         1 => any::<bool>().prop_map(Step::KillWhileSubmitting),
+        1 => refusals.prop_map(Step::Refuse),
+        1 => (1..20_u128).prop_map(Step::Hold),
+        1 => Just(Step::ReleaseAll),
+        1 => (1..20_u128).prop_map(Step::Cancel),
         3 => Just(Step::SignAhead),
         5 => Just(Step::Commit),
         1 => Just(Step::Fail),
@@ -370,6 +534,10 @@ struct Account<'a> {
     under_way: Option<TakenBatch>,
     /// The nonces, by withdrawal.
     nonces: BTreeMap<u128, u64>,
+    held: BTreeSet<u128>,
+    cancelled: BTreeSet<u128>,
+    /// When the withdrawals whose pools are parked are tried again.
+    parked: BTreeMap<u128, Timestamp>,
     ended: Vec<u128>,
 }
 
@@ -383,6 +551,9 @@ impl<'a> Account<'a> {
             scheduled: Vec::new(),
             under_way: None,
             nonces: BTreeMap::new(),
+            held: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
+            parked: BTreeMap::new(),
             ended: Vec::new(),
         }
     }
@@ -402,7 +573,11 @@ impl<'a> Account<'a> {
             Step::AccountGate(open) => self.account_is_open = *open,
             Step::Submit => self.submit(),
             Step::KillWhileSubmitting(signs) => self.kill_while_submitting(*signs),
+            Step::Refuse(outcome) => self.refuse(*outcome),
             Step::SignAhead => self.sign_ahead(),
+            Step::Hold(number) => self.hold(*number),
+            Step::ReleaseAll => self.release_all(),
+            Step::Cancel(number) => self.cancel(*number),
             Step::Commit => self.end(LedgerStatus::Committed),
             Step::Fail => self.end(LedgerStatus::Invalid),
             Step::Later => drop(self.db.later(6)),
@@ -410,33 +585,66 @@ impl<'a> Account<'a> {
         self.check();
     }
 
-    fn take(&self) -> Option<TakenBatch> {
+    fn take(&mut self) -> Option<TakenBatch> {
         let taken = self.store.take(&[ACCOUNT]);
         assert!(taken.len() <= usize::from(self.under_way.is_none()), "{taken:?}");
+        let number = number_of(taken.first()?);
+        assert!(!self.held.contains(&number), "{number} is held");
+        self.parked.remove(&number);
         taken.into_iter().next()
     }
 
     fn submit(&mut self) {
-        let Some(taken) = self.take() else { return };
-        let number = number_of(&taken);
-        if !self.nonces.contains_key(&number) {
-            if !self.account_is_open {
-                end_as(self.db, &self.store, &taken, Outcome::Parked);
-                return;
-            }
-            if !self.is_open[self.pool_of(number)] {
-                park(self.db, &self.store, &taken);
-                return;
-            }
-            self.sign(&taken);
+        if let Some(taken) = self.take().filter(|taken| self.is_signed(taken)) {
+            self.store.outcome(&taken, Outcome::Accepted);
+            self.under_way = Some(taken);
         }
-        self.store.outcome(&taken, Outcome::Accepted);
-        self.under_way = Some(taken);
+    }
+
+    fn refuse(&mut self, outcome: Outcome) {
+        if let Some(taken) = self.take().filter(|taken| self.is_signed(taken)) {
+            end_as(self.db, &self.store, &taken, outcome);
+        }
+    }
+
+    /// Whether a withdrawal that was taken has a nonce or gets one. Otherwise its attempt ends.
+    fn is_signed(&mut self, taken: &TakenBatch) -> bool {
+        let number = number_of(taken);
+        if self.nonces.contains_key(&number) {
+            return true;
+        }
+        if self.cancelled.contains(&number) {
+            self.store.reject(taken, "cancelled before anything was signed");
+            self.ended.push(number);
+        } else if !self.account_is_open {
+            end_as(self.db, &self.store, taken, Outcome::Parked);
+        } else if !self.is_open[self.pool_of(number)] {
+            park(self.db, &self.store, taken);
+            self.parked.insert(number, self.db.now().plus(GATE));
+        } else {
+            self.sign(taken);
+            return true;
+        }
+        false
     }
 
     fn sign(&mut self, taken: &TakenBatch) {
+        let number = number_of(taken);
+        let overtaken = self.startable().find(|parked| *parked < number);
+        assert_eq!(overtaken, None, "is overtaken by {number}");
         let nonce = self.store.sign(taken, 0).unwrap().signed.nonce;
-        self.add_nonce(number_of(taken), nonce);
+        self.add_nonce(number, nonce);
+    }
+
+    /// The withdrawals of parked pools that are due and pass their gates.
+    fn startable(&self) -> impl Iterator<Item = u128> {
+        let due = self.parked.iter().filter(|(_, due)| **due <= self.db.now());
+        let can_start = |number: &u128| !self.held.contains(number) && self.passes(*number);
+        due.map(|(number, _)| *number).filter(can_start)
+    }
+
+    fn passes(&self, number: u128) -> bool {
+        self.account_is_open && self.is_open[self.pool_of(number)]
     }
 
     fn add_nonce(&mut self, number: u128, nonce: u64) {
@@ -447,7 +655,7 @@ impl<'a> Account<'a> {
     fn kill_while_submitting(&mut self, signs: bool) {
         let Some(taken) = self.take() else { return };
         let number = number_of(&taken);
-        let may_sign = self.account_is_open && self.is_open[self.pool_of(number)];
+        let may_sign = self.passes(number) && !self.cancelled.contains(&number);
         if signs && may_sign && !self.nonces.contains_key(&number) {
             self.sign(&taken);
         }
@@ -457,19 +665,44 @@ impl<'a> Account<'a> {
         self.store.evidence(&taken, Evidence::Repeatable);
     }
 
+    fn hold(&mut self, number: u128) {
+        if let ActionOutcome::Done(_) = act(&self.store, OperatorVerb::Hold, number) {
+            self.held.insert(number);
+        }
+    }
+
+    fn release_all(&mut self) {
+        for number in mem::take(&mut self.held) {
+            act(&self.store, OperatorVerb::Release, number);
+            self.parked.remove(&number);
+        }
+    }
+
+    fn cancel(&mut self, number: u128) {
+        let cancelled = self.store.cancel_withdrawal(&withdrawal_id(number)).unwrap();
+        if let CancelOutcome::Requested { .. } = cancelled {
+            self.cancelled.insert(number);
+            self.parked.remove(&number);
+        }
+    }
+
     fn sign_ahead(&mut self) {
         let Some(head) = &self.under_way else { return };
         let following = find_following(&self.store, head);
+        let is_open = |pool: &String| self.is_open[POOLS.iter().position(|it| it == pool).unwrap()];
+        if !following.is_under_way || following.due_pools.iter().any(is_open) {
+            return;
+        }
         let unsigned = following
             .unsigned()
             .map(|it| u128::from_be_bytes(*it.payment.withdrawal_id.as_bytes()));
-        let passes = |number: &u128| self.account_is_open && self.is_open[self.pool_of(*number)];
-        let passing: Vec<u128> = unsigned.take_while(passes).collect();
+        let passing: Vec<u128> = unsigned.take_while(|number| self.passes(*number)).collect();
         let all = (following.next_nonce..).zip(&passing).map(|(nonce, _)| signed(nonce, 100));
         let all: Vec<_> = all.collect();
         if all.is_empty() {
             return;
         }
+        assert_eq!(self.startable().next(), None, "is overtaken by {passing:?}");
         assert!(self.store.sign_following(&following, all.clone()).unwrap());
         for (number, signed) in passing.into_iter().zip(all) {
             self.add_nonce(number, signed.nonce);
@@ -479,6 +712,7 @@ impl<'a> Account<'a> {
     fn end(&mut self, status: LedgerStatus) {
         let Some(taken) = self.under_way.take() else { return };
         let number = number_of(&taken);
+        self.held.remove(&number);
         let outcome = match status {
             LedgerStatus::Committed => {
                 NonceOutcome::Withdrawn { withdrawal_id: number.to_string() }
@@ -509,11 +743,14 @@ impl<'a> Account<'a> {
         let is_open = |number: &&u128| !self.ended.contains(number);
         let open: Vec<_> = self.nonces.keys().filter(is_open).collect();
         assert!(open.iter().all(|number| followed.contains(number)), "{open:?}, {followed:?}");
+        let lowest = open.into_iter().min_by_key(|number| self.nonces[number]);
+        assert_eq!(lowest, Some(&number_of(head)), "the lowest nonce is under way");
     }
 
     /// Pays what can be paid with these gates. Returns the withdrawals that are left.
     fn pay_all(&mut self) -> Vec<u128> {
         self.account_is_open = true;
+        self.release_all();
         for _ in 0..=self.scheduled.len() * 2 {
             for step in [Step::Later, Step::Commit, Step::Submit, Step::Commit, Step::Submit] {
                 self.apply(&step);
