@@ -18,6 +18,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("grid-batch-poller", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
     ("grid-batch-claims", &["grid-batch-core", "grid-batch-support"]),
     ("grid-batch-http", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
+    ("grid-batch-settings", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     (
         "grid-batch-sawtooth",
         &[
@@ -25,6 +26,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-http",
             "grid-batch-nodes",
             "grid-batch-protocol",
+            "grid-batch-settings",
             "grid-batch-support",
         ],
     ),
@@ -35,12 +37,19 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-http",
             "grid-batch-nodes",
             "grid-batch-protocol",
+            "grid-batch-settings",
             "grid-batch-support",
         ],
     ),
     (
         "grid-batch-evm",
-        &["grid-batch-core", "grid-batch-http", "grid-batch-support", "grid-batch-withdrawals"],
+        &[
+            "grid-batch-core",
+            "grid-batch-http",
+            "grid-batch-settings",
+            "grid-batch-support",
+            "grid-batch-withdrawals",
+        ],
     ),
     ("grid-batch-client", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     ("grid-batch-webhooks", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
@@ -63,6 +72,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-queuer",
             "grid-batch-sawtooth",
             "grid-batch-scabbard",
+            "grid-batch-settings",
             "grid-batch-store",
             "grid-batch-submitter",
             "grid-batch-support",
@@ -156,11 +166,28 @@ fn core_depends_only_on_allowed_packages() {
 
 #[test]
 fn release_package_links_no_demo_and_no_simulator() {
-    let arguments = ["tree", "-p", "grid-batch", "--no-default-features", "-e", "normal"];
-    let linked = cargo(&[&arguments[..], &["--prefix", "none"]].concat());
+    let linked = linked(&["--no-default-features", "--features", "sawtooth,scabbard,evm"]);
     for package in ["grid-batch-demo", "grid-batch-ledger-sim", "grid-batch-test-chain"] {
         assert!(!linked.contains(package), "a release package must not link {package}");
     }
+}
+
+#[test]
+fn adapter_is_linked_only_with_its_feature() {
+    let adapters = ["sawtooth", "scabbard", "evm"];
+    for feature in adapters {
+        let linked = linked(&["--no-default-features", "--features", feature]);
+        for adapter in adapters {
+            let package = format!("grid-batch-{adapter}");
+            assert_eq!(linked.contains(&package), adapter == feature, "{package} with {feature}");
+        }
+    }
+}
+
+/// The packages that the program links with these features.
+fn linked(features: &[&str]) -> BTreeSet<String> {
+    let arguments = ["tree", "-p", "grid-batch", "-e", "normal", "--prefix", "none"];
+    cargo(&[&arguments[..], features].concat())
 }
 
 /// Bounds the build time of the program. Raise the bound only for a dependency that is worth its build time.

@@ -5,12 +5,13 @@ use grid_batch_core::{
     IntakeStore, InternalError, ItemId, Ledger, OperatorStore, Outage, SearchLimits, ServiceId,
     ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
 };
+use grid_batch_support::ServicePattern;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiBuildError, ApiListener, ApiOptions, AwaitedBatches, CommitProgress,
     GasAdminReport, HealthReport, HistoryPoint, HostName, LedgerReport, MetricsText, RateLimits,
-    RunningApi, ServicePattern, SignerPattern, TrustedProxies, WebOrigin,
+    RunningApi, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     guard::AllowedSites,
     operators::OperatorParts,

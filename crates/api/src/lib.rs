@@ -38,7 +38,7 @@ pub use access::{
     AccessControl, AccessMode, AccessOptions, AccessToken, AccessTokenError, HealthAccess,
     HealthAccessError, KeyGrant, KeyGrantError,
 };
-pub use allow_list::{ServicePattern, ServicePatternError, SignerPattern, SignerPatternError};
+pub use allow_list::{SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
 pub use forwarding::{ForwardedHeaders, Network, NetworkError, TrustedProxies};

@@ -42,6 +42,7 @@ mod operator;
 mod outage;
 mod outcome;
 mod pass_through;
+mod peer_service;
 mod possible_action;
 mod query;
 mod retention;
@@ -120,6 +121,7 @@ pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
     SocketMessage, SocketMessages,
 };
+pub use peer_service::PeerService;
 pub use possible_action::PossibleAction;
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,

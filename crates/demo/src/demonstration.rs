@@ -6,7 +6,7 @@ use std::{
 
 use grid_batch_core::{BatchFilter, BatchState};
 use grid_batch_ledger_sim::LedgerSim;
-use grid_batch_service::{Config, RunningServer, Server, Setting};
+use grid_batch_service::{Config, RunningServer, SETTINGS, Server};
 use grid_batch_store::Store;
 use grid_batch_support::Shutdown;
 
@@ -222,7 +222,7 @@ fn config(
     ];
     let fixed = settings::SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
     let flags = variable.into_iter().chain(fixed).map(|(name, text)| {
-        let setting = Setting::named(name).ok_or_else(|| DemoError::no_setting(name))?;
+        let setting = SETTINGS.named(name).ok_or_else(|| DemoError::no_setting(name))?;
         Ok((setting, text))
     });
     let mut config = Config::from_flags(flags.collect::<Result<_, DemoError>>()?)?;

@@ -21,6 +21,7 @@ mod rules;
 mod scope;
 mod send;
 mod sent_times;
+mod settings;
 mod settle;
 mod signer;
 mod signing_store;
@@ -38,6 +39,7 @@ pub use identity::EvmIdentityReader;
 pub use options::{EvmError, EvmOptions, OracleOptions};
 pub use rules::PoolRules;
 pub use scope::AccountScopeId;
+pub use settings::{EvmSettings, KeySource, PasswordSource, SETTINGS};
 pub use settle::EvmAccountCheck;
 pub use signer::{
     GasAdminKey, GasAdminKeyError, KeystoreError, RemoteSigner, SignerError, TransactionSigner,

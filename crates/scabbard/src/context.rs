@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, ItemId, ScopeId, ServiceHistory, ServiceScopeId,
+    BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceHistory, ServiceScopeId,
     StatusUrlResolver,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError, origin};
@@ -12,7 +12,7 @@ use grid_batch_nodes::NodePool;
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    PeerService, ScabbardOptions,
+    ScabbardOptions,
     accepted_keys::AcceptedKeys,
     applied_transactions::AppliedTransactions,
     asked_batches::AskedBatches,

@@ -29,6 +29,7 @@ mod replay_wait;
 mod scabbard;
 mod sender;
 mod service_check;
+mod settings;
 mod state_roots;
 mod status_query;
 mod status_reader;
@@ -39,5 +40,6 @@ mod unknown_services;
 
 pub use facts::facts;
 pub use new_batches::NewBatchRules;
-pub use options::{PeerService, ScabbardError, ScabbardOptions};
+pub use options::{ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
+pub use settings::{SETTINGS, ScabbardSettings};

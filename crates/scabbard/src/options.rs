@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, ServiceScopeId, StatusUrlResolver, SystemClock};
+use grid_batch_core::{Clock, PeerService, StatusUrlResolver, SystemClock};
 use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
 use thiserror::Error;
 
@@ -27,17 +27,6 @@ pub struct ScabbardOptions {
     pub all_nodes: Option<Arc<dyn StatusUrlResolver>>,
     /// The source of the current time.
     pub clock: Arc<dyn Clock>,
-}
-
-/// A service at another node of its circuit, where it has an id of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerService {
-    /// The service that batches are for.
-    pub service: ServiceScopeId,
-    /// Its id at the other node.
-    pub peer: ServiceScopeId,
-    /// The URL of the other node.
-    pub url: String,
 }
 
 impl Default for ScabbardOptions {

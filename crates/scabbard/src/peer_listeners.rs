@@ -16,7 +16,7 @@ use futures_util::{
     StreamExt,
     future::{join_all, select},
 };
-use grid_batch_core::{BatchError, BatchResult, ScopeId, ServiceId, ServiceScopeId};
+use grid_batch_core::{BatchError, BatchResult, PeerService, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
 use grid_batch_support::{Backoff, rng};
 use log::{info, warn};
@@ -26,9 +26,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{
-    PeerService, context::ScabbardContext, events::ServiceEventStream, subscriptions::EventSource,
-};
+use crate::{context::ScabbardContext, events::ServiceEventStream, subscriptions::EventSource};
 
 /// The services whose peers are listened to.
 #[derive(Default)]

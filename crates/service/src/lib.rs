@@ -5,16 +5,18 @@ mod private_file;
 mod server;
 
 pub use config::{
-    AccessConfig, ClaimsConfig, Config, ConfigError, EvmConfig, FactSettings, Form, Guidance,
-    IntakeConfig, KeySource, LedgerConfig, LedgerType, ListenAddress, ListenConfig, LogFilter,
-    LogFormat, OpenLedgerFn, Origin, PasswordSource, PollConfig, ReadableSecret, RetentionConfig,
-    SETTINGS, Setting, TlsFiles, settings_reference,
+    AccessConfig, ClaimsConfig, Config, FactsFn, IntakeConfig, LedgerConfig, LedgerType,
+    ListenAddress, ListenConfig, LogFilter, LogFormat, OpenLedgerFn, PollConfig, ReadableSecret,
+    RetentionConfig, SETTINGS, TlsFiles, settings_reference,
 };
-pub use grid_batch_api::{AccessToken, ServicePattern, new_webhook_secret};
+pub use grid_batch_api::{AccessToken, new_webhook_secret};
+pub use grid_batch_settings::{
+    ConfigError, Form, Origin, Setting, SettingTable, SettingValue, SettingValues,
+};
+pub use grid_batch_support::ServicePattern;
 pub use server::{
     AccessInForce, LedgerContext, LedgerInspection, LedgerMismatchError, RunningServer, Server,
     ServerCounts, StartError, ToldIdentity, ToldService, fitting_http_connections,
-    gas_admin_addresses,
 };
 #[cfg(feature = "evm")]
-pub use server::{PoolMove, WithdrawalMoves};
+pub use server::{PoolMove, WithdrawalMoves, gas_admin_addresses};

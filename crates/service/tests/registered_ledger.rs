@@ -15,26 +15,23 @@ use grid_batch_core::{
     ServiceId, StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_protocol::TransactFormat;
-use grid_batch_service::{Config, LedgerContext, LedgerType, RunningServer, Server, StartError};
+use grid_batch_service::{
+    Config, ConfigError, LedgerContext, LedgerType, RunningServer, Server, Setting, StartError,
+};
 use grid_batch_test_support::{
     batches::{encode_batch_list, signed_batch},
     http::{request, send},
     wait::wait_until,
 };
-use serde::Deserialize;
 
 /// The ledger of this process: it applies what it is sent, in order.
 static APPLIED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Memory;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Settings {
-    network: String,
-}
+static SETTINGS: &[Setting] = &[Setting::text("ledger.memory.network", "", "Network to use")];
 
-const MEMORY: LedgerType = LedgerType::new("memory", |_| facts(), open);
+const MEMORY: LedgerType = LedgerType::new("memory", |_| Ok(facts()), open).with_settings(SETTINGS);
 
 fn facts() -> LedgerFacts {
     LedgerFacts { tells_identity: true, ..LedgerFacts::weakest(Duration::from_secs(1)) }
@@ -43,7 +40,7 @@ fn facts() -> LedgerFacts {
 fn open(
     context: &LedgerContext<'_>,
 ) -> Result<Arc<dyn Ledger>, Box<dyn std::error::Error + Send + Sync>> {
-    let Settings { network } = context.settings()?;
+    let network: String = context.settings().get("ledger.memory.network")?;
     match network.as_str() {
         "test" => Ok(Arc::new(Memory)),
         other => Err(format!("there is no network {other:?}; use \"test\"").into()),
@@ -105,8 +102,8 @@ impl Ledger for Memory {
     }
 }
 
-/// Starts a server with this section of its file.
-fn start(directory: &Path, section: &str) -> Result<RunningServer, StartError> {
+/// The configuration of a server with this section of its file.
+fn load(directory: &Path, section: &str) -> Result<Config, ConfigError> {
     let file = directory.join("grid-batch.toml");
     let database = directory.join("batches.db");
     let text = format!(
@@ -115,8 +112,11 @@ fn start(directory: &Path, section: &str) -> Result<RunningServer, StartError> {
         database.display()
     );
     fs::write(&file, text).unwrap();
-    let config = Config::load_with_ledgers(&[MEMORY], Some(&file), empty(), Vec::new()).unwrap();
-    Server::start(&config)
+    Config::load_with_ledgers(&[MEMORY], Some(&file), empty(), Vec::new())
+}
+
+fn start(directory: &Path, section: &str) -> Result<RunningServer, StartError> {
+    Server::start(&load(directory, section).unwrap())
 }
 
 /// The message of an error and of its causes.
@@ -147,10 +147,14 @@ fn batches_are_committed_in_order() {
 #[test]
 fn errors_of_its_settings_name_the_line() {
     let directory = tempfile::tempdir().unwrap();
-    let error = start(directory.path(), "netwrk = \"test\"").unwrap_err();
+    let message = load(directory.path(), "netwrk = \"test\"").unwrap_err().to_string();
+    assert!(
+        message.contains("line 12 of ") && message.contains("ledger.memory.netwrk"),
+        "{message}"
+    );
+    assert!(message.ends_with("did you mean ledger.memory.network?"), "{message}");
+    let error = start(directory.path(), "network = \"main\"").unwrap_err();
     let message = chain(&error);
     assert!(error.is_configuration(), "{message}");
-    assert!(message.contains("line 12 of ") && message.contains("`netwrk`"), "{message}");
-    let message = chain(&start(directory.path(), "network = \"main\"").unwrap_err());
     assert!(message.contains("there is no network \"main\""), "{message}");
 }

@@ -14,7 +14,7 @@ fn reference_of_settings_is_up_to_date() {
     let actual = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         actual == expected,
-        "docs/settings.md is not up to date: UPDATE_DOCS=1 cargo test -p grid-batch-service --test \
-         settings_reference"
+        "docs/settings.md is not up to date: UPDATE_DOCS=1 cargo test -p grid-batch-service --features evm \
+         --test settings_reference"
     );
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::LedgerFacts;
-use grid_batch_service::{FactSettings, LedgerType};
+use grid_batch_service::LedgerType;
+use grid_batch_tests::declared_facts;
 
 use crate::protocol::ACCEPT_ABSENCE_AFTER;
 
@@ -37,6 +38,5 @@ pub fn facts_of(
     keeps_order: bool,
     late_arrival_limit: Duration,
 ) -> LedgerFacts {
-    let resend_after = ACCEPT_ABSENCE_AFTER;
-    ledger.facts(&FactSettings { keeps_order, late_arrival_limit, resend_after })
+    declared_facts(ledger, keeps_order, late_arrival_limit).expect("the settings are valid")
 }

@@ -1,8 +1,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use grid_batch_core::{AccessScope, ServiceId};
-
-use crate::ServicePattern;
+use grid_batch_support::ServicePattern;
 
 /// Scopes, and the services for which they hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

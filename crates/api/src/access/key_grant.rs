@@ -2,9 +2,8 @@ use std::{collections::BTreeSet, str::FromStr};
 
 use grid_batch_core::{AccessScope, AccessScopeError, SignerId};
 use grid_batch_protocol::{PublicKey, PublicKeyError};
+use grid_batch_support::{ServicePattern, ServicePatternError};
 use thiserror::Error;
-
-use crate::{ServicePattern, ServicePatternError};
 
 /// What a key may do whose owner sends a Cylinder token: `KEY=SCOPES@SERVICES`.
 ///

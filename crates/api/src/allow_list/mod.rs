@@ -1,11 +1,10 @@
 //! Which services get batches, and from which signers.
 
-mod service_pattern;
 mod signer_pattern;
 
 use grid_batch_core::{ServiceId, SignerId};
+use grid_batch_support::ServicePattern;
 
-pub use service_pattern::{ServicePattern, ServicePatternError};
 pub use signer_pattern::{SignerPattern, SignerPatternError};
 
 use crate::http::ApiError;

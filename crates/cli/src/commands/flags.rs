@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, sync::OnceLock};
 use clap::{Arg, ArgMatches};
 #[cfg(feature = "demo")]
 use grid_batch_service::LogFilter;
-use grid_batch_service::{Config, Form, Guidance, LedgerType, SETTINGS, Setting};
+use grid_batch_service::{Config, Form, LedgerType, SETTINGS, Setting};
 
 use crate::commands::{failure::Failure, variables};
 
@@ -43,8 +43,7 @@ pub(crate) fn settings() -> Vec<Arg> {
             "" => setting.help.to_owned(),
             default => format!("{} [default: {default}]", setting.help),
         };
-        let guidance = Guidance::named(setting.name).map(Guidance::text).unwrap_or_default();
-        let long_help = format!("{help}. {guidance}");
+        let long_help = format!("{help}. {}", setting.guidance());
         let flag = Arg::new(setting.name).long(setting.flag()).help(help).long_help(long_help);
         match setting.form {
             Form::Number => flag.value_name("NUMBER"),

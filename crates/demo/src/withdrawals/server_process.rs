@@ -8,7 +8,6 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use grid_batch_service::Setting;
 use tempfile::TempDir;
 
 use super::{
@@ -137,7 +136,9 @@ impl ServerDirectory {
         ];
         let fixed = SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
         let flag = |name: &str, text: String| {
-            let setting = Setting::named(name).ok_or_else(|| DemoError::no_setting(name))?;
+            let setting = grid_batch_service::SETTINGS
+                .named(name)
+                .ok_or_else(|| DemoError::no_setting(name))?;
             Ok([format!("--{}", setting.flag()), text])
         };
         let flags: Vec<[String; 2]> = variable

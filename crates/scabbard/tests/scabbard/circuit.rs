@@ -2,9 +2,8 @@
 
 use std::{thread, time::Duration};
 
-use grid_batch_core::{Ledger, LedgerStatus, Outcome, ServiceScopeId};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome, PeerService, ServiceScopeId};
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder};
-use grid_batch_scabbard::PeerService;
 
 use crate::{
     batches::{SERVICE, scope},

@@ -3,12 +3,11 @@
 use std::{collections::HashSet, time::Duration};
 
 use grid_batch_core::{
-    AttemptId, Evidence, ItemId, Ledger, Outcome, ServiceId, Submission, SubmissionAnswer,
-    UnresolvedBatch,
+    AttemptId, Evidence, ItemId, Ledger, Outcome, PeerService, ServiceId, Submission,
+    SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_ledger_sim::{Fault, LedgerSim, LoggedRequest, RequestKind, When};
 use grid_batch_protocol::{BatchBuilder, Message};
-use grid_batch_scabbard::PeerService;
 use tokio::time::timeout;
 
 use crate::{

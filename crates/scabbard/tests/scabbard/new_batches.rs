@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{AttemptId, Ledger, LedgerEventStream, Outcome, SubmissionAnswer};
+use grid_batch_core::{
+    AttemptId, Ledger, LedgerEventStream, Outcome, PeerService, SubmissionAnswer,
+};
 use grid_batch_ledger_sim::{LedgerSim, RequestKind};
-use grid_batch_scabbard::{NewBatchRules, PeerService};
+use grid_batch_scabbard::NewBatchRules;
 
 use crate::{
     batches::{SERVICE, id, scope, submission, transaction_id},

@@ -9,11 +9,11 @@ use std::{
 use futures_util::{FutureExt, StreamExt};
 use grid_batch_core::{
     AttemptId, BatchResult, BatchState, Clock, Evidence, EvidenceReport, Ledger, LedgerEventStream,
-    LedgerStatus, ManualClock, Outcome, StatusReport, Timestamp, UnresolvedBatch,
+    LedgerStatus, ManualClock, Outcome, PeerService, StatusReport, Timestamp, UnresolvedBatch,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
-use grid_batch_scabbard::{NewBatchRules, PeerService, Scabbard, ScabbardOptions};
+use grid_batch_scabbard::{NewBatchRules, Scabbard, ScabbardOptions};
 
 use crate::{
     batches::{SERVICE, id, scope, submission, token, transaction_id},

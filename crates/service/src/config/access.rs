@@ -1,8 +1,8 @@
 use grid_batch_api::{AccessMode, AccessOptions, HealthAccess, KeyGrant, Rate, RateLimits};
 
-use super::{
-    ConfigError, ListenConfig, layers::Layers, ledger_type::ConfiguredType, value::SettingValue,
-};
+use grid_batch_settings::{ConfigError, SettingValues};
+
+use super::{ListenConfig, ledger_type::ConfiguredType};
 
 /// Who may use the HTTP interface, and how much.
 #[derive(Debug, Clone)]
@@ -16,75 +16,65 @@ pub struct AccessConfig {
 }
 
 /// Empty for what is usual for the ledger.
-impl SettingValue for Option<AccessMode> {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "" => Ok(None),
-            "none" => Ok(Some(AccessMode::Open)),
-            "ledger_keys" => Ok(Some(AccessMode::LedgerKeys)),
-            "tokens" => Ok(Some(AccessMode::Tokens)),
-            _ => Err("it must be \"none\", \"ledger_keys\" or \"tokens\"".to_owned()),
-        }
+fn parse_mode(text: &str) -> Result<Option<AccessMode>, String> {
+    match text {
+        "" => Ok(None),
+        "none" => Ok(Some(AccessMode::Open)),
+        "ledger_keys" => Ok(Some(AccessMode::LedgerKeys)),
+        "tokens" => Ok(Some(AccessMode::Tokens)),
+        _ => Err("it must be \"none\", \"ledger_keys\" or \"tokens\"".to_owned()),
     }
 }
 
-/// A key, with what it may do. A public key is no secret.
-struct Key(KeyGrant);
-
-impl SettingValue for Key {
-    fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map(Self).map_err(|error: grid_batch_api::KeyGrantError| error.to_string())
-    }
+fn parse_health(text: &str) -> Result<HealthAccess, String> {
+    text.parse().map_err(|error| format!("{error}"))
 }
 
-impl SettingValue for Option<Rate> {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "" => Ok(None),
-            text => text
-                .parse()
-                .map(Some)
-                .map_err(|error| format!("it must be empty, or a rate: {error}")),
+fn parse_rate(text: &str) -> Result<Option<Rate>, String> {
+    match text {
+        "" => Ok(None),
+        text => {
+            text.parse().map(Some).map_err(|error| format!("it must be empty, or a rate: {error}"))
         }
     }
 }
 
 impl AccessConfig {
-    pub(super) fn from_layers(
-        layers: &Layers,
+    pub(super) fn from_settings(
+        settings: &SettingValues,
         listen: &ListenConfig,
         ledger_type: Option<&ConfiguredType>,
     ) -> Result<Self, ConfigError> {
-        let keys = layers.get::<Vec<Key>>("access.keys")?.into_iter().map(|key| key.0).collect();
+        let keys = settings.get_list::<KeyGrant>("access.keys")?;
         let checks_keys = ledger_type.is_some_and(|it| it.facts.checks_keys);
         let usual = if checks_keys { AccessMode::LedgerKeys } else { AccessMode::Open };
-        let mode = layers.get::<Option<AccessMode>>("access.mode")?.unwrap_or(usual);
+        let mode = settings.get_with("access.mode", parse_mode)?.unwrap_or(usual);
         if mode == AccessMode::LedgerKeys && !checks_keys {
             let kind = ledger_type.map_or("not set", |it| it.ledger.name);
             let rule = format!(
                 "access.mode is ledger_keys, which needs a ledger whose nodes tell what the key of a client may do; \
                  ledger.kind is {kind}, so set it to \"tokens\""
             );
-            return Err(layers.conflict("access.mode", rule));
+            return Err(settings.conflict("access.mode", rule));
         }
         let config = Self {
             options: AccessOptions {
                 mode,
-                health: layers.get::<HealthAccess>("access.health")?,
+                health: settings.get_with("access.health", parse_health)?,
                 keys,
             },
-            allow_anonymous: layers.get("access.allow_anonymous")?,
+            allow_anonymous: settings.get("access.allow_anonymous")?,
             rates: RateLimits {
-                client: layers.get("intake.rate_of_client")?,
-                service: layers.get("intake.rate_of_service")?,
+                client: settings.get_with("intake.rate_of_client", parse_rate)?,
+                service: settings.get_with("intake.rate_of_service", parse_rate)?,
                 ..RateLimits::default()
             },
         };
-        config.check(layers, listen)?;
+        config.check(settings, listen)?;
         Ok(config)
     }
 
-    fn check(&self, layers: &Layers, listen: &ListenConfig) -> Result<(), ConfigError> {
+    fn check(&self, settings: &SettingValues, listen: &ListenConfig) -> Result<(), ConfigError> {
         let mode = self.options.mode;
         if mode == AccessMode::Tokens {
             return Ok(());
@@ -92,7 +82,7 @@ impl AccessConfig {
         if mode == AccessMode::Open && !self.options.keys.is_empty() {
             let rule =
                 "access.keys has no effect, because access.mode is none; set it to \"tokens\"";
-            return Err(layers.conflict("access.keys", rule.to_owned()));
+            return Err(settings.conflict("access.keys", rule.to_owned()));
         }
         let exposed = listen.addresses.iter().find(|address| address.is_reached_from_elsewhere());
         match exposed {
@@ -103,7 +93,7 @@ impl AccessConfig {
                      socket behind a proxy that authorizes clients. Only if everyone who reaches the server \
                      may do everything, set access.allow_anonymous to true"
                 );
-                Err(layers.conflict("listen", rule))
+                Err(settings.conflict("listen", rule))
             }
             _ => Ok(()),
         }

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use grid_batch_scabbard::PeerService;
+use grid_batch_core::PeerService;
+use grid_batch_settings::{ConfigError, Origin};
 use grid_batch_support::redact_password;
 
-use super::{Config, ConfigError, LedgerConfig, Origin};
+use super::{Config, LedgerConfig};
 
 /// Pairs of settings of which the first must be less than the second.
-const ASCENDING: [(&str, &str); 6] = [
+const ASCENDING: [(&str, &str); 5] = [
     ("ledger.connect_timeout", "ledger.request_timeout"),
     ("ledger.request_timeout", "submit.sending_limit"),
     ("submit.sending_limit", "submit.total_limit"),
     ("submit.sending_limit", "poll.accept_absence_after"),
-    ("ledger.coordinator_timeout", "ledger.late_arrival_limit"),
     ("poll.interval", "poll.longest_interval"),
 ];
 
@@ -26,40 +26,15 @@ const NOT_DESCENDING: [(&str, &str); 2] = [
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         for (shorter, longer) in ASCENDING {
-            self.check_ascending(shorter, longer, "less than", |short, long| short < long)?;
+            self.settings.check_shorter(shorter, longer)?;
         }
         for (shorter, longer) in NOT_DESCENDING {
-            self.check_ascending(shorter, longer, "at most", |short, long| short <= long)?;
-        }
-        if self.evm.has_remote_signers() {
-            let (shorter, longer) = ("evm.signer_timeout", "submit.sending_limit");
-            self.check_ascending(shorter, longer, "less than", |short, long| short < long)?;
+            self.settings.check_not_longer(shorter, longer)?;
         }
         self.check_expiries()?;
         self.check_retention()?;
-        self.evm.check(&self.layers)?;
         self.check_services()?;
         self.check_peers()
-    }
-
-    fn check_ascending(
-        &self,
-        shorter: &str,
-        longer: &str,
-        relation: &str,
-        holds: fn(Duration, Duration) -> bool,
-    ) -> Result<(), ConfigError> {
-        let short: Duration = self.layers.get(shorter)?;
-        let long: Duration = self.layers.get(longer)?;
-        if holds(short, long) {
-            return Ok(());
-        }
-        let rule = format!("{shorter} is {short:?}; it must be {relation} {longer}, {long:?}");
-        let changed = match self.layers.given(shorter).origin {
-            Origin::Default => longer,
-            _ => shorter,
-        };
-        Err(self.layers.conflict(changed, rule))
     }
 
     /// With equal expiries, a batch is taken only while enough of the lease is left to send it.
@@ -76,11 +51,11 @@ impl Config {
              submitted",
             idle + longest,
         );
-        let changed = match self.layers.given("claims.full_expiry").origin {
+        let changed = match self.settings.given("claims.full_expiry").origin {
             Origin::Default => "claims.idle_expiry",
             _ => "claims.full_expiry",
         };
-        Err(self.layers.conflict(changed, rule))
+        Err(self.settings.conflict(changed, rule))
     }
 
     /// Ended batches must be kept for longer than this: until then the ledger may still report them.
@@ -98,7 +73,7 @@ impl Config {
              poll.give_up_after, {limit:?}, or what is known about a batch would be removed while the ledger \
              may still report it",
         );
-        Err(self.layers.conflict("retention.after", rule))
+        Err(self.settings.conflict("retention.after", rule))
     }
 
     fn check_services(&self) -> Result<(), ConfigError> {
@@ -126,7 +101,7 @@ impl Config {
             ),
             _ => return Ok(()),
         };
-        Err(self.layers.conflict(setting, rule))
+        Err(self.settings.conflict(setting, rule))
     }
 
     fn check_peers(&self) -> Result<(), ConfigError> {
@@ -149,6 +124,6 @@ impl Config {
                 None => return Ok(()),
             },
         };
-        Err(self.layers.conflict("ledger.peers", rule))
+        Err(self.settings.conflict("ledger.peers", rule))
     }
 }

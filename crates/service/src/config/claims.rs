@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use super::{ConfigError, layers::Layers, optional};
+use grid_batch_settings::{ConfigError, SettingValues};
+
+use super::optional;
 
 /// How services are divided among instances.
 #[derive(Debug, Clone)]
@@ -17,12 +19,12 @@ pub struct ClaimsConfig {
 }
 
 impl ClaimsConfig {
-    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+    pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         Ok(Self {
-            name: optional(layers.get("claims.name")?),
-            idle_expiry: layers.get("claims.idle_expiry")?,
-            full_expiry: layers.get("claims.full_expiry")?,
-            share: layers.get("claims.share")?,
+            name: optional(settings.get("claims.name")?),
+            idle_expiry: settings.get("claims.idle_expiry")?,
+            full_expiry: settings.get("claims.full_expiry")?,
+            share: settings.get("claims.share")?,
         })
     }
 }

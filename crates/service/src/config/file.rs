@@ -2,80 +2,70 @@
 
 use std::{fs, io, path::Path};
 
+use grid_batch_settings::{
+    ConfigError, Form, GivenValue, NOT_SHOWN, Origin, Setting, SettingTable, may_hold_secret,
+};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use super::{
-    ConfigError, Origin,
-    layers::{GivenValue, nearest_setting},
-    ledger_table::{LedgerTables, line_at},
-    secret::{NOT_SHOWN, may_hold_secret},
-    setting::{Form, SETTINGS, Setting},
-};
-
-/// What a file gives.
-#[derive(Default)]
-pub(super) struct FileContent {
-    pub(super) values: Vec<GivenValue>,
-    /// The sections of registered ledgers.
-    pub(super) tables: LedgerTables,
-}
-
 /// Reads the file. If it does not exist it gives no values, unless it is `required`.
-pub(super) fn read(file: &Path, required: bool) -> Result<FileContent, ConfigError> {
+pub(super) fn read(
+    table: &SettingTable,
+    file: &Path,
+    required: bool,
+) -> Result<Vec<GivenValue>, ConfigError> {
     match fs::read_to_string(file) {
-        Ok(text) => parse(file, &text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
-            Ok(FileContent::default())
-        }
+        Ok(text) => parse(table, file, &text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(Vec::new()),
         Err(error) => {
             Err(ConfigError::Unreadable { file: file.to_owned(), message: error.to_string() })
         }
     }
 }
 
-fn parse(file: &Path, text: &str) -> Result<FileContent, ConfigError> {
-    let source = SourceFile { file, text };
-    let table = DeTable::parse(text).map_err(|error| ConfigError::Toml {
+fn parse(table: &SettingTable, file: &Path, text: &str) -> Result<Vec<GivenValue>, ConfigError> {
+    let source = SourceFile { table, file, text };
+    let content = DeTable::parse(text).map_err(|error| ConfigError::Toml {
         origin: source.origin(error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     })?;
-    let (mut values, mut tables) = (Vec::new(), Vec::new());
-    for (key, value) in table.get_ref() {
-        match value.get_ref() {
-            DeValue::Table(section) if is_section(key.get_ref()) => {
-                for (inner, value) in section {
-                    let name = format!("{}.{}", key.get_ref(), inner.get_ref());
-                    if key.get_ref() == "ledger" && value.get_ref().is_table() {
-                        let line = line_at(text, inner.span().start);
-                        tables.push((inner.get_ref().to_string(), line));
-                        continue;
-                    }
-                    values.push(source.value(&name, inner.span().start, value)?);
-                }
-            }
-            _ => values.push(source.value(key.get_ref(), key.span().start, value)?),
-        }
-    }
-    Ok(FileContent { values, tables: LedgerTables::of_file(file, text, tables) })
-}
-
-fn is_section(name: &str) -> bool {
-    SETTINGS
-        .iter()
-        .any(|setting| setting.name.split_once('.').is_some_and(|(section, _)| section == name))
+    let mut values = Vec::new();
+    source.add_section("", content.get_ref(), &mut values)?;
+    Ok(values)
 }
 
 struct SourceFile<'a> {
+    table: &'a SettingTable,
     file: &'a Path,
     text: &'a str,
 }
 
 impl SourceFile<'_> {
     fn origin(&self, position: usize) -> Origin {
-        Origin::File { file: self.file.to_owned(), line: line_at(self.text, position) }
+        let before = self.text.as_bytes().iter().take(position);
+        let line = before.filter(|byte| **byte == b'\n').count() + 1;
+        Origin::File { file: self.file.to_owned(), line }
+    }
+
+    /// Adds the values of this section, whose name ends with a dot, and of the sections in it.
+    fn add_section(
+        &self,
+        section: &str,
+        content: &DeTable<'_>,
+        values: &mut Vec<GivenValue>,
+    ) -> Result<(), ConfigError> {
+        for (key, value) in content {
+            let name = format!("{section}{}", key.get_ref());
+            match value.get_ref() {
+                DeValue::Table(inner) if self.table.has_section(&name) => {
+                    self.add_section(&format!("{name}."), inner, values)?;
+                }
+                _ => values.push(self.value(&name, key.span().start, value)?),
+            }
+        }
+        Ok(())
     }
 
     fn value(
@@ -85,12 +75,12 @@ impl SourceFile<'_> {
         value: &Spanned<DeValue<'_>>,
     ) -> Result<GivenValue, ConfigError> {
         let origin = self.origin(position);
-        let Some(setting) = Setting::named(name) else {
-            let nearest = nearest_setting(name);
+        let Some(setting) = self.table.named(name) else {
+            let nearest = self.table.nearest(name).map(|setting| setting.name.to_owned());
             return Err(ConfigError::UnknownSetting { origin, name: name.to_owned(), nearest });
         };
         match as_text(setting, value.get_ref()) {
-            Some(text) => Ok(GivenValue { setting, origin, text }),
+            Some(text) => Ok(setting.given(origin, text)),
             None => {
                 let written = self.text.get(value.span()).unwrap_or_default();
                 let first_line = written.lines().next().unwrap_or_default();

@@ -1,9 +1,9 @@
 use std::num::NonZero;
 
-use grid_batch_api::{HostName, ServicePattern, SignerPattern, WebOrigin};
+use grid_batch_api::{HostName, SignerPattern, WebOrigin};
+use grid_batch_settings::{ConfigError, SettingValues};
 use grid_batch_store::IntakeLimits;
-
-use super::{ConfigError, layers::Layers};
+use grid_batch_support::ServicePattern;
 
 /// Which requests are answered, and which batches are accepted. The limits of what is stored are among
 /// the options of the store.
@@ -22,13 +22,13 @@ pub struct IntakeConfig {
 }
 
 impl IntakeConfig {
-    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+    pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         Ok(Self {
-            allowed_hosts: layers.get("http.allowed_hosts")?,
-            allowed_origins: layers.get("http.allowed_origins")?,
-            pass_through: layers.get("http.pass_through")?,
-            services: layers.get("intake.services")?,
-            signers: layers.get("intake.signers")?,
+            allowed_hosts: settings.get_list("http.allowed_hosts")?,
+            allowed_origins: settings.get_list("http.allowed_origins")?,
+            pass_through: settings.get("http.pass_through")?,
+            services: settings.get_list("intake.services")?,
+            signers: settings.get_list("intake.signers")?,
         })
     }
 }
@@ -39,14 +39,14 @@ const PART_OF_ONE_SIGNER: u64 = 10;
 /// All signers together leave the rest to batches that can be sent.
 const PART_OF_ALL_SIGNERS: u64 = 2;
 
-pub(super) fn intake_limits(layers: &Layers) -> Result<IntakeLimits, ConfigError> {
-    let limit = |name| layers.get::<NonZero<u64>>(name).map(NonZero::get);
+pub(super) fn intake_limits(settings: &SettingValues) -> Result<IntakeLimits, ConfigError> {
+    let limit = |name| settings.get::<NonZero<u64>>(name).map(NonZero::get);
     let open_batches = limit("intake.open_batches")?;
     Ok(IntakeLimits {
         open_batches,
         missing_transactions_of_signer: (open_batches / PART_OF_ONE_SIGNER).max(1),
         incomplete_batches: (open_batches / PART_OF_ALL_SIGNERS).max(1),
-        open_batches_of_client: layers
+        open_batches_of_client: settings
             .get::<Option<NonZero<u64>>>("intake.open_batches_of_client")?
             .map_or(u64::MAX, NonZero::get),
         new_services_per_signer: limit("intake.new_services_per_signer")?,

@@ -1,18 +1,15 @@
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use grid_batch_api::ServicePattern;
-use grid_batch_core::{Clock, LedgerFacts, LedgerIdentity, ScopeId, ServiceScopeId};
+use grid_batch_core::{Clock, LedgerFacts, LedgerIdentity, PeerService, ScopeId, ServiceScopeId};
 use grid_batch_http::{HttpOptions, WebSocketOptions, origin};
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::Backoff;
-use grid_batch_scabbard::PeerService;
+use grid_batch_settings::{ConfigError, NodeUrl, SettingValues};
 use grid_batch_support::redact_url;
 
 use super::{
-    ConfigError,
-    layers::Layers,
     ledger_type::ConfiguredType,
-    value::{FilePath, NodeUrl, Peer, ServiceUrl},
+    value::{Peer, ServiceUrl},
 };
 use crate::StartError;
 
@@ -31,8 +28,6 @@ pub struct LedgerConfig {
     pub services: Vec<(ServiceScopeId, String)>,
     /// Services at the other nodes of their circuits.
     pub peers: Vec<PeerService>,
-    /// The file with the secret key that authenticates the server to the ledger.
-    pub key_file: Option<PathBuf>,
     /// How requests are made.
     pub http: HttpOptions,
     /// How many event sockets may be open; 0 if events are not used.
@@ -41,12 +36,6 @@ pub struct LedgerConfig {
     pub socket: WebSocketOptions,
     /// The pauses before a broken event socket is opened again.
     pub reconnect_backoff: Backoff,
-    /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
-    pub coordinator_timeout: Duration,
-    /// The services whose clients submit only through this server, or never submit a batch again that was committed.
-    pub known_history: Vec<ServicePattern>,
-    /// Refuse batches of a service at intake, instead of holding them, if it is not known what it has committed.
-    pub refuse_unknown_history: bool,
     /// How long a request may still arrive after the server gave it up.
     pub late_arrival_limit: Duration,
     /// How long a batch waits for a transaction that it depends on and that no batch has.
@@ -138,44 +127,40 @@ impl LedgerConfig {
         ))
     }
 
-    pub(super) fn from_layers(
-        layers: &Layers,
+    pub(super) fn from_settings(
+        settings: &SettingValues,
         ledger_type: Option<&ConfiguredType>,
     ) -> Result<Self, ConfigError> {
-        let uses_events: bool = layers.get("ledger.events")?;
-        let urls: Vec<NodeUrl> = layers.get("ledger.urls")?;
-        let services: Vec<ServiceUrl> = layers.get("ledger.services")?;
-        let peers: Vec<Peer> = layers.get("ledger.peers")?;
+        let uses_events: bool = settings.get("ledger.events")?;
+        let urls: Vec<NodeUrl> = settings.get("ledger.urls")?;
+        let services: Vec<ServiceUrl> = settings.get("ledger.services")?;
+        let peers: Vec<Peer> = settings.get("ledger.peers")?;
         Ok(Self {
             kind: ledger_type.map(|it| it.ledger.name),
             facts: ledger_type.map(|it| it.facts),
-            name: layers.get("ledger.name")?,
+            name: settings.get("ledger.name")?,
             urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
             peers: peers.into_iter().map(|Peer(peer)| peer).collect(),
-            key_file: layers.get::<FilePath>("ledger.key_file")?.0,
             http: HttpOptions {
-                connect_timeout: layers.get("ledger.connect_timeout")?,
-                request_timeout: layers.get("ledger.request_timeout")?,
+                connect_timeout: settings.get("ledger.connect_timeout")?,
+                request_timeout: settings.get("ledger.request_timeout")?,
                 ..HttpOptions::default()
             },
             event_sockets: match uses_events {
-                true => layers.get_size("ledger.event_sockets")?,
+                true => settings.get_size("ledger.event_sockets")?,
                 false => 0,
             },
             socket: WebSocketOptions {
-                silence_timeout: layers.get("ledger.silence_timeout")?,
+                silence_timeout: settings.get("ledger.silence_timeout")?,
                 ..WebSocketOptions::default()
             },
             reconnect_backoff: Backoff {
-                first: layers.get("ledger.reconnect_first")?,
-                longest: layers.get("ledger.reconnect_longest")?,
+                first: settings.get("ledger.reconnect_first")?,
+                longest: settings.get("ledger.reconnect_longest")?,
             },
-            coordinator_timeout: layers.get("ledger.coordinator_timeout")?,
-            known_history: layers.get("ledger.known_history")?,
-            refuse_unknown_history: layers.get("ledger.refuse_unknown_history")?,
-            late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
-            dependency_limit: layers.get("ledger.dependency_limit")?,
+            late_arrival_limit: settings.get("ledger.late_arrival_limit")?,
+            dependency_limit: settings.get("ledger.dependency_limit")?,
         })
     }
 }

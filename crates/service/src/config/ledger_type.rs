@@ -1,26 +1,34 @@
 use std::{
     error::Error,
     sync::{Arc, LazyLock},
-    time::Duration,
 };
 
-use grid_batch_core::{GlobalScopeId, Ledger, LedgerFacts, ScopeId, ScopeIdError, ServiceId};
+use grid_batch_core::{Ledger, LedgerFacts, ScopeIdError, ServiceId};
+use grid_batch_settings::{ConfigError, Setting, SettingValues};
 
-use super::{ConfigError, layers::Layers};
-use crate::LedgerContext;
+use super::scheduling::KEEPS_ORDER;
+use crate::{LedgerContext, server::BuiltIn};
 
 /// A kind of ledger, by the name that `ledger.kind` has for it. All rules about it follow from its facts.
 ///
 /// ```
 /// use grid_batch_core::LedgerFacts;
-/// use grid_batch_service::{Config, LedgerType};
+/// use grid_batch_service::{Config, LedgerType, Setting};
+///
+/// static SETTINGS: &[Setting] =
+///     &[Setting::number("ledger.mine.margin", "10", "Blocks that are left until a deadline").between(1, 1000)];
 ///
 /// let mine = LedgerType::new(
 ///     "mine",
-///     |settings| LedgerFacts::weakest(settings.late_arrival_limit),
-///     |context| Err(format!("nothing listens at {:?}", context.urls()).into()),
-/// );
-/// let variables = [("GRID_BATCH_LEDGER_KIND".to_owned(), "mine".to_owned())];
+///     |settings| Ok(LedgerFacts::weakest(settings.get("ledger.late_arrival_limit")?)),
+///     |context| {
+///         let margin = context.settings().get_size("ledger.mine.margin")?;
+///         Err(format!("nothing listens at {:?}, {margin} blocks are left", context.urls()).into())
+///     },
+/// )
+/// .with_settings(SETTINGS);
+/// let variables = [("GRID_BATCH_LEDGER_KIND", "mine"), ("GRID_BATCH_LEDGER_MINE_MARGIN", "12")];
+/// let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
 /// let config = Config::load_with_ledgers(&[mine], None, variables.into_iter(), Vec::new())?;
 /// assert_eq!(config.ledger.kind, Some("mine"));
 /// # Ok::<(), grid_batch_service::ConfigError>(())
@@ -28,21 +36,25 @@ use crate::LedgerContext;
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerType {
     pub(crate) name: &'static str,
-    facts: fn(&FactSettings) -> LedgerFacts,
-    pub(super) check_service_id: fn(&ServiceId) -> Result<(), ScopeIdError>,
+    pub(crate) settings: &'static [Setting],
+    pub(crate) facts: FactsFn,
+    /// Checks the settings of the ledger, also if another kind is configured.
+    pub(crate) check_settings: fn(&SettingValues) -> Result<(), ConfigError>,
+    pub(crate) check_service_id: fn(&ServiceId) -> Result<(), ScopeIdError>,
     pub(crate) adapter: Adapter,
 }
 
 /// How the adapter of a ledger is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Adapter {
-    Sawtooth,
-    Scabbard,
-    #[cfg(feature = "evm")]
-    Evm,
+    /// By this crate, over its store.
+    BuiltIn(BuiltIn),
     /// By a program that uses this crate.
     Registered(OpenLedgerFn),
 }
+
+/// What a ledger does with batches, with these settings.
+pub type FactsFn = fn(&SettingValues) -> Result<LedgerFacts, ConfigError>;
 
 /// Makes the adapter of a ledger. After an error the server or the command ends.
 pub type OpenLedgerFn =
@@ -51,12 +63,26 @@ pub type OpenLedgerFn =
 impl LedgerType {
     /// A ledger with this name for `ledger.kind`. `open` makes its adapter when the server starts, and when a
     /// command asks the nodes which ledger they belong to. The facts of the adapter must be those that `facts` returns.
-    pub const fn new(
-        name: &'static str,
-        facts: fn(&FactSettings) -> LedgerFacts,
-        open: OpenLedgerFn,
-    ) -> Self {
-        Self { name, facts, check_service_id: |_| Ok(()), adapter: Adapter::Registered(open) }
+    pub const fn new(name: &'static str, facts: FactsFn, open: OpenLedgerFn) -> Self {
+        Self::with_adapter(name, facts, Adapter::Registered(open))
+    }
+
+    pub(crate) const fn with_adapter(name: &'static str, facts: FactsFn, adapter: Adapter) -> Self {
+        Self {
+            name,
+            settings: &[],
+            facts,
+            check_settings: |_| Ok(()),
+            check_service_id: |_| Ok(()),
+            adapter,
+        }
+    }
+
+    /// Declares the settings of the ledger. Their names begin with `ledger.NAME.`: they are the section `[ledger.NAME]`
+    /// of the file, and have environment variables and flags like all others.
+    #[must_use]
+    pub const fn with_settings(self, settings: &'static [Setting]) -> Self {
+        Self { settings, ..self }
     }
 
     /// What `ledger.kind` says for it.
@@ -65,62 +91,25 @@ impl LedgerType {
     }
 
     /// What its ledgers do with batches, with these settings.
-    pub fn facts(&self, settings: &FactSettings) -> LedgerFacts {
+    pub fn facts(&self, settings: &SettingValues) -> Result<LedgerFacts, ConfigError> {
         (self.facts)(settings)
     }
-}
 
-impl LedgerType {
     /// The types of ledgers whose adapters are compiled in.
-    pub fn known() -> &'static [Self] {
-        KNOWN_LEDGERS
+    pub const fn known() -> &'static [Self] {
+        crate::server::BUILT_IN_LEDGERS
     }
 }
 
-/// The settings that facts depend on.
-#[derive(Debug, Clone, Copy)]
-pub struct FactSettings {
-    /// `ledger.keeps_order`.
-    pub keeps_order: bool,
-    /// `ledger.late_arrival_limit`.
-    pub late_arrival_limit: Duration,
-    /// `evm.resend_after`.
-    pub resend_after: Duration,
-}
-
-/// The ledgers whose adapters are compiled in.
-pub(super) const KNOWN_LEDGERS: &[LedgerType] = &[
-    LedgerType {
-        name: "sawtooth",
-        facts: |settings| {
-            grid_batch_sawtooth::facts(settings.keeps_order, settings.late_arrival_limit)
-        },
-        check_service_id: |service| GlobalScopeId::from_service_id(service).map(drop),
-        adapter: Adapter::Sawtooth,
-    },
-    LedgerType {
-        name: "scabbard",
-        facts: |settings| grid_batch_scabbard::facts(settings.late_arrival_limit),
-        check_service_id: |_| Ok(()),
-        adapter: Adapter::Scabbard,
-    },
-    #[cfg(feature = "evm")]
-    LedgerType {
-        name: "evm",
-        facts: |settings| grid_batch_evm::facts(settings.resend_after),
-        check_service_id: |_| Ok(()),
-        adapter: Adapter::Evm,
-    },
-];
-
 /// The ledgers whose adapters are compiled in only with a feature of the same name.
-const OPTIONAL_LEDGERS: &[&str] = &["evm"];
+pub(super) const OPTIONAL_LEDGERS: &[&str] = &["sawtooth", "scabbard", "evm"];
 
 /// What `ledger.kind` must be, if no other ledgers are registered.
-pub(crate) static KIND_RULE: LazyLock<String> = LazyLock::new(|| kind_rule(KNOWN_LEDGERS));
+pub(crate) static KIND_RULE: LazyLock<String> = LazyLock::new(|| rule_of(LedgerType::known()));
 
-fn kind_rule(ledgers: &[LedgerType]) -> String {
-    let names: Vec<String> = ledgers.iter().map(|ledger| format!("{:?}", ledger.name)).collect();
+fn rule_of<'a>(ledgers: impl IntoIterator<Item = &'a LedgerType>) -> String {
+    let names: Vec<String> =
+        ledgers.into_iter().map(|ledger| format!("{:?}", ledger.name)).collect();
     match names.split_last() {
         Some((last, [])) => format!("it must be {last}"),
         Some((last, others)) => format!("it must be {} or {last}", others.join(", ")),
@@ -133,43 +122,39 @@ fn kind_rule(ledgers: &[LedgerType]) -> String {
 pub(super) struct ConfiguredType {
     pub(super) ledger: LedgerType,
     pub(super) facts: LedgerFacts,
-    settings: FactSettings,
 }
 
 impl ConfiguredType {
-    /// `None` if `ledger.kind` is not set.
-    pub(super) fn from_layers(layers: &Layers) -> Result<Option<Self>, ConfigError> {
-        let known = layers.ledgers();
-        let registered = known.iter().filter(|it| matches!(it.adapter, Adapter::Registered(_)));
-        layers.tables().check_names(registered.map(|ledger| ledger.name))?;
-        let name: String = layers.get("ledger.kind")?;
+    /// One of these types, or of those that are compiled in. `None` if `ledger.kind` is not set.
+    pub(super) fn from_settings(
+        settings: &SettingValues,
+        registered: &[LedgerType],
+    ) -> Result<Option<Self>, ConfigError> {
+        let known = || LedgerType::known().iter().chain(registered);
+        known().try_for_each(|ledger| (ledger.check_settings)(settings))?;
+        let name: String = settings.get("ledger.kind")?;
         if name.is_empty() {
             return Ok(None);
         }
-        let Some(ledger) = known.iter().find(|ledger| ledger.name == name).copied() else {
+        let Some(ledger) = known().find(|ledger| ledger.name == name).copied() else {
             let rule = match OPTIONAL_LEDGERS.contains(&&*name) {
                 true => {
                     format!("this build has no adapter for {name}; build it with --features {name}")
                 }
-                false => kind_rule(known),
+                false => rule_of(known()),
             };
-            return Err(layers.invalid("ledger.kind", rule));
+            return Err(settings.invalid("ledger.kind", rule));
         };
-        let settings = FactSettings {
-            keeps_order: layers.get("ledger.keeps_order")?,
-            late_arrival_limit: layers.get("ledger.late_arrival_limit")?,
-            resend_after: layers.get("evm.resend_after")?,
-        };
-        let facts = ledger.facts(&settings);
+        let facts = ledger.facts(settings)?;
         if let Err(error) = facts.check() {
-            return Err(layers.invalid("ledger.kind", error.to_string()));
+            return Err(settings.invalid("ledger.kind", error.to_string()));
         }
-        Ok(Some(Self { ledger, facts, settings }))
+        Ok(Some(Self { ledger, facts }))
     }
 
     /// Whether its ledgers keep the order of arrival if the settings say so.
     pub(super) fn may_keep_order(&self) -> bool {
-        self.ledger.facts(&FactSettings { keeps_order: true, ..self.settings }).keeps_order
+        self.ledger.settings.iter().any(|setting| setting.name == KEEPS_ORDER)
     }
 }
 
@@ -179,19 +164,20 @@ mod tests {
 
     use grid_batch_core::{AbsenceRule, LedgerFacts, Strategy};
 
-    use super::{FactSettings, LedgerType};
-    use crate::{Config, Setting};
+    use super::{FactsFn, LedgerType};
+    use crate::{Config, SETTINGS, Setting};
 
     /// A ledger that is not known: it promises nothing.
-    const MINE: LedgerType = mine(|settings| LedgerFacts::weakest(settings.late_arrival_limit));
+    const MINE: LedgerType =
+        mine(|settings| Ok(LedgerFacts::weakest(settings.get("ledger.late_arrival_limit")?)));
 
-    const fn mine(facts: fn(&FactSettings) -> LedgerFacts) -> LedgerType {
+    const fn mine(facts: FactsFn) -> LedgerType {
         LedgerType::new("mine", facts, |_| Err("it has no adapter".into()))
     }
 
     fn load(ledgers: &[LedgerType], settings: &[(&str, &str)]) -> Result<Config, String> {
         let flag =
-            |(name, text): &(&str, &str)| (Setting::named(name).unwrap(), (*text).to_owned());
+            |(name, text): &(&str, &str)| (SETTINGS.named(name).unwrap(), (*text).to_owned());
         let flags = settings.iter().map(flag).collect();
         let config = Config::load_with_ledgers(ledgers, None, empty(), flags);
         config.map_err(|error| error.to_string())
@@ -240,9 +226,102 @@ mod tests {
 
     #[test]
     fn ledger_whose_facts_contradict_each_other_is_refused() {
-        let facts: fn(&_) -> _ =
-            |_| LedgerFacts { proves_absence: true, ..LedgerFacts::weakest(Default::default()) };
+        let facts: FactsFn = |_| {
+            let weakest = LedgerFacts::weakest(Default::default());
+            Ok(LedgerFacts { proves_absence: true, ..weakest })
+        };
         let error = load(&[mine(facts)], &[("ledger.kind", "mine")]).unwrap_err();
         assert!(error.contains("proves_absence is declared, but a node forgets"), "{error}");
+    }
+
+    static OF_MINE: &[Setting] = &[
+        Setting::number("ledger.mine.margin", "10", "Blocks that are left until a deadline")
+            .between(1, 1000),
+        Setting::text("ledger.mine.account", "", "Account that pays"),
+    ];
+
+    #[test]
+    fn settings_of_a_registered_ledger_are_like_all_others() {
+        let mine = [MINE.with_settings(OF_MINE)];
+        let variables =
+            |name: &str, text: &str| [(format!("GRID_BATCH_{name}"), text.to_owned())].into_iter();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.toml");
+        std::fs::write(&file, "[ledger]\nkind = \"mine\"\n[ledger.mine]\nmargin = 11\n").unwrap();
+        let load =
+            |variables, flags| Config::load_with_ledgers(&mine, Some(&file), variables, flags);
+        let margin = |config: Config| config.settings().get_size("ledger.mine.margin").unwrap();
+        let nothing = || variables("LEDGER_KIND", "mine");
+        assert_eq!(margin(load(nothing(), Vec::new()).unwrap()), 11);
+        assert_eq!(margin(load(variables("LEDGER_MINE_MARGIN", "12"), Vec::new()).unwrap()), 12);
+        let flag = |text: &str| vec![(&OF_MINE[0], text.to_owned())];
+        assert_eq!(margin(load(nothing(), flag("13")).unwrap()), 13);
+        let error = load(nothing(), flag("2000")).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the flag --ledger-mine-margin: ledger.mine.margin is \"2000\"; it must be a number from 1 to 1000"
+        );
+        let error = load(variables("LEDGER_MINE_MARGN", "1"), Vec::new()).unwrap_err().to_string();
+        assert!(error.ends_with("did you mean GRID_BATCH_LEDGER_MINE_MARGIN?"), "{error}");
+        let printed = load(nothing(), Vec::new()).unwrap().to_string();
+        assert!(
+            printed.contains("\n[ledger.mine]\n") && printed.contains("\nmargin = 11\n"),
+            "{printed}"
+        );
+        std::fs::write(&file, &printed).unwrap();
+        assert_eq!(margin(load(nothing(), Vec::new()).unwrap()), 11);
+    }
+
+    #[test]
+    fn errors_in_the_section_of_a_ledger_name_the_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.toml");
+        for (content, ledgers, part) in [
+            (
+                "margin = \"x\"",
+                &[MINE.with_settings(OF_MINE)][..],
+                ":2: ledger.mine.margin is \"x\"; it must be a number",
+            ),
+            (
+                "margins = 3",
+                &[MINE.with_settings(OF_MINE)],
+                ":2: there is no setting ledger.mine.margins; did you mean ledger.mine.margin?",
+            ),
+            ("margin = 3", &[MINE], ":1: there is no setting ledger.mine"),
+            ("margin = 3", &[], ":1: there is no setting ledger.mine"),
+        ] {
+            std::fs::write(&file, format!("[ledger.mine]\n{content}\n")).unwrap();
+            let error = Config::load_with_ledgers(ledgers, Some(&file), empty(), Vec::new());
+            let error = error.unwrap_err().to_string();
+            let line = error.replace("line ", ":").replace(&format!(" of {}", file.display()), "");
+            assert!(line.starts_with(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_of_ledgers_are_unique() {
+        let named = |name| LedgerType { name, ..MINE };
+        for name in ["sawtooth", "scabbard", "evm"] {
+            let error = load(&[named(name)], &[]).unwrap_err();
+            assert_eq!(
+                error,
+                format!(
+                    "the ledger {name} cannot be registered: another ledger has this name; choose another one"
+                )
+            );
+        }
+        let error = load(&[named("a"), named("b"), named("a")], &[]).unwrap_err();
+        assert!(error.starts_with("the ledger a cannot be registered: another ledger"), "{error}");
+    }
+
+    #[test]
+    fn settings_of_a_ledger_are_in_its_section() {
+        let error = load(&[LedgerType { name: "other", ..MINE }.with_settings(OF_MINE)], &[]);
+        let error = error.unwrap_err();
+        assert!(error.contains("ledger.mine.margin, which is not in [ledger.other]"), "{error}");
+        static FILE: &[Setting] = &[Setting::text("ledger.urls.file", "", "A file")];
+        let error = load(&[LedgerType { name: "urls", ..MINE }.with_settings(FILE)], &[]);
+        let error = error.unwrap_err();
+        assert!(error.contains("its variable is that of ledger.urls"), "{error}");
     }
 }

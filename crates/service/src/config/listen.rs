@@ -2,11 +2,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf};
 
 use grid_batch_api::{ForwardedHeaders, Network, TrustedProxies};
 
-use super::{
-    ConfigError,
-    layers::Layers,
-    value::{FilePath, SettingValue},
-};
+use grid_batch_settings::{ConfigError, FilePath, SettingValue, SettingValues};
 
 /// Where the HTTP interface listens.
 #[derive(Debug, Clone)]
@@ -87,13 +83,11 @@ impl SettingValue for ListenAddress {
     }
 }
 
-impl SettingValue for ForwardedHeaders {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "x-forwarded" => Ok(Self::XForwarded),
-            "forwarded" => Ok(Self::Forwarded),
-            _ => Err("it must be \"x-forwarded\" or \"forwarded\"".to_owned()),
-        }
+fn parse_headers(text: &str) -> Result<ForwardedHeaders, String> {
+    match text {
+        "x-forwarded" => Ok(ForwardedHeaders::XForwarded),
+        "forwarded" => Ok(ForwardedHeaders::Forwarded),
+        _ => Err("it must be \"x-forwarded\" or \"forwarded\"".to_owned()),
     }
 }
 
@@ -109,22 +103,22 @@ impl SettingValue for FileMode {
 }
 
 impl ListenConfig {
-    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+    pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         let config = Self {
-            addresses: layers.get("listen")?,
-            tls: tls_files(layers)?,
-            socket_mode: layers.get::<FileMode>("http.socket_mode")?.0,
+            addresses: settings.get("listen")?,
+            tls: tls_files(settings)?,
+            socket_mode: settings.get::<FileMode>("http.socket_mode")?.0,
             proxies: TrustedProxies {
-                networks: layers.get::<Vec<Network>>("http.trusted_proxies")?,
-                headers: layers.get("http.forwarded_headers")?,
+                networks: settings.get_list::<Network>("http.trusted_proxies")?,
+                headers: settings.get_with("http.forwarded_headers", parse_headers)?,
             },
         };
-        config.check(layers)?;
+        config.check(settings)?;
         Ok(config)
     }
 
-    fn check(&self, layers: &Layers) -> Result<(), ConfigError> {
-        let conflict = |name: &str, rule: &str| Err(layers.conflict(name, rule.to_owned()));
+    fn check(&self, settings: &SettingValues) -> Result<(), ConfigError> {
+        let conflict = |name: &str, rule: &str| Err(settings.conflict(name, rule.to_owned()));
         if self.addresses.is_empty() {
             return conflict("listen", "listen is empty; give at least one address");
         }
@@ -143,16 +137,16 @@ impl ListenConfig {
     }
 }
 
-fn tls_files(layers: &Layers) -> Result<Option<TlsFiles>, ConfigError> {
-    let certificate = layers.get::<FilePath>("http.tls_certificate")?.0;
-    let key = layers.get::<FilePath>("http.tls_key")?.0;
+fn tls_files(settings: &SettingValues) -> Result<Option<TlsFiles>, ConfigError> {
+    let certificate = settings.get::<FilePath>("http.tls_certificate")?.0;
+    let key = settings.get::<FilePath>("http.tls_key")?.0;
     match (certificate, key) {
         (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
         (None, None) => Ok(None),
         (certificate, _) => {
             let given = if certificate.is_some() { "http.tls_certificate" } else { "http.tls_key" };
             let rule = "http.tls_certificate and http.tls_key must both be given, or neither";
-            Err(layers.conflict(given, rule.to_owned()))
+            Err(settings.conflict(given, rule.to_owned()))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The filter of the log, which must say what is meant: `env_logger` takes a misspelled level for the name
 //! of a crate, and logs nothing.
 
-use super::{layers::edit_distance, value::SettingValue};
+use grid_batch_settings::{SettingValue, edit_distance};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 

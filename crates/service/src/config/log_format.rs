@@ -1,4 +1,4 @@
-use super::value::SettingValue;
+use grid_batch_settings::SettingValue;
 
 /// How the lines of the log are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,28 +4,21 @@
 mod access;
 mod check;
 mod claims;
-mod error;
-mod evm;
+mod environment;
 mod file;
-mod guidance;
 mod intake;
-mod key_source;
-mod layers;
 mod ledger;
-mod ledger_table;
 mod ledger_type;
 mod listen;
 mod log_filter;
 mod log_format;
 mod poll;
 mod print;
-mod range;
 mod reference;
 mod retention;
 mod scheduling;
-mod secret;
-mod setting;
 mod setting_file;
+mod table;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -36,36 +29,31 @@ use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, SchedulingRules};
 use grid_batch_queuer::QueueOptions;
+use grid_batch_settings::{
+    ConfigError, DurationOrZero, GivenValue, Origin, Setting, SettingTable, SettingValues,
+};
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
 use grid_batch_webhooks::DeliveryOptions;
 
 pub use access::AccessConfig;
 pub use claims::ClaimsConfig;
-pub use error::{ConfigError, Origin};
-pub use evm::EvmConfig;
-pub use guidance::Guidance;
 pub use intake::IntakeConfig;
-pub use key_source::{KeySource, PasswordSource};
 pub use ledger::LedgerConfig;
-pub(crate) use ledger_type::KIND_RULE;
-pub use ledger_type::{FactSettings, LedgerType, OpenLedgerFn};
+pub(crate) use ledger_type::{Adapter, KIND_RULE};
+pub use ledger_type::{FactsFn, LedgerType, OpenLedgerFn};
 pub use listen::{ListenAddress, ListenConfig, TlsFiles};
 pub use log_filter::LogFilter;
 pub use log_format::LogFormat;
 pub use poll::PollConfig;
 pub use reference::settings_reference;
 pub use retention::RetentionConfig;
-pub use setting::{Form, SETTINGS, Setting};
+pub use table::SETTINGS;
 
 pub use warnings::ReadableSecret;
 
-use layers::{GivenValue, Layers};
-pub(crate) use ledger_type::Adapter;
 use ledger_type::ConfiguredType;
-use serde::de::DeserializeOwned;
 use setting_file::with_files;
-use value::DurationOrZero;
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -86,8 +74,6 @@ pub struct Config {
     pub log_counts: Duration,
     /// The ledger.
     pub ledger: LedgerConfig,
-    /// The pools and gas admins, if the ledger is an EVM chain.
-    pub evm: EvmConfig,
     /// How the database is used.
     pub store: StoreOptions,
     /// How long a server that starts waits for its database.
@@ -120,7 +106,8 @@ pub struct Config {
     pub webhooks: DeliveryOptions,
     /// How many services have a label of their own in `/metrics`.
     pub metrics_services: usize,
-    layers: Layers,
+    settings: SettingValues,
+    adapter: Option<Adapter>,
 }
 
 impl Config {
@@ -135,10 +122,10 @@ impl Config {
     ///
     /// ```
     /// use std::path::Path;
-    /// use grid_batch_service::{Config, Setting};
+    /// use grid_batch_service::{Config, SETTINGS};
     ///
     /// let variables = [("GRID_BATCH_LISTEN".to_owned(), "127.0.0.1:1".to_owned())];
-    /// let flag = (Setting::named("queue.delay").unwrap(), "3s".to_owned());
+    /// let flag = (SETTINGS.named("queue.delay").unwrap(), "3s".to_owned());
     /// let config = Config::load(None, variables.into_iter(), vec![flag])?;
     /// assert_eq!(config.listen.addresses[0].to_string(), "127.0.0.1:1");
     /// assert_eq!(config.delays.first.as_secs(), 3);
@@ -152,63 +139,70 @@ impl Config {
         Self::load_with_ledgers(&[], file, variables, flags)
     }
 
-    /// The same, where `ledger.kind` can also name one of these types of ledgers. The settings of such a ledger are the
-    /// section `[ledger.NAME]` of the file, which [`LedgerContext::settings`](crate::LedgerContext::settings) reads.
+    /// The same, where `ledger.kind` can also name one of these types of ledgers, and their settings can be given.
     pub fn load_with_ledgers(
         ledgers: &[LedgerType],
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
         flags: Vec<(&'static Setting, String)>,
     ) -> Result<Self, ConfigError> {
-        let content = file::read(file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
-        let layers = Layers::defaults()
-            .with_ledgers(ledgers)
-            .with_tables(content.tables)
-            .override_with(with_files(content.values)?)
-            .override_with(with_files(layers::read_environment(variables)?)?)
-            .override_with(with_files(flags.into_iter().map(given_by_flag).collect())?);
-        Self::from_layers(layers)
+        let table = table::with_registered(ledgers)?;
+        let of_file = file::read(&table, file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
+        let of_environment = environment::read(&table, variables)?;
+        let sources = [of_file, of_environment, given_by_flags(flags)];
+        Self::from_sources(table, ledgers, sources)
     }
 
     /// The configuration of these flags alone, without a file or the environment.
     pub fn from_flags(flags: Vec<(&'static Setting, String)>) -> Result<Self, ConfigError> {
-        let flags = with_files(flags.into_iter().map(given_by_flag).collect())?;
-        Self::from_layers(Layers::defaults().override_with(flags))
+        Self::from_sources(SETTINGS.clone(), &[], [given_by_flags(flags)])
     }
 
-    fn from_layers(layers: Layers) -> Result<Self, ConfigError> {
-        layers.check_placeholders()?;
-        range::check(&layers)?;
-        let ledger_type = ConfiguredType::from_layers(&layers)?;
-        let store = store_options(&layers, ledger_type.as_ref())?;
-        let listen = ListenConfig::from_layers(&layers)?;
+    /// The defaults, overridden by the values of these sources, the last one first.
+    fn from_sources(
+        table: SettingTable,
+        ledgers: &[LedgerType],
+        sources: impl IntoIterator<Item = Vec<GivenValue>>,
+    ) -> Result<Self, ConfigError> {
+        let mut settings = SettingValues::defaults(table.clone());
+        for values in sources {
+            settings = settings.override_with(with_files(&table, values)?);
+        }
+        Self::from_settings(settings, ledgers)
+    }
+
+    fn from_settings(settings: SettingValues, ledgers: &[LedgerType]) -> Result<Self, ConfigError> {
+        settings.check()?;
+        let ledger_type = ConfiguredType::from_settings(&settings, ledgers)?;
+        let store = store_options(&settings, ledger_type.as_ref())?;
+        let listen = ListenConfig::from_settings(&settings)?;
         let config = Self {
-            database: layers.get("database")?,
-            access: AccessConfig::from_layers(&layers, &listen, ledger_type.as_ref())?,
+            database: settings.get_with("database", parse_database_url)?,
+            access: AccessConfig::from_settings(&settings, &listen, ledger_type.as_ref())?,
             listen,
-            log: layers.get::<LogFilter>("log")?.as_str().to_owned(),
-            log_format: layers.get("log_format")?,
-            log_repeats: layers.get("log_repeats")?,
-            log_counts: layers.get("log_counts")?,
-            ledger: LedgerConfig::from_layers(&layers, ledger_type.as_ref())?,
-            evm: EvmConfig::from_layers(&layers)?,
-            queue: queue_options(&layers, &store.scheduling)?,
+            log: settings.get::<LogFilter>("log")?.as_str().to_owned(),
+            log_format: settings.get("log_format")?,
+            log_repeats: settings.get("log_repeats")?,
+            log_counts: settings.get("log_counts")?,
+            ledger: LedgerConfig::from_settings(&settings, ledger_type.as_ref())?,
+            queue: queue_options(&settings, &store.scheduling)?,
             store,
-            start_timeout: layers.get::<DurationOrZero>("store.start_timeout")?.0,
-            claims: ClaimsConfig::from_layers(&layers)?,
-            body_limit: layers.get_size("intake.body_limit")?,
-            connections: layers.get_size("intake.connections")?,
-            requests_of_address: layers.get_size("intake.requests_of_address")?,
-            intake: IntakeConfig::from_layers(&layers)?,
-            delays: delay_options(&layers)?,
-            in_flight: layers.get_size("submit.in_flight")?,
-            node_concurrency: layers.get_size("submit.node_concurrency")?,
-            submit: submitter_options(&layers)?,
-            poll: PollConfig::from_layers(&layers)?,
-            retention: RetentionConfig::from_layers(&layers)?,
-            webhooks: webhooks::delivery_options(&layers)?,
-            metrics_services: layers.get_size("metrics.services")?,
-            layers,
+            start_timeout: settings.get::<DurationOrZero>("store.start_timeout")?.0,
+            claims: ClaimsConfig::from_settings(&settings)?,
+            body_limit: settings.get_size("intake.body_limit")?,
+            connections: settings.get_size("intake.connections")?,
+            requests_of_address: settings.get_size("intake.requests_of_address")?,
+            intake: IntakeConfig::from_settings(&settings)?,
+            delays: delay_options(&settings)?,
+            in_flight: settings.get_size("submit.in_flight")?,
+            node_concurrency: settings.get_size("submit.node_concurrency")?,
+            submit: submitter_options(&settings)?,
+            poll: PollConfig::from_settings(&settings)?,
+            retention: RetentionConfig::from_settings(&settings)?,
+            webhooks: webhooks::delivery_options(&settings)?,
+            metrics_services: settings.get_size("metrics.services")?,
+            adapter: ledger_type.map(|it| it.ledger.adapter),
+            settings,
         };
         config.check()?;
         Ok(config)
@@ -216,14 +210,12 @@ impl Config {
 
     /// How the adapter of the configured ledger is made; `None` if its kind is not set.
     pub(crate) fn adapter(&self) -> Option<Adapter> {
-        let known = self.layers.ledgers().iter();
-        let mut named = known.filter(|ledger| Some(ledger.name) == self.ledger.kind);
-        named.next().map(|ledger| ledger.adapter)
+        self.adapter
     }
 
-    /// The settings of the configured ledger, if it is registered by a program.
-    pub(crate) fn ledger_settings<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
-        self.layers.tables().read(self.ledger.kind.unwrap_or_default())
+    /// The value of each setting.
+    pub(crate) fn settings(&self) -> &SettingValues {
+        &self.settings
     }
 
     /// The same configuration for a machine with this clock.
@@ -256,62 +248,69 @@ impl Config {
     }
 }
 
-fn given_by_flag((setting, text): (&'static Setting, String)) -> GivenValue {
-    GivenValue { setting, origin: Origin::Flag(setting.flag()), text }
+fn given_by_flags(flags: Vec<(&'static Setting, String)>) -> Vec<GivenValue> {
+    let given = |(setting, text): (&'static Setting, String)| {
+        setting.given(Origin::Flag(setting.flag()), text)
+    };
+    flags.into_iter().map(given).collect()
 }
 
 fn store_options(
-    layers: &Layers,
+    settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
 ) -> Result<StoreOptions, ConfigError> {
     Ok(StoreOptions {
-        connections: layers.get::<NonZero<u32>>("store.connections")?.get(),
-        lock_timeout: layers.get("store.lock_timeout")?,
+        connections: settings.get::<NonZero<u32>>("store.connections")?.get(),
+        lock_timeout: settings.get("store.lock_timeout")?,
         // Row locks of a frozen instance must not outlive its lease.
-        idle_transaction_timeout: layers.get::<Duration>("claims.idle_expiry")? / 2,
-        intake_limits: intake::intake_limits(layers)?,
-        scheduling: Arc::new(scheduling::scheduling_rules(layers, ledger_type)?),
-        writes_events: layers.get("events.enabled")?,
+        idle_transaction_timeout: settings.get::<Duration>("claims.idle_expiry")? / 2,
+        intake_limits: intake::intake_limits(settings)?,
+        scheduling: Arc::new(scheduling::scheduling_rules(settings, ledger_type)?),
+        writes_events: settings.get("events.enabled")?,
         ..StoreOptions::default()
     })
 }
 
 fn queue_options(
-    layers: &Layers,
+    settings: &SettingValues,
     scheduling: &SchedulingRules,
 ) -> Result<QueueOptions, ConfigError> {
-    let total_limit: Duration = layers.get("submit.total_limit")?;
+    let total_limit: Duration = settings.get("submit.total_limit")?;
     Ok(QueueOptions {
-        round_size: layers.get_size("queue.round_size")?,
+        round_size: settings.get_size("queue.round_size")?,
         most_of_service: scheduling::most_lanes(scheduling),
-        memory_limit: layers.get_size("submit.memory_limit")?,
-        poll_interval: layers.get("queue.poll_interval")?,
-        give_back_after: total_limit.saturating_sub(layers.get("submit.sending_limit")?),
+        memory_limit: settings.get_size("submit.memory_limit")?,
+        poll_interval: settings.get("queue.poll_interval")?,
+        give_back_after: total_limit.saturating_sub(settings.get("submit.sending_limit")?),
         ..QueueOptions::default()
     })
 }
 
-fn delay_options(layers: &Layers) -> Result<DelayOptions, ConfigError> {
+fn delay_options(settings: &SettingValues) -> Result<DelayOptions, ConfigError> {
     Ok(DelayOptions {
-        first: layers.get("queue.delay")?,
-        longest: layers.get("queue.longest_delay")?,
-        retry_after_limit: layers.get("submit.retry_after_limit")?,
-        refusals_before_hold: layers.get::<NonZero<u32>>("submit.refusals_before_hold")?.get(),
-        hold_after: layers.get("poll.hold_after")?,
+        first: settings.get("queue.delay")?,
+        longest: settings.get("queue.longest_delay")?,
+        retry_after_limit: settings.get("submit.retry_after_limit")?,
+        refusals_before_hold: settings.get::<NonZero<u32>>("submit.refusals_before_hold")?.get(),
+        hold_after: settings.get("poll.hold_after")?,
         ..DelayOptions::default()
     })
 }
 
-fn submitter_options(layers: &Layers) -> Result<SubmitterOptions, ConfigError> {
+fn submitter_options(settings: &SettingValues) -> Result<SubmitterOptions, ConfigError> {
     Ok(SubmitterOptions {
-        concurrency: layers.get::<NonZero<u32>>("submit.concurrency")?.get(),
-        sending_limit: layers.get("submit.sending_limit")?,
-        total_limit: layers.get("submit.total_limit")?,
-        drain_limit: layers.get("submit.drain_limit")?,
-        not_sent_attempts: layers.get::<NonZero<u16>>("submit.not_sent_attempts")?.get(),
-        warn_after: layers.get("poll.warn_after")?,
+        concurrency: settings.get::<NonZero<u32>>("submit.concurrency")?.get(),
+        sending_limit: settings.get("submit.sending_limit")?,
+        total_limit: settings.get("submit.total_limit")?,
+        drain_limit: settings.get("submit.drain_limit")?,
+        not_sent_attempts: settings.get::<NonZero<u16>>("submit.not_sent_attempts")?.get(),
+        warn_after: settings.get("poll.warn_after")?,
         ..SubmitterOptions::default()
     })
+}
+
+fn parse_database_url(text: &str) -> Result<DatabaseUrl, String> {
+    text.parse().map_err(|error: grid_batch_store::UrlError| error.to_string())
 }
 
 /// A setting whose empty value means that it is not set.

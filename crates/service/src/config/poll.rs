@@ -2,7 +2,7 @@ use std::{num::NonZero, time::Duration};
 
 use grid_batch_core::ServiceId;
 
-use super::{ConfigError, layers::Layers};
+use grid_batch_settings::{ConfigError, SettingValues};
 
 /// How the ledger is polled.
 #[derive(Debug, Clone)]
@@ -35,20 +35,20 @@ pub struct PollConfig {
 }
 
 impl PollConfig {
-    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+    pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         Ok(Self {
-            interval: layers.get("poll.interval")?,
-            longest_interval: layers.get("poll.longest_interval")?,
-            trigger_gap: layers.get("poll.trigger_gap")?,
-            requests_per_second: layers.get::<NonZero<u32>>("poll.requests_per_second")?.get(),
-            connections: layers.get_size("poll.connections")?,
-            quiet_after: layers.get("poll.quiet_after")?,
-            accept_absence_after: layers.get("poll.accept_absence_after")?,
-            hold_after: layers.get("poll.hold_after")?,
-            give_up_after: layers.get("poll.give_up_after")?,
-            warn_after: layers.get("poll.warn_after")?,
-            max_attempts: layers.get::<NonZero<u32>>("poll.max_attempts")?.get(),
-            resubmit_inconclusive: layers.get("poll.resubmit_inconclusive")?,
+            interval: settings.get("poll.interval")?,
+            longest_interval: settings.get("poll.longest_interval")?,
+            trigger_gap: settings.get("poll.trigger_gap")?,
+            requests_per_second: settings.get::<NonZero<u32>>("poll.requests_per_second")?.get(),
+            connections: settings.get_size("poll.connections")?,
+            quiet_after: settings.get("poll.quiet_after")?,
+            accept_absence_after: settings.get("poll.accept_absence_after")?,
+            hold_after: settings.get("poll.hold_after")?,
+            give_up_after: settings.get("poll.give_up_after")?,
+            warn_after: settings.get("poll.warn_after")?,
+            max_attempts: settings.get::<NonZero<u32>>("poll.max_attempts")?.get(),
+            resubmit_inconclusive: settings.get_list("poll.resubmit_inconclusive")?,
         })
     }
 }

@@ -2,12 +2,9 @@
 
 use std::fmt;
 
-use super::{
-    Config, Guidance, Origin,
-    layers::GivenValue,
-    secret::redact_secrets,
-    setting::{Form, SETTINGS, Setting},
-};
+use grid_batch_settings::{Form, GivenValue, Origin, Setting, redact_secrets};
+
+use super::Config;
 
 /// Every setting with its help, its value without secrets, and where the value was given.
 impl fmt::Display for Config {
@@ -38,18 +35,19 @@ impl Config {
 
     fn write(&self, f: &mut fmt::Formatter<'_>, secrets: Secrets) -> fmt::Result {
         let mut current_section = "";
-        for setting in SETTINGS {
-            let (section, key) = setting.name.split_once('.').unwrap_or(("", setting.name));
+        let table = self.settings.table();
+        for setting in table.iter() {
+            let (section, key) = setting.section_and_key();
             if section != current_section {
                 current_section = section;
                 writeln!(f, "\n[{section}]")?;
             }
-            let given = self.layers.given(setting.name);
+            let given = self.settings.given(setting.name);
             write_comments(f, setting)?;
             if given.origin != Origin::Default {
                 writeln!(f, "# (from {})", given.origin)?;
             }
-            let file = setting.file_setting().map(|file| self.layers.given(file.name));
+            let file = table.file_of(setting).map(|file| self.settings.given(file.name));
             if let Some(file) = file.filter(|file| !file.text.is_empty()) {
                 writeln!(f, "# {key} is in the file that {} names", file.setting.name)?;
                 continue;
@@ -63,7 +61,7 @@ impl Config {
 fn toml_value(setting: &Setting, given: &GivenValue, secrets: Secrets) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let shown = |text: &str| match secrets {
-        Secrets::Replaced if setting.may_hold_secret() => quoted(&redact_secrets(text)),
+        Secrets::Replaced if setting.may_hold_secret => quoted(&redact_secrets(text)),
         _ => quoted(text),
     };
     match setting.form {
@@ -83,7 +81,7 @@ fn toml_value(setting: &Setting, given: &GivenValue, secrets: Secrets) -> String
 
 /// What the setting does, and when to change it.
 fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
-    let guidance = Guidance::named(setting.name).map(Guidance::text).unwrap_or_default();
+    let guidance = setting.guidance();
     for line in wrapped(&format!("{}. {guidance}", setting.help)) {
         writeln!(f, "# {line}")?;
     }
@@ -153,9 +151,9 @@ mod tests {
             let file = dir.path().join("c.toml");
             std::fs::write(&file, config.with_secrets().to_string()).unwrap();
             let again = Config::load(Some(&file), std::iter::empty(), Vec::new()).unwrap();
-            for setting in SETTINGS {
+            for setting in crate::SETTINGS.iter() {
                 let items = |config: &Config| {
-                    let text = &config.layers.given(setting.name).text;
+                    let text = &config.settings.given(setting.name).text;
                     text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>()
                 };
                 assert_eq!(items(&again), items(&config), "{kind} {}", setting.name);

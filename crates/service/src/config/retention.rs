@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{ConfigError, layers::Layers};
+use grid_batch_settings::{ConfigError, SettingValues};
 
 /// When ended batches are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,10 +12,10 @@ pub struct RetentionConfig {
 }
 
 impl RetentionConfig {
-    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+    pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         Ok(Self {
-            after: layers.get("retention.after")?,
-            interval: layers.get("retention.interval")?,
+            after: settings.get("retention.after")?,
+            interval: settings.get("retention.interval")?,
         })
     }
 }

@@ -4,13 +4,14 @@ use std::{collections::HashMap, num::NonZero};
 
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
 
+use grid_batch_settings::{ConfigError, NodeUrl, SettingValues};
+
 use super::{
-    ConfigError,
-    layers::Layers,
     ledger_type::ConfiguredType,
-    value::{NodeUrl, OfService, SettingValue},
+    value::{parse_after_invalid, parse_of_services, parse_strategy},
 };
 
+pub(super) const KEEPS_ORDER: &str = "ledger.keeps_order";
 const STRATEGY: &str = "ledger.strategy";
 const STRATEGIES: &str = "ledger.strategies";
 const AFTER_INVALID: &str = "ledger.after_invalid";
@@ -18,28 +19,31 @@ const AFTER_INVALID_OF: &str = "ledger.after_invalid_of";
 
 /// The rules that the settings give for this type of ledger, checked.
 pub(super) fn scheduling_rules(
-    layers: &Layers,
+    settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
 ) -> Result<SchedulingRules, ConfigError> {
     let usual = ledger_type.map_or(Strategy::Serial, |it| it.facts.usual_strategy());
-    let strategy = layers.get::<Option<Strategy>>(STRATEGY)?.unwrap_or(usual);
-    let strategies = by_service::<Strategy>(layers, ledger_type, STRATEGIES)?;
-    let after_invalid = layers.get(AFTER_INVALID)?;
-    let policies = by_service::<AfterInvalid>(layers, ledger_type, AFTER_INVALID_OF)?;
+    let strategy = settings.get_with(STRATEGY, |text| match text {
+        "" => Ok(usual),
+        text => parse_strategy(text),
+    })?;
+    let strategies = by_service(settings, ledger_type, STRATEGIES, parse_strategy)?;
+    let after_invalid = settings.get_with(AFTER_INVALID, parse_after_invalid)?;
+    let policies = by_service(settings, ledger_type, AFTER_INVALID_OF, parse_after_invalid)?;
 
     let with_strategy = [(STRATEGY, strategy)].into_iter();
     let with_strategy = with_strategy.chain(strategies.values().map(|it| (STRATEGIES, *it)));
     with_strategy
         .into_iter()
-        .try_for_each(|(name, it)| check_strategy(layers, ledger_type, name, it))?;
-    check_order(layers, ledger_type)?;
+        .try_for_each(|(name, it)| check_strategy(settings, ledger_type, name, it))?;
+    check_order(settings, ledger_type)?;
     let with_policy = [(AFTER_INVALID, after_invalid)].into_iter();
     let with_policy = with_policy.chain(policies.values().map(|it| (AFTER_INVALID_OF, *it)));
     with_policy
         .into_iter()
-        .try_for_each(|(name, it)| check_policy(layers, ledger_type, name, it))?;
+        .try_for_each(|(name, it)| check_policy(settings, ledger_type, name, it))?;
 
-    let lanes: NonZero<u32> = layers.get("submit.in_flight_per_service")?;
+    let lanes: NonZero<u32> = settings.get("submit.in_flight_per_service")?;
     let scheduling = |strategy, after_invalid| match strategy {
         Strategy::Serial => Scheduling { strategy, after_invalid, lanes: 1 },
         _ => Scheduling { strategy, after_invalid, lanes: lanes.get() },
@@ -66,34 +70,35 @@ pub(super) fn most_lanes(rules: &SchedulingRules) -> usize {
 }
 
 /// The values of single services. Each service of the ledger may be named once.
-fn by_service<T: SettingValue>(
-    layers: &Layers,
+fn by_service<T>(
+    settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
     name: &str,
+    parse: fn(&str) -> Result<T, String>,
 ) -> Result<HashMap<ServiceId, T>, ConfigError> {
-    let items: Vec<OfService<T>> = layers.get(name)?;
+    let items = settings.get_with(name, |text| parse_of_services(text, parse))?;
     let mut values = HashMap::new();
-    for OfService(service, value) in items {
+    for (service, value) in items {
         if let Some(Err(error)) = ledger_type.map(|it| (it.ledger.check_service_id)(&service)) {
-            return Err(layers.conflict(name, format!("{name}: {error}")));
+            return Err(settings.conflict(name, format!("{name}: {error}")));
         }
         if values.insert(service.clone(), value).is_some() {
             let rule = format!("{name} names the service {service} twice");
-            return Err(layers.conflict(name, rule));
+            return Err(settings.conflict(name, rule));
         }
     }
     Ok(values)
 }
 
 fn check_strategy(
-    layers: &Layers,
+    settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
     name: &str,
     strategy: Strategy,
 ) -> Result<(), ConfigError> {
     let text = strategy.as_str();
     let lack = ledger_type.and_then(|it| Some((it, it.facts.lacks_for(strategy)?)));
-    let urls = layers.get::<Vec<NodeUrl>>("ledger.urls")?.len();
+    let urls = settings.get::<Vec<NodeUrl>>("ledger.urls")?.len();
     let rule = match (lack, strategy) {
         (Some((it, lack)), _) => {
             let usual = it.facts.usual_strategy().as_str();
@@ -114,26 +119,36 @@ fn check_strategy(
         ),
         _ => return Ok(()),
     };
-    Err(layers.conflict(name, rule))
+    Err(settings.conflict(name, rule))
 }
 
 /// The setting must not claim what no ledger of this type does.
-fn check_order(layers: &Layers, ledger_type: Option<&ConfiguredType>) -> Result<(), ConfigError> {
+fn check_order(
+    settings: &SettingValues,
+    ledger_type: Option<&ConfiguredType>,
+) -> Result<(), ConfigError> {
     match ledger_type {
-        Some(it) if layers.get("ledger.keeps_order")? && !it.may_keep_order() => {
+        Some(it) if !it.may_keep_order() && claims_order(settings)? => {
             let kind = it.ledger.name;
             let rule = format!(
                 "ledger.keeps_order is true; ledger.kind is {kind}, which does not apply batches in the order in \
                  which they were sent, so set it to false"
             );
-            Err(layers.conflict("ledger.keeps_order", rule))
+            Err(settings.conflict(KEEPS_ORDER, rule))
         }
         _ => Ok(()),
     }
 }
 
+fn claims_order(settings: &SettingValues) -> Result<bool, ConfigError> {
+    match settings.table().named(KEEPS_ORDER) {
+        Some(_) => settings.get(KEEPS_ORDER),
+        None => Ok(false),
+    }
+}
+
 fn check_policy(
-    layers: &Layers,
+    settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
     name: &str,
     policy: AfterInvalid,
@@ -145,7 +160,7 @@ fn check_policy(
                 "{name} is halt, which needs batches that clients sign: withdrawals are signed ahead in an order of \
                  their own, and each is judged by itself; ledger.kind is {kind}: use continue"
             );
-            Err(layers.conflict(name, rule))
+            Err(settings.conflict(name, rule))
         }
         _ => Ok(()),
     }
@@ -153,12 +168,12 @@ fn check_policy(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, Setting};
+    use crate::{Config, SETTINGS};
     use grid_batch_core::{AfterInvalid, Scheduling, Strategy};
 
     fn load(settings: &[(&str, &str)]) -> Result<Config, String> {
         let flag =
-            |(name, text): &(&str, &str)| (Setting::named(name).unwrap(), (*text).to_owned());
+            |(name, text): &(&str, &str)| (SETTINGS.named(name).unwrap(), (*text).to_owned());
         Config::from_flags(settings.iter().map(flag).collect()).map_err(|error| error.to_string())
     }
 

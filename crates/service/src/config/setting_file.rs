@@ -2,21 +2,20 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{
-    ConfigError, Origin,
-    layers::GivenValue,
-    setting::{Form, Setting},
-};
+use grid_batch_settings::{ConfigError, Form, GivenValue, Origin, Setting, SettingTable};
 
 /// The values of one source, with those of the files that it names. A value that the source gives itself
 /// comes with an empty file name, so that it overrides the file of an earlier source.
-pub(super) fn with_files(values: Vec<GivenValue>) -> Result<Vec<GivenValue>, ConfigError> {
+pub(super) fn with_files(
+    table: &SettingTable,
+    values: Vec<GivenValue>,
+) -> Result<Vec<GivenValue>, ConfigError> {
     let is_given = |name: &str| {
         values.iter().any(|value| value.setting.name == name && !value.text.is_empty())
     };
     let mut all = Vec::new();
     for value in &values {
-        if let Some(target) = value.setting.value_setting() {
+        if let Some(target) = table.value_of(value.setting) {
             if value.text.is_empty() {
                 continue;
             }
@@ -28,10 +27,10 @@ pub(super) fn with_files(values: Vec<GivenValue>) -> Result<Vec<GivenValue>, Con
                 return Err(ConfigError::Conflict { origin: value.origin.clone(), rule });
             }
             all.push(read(target, value)?);
-        } else if let Some(setting) = value.setting.file_setting()
+        } else if let Some(setting) = table.file_of(value.setting)
             && !is_given(setting.name)
         {
-            all.push(GivenValue { setting, origin: Origin::Default, text: String::new() });
+            all.push(setting.given(Origin::Default, ""));
         }
     }
     let added: Vec<&str> = all.iter().map(|value| value.setting.name).collect();

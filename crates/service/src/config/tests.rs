@@ -1,5 +1,6 @@
 use grid_batch_api::AccessMode;
-use grid_batch_scabbard::PeerService;
+use grid_batch_core::PeerService;
+use grid_batch_settings::Form;
 
 use super::*;
 
@@ -18,7 +19,7 @@ fn load_variable(name: &str, text: &str) -> Result<Config, String> {
 
 #[test]
 fn defaults_are_valid() {
-    let config = Config::from_layers(Layers::defaults()).unwrap();
+    let config = Config::from_flags(Vec::new()).unwrap();
     assert_eq!(config.submit, SubmitterOptions::default());
     assert_eq!(config.ledger.kind, None);
     assert_eq!(config.ledger.event_sockets, 100);
@@ -26,7 +27,7 @@ fn defaults_are_valid() {
 
 #[test]
 fn every_setting_can_be_given_in_every_source() {
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter() {
         let (text, written) = match (setting.name, setting.form) {
             ("ledger.kind", _) => ("scabbard", "\"scabbard\""),
             ("ledger.urls", _) => ("http://a,http://b", "[\"http://a\", \"http://b\"]"),
@@ -56,11 +57,11 @@ fn every_setting_can_be_given_in_every_source() {
             None => format!("{} = {written}\n", setting.name),
         };
         let by_file = load_file(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert_eq!(by_file.layers.given(setting.name).text, text);
+        assert_eq!(by_file.settings.given(setting.name).text, text);
         load_variable(&setting.variable(), text).unwrap();
         let flags = vec![(setting, text.to_owned())];
         let by_flag = Config::load(None, std::iter::empty(), flags).unwrap();
-        assert_eq!(by_flag.layers.given(setting.name).origin, Origin::Flag(setting.flag()));
+        assert_eq!(by_flag.settings.given(setting.name).origin, Origin::Flag(setting.flag()));
     }
 }
 
@@ -72,7 +73,7 @@ fn flags_override_variables_and_variables_the_file() {
         .unwrap();
     let variable = |name: &str| (format!("GRID_BATCH_QUEUE_{name}"), "2s".to_owned());
     let variables = [variable("DELAY"), variable("POLL_INTERVAL")];
-    let flags = vec![(Setting::named("queue.delay").unwrap(), "3s".to_owned())];
+    let flags = vec![(SETTINGS.named("queue.delay").unwrap(), "3s".to_owned())];
     let config = Config::load(Some(&file), variables.into_iter(), flags).unwrap();
     assert_eq!(config.queue.round_size, 1);
     assert_eq!(config.queue.poll_interval.as_secs(), 2);
@@ -327,7 +328,7 @@ fn alias_is_overridden_by_the_prefixed_variable() {
     let prefixed = ("GRID_BATCH_EVM_MAXIMUM_GAS_PRICE".to_owned(), "99".to_owned());
     let price = |variables: Vec<(String, String)>| {
         let config = Config::load(None, variables.into_iter(), Vec::new()).unwrap();
-        config.evm.maximum_gas_price
+        config.settings.get::<String>("evm.maximum_gas_price").unwrap()
     };
     assert_eq!(price(vec![alias.clone()]), "150");
     assert_eq!(price(vec![prefixed, alias]), "99");
@@ -367,7 +368,7 @@ fn value_is_read_from_the_file_that_a_later_source_names() {
     let variable = ("GRID_BATCH_LEDGER_URLS_FILE".to_owned(), urls);
     let load = |variables: Vec<(String, String)>, flags: &[(&str, &str)]| {
         let flags =
-            flags.iter().map(|(name, text)| (Setting::named(name).unwrap(), (*text).to_owned()));
+            flags.iter().map(|(name, text)| (SETTINGS.named(name).unwrap(), (*text).to_owned()));
         Config::load(Some(&settings), variables.into_iter(), flags.collect())
     };
     assert_eq!(load(Vec::new(), &[]).unwrap().ledger.urls, ["http://c"]);
@@ -375,7 +376,7 @@ fn value_is_read_from_the_file_that_a_later_source_names() {
     assert_eq!(config.ledger.urls, ["http://u:p@a:1", "http://b"]);
     let config = load(vec![variable.clone()], &[("ledger.urls", "http://d")]).unwrap();
     assert_eq!(config.ledger.urls, ["http://d"]);
-    assert_eq!(config.layers.given("ledger.urls_file").text, "");
+    assert_eq!(config.settings.given("ledger.urls_file").text, "");
 
     let both = vec![variable, ("GRID_BATCH_LEDGER_URLS".to_owned(), "http://e".to_owned())];
     let error = load(both, &[]).unwrap_err().to_string();

@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use grid_batch_settings::{GivenValue, Origin, Setting, redact_secrets};
 use log::warn;
 
-use super::{Config, Origin, SETTINGS, Setting, layers::GivenValue, secret::redact_secrets};
+use super::Config;
 use crate::private_file::is_open_to_others;
 
 /// A secret, or a database file, that other users of this machine can read.
@@ -20,7 +21,7 @@ pub struct ReadableSecret {
 #[derive(Debug, Clone)]
 enum Kind {
     File { file: PathBuf, what: &'static str },
-    Flag { flag: String, setting: &'static Setting },
+    Flag { flag: String, setting: &'static Setting, file: Option<&'static Setting> },
 }
 
 impl fmt::Display for ReadableSecret {
@@ -29,8 +30,8 @@ impl fmt::Display for ReadableSecret {
             Kind::File { what, .. } => {
                 write!(f, "other users can read {what}; restrict it with chmod 600")
             }
-            Kind::Flag { setting, .. } => {
-                let file = setting.file_setting().map(|file| format!("{} or ", file.name));
+            Kind::Flag { setting, file, .. } => {
+                let file = file.map(|file| format!("{} or ", file.name));
                 write!(
                     f,
                     "every user of this machine can read the flag in the list of processes; set {}{}",
@@ -65,13 +66,14 @@ impl Config {
     /// given as a flag.
     pub fn readable_secrets(&self) -> Vec<ReadableSecret> {
         let mut found = Found::default();
-        for given in SETTINGS.iter().map(|setting| self.layers.given(setting.name)) {
+        let table = self.settings.table();
+        for given in table.iter().map(|setting| self.settings.given(setting.name)) {
             let is_secret =
-                given.setting.may_hold_secret() && redact_secrets(&given.text) != given.text;
+                given.setting.may_hold_secret && redact_secrets(&given.text) != given.text;
             if let Some(file) = self.file_of_setting(given) {
                 found.add_file(Path::new(file), "the file of a setting");
             } else if is_secret {
-                found.add_origin(given);
+                found.add_origin(given, table.file_of(given.setting));
             }
         }
         if let Some(file) = self.database.file() {
@@ -87,8 +89,12 @@ impl Config {
 
     /// The file that the value was read from, if it has a file of its own for its secrets.
     fn file_of_setting(&self, given: &GivenValue) -> Option<&str> {
-        let file = given.setting.file_setting().filter(|_| given.setting.may_hold_secret())?;
-        Some(self.layers.given(file.name).text.as_str()).filter(|file| !file.is_empty())
+        let file = self
+            .settings
+            .table()
+            .file_of(given.setting)
+            .filter(|_| given.setting.may_hold_secret)?;
+        Some(self.settings.given(file.name).text.as_str()).filter(|file| !file.is_empty())
     }
 }
 
@@ -99,11 +105,12 @@ struct Found {
 }
 
 impl Found {
-    fn add_origin(&mut self, given: &GivenValue) {
+    fn add_origin(&mut self, given: &GivenValue, file_setting: Option<&'static Setting>) {
         match &given.origin {
             Origin::File { file, .. } => self.add_file(file, "the configuration file"),
             Origin::Flag(flag) => {
-                let kind = Kind::Flag { flag: flag.to_string(), setting: given.setting };
+                let (flag, setting) = (flag.to_string(), given.setting);
+                let kind = Kind::Flag { flag, setting, file: file_setting };
                 self.secrets.push(ReadableSecret { kind });
             }
             Origin::Default | Origin::Variable(_) => {}

@@ -36,12 +36,6 @@ pub enum StartError {
         /// What is wrong with the value.
         message: String,
     },
-    /// The ledger's adapter was not compiled in.
-    #[error("this build has no adapter for {kind}; build it with --features {kind}")]
-    NotBuilt {
-        /// The kind of ledger.
-        kind: &'static str,
-    },
     /// The adapter of a registered ledger cannot be made.
     #[error("the adapter of the ledger cannot be used")]
     Adapter(#[source] Box<dyn Error + Send + Sync>),
@@ -116,7 +110,6 @@ impl StartError {
             Self::Missing { .. }
             | Self::Key { .. }
             | Self::Setting { .. }
-            | Self::NotBuilt { .. }
             | Self::Adapter(_)
             | Self::FileDescriptors { .. }
             | Self::Tls(_)

@@ -6,7 +6,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     StartError,
-    ledger::{IdentityReader, scabbard_client},
+    ledger::{IdentityFn, identity_reader, service_reader},
 };
 use crate::Config;
 
@@ -50,25 +50,22 @@ impl LedgerInspection {
 
     /// Asks all configured nodes once, which needs no database.
     pub fn ask_nodes(config: &Config) -> Result<Vec<ToldIdentity>, StartError> {
-        let reader = IdentityReader::new(config)?;
+        let read = identity_reader(config)?;
         let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
         let nodes = config.ledger.nodes();
-        let asked = nodes.iter().map(|url| ask(&reader, &configured, url));
+        let asked = nodes.iter().map(|url| ask(&read, &configured, url));
         Ok(runtime()?.block_on(join_all(asked)))
     }
 
     /// Asks nodes once whether they have the services that the settings name: none on a ledger without services.
     pub fn ask_for_services(config: &Config) -> Result<Vec<ToldService>, StartError> {
+        let Some(has_service) = &service_reader(config)? else { return Ok(Vec::new()) };
         let ledger = &config.ledger;
-        if ledger.facts.is_none_or(|facts| !facts.one_node_for_service) {
-            return Ok(Vec::new());
-        }
         let services = ledger.services.iter().map(|(id, url)| ("ledger.services", id, url));
         let peers = ledger.peers.iter().map(|peer| ("ledger.peers", &peer.peer, &peer.url));
-        let client = &scabbard_client(config)?;
         let asked = services.chain(peers).map(|(setting, service, url)| async move {
-            let answer =
-                client.is_service_at(url, service).await.map_err(|error| error.to_string());
+            let answer = has_service(url.clone(), service.clone()).await;
+            let answer = answer.map_err(|error| error.to_string());
             ToldService { setting, service: service.clone(), url: redact_url(url), answer }
         });
         Ok(runtime()?.block_on(join_all(asked)))
@@ -89,8 +86,8 @@ fn runtime() -> Result<Runtime, StartError> {
     Ok(Builder::new_current_thread().enable_all().build().map_err(failed)?)
 }
 
-async fn ask(reader: &IdentityReader, configured: &LedgerIdentity, url: &str) -> ToldIdentity {
-    let identity = match reader.read(url).await {
+async fn ask(read: &IdentityFn, configured: &LedgerIdentity, url: &str) -> ToldIdentity {
+    let identity = match read(url.to_owned()).await {
         Ok(id) => Ok(LedgerIdentity { id, ..configured.clone() }),
         Err(error) => Err(error.to_string()),
     };

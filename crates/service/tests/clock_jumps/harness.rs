@@ -9,7 +9,7 @@ use std::{
 
 use grid_batch_core::{BatchState, ServiceScopeId, StoredBatch};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
-use grid_batch_service::{Config, RunningServer, Server, Setting};
+use grid_batch_service::{Config, RunningServer, Server};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_ids, encode_batch_list, signed_batch},
@@ -202,6 +202,8 @@ fn ledger_of(ledger: LedgerKind) -> (&'static str, &'static str, LedgerSimBuilde
 }
 
 fn config(settings: &[(&str, &str)]) -> Config {
-    let flag = |(name, text): &(&str, &str)| (Setting::named(name).unwrap(), (*text).to_owned());
+    let flag = |(name, text): &(&str, &str)| {
+        (grid_batch_service::SETTINGS.named(name).unwrap(), (*text).to_owned())
+    };
     Config::from_flags(settings.iter().map(flag).collect()).unwrap()
 }

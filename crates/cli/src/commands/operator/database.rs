@@ -50,7 +50,7 @@ impl Database {
     }
 
     fn new(store: Store, config: Config) -> Self {
-        let knows_pools = !config.evm.pools.is_empty();
+        let knows_pools = config.has_pools();
         Self { store, url: config.database, knows_pools }
     }
 

@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use grid_batch_core::{Clock, StatusUrlResolver};
 use grid_batch_http::HttpOptions;
-use serde::de::DeserializeOwned;
+use grid_batch_settings::SettingValues;
 
-use crate::{Config, ConfigError};
+use crate::Config;
 
 /// What an [`OpenLedgerFn`](crate::OpenLedgerFn) gets to make an adapter.
 pub struct LedgerContext<'a> {
@@ -13,10 +13,10 @@ pub struct LedgerContext<'a> {
 }
 
 impl LedgerContext<'_> {
-    /// The settings in the section `[ledger.NAME]` of the file, where `NAME` is what `ledger.kind` says. With
-    /// `#[serde(deny_unknown_fields)]`, a misspelled setting is an error that names its line.
-    pub fn settings<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
-        self.config.ledger_settings()
+    /// The value of each setting, also of those that the ledger has declared by
+    /// [`LedgerType::with_settings`](crate::LedgerType::with_settings).
+    pub fn settings(&self) -> &SettingValues {
+        self.config.settings()
     }
 
     /// `ledger.urls`.

@@ -3,19 +3,56 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_evm::{
-    AccountScopeId, Address, Evm, EvmAccountCheck, EvmOptions, GasPrice, OracleOptions, PoolRules,
-    TransactionSigner, WatchedAccount, parse_address,
+    AccountScopeId, Address, Evm, EvmAccountCheck, EvmIdentityReader, EvmOptions, EvmSettings,
+    GasPrice, OracleOptions, PoolRules, SETTINGS, TransactionSigner, WatchedAccount, facts,
+    parse_address,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{PaymentLimits, SigningStore, WithdrawalRules};
 use log::info;
 
+use super::built_in::{BuiltIn, IdentityFn};
 use super::{
-    ServerLedger, former_gas_admins::warn_of_former_gas_admins, gas::EvmGas,
+    OpenFn, ServerLedger, former_gas_admins::warn_of_former_gas_admins, gas::EvmGas,
     gas_admins::gas_admin_signers, payments,
 };
-use crate::{Config, EvmConfig, StartError};
+use crate::{Config, LedgerType, StartError, config::Adapter};
+
+/// An EVM chain.
+pub(super) const TYPE: LedgerType = LedgerType {
+    settings: SETTINGS,
+    check_settings: |settings| EvmSettings::new(settings).map(drop),
+    ..LedgerType::with_adapter(
+        "evm",
+        |settings| Ok(facts(settings.get("evm.resend_after")?)),
+        Adapter::BuiltIn(BuiltIn { prepare, identity, id: Some(configured_id), service: None }),
+    )
+};
+
+fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
+    let chain = EvmChain::new(config)?;
+    Ok(Box::new(move |store| chain.with_store(store)))
+}
+
+fn identity(config: &Config) -> Result<IdentityFn, StartError> {
+    let reader = Arc::new(EvmIdentityReader::new(&config.ledger.http)?);
+    Ok(Box::new(move |node| {
+        let reader = Arc::clone(&reader);
+        Box::pin(async move { reader.read_id(&node).await })
+    }))
+}
+
+fn configured_id(config: &Config) -> Result<String, StartError> {
+    Ok(EvmIdentityReader::id_of_chain(config.evm_settings()?.chain_id))
+}
+
+impl Config {
+    /// The settings of the chain and its pools.
+    pub(super) fn evm_settings(&self) -> Result<EvmSettings, StartError> {
+        EvmSettings::new(self.settings()).map_err(StartError::part)
+    }
+}
 
 /// The parts of the adapter that need no store.
 pub(in crate::server) struct EvmChain {
@@ -31,15 +68,16 @@ pub(in crate::server) struct EvmChain {
 impl EvmChain {
     pub(in crate::server) fn new(config: &Config) -> Result<Self, StartError> {
         let nodes = config.ledger.shared_nodes()?;
+        let settings = config.evm_settings()?;
         let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
-            gas_admin_signers(config)?.into_iter().unzip();
-        let rules = pool_rules(&config.evm, &names, &signers)?;
-        let beneficiaries = payments::beneficiaries(&config.evm, &rules)?;
+            gas_admin_signers(config, &settings)?.into_iter().unzip();
+        let rules = pool_rules(&settings, &names, &signers)?;
+        let beneficiaries = payments::beneficiaries(&settings, &rules)?;
         let rules = rules.with_beneficiaries(beneficiaries);
         let limits = PaymentLimits::clone(&config.store.payment_limits);
-        let watched = watched_accounts(&config.evm, &names, &signers)?;
-        let options = evm_options(config, signers, &rules)?;
-        let EvmConfig { low_balance, balance_interval, .. } = config.evm;
+        let watched = watched_accounts(&settings, &names, &signers)?;
+        let options = evm_options(config, &settings, signers, &rules)?;
+        let EvmSettings { low_balance, balance_interval, .. } = settings;
         Ok(Self { nodes, rules, options, watched, limits, low_balance, balance_interval })
     }
 
@@ -75,7 +113,7 @@ impl EvmChain {
 
 /// The gas admins with their pools.
 fn watched_accounts(
-    config: &EvmConfig,
+    config: &EvmSettings,
     names: &[&str],
     signers: &[Arc<dyn TransactionSigner>],
 ) -> Result<Vec<WatchedAccount>, StartError> {
@@ -93,7 +131,7 @@ fn watched_accounts(
 
 /// The pools and the account that pays the gas of each.
 fn pool_rules(
-    config: &EvmConfig,
+    config: &EvmSettings,
     names: &[&str],
     signers: &[Arc<dyn TransactionSigner>],
 ) -> Result<PoolRules, StartError> {
@@ -121,10 +159,10 @@ fn pool_rules(
 
 fn evm_options(
     config: &Config,
+    evm: &EvmSettings,
     signers: Vec<Arc<dyn TransactionSigner>>,
     rules: &PoolRules,
 ) -> Result<EvmOptions, StartError> {
-    let evm = &config.evm;
     let cap = gas_price_cap("evm.maximum_gas_price", &evm.maximum_gas_price)?;
     let pool_caps = evm.pool_maximum_gas_price.iter().map(|(pool, price)| {
         let name = "evm.pool_maximum_gas_price";

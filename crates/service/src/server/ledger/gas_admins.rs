@@ -3,7 +3,8 @@
 use std::{env, net::IpAddr, path::Path, sync::Arc};
 
 use grid_batch_evm::{
-    GasAdminKey, GasAdminKeyError, RemoteSigner, TransactionSigner, parse_address,
+    EvmSettings, GasAdminKey, GasAdminKeyError, KeySource, PasswordSource, RemoteSigner,
+    TransactionSigner, parse_address,
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_nodes::NodePool;
@@ -11,7 +12,7 @@ use grid_batch_support::Authority;
 use log::warn;
 
 use super::key_file;
-use crate::{Config, EvmConfig, KeySource, PasswordSource, StartError};
+use crate::{Config, StartError};
 
 const KEY_FILE: &str = "key file";
 const KEYSTORE: &str = "keystore file";
@@ -21,13 +22,19 @@ const PASSWORD_FILE: &str = "password file";
 type NamedSigner<'a> = (&'a str, Arc<dyn TransactionSigner>);
 
 /// The gas admins, and who signs for each.
-pub(super) fn gas_admin_signers(config: &Config) -> Result<Vec<NamedSigner<'_>>, StartError> {
-    let admins = config.evm.gas_admins.iter();
-    admins.map(|(name, source)| Ok((name.as_str(), signer(config, name, source)?))).collect()
+pub(super) fn gas_admin_signers<'a>(
+    config: &Config,
+    settings: &'a EvmSettings,
+) -> Result<Vec<NamedSigner<'a>>, StartError> {
+    let admins = settings.gas_admins.iter();
+    admins
+        .map(|(name, source)| Ok((name.as_str(), signer(config, settings, name, source)?)))
+        .collect()
 }
 
 fn signer(
     config: &Config,
+    settings: &EvmSettings,
     name: &str,
     source: &KeySource,
 ) -> Result<Arc<dyn TransactionSigner>, StartError> {
@@ -42,13 +49,17 @@ fn signer(
                 read_variable(&what, variable)?.parse();
             Ok(Arc::new(key.map_err(|error| unusable(what, error.to_string()))?))
         }
-        KeySource::Keystore(file) => Ok(Arc::new(keystore_key(&config.evm, name, file)?)),
-        KeySource::Remote { account, url } => Ok(Arc::new(remote(config, account, url)?)),
+        KeySource::Keystore(file) => Ok(Arc::new(keystore_key(settings, name, file)?)),
+        KeySource::Remote { account, url } => Ok(Arc::new(remote(config, settings, account, url)?)),
     }
 }
 
-fn keystore_key(config: &EvmConfig, name: &str, file: &Path) -> Result<GasAdminKey, StartError> {
-    let password = config.keystore_passwords.iter().find(|(of, _)| of == name);
+fn keystore_key(
+    settings: &EvmSettings,
+    name: &str,
+    file: &Path,
+) -> Result<GasAdminKey, StartError> {
+    let password = settings.keystore_passwords.iter().find(|(of, _)| of == name);
     let password = match password.map(|(_, source)| source) {
         Some(PasswordSource::File(file)) => first_line(key_file::read(PASSWORD_FILE, file)?),
         Some(PasswordSource::Variable(variable)) => {
@@ -70,7 +81,12 @@ fn first_line(mut text: String) -> String {
     text
 }
 
-fn remote(config: &Config, account: &str, url: &str) -> Result<RemoteSigner, StartError> {
+fn remote(
+    config: &Config,
+    settings: &EvmSettings,
+    account: &str,
+    url: &str,
+) -> Result<RemoteSigner, StartError> {
     let account = parse_address(account).map_err(|error| StartError::Setting {
         name: "evm.gas_admins",
         message: format!("the address of a remote signer: {error}"),
@@ -78,13 +94,20 @@ fn remote(config: &Config, account: &str, url: &str) -> Result<RemoteSigner, Sta
     if url.starts_with("http://") && !is_local(url) {
         warn!(account:%; "transactions are signed over unencrypted HTTP; use https:// for the signer");
     }
-    let request_timeout = config.evm.signer_timeout;
+    let request_timeout = settings.signer_timeout;
     let http = &config.ledger.http;
     let connect_timeout = http.connect_timeout.min(request_timeout);
     // The signer is no node.
     let nodes = NodePool::default();
     let options = HttpOptions { request_timeout, connect_timeout, nodes, ..http.clone() };
     Ok(RemoteSigner::new(url, account, &options)?)
+}
+
+/// The names of the gas admins of an EVM chain and their addresses, whose keys are read for this.
+pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, StartError> {
+    let settings = config.evm_settings()?;
+    let signers = gas_admin_signers(config, &settings)?.into_iter();
+    Ok(signers.map(|(name, signer)| (name.to_owned(), signer.address().to_string())).collect())
 }
 
 /// Whether the URL is of this machine.

@@ -1,5 +1,6 @@
 //! The configured ledger: its adapter and its nodes.
 
+mod built_in;
 mod context;
 #[cfg(feature = "evm")]
 mod evm;
@@ -9,27 +10,42 @@ mod former_gas_admins;
 mod gas;
 #[cfg(feature = "evm")]
 mod gas_admins;
-mod identity_reader;
+#[cfg(any(feature = "evm", feature = "scabbard"))]
 mod key_file;
 #[cfg(feature = "evm")]
 mod payments;
+#[cfg(feature = "sawtooth")]
 mod sawtooth;
+#[cfg(feature = "scabbard")]
 mod scabbard;
 
 use std::sync::Arc;
 
 use grid_batch_core::{Ledger, LedgerIdentity, StatusUrlResolver};
+use grid_batch_nodes::NodePool;
 use grid_batch_store::Store;
 use grid_batch_withdrawals::WithdrawalRules;
 
 use super::{gas::GasMonitor, ledger_check::LedgerCheck};
-use crate::{Config, LedgerConfig, OpenLedgerFn, StartError, config::Adapter};
+use crate::{Config, LedgerConfig, LedgerType, OpenLedgerFn, StartError, config::Adapter};
 
+pub(crate) use built_in::BuiltIn;
+pub(super) use built_in::{IdentityFn, ServiceFn};
 pub use context::LedgerContext;
 #[cfg(feature = "evm")]
 pub(super) use evm::EvmChain;
-pub(super) use identity_reader::IdentityReader;
-pub(super) use scabbard::scabbard_client;
+#[cfg(feature = "evm")]
+pub use gas_admins::gas_admin_addresses;
+
+/// The ledgers whose adapters are compiled in.
+pub(crate) const BUILT_IN_LEDGERS: &[LedgerType] = &[
+    #[cfg(feature = "sawtooth")]
+    sawtooth::TYPE,
+    #[cfg(feature = "scabbard")]
+    scabbard::TYPE,
+    #[cfg(feature = "evm")]
+    evm::TYPE,
+];
 
 impl Config {
     /// The same configuration, whose store keeps the limits of what is scheduled from pools. Whatever
@@ -39,9 +55,17 @@ impl Config {
         let mut config = self.clone();
         #[cfg(feature = "evm")]
         {
-            config.store.payment_limits = Arc::new(payments::limits(&self.evm)?);
+            config.store.payment_limits = Arc::new(payments::limits(&config.evm_settings()?)?);
         }
         Ok(config)
+    }
+
+    /// Whether the settings name pools.
+    pub fn has_pools(&self) -> bool {
+        self.settings()
+            .table()
+            .named("evm.pools")
+            .is_some_and(|setting| !self.settings().given(setting.name).text.is_empty())
     }
 }
 
@@ -65,20 +89,42 @@ pub(super) type OpenFn<'a> = Box<dyn FnOnce(&Store) -> Result<ServerLedger, Star
 
 /// Checks the settings of the configured ledger, and returns what opens its adapter.
 pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
-    match config.adapter().ok_or_else(StartError::no_ledger_kind)? {
-        Adapter::Sawtooth => sawtooth::prepare(config),
-        Adapter::Scabbard => scabbard::prepare(config),
-        #[cfg(feature = "evm")]
-        Adapter::Evm => {
-            let chain = EvmChain::new(config)?;
-            Ok(Box::new(move |store| chain.with_store(store)))
-        }
+    match adapter(config)? {
+        Adapter::BuiltIn(built_in) => (built_in.prepare)(config),
         Adapter::Registered(open) => {
             let nodes = config.ledger.shared_nodes()?;
             let ledger = open_registered(open, config, nodes.confirmed())?;
             Ok(Box::new(move |_| Ok(ServerLedger::new(ledger))))
         }
     }
+}
+
+/// What asks nodes which ledger they belong to, without a store or keys.
+pub(super) fn identity_reader(config: &Config) -> Result<IdentityFn, StartError> {
+    require_name(config)?;
+    match adapter(config)? {
+        Adapter::BuiltIn(built_in) => (built_in.identity)(config),
+        Adapter::Registered(open) => {
+            Ok(built_in::identity_of(open_registered(open, config, all_nodes(config))?))
+        }
+    }
+}
+
+/// What asks nodes whether they have a service, if the ledger has an answer.
+pub(super) fn service_reader(config: &Config) -> Result<Option<ServiceFn>, StartError> {
+    match adapter(config)? {
+        Adapter::BuiltIn(BuiltIn { service: Some(service), .. }) => service(config).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn adapter(config: &Config) -> Result<Adapter, StartError> {
+    config.adapter().ok_or_else(StartError::no_ledger_kind)
+}
+
+/// All configured nodes, also those that have not confirmed their ledger.
+fn all_nodes(config: &Config) -> Arc<NodePool> {
+    Arc::new(NodePool::new(config.ledger.nodes()))
 }
 
 /// The adapter of a ledger that a program has registered.
@@ -93,19 +139,6 @@ fn open_registered(
         false => Err(StartError::part(
             "the adapter declares other facts than its type; return the same from both",
         )),
-    }
-}
-
-/// The names of the gas admins of an EVM chain and their addresses, whose keys are read for this.
-pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, StartError> {
-    #[cfg(feature = "evm")]
-    {
-        let signers = gas_admins::gas_admin_signers(config)?.into_iter();
-        Ok(signers.map(|(name, signer)| (name.to_owned(), signer.address().to_string())).collect())
-    }
-    #[cfg(not(feature = "evm"))]
-    {
-        Err(StartError::NotBuilt { kind: config.ledger.kind.unwrap_or_default() })
     }
 }
 
@@ -127,10 +160,10 @@ fn require_name(config: &Config) -> Result<(), StartError> {
 /// The ledger of the settings, as far as they identify it.
 fn configured_ledger(config: &Config) -> Result<LedgerIdentity, StartError> {
     let identity = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
-    #[cfg(feature = "evm")]
-    if matches!(config.adapter(), Some(Adapter::Evm)) {
-        let id = grid_batch_evm::EvmIdentityReader::id_of_chain(config.evm.chain_id);
-        return Ok(LedgerIdentity { id, ..identity });
+    match adapter(config)? {
+        Adapter::BuiltIn(BuiltIn { id: Some(id), .. }) => {
+            Ok(LedgerIdentity { id: id(config)?, ..identity })
+        }
+        _ => Ok(identity),
     }
-    Ok(identity)
 }

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grid_batch_evm::{Address, AllowedBeneficiaries, PoolRules, parse_address, parse_amount};
+use grid_batch_evm::{
+    Address, AllowedBeneficiaries, EvmSettings, PoolRules, parse_address, parse_amount,
+};
 use grid_batch_withdrawals::{Amount, PaymentLimits, WithdrawalRules};
 
 use super::evm::{invalid, parsed};
-use crate::{EvmConfig, StartError};
+use crate::StartError;
 
 /// How much may be scheduled from each pool. It needs no key, because commands keep the limits too.
-pub(in crate::server) fn limits(config: &EvmConfig) -> Result<PaymentLimits, StartError> {
+pub(in crate::server) fn limits(config: &EvmSettings) -> Result<PaymentLimits, StartError> {
     let pools = config.pools.iter().map(|(pool, _)| parsed("evm.pools", parse_address(pool)));
     let pools = pools.collect::<Result<BTreeSet<Address>, StartError>>()?;
     Ok(PaymentLimits {
@@ -40,7 +42,7 @@ fn amounts(
 
 /// The beneficiaries that may be paid.
 pub(super) fn beneficiaries(
-    config: &EvmConfig,
+    config: &EvmSettings,
     rules: &PoolRules,
 ) -> Result<AllowedBeneficiaries, StartError> {
     let name = "evm.beneficiaries";

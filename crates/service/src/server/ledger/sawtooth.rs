@@ -1,12 +1,35 @@
 use std::sync::Arc;
 
-use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
+use grid_batch_core::{GlobalScopeId, ScopeId};
+use grid_batch_sawtooth::{SETTINGS, Sawtooth, SawtoothOptions, facts};
 
-use super::{OpenFn, ServerLedger};
-use crate::{Config, StartError};
+use super::{
+    OpenFn, ServerLedger, all_nodes,
+    built_in::{BuiltIn, IdentityFn, identity_of},
+};
+use crate::{Config, LedgerType, StartError, config::Adapter};
 
 /// A Sawtooth network.
-pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
+pub(super) const TYPE: LedgerType = LedgerType {
+    settings: SETTINGS,
+    check_service_id: |service| GlobalScopeId::from_service_id(service).map(drop),
+    ..LedgerType::with_adapter(
+        "sawtooth",
+        |settings| {
+            let late_arrival_limit = settings.get("ledger.late_arrival_limit")?;
+            Ok(facts(settings.get("ledger.keeps_order")?, late_arrival_limit))
+        },
+        Adapter::BuiltIn(BuiltIn { prepare, identity, id: None, service: None }),
+    )
+};
+
+fn identity(config: &Config) -> Result<IdentityFn, StartError> {
+    let options =
+        SawtoothOptions { http: config.ledger.http.clone(), ..SawtoothOptions::default() };
+    Ok(identity_of(Arc::new(Sawtooth::new(options, all_nodes(config))?)))
+}
+
+fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     let nodes = config.ledger.shared_nodes()?;
     let facts = config.ledger.facts.ok_or_else(StartError::no_ledger_kind)?;
     let options = SawtoothOptions {

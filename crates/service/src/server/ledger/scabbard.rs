@@ -1,26 +1,62 @@
 use std::{path::Path, sync::Arc};
 
-use grid_batch_nodes::NodePool;
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_scabbard::{NewBatchRules, Scabbard, ScabbardOptions};
+use grid_batch_scabbard::{
+    NewBatchRules, SETTINGS, Scabbard, ScabbardOptions, ScabbardSettings, facts,
+};
 
-use super::{OpenFn, ServerLedger, key_file};
-use crate::{Config, StartError};
+use super::{
+    OpenFn, ServerLedger, all_nodes,
+    built_in::{BuiltIn, IdentityFn, ServiceFn},
+    key_file,
+};
+use crate::{Config, LedgerType, StartError, config::Adapter};
 
 /// The Scabbard services of a Splinter network.
-pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
+pub(super) const TYPE: LedgerType = LedgerType {
+    settings: SETTINGS,
+    check_settings: |settings| ScabbardSettings::new(settings).map(drop),
+    ..LedgerType::with_adapter(
+        "scabbard",
+        |settings| Ok(facts(settings.get("ledger.late_arrival_limit")?)),
+        Adapter::BuiltIn(BuiltIn { prepare, identity, id: None, service: Some(service) }),
+    )
+};
+
+/// The nodes tell nothing.
+fn identity(_: &Config) -> Result<IdentityFn, StartError> {
+    Ok(Box::new(|_| Box::pin(async { Ok(String::new()) })))
+}
+
+/// Asks also nodes that have not confirmed their ledger.
+fn service(config: &Config) -> Result<ServiceFn, StartError> {
+    let settings = settings(config)?;
+    let scabbard = Scabbard::new(&token(&settings)?, all_nodes(config), options(config, &settings));
+    let scabbard = Arc::new(scabbard.map_err(StartError::part)?);
+    Ok(Box::new(move |url, service| {
+        let scabbard = Arc::clone(&scabbard);
+        Box::pin(async move { scabbard.is_service_at(&url, &service).await })
+    }))
+}
+
+fn settings(config: &Config) -> Result<ScabbardSettings, StartError> {
+    ScabbardSettings::new(config.settings()).map_err(StartError::part)
+}
+
+fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
+    let settings = settings(config)?;
     let nodes = config.ledger.shared_nodes()?;
     let options = ScabbardOptions {
         clock: config.clock(),
         all_nodes: Some(nodes.confirmed_of_all_services()),
-        ..options(config)
+        ..options(config, &settings)
     };
-    let scabbard = Scabbard::new(&token(config)?, nodes.confirmed(), options);
+    let scabbard = Scabbard::new(&token(&settings)?, nodes.confirmed(), options);
     let scabbard = scabbard.map_err(StartError::part)?;
-    let known = config.ledger.known_history.clone();
+    let ScabbardSettings { known_history: known, refuse_unknown_history, .. } = settings;
     let rules = NewBatchRules {
         known: Arc::new(move |service| known.iter().any(|pattern| pattern.matches(service))),
-        refuse_unknown: config.ledger.refuse_unknown_history,
+        refuse_unknown: refuse_unknown_history,
     };
     Ok(Box::new(move |store| {
         let scabbard = scabbard
@@ -30,27 +66,21 @@ pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     }))
 }
 
-/// A client that only asks questions of the nodes of a Scabbard ledger, also of nodes that have not confirmed it.
-pub(in crate::server) fn scabbard_client(config: &Config) -> Result<Scabbard, StartError> {
-    let nodes = Arc::new(NodePool::new(config.ledger.nodes()));
-    Scabbard::new(&token(config)?, nodes, options(config)).map_err(StartError::part)
-}
-
-fn options(config: &Config) -> ScabbardOptions {
+fn options(config: &Config, settings: &ScabbardSettings) -> ScabbardOptions {
     ScabbardOptions {
         http: config.ledger.http.clone(),
         websocket: config.ledger.socket.clone(),
         connections: config.poll.connections,
         late_arrival_limit: config.ledger.late_arrival_limit,
-        coordinator_timeout: config.ledger.coordinator_timeout,
+        coordinator_timeout: settings.coordinator_timeout,
         peers: config.ledger.peers.clone(),
         ..ScabbardOptions::default()
     }
 }
 
 /// Authorizes the server to the nodes.
-fn token(config: &Config) -> Result<CylinderToken, StartError> {
-    Ok(CylinderToken::new(&signing_key(config.ledger.key_file.as_deref())?))
+fn token(settings: &ScabbardSettings) -> Result<CylinderToken, StartError> {
+    Ok(CylinderToken::new(&signing_key(settings.key_file.as_deref())?))
 }
 
 /// The key that authenticates the server to the ledger.

@@ -1,17 +1,20 @@
+mod key_source;
+mod table;
+
 use std::{collections::BTreeSet, fmt, num::NonZero, time::Duration};
 
-use super::{
-    ConfigError,
-    key_source::{GasAdmin, KeySource, KeystorePassword, PasswordSource},
-    layers::Layers,
-    value::{OracleUrl, Pair},
-};
+use grid_batch_settings::{ConfigError, Pair, SettingValues};
+
+use key_source::{GasAdmin, KeystorePassword};
+
+pub use key_source::{KeySource, PasswordSource};
+pub use table::SETTINGS;
 
 /// The pools of an EVM chain, their gas admins, and the price of gas.
 ///
-/// Addresses and prices are text here; the ledger's adapter parses them.
+/// The values of [`SETTINGS`]. Addresses and prices are text here.
 #[derive(Clone)]
-pub struct EvmConfig {
+pub struct EvmSettings {
     /// The chain's id.
     pub chain_id: u64,
     /// The names of the gas admins, and where their keys are.
@@ -61,63 +64,65 @@ pub struct EvmConfig {
     pub head_age_limit: Option<Duration>,
 }
 
-impl EvmConfig {
-    pub(super) fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
+impl EvmSettings {
+    /// Reads and checks them.
+    pub fn new(values: &SettingValues) -> Result<Self, ConfigError> {
         let pairs = |name: &str| -> Result<Vec<(String, String)>, ConfigError> {
-            let pairs: Vec<Pair> = layers.get(name)?;
+            let pairs: Vec<Pair> = values.get(name)?;
             Ok(pairs.into_iter().map(|Pair(left, right)| (left, right)).collect())
         };
-        let gas_admins: Vec<GasAdmin> = layers.get("evm.gas_admins")?;
-        let passwords: Vec<KeystorePassword> = layers.get("evm.keystore_passwords")?;
-        Ok(Self {
-            chain_id: layers.get::<NonZero<u64>>("evm.chain_id")?.get(),
+        let gas_admins: Vec<GasAdmin> = values.get("evm.gas_admins")?;
+        let passwords: Vec<KeystorePassword> = values.get("evm.keystore_passwords")?;
+        let settings = Self {
+            chain_id: values.get::<NonZero<u64>>("evm.chain_id")?.get(),
             gas_admins: gas_admins.into_iter().map(|GasAdmin(name, key)| (name, key)).collect(),
             keystore_passwords: passwords.into_iter().map(|it| (it.0, it.1)).collect(),
-            signer_timeout: layers.get("evm.signer_timeout")?,
+            signer_timeout: values.get("evm.signer_timeout")?,
             pools: pairs("evm.pools")?,
-            maximum_gas_price: layers.get("evm.maximum_gas_price")?,
+            maximum_gas_price: values.get("evm.maximum_gas_price")?,
             pool_maximum_gas_price: pairs("evm.pool_maximum_gas_price")?,
             maximum_payment: pairs("evm.maximum_payment")?,
             maximum_payments_per_day: pairs("evm.maximum_payments_per_day")?,
-            beneficiaries: beneficiaries(layers)?,
-            low_balance: layers.get::<u32>("evm.low_balance")?.into(),
-            balance_interval: layers.get("evm.balance_interval")?,
-            maximum_tip: layers.get("evm.maximum_tip")?,
-            oracle_url: layers.get::<OracleUrl>("evm.oracle_url")?.0,
-            oracle_field: layers.get("evm.oracle_field")?,
-            oracle_first: layers.get("evm.oracle_first")?,
-            gate_interval: layers.get("evm.gate_interval")?,
-            confirmations: layers.get::<NonZero<u64>>("evm.confirmations")?.get(),
-            in_flight: layers.get::<NonZero<usize>>("evm.in_flight")?.get(),
-            resend_after: layers.get("evm.resend_after")?,
-            longest_gap: layers.get::<NonZero<u64>>("evm.longest_gap")?.get(),
-            agreeing_nodes: layers.get::<u32>("evm.agreeing_nodes")? as usize,
-            head_age_limit: layers.get("evm.head_age_limit")?,
-        })
-    }
-
-    pub(super) fn has_remote_signers(&self) -> bool {
-        self.gas_admins.iter().any(|(_, key)| matches!(key, KeySource::Remote { .. }))
+            beneficiaries: beneficiaries(values)?,
+            low_balance: values.get::<u32>("evm.low_balance")?.into(),
+            balance_interval: values.get("evm.balance_interval")?,
+            maximum_tip: values.get("evm.maximum_tip")?,
+            oracle_url: values.get_with("evm.oracle_url", parse_oracle_url)?,
+            oracle_field: values.get("evm.oracle_field")?,
+            oracle_first: values.get("evm.oracle_first")?,
+            gate_interval: values.get("evm.gate_interval")?,
+            confirmations: values.get::<NonZero<u64>>("evm.confirmations")?.get(),
+            in_flight: values.get::<NonZero<usize>>("evm.in_flight")?.get(),
+            resend_after: values.get("evm.resend_after")?,
+            longest_gap: values.get::<NonZero<u64>>("evm.longest_gap")?.get(),
+            agreeing_nodes: values.get::<u32>("evm.agreeing_nodes")? as usize,
+            head_age_limit: values.get("evm.head_age_limit")?,
+        };
+        settings.check(values)?;
+        Ok(settings)
     }
 
     /// Names of gas admins must be unique, and each pool's gas admin must be configured.
-    pub(super) fn check(&self, layers: &Layers) -> Result<(), ConfigError> {
+    fn check(&self, values: &SettingValues) -> Result<(), ConfigError> {
+        if self.gas_admins.iter().any(|(_, key)| matches!(key, KeySource::Remote { .. })) {
+            values.check_shorter("evm.signer_timeout", "submit.sending_limit")?;
+        }
         let mut names = BTreeSet::new();
         if let Some((name, _)) = self.gas_admins.iter().find(|(name, _)| !names.insert(name)) {
             let rule = format!("the gas admin {name} is listed twice");
-            return Err(layers.conflict("evm.gas_admins", rule));
+            return Err(values.conflict("evm.gas_admins", rule));
         }
-        self.check_passwords(layers)?;
+        self.check_passwords(values)?;
         if let Some((pool, name)) = self.pools.iter().find(|(_, name)| !names.contains(name)) {
             let rule =
                 format!("the pool {pool} has the gas admin {name}, which evm.gas_admins lacks");
-            return Err(layers.conflict("evm.pools", rule));
+            return Err(values.conflict("evm.pools", rule));
         }
         Ok(())
     }
 
     /// Each keystore needs one password, and nothing else has one.
-    fn check_passwords(&self, layers: &Layers) -> Result<(), ConfigError> {
+    fn check_passwords(&self, values: &SettingValues) -> Result<(), ConfigError> {
         let keystores = self.gas_admins.iter();
         let keystores = keystores.filter(|(_, key)| matches!(key, KeySource::Keystore(_)));
         let keystores: BTreeSet<&str> = keystores.map(|(name, _)| name.as_str()).collect();
@@ -125,11 +130,11 @@ impl EvmConfig {
         for (name, _) in &self.keystore_passwords {
             if !keystores.contains(name.as_str()) {
                 let rule = format!("evm.gas_admins has no gas admin {name} with a keystore");
-                return Err(layers.conflict("evm.keystore_passwords", rule));
+                return Err(values.conflict("evm.keystore_passwords", rule));
             }
             if !names.insert(name.as_str()) {
                 let rule = format!("the gas admin {name} is listed twice");
-                return Err(layers.conflict("evm.keystore_passwords", rule));
+                return Err(values.conflict("evm.keystore_passwords", rule));
             }
         }
         match keystores.difference(&names).next() {
@@ -138,15 +143,15 @@ impl EvmConfig {
                 let rule = format!(
                     "the gas admin {name} has a keystore, whose password evm.keystore_passwords lacks"
                 );
-                Err(layers.conflict("evm.gas_admins", rule))
+                Err(values.conflict("evm.gas_admins", rule))
             }
         }
     }
 }
 
-impl fmt::Debug for EvmConfig {
+impl fmt::Debug for EvmSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EvmConfig")
+        f.debug_struct("EvmSettings")
             .field("chain_id", &self.chain_id)
             .field("gas_admins", &self.gas_admins.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("pools", &self.pools)
@@ -157,11 +162,22 @@ impl fmt::Debug for EvmConfig {
 }
 
 /// Beneficiaries, each with its pool, if it is for one pool only.
-fn beneficiaries(layers: &Layers) -> Result<Vec<(Option<String>, String)>, ConfigError> {
-    let items: Vec<String> = layers.get("evm.beneficiaries")?;
+fn beneficiaries(values: &SettingValues) -> Result<Vec<(Option<String>, String)>, ConfigError> {
+    let items: Vec<String> = values.get("evm.beneficiaries")?;
     let item = |item: String| match item.split_once('=') {
         Some((pool, beneficiary)) => (Some(pool.trim().to_owned()), beneficiary.trim().to_owned()),
         None => (None, item),
     };
     Ok(items.into_iter().map(item).collect())
+}
+
+/// The URL of an oracle, if there is one.
+fn parse_oracle_url(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "" => Ok(None),
+        _ if text.starts_with("http://") || text.starts_with("https://") => {
+            Ok(Some(text.to_owned()))
+        }
+        _ => Err("a URL must begin with http:// or https://".to_owned()),
+    }
 }

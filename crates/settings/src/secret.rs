@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use grid_batch_support::redact_password;
 
 /// What errors show in place of a value that may hold a secret.
-pub(super) const NOT_SHOWN: &str = "not shown";
+pub const NOT_SHOWN: &str = "not shown";
 
 /// Stands for a secret in a text that is shown.
-pub(super) const PLACEHOLDER: &str = "***";
+pub(crate) const PLACEHOLDER: &str = "***";
 
 /// Whether an error must not show the text: it looks like a URL with a user or parameters, a connection
 /// string, or a key.
-pub(super) fn may_hold_secret(text: &str) -> bool {
+pub fn may_hold_secret(text: &str) -> bool {
     let has_user_or_parameters = text
         .split_once("://")
         .is_some_and(|(_, rest)| rest.contains(['@', '?', '#', '%']) || is_key_in_path(rest));
@@ -37,7 +37,7 @@ fn has_key(text: &str) -> bool {
 
 /// The text of a URL, or of a list item that ends in one, with `***` for its secrets: the password, the
 /// parameters whose names say so, and path segments that look like a key. Other text as it is.
-pub(super) fn redact_secrets(text: &str) -> Cow<'_, str> {
+pub fn redact_secrets(text: &str) -> Cow<'_, str> {
     let Some(scheme_end) = text.find("://") else { return Cow::Borrowed(text) };
     let is_ambiguous = |at: usize| text[scheme_end + "://".len()..at].contains(['/', '?', '#']);
     if text.rfind('@').is_some_and(|at| at > scheme_end && is_ambiguous(at)) {

@@ -1,13 +1,13 @@
 use std::{fmt, str::FromStr};
 
+use crate::Wildcard;
 use grid_batch_core::{Excerpt, ServiceId, ServiceIdError};
-use grid_batch_support::Wildcard;
 use thiserror::Error;
 
 /// Service ids: a service id in which each `*` stands for any number of characters, also none.
 ///
 /// ```
-/// use grid_batch_api::ServicePattern;
+/// use grid_batch_support::ServicePattern;
 ///
 /// let pattern: ServicePattern = "abcDE-*::gs*".parse()?;
 /// assert!(pattern.matches(&"abcDE-F0123::gsAA".parse()?));

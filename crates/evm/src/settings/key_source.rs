@@ -2,12 +2,10 @@
 
 use std::{fmt, path::PathBuf};
 
-use grid_batch_support::redact_url;
-
-use super::{
-    secret::{NOT_SHOWN, may_hold_secret},
-    value::{NodeUrl, Pair, SettingValue, looks_like_key},
+use grid_batch_settings::{
+    NOT_SHOWN, NodeUrl, Pair, SettingValue, looks_like_key, may_hold_secret,
 };
+use grid_batch_support::redact_url;
 
 /// Where the secret key of a gas admin is.
 #[derive(Clone, PartialEq, Eq)]

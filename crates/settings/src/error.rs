@@ -44,15 +44,13 @@ pub enum ConfigError {
         /// What the value must be.
         rule: String,
     },
-    /// A setting of a registered ledger is missing, unknown, or has another type.
-    #[error("{origin}: [{section}]: {message}")]
-    LedgerSettings {
-        /// Where the section or the setting is.
-        origin: Origin,
-        /// The section of the ledger's settings.
-        section: String,
-        /// What is wrong.
-        message: String,
+    /// A program registers a ledger, or a setting of one, whose name cannot be used.
+    #[error("the ledger {name} cannot be registered: {rule}")]
+    RegisteredLedger {
+        /// The name of the ledger.
+        name: String,
+        /// The rule that it breaks.
+        rule: String,
     },
     /// The file with a setting's value cannot be used.
     #[error("{origin}: {name} names {}, which cannot be read: {message}", file.display())]

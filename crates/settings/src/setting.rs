@@ -1,0 +1,206 @@
+use std::time::Duration;
+
+use crate::{ConfigError, GivenValue, Origin, SettingValues};
+
+/// One setting.
+///
+/// The environment variable and the flag follow from the name: `poll.interval` is `GRID_BATCH_POLL_INTERVAL` and
+/// `--poll-interval`.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// The name: a section of the file, a dot, and the key; or only a key.
+    pub name: &'static str,
+    /// How the value is written in the file.
+    pub form: Form,
+    /// The default, in the syntax of an environment variable.
+    pub default: &'static str,
+    /// What the setting does. The help of a setting is one line for `--help`.
+    pub help: &'static str,
+    /// Why and when to change it.
+    pub when: &'static str,
+    /// Whether all instances of a database must have the same value.
+    pub equal: bool,
+    /// Another environment variable that is read too.
+    pub alias: Option<&'static str>,
+    /// Whether a value may hold a secret, such as a password in a URL.
+    pub may_hold_secret: bool,
+    range: Range,
+}
+
+/// How a value is written in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A text in quotes.
+    Text,
+    /// A text in quotes that may contain a password.
+    Secret,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// A list of texts in brackets.
+    List,
+}
+
+/// The smallest and the largest value of a setting: one outside is refused, because it is a mistake.
+#[derive(Debug, Clone, Copy)]
+enum Range {
+    Any,
+    Numbers { minimum: u64, maximum: u64 },
+    Longest(Duration),
+}
+
+const SECRET_FILE: &str = "Use it where secrets are mounted as files, and instead of a flag, which every \
+                           user of the machine can read in the list of processes. The last source that \
+                           gives the setting or its file counts.";
+
+impl Setting {
+    const fn new(
+        form: Form,
+        name: &'static str,
+        default: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            form,
+            default,
+            help,
+            when: "",
+            equal: false,
+            alias: None,
+            may_hold_secret: matches!(form, Form::Secret),
+            range: Range::Any,
+        }
+    }
+
+    /// A text.
+    pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        Self::new(Form::Text, name, default, help)
+    }
+
+    /// A text that may contain a password. Errors do not show it.
+    pub const fn secret(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        Self::new(Form::Secret, name, default, help)
+    }
+
+    /// A number.
+    pub const fn number(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        Self::new(Form::Number, name, default, help)
+    }
+
+    /// `true` or `false`.
+    pub const fn switch(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        Self::new(Form::Bool, name, default, help)
+    }
+
+    /// A list of texts. The default is in the syntax of an environment variable, with commas.
+    pub const fn list(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        Self::new(Form::List, name, default, help)
+    }
+
+    /// A file with the value of another setting, whose name this one has with `_file` at its end.
+    pub const fn file(name: &'static str, help: &'static str) -> Self {
+        Self::new(Form::Text, name, "", help).when(SECRET_FILE)
+    }
+
+    /// Says why and when to change it.
+    #[must_use]
+    pub const fn when(self, when: &'static str) -> Self {
+        Self { when, ..self }
+    }
+
+    /// All instances of a database must have the same value.
+    #[must_use]
+    pub const fn equal(self) -> Self {
+        Self { equal: true, ..self }
+    }
+
+    /// A number may only be in this range.
+    #[must_use]
+    pub const fn between(self, minimum: u64, maximum: u64) -> Self {
+        Self { range: Range::Numbers { minimum, maximum }, ..self }
+    }
+
+    /// A time may not be longer, because the server would stand still for as long.
+    #[must_use]
+    pub const fn at_most(self, longest: Duration) -> Self {
+        Self { range: Range::Longest(longest), ..self }
+    }
+
+    /// A value may hold a secret: it is printed without it, and files with it are checked.
+    #[must_use]
+    pub const fn with_secrets(self) -> Self {
+        Self { may_hold_secret: true, ..self }
+    }
+
+    /// Another environment variable that is read too.
+    #[must_use]
+    pub const fn alias(self, variable: &'static str) -> Self {
+        Self { alias: Some(variable), ..self }
+    }
+
+    /// The name of the environment variable.
+    pub fn variable(&self) -> String {
+        format!("{}{}", Self::PREFIX, self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// The prefix of all our environment variables.
+    pub const PREFIX: &str = "GRID_BATCH_";
+
+    /// The flag, without its dashes.
+    pub fn flag(&self) -> String {
+        self.name.replace(['.', '_'], "-")
+    }
+
+    /// The section of the file, and the key in it.
+    pub fn section_and_key(&self) -> (&'static str, &'static str) {
+        self.name.rsplit_once('.').unwrap_or(("", self.name))
+    }
+
+    /// When to change it, as sentences.
+    pub fn guidance(&self) -> String {
+        let rule = if self.equal { " It must be equal on all instances." } else { "" };
+        format!("{}{rule}", self.when)
+    }
+
+    /// This value, which was given there.
+    pub fn given(&'static self, origin: Origin, text: impl Into<String>) -> GivenValue {
+        GivenValue { setting: self, origin, text: text.into() }
+    }
+
+    /// An error if the value is out of range.
+    pub(crate) fn check_range(&self, values: &SettingValues) -> Result<(), ConfigError> {
+        match self.range {
+            Range::Any => Ok(()),
+            Range::Numbers { minimum, maximum } => {
+                let number = values.given(self.name).text.parse::<u64>();
+                if number.is_ok_and(|number| (minimum..=maximum).contains(&number)) {
+                    return Ok(());
+                }
+                let rule = format!("it must be a number from {minimum} to {maximum}");
+                Err(values.invalid(self.name, rule))
+            }
+            Range::Longest(longest) => {
+                if values.get::<Duration>(self.name)? <= longest {
+                    return Ok(());
+                }
+                let longest = humantime::format_duration(longest);
+                Err(values.invalid(self.name, format!("it must be at most {longest}")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variable_and_flag_follow_from_the_name() {
+        const SETTING: &Setting = &Setting::text("poll.trigger_gap", "5ms", "");
+        assert_eq!(SETTING.variable(), "GRID_BATCH_POLL_TRIGGER_GAP");
+        assert_eq!(SETTING.flag(), "poll-trigger-gap");
+        assert_eq!(SETTING.section_and_key(), ("poll", "trigger_gap"));
+    }
+}
