@@ -20,12 +20,12 @@ gate_interval = "200ms"
 confirmations = 1
 resend_after = "500ms"
 [claims]
-idle_expiry = "2s"
-full_expiry = "16s"
+idle_expiry = "1s"
+full_expiry = "9s"
 [submit]
-sending_limit = "4s"
-total_limit = "6s"
-drain_limit = "4s"
+sending_limit = "2500ms"
+total_limit = "3s"
+drain_limit = "3s"
 [poll]
 quiet_after = "300ms"
 accept_absence_after = "5s"

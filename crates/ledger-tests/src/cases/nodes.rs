@@ -24,7 +24,9 @@ pub(crate) fn other_ledger(run: &mut CaseRun<'_>) -> Done {
     run.finish(Operator::Absent);
     run.harness.fault(Fault::Busy)?;
     run.post_valid()?;
-    run.wait_until("the node was busy", |run| run.latest_is("DELAYED"));
+    run.wait_until_latest("the node was busy", |details| {
+        details["dlt_status"] == "DELAYED" || !details["last_error"].is_null()
+    });
     run.kill();
     run.harness.heal();
     run.harness.fault(Fault::OtherLedger)?;

@@ -50,6 +50,11 @@ mod broken {
     }
 
     #[test]
+    fn late_arrival_that_is_applied_is_found() {
+        assert_found(Variant::AppliesLate, "late_arrival", "was applied 2 times");
+    }
+
+    #[test]
     fn order_that_is_not_kept_is_found() {
         assert_found(Variant::Reorders, "pipeline", "is not the order of acceptance");
     }
