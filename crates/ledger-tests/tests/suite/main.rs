@@ -72,6 +72,16 @@ mod broken {
     }
 
     #[test]
+    fn absence_that_only_the_killed_sender_could_prove_is_found() {
+        assert_found(Variant::GuessesAbsence, "killed_before_arrival", "no batch was held");
+    }
+
+    #[test]
+    fn identity_that_is_the_same_for_all_ledgers_is_found() {
+        assert_found(Variant::HidesIdentity, "other_ledger", "sent to another ledger");
+    }
+
+    #[test]
     fn order_that_is_not_kept_is_found() {
         assert_found(Variant::Reorders, "pipeline", "is not the order of acceptance");
     }

@@ -20,6 +20,10 @@ pub enum Variant {
     AppliesLate,
     /// It declares that it keeps the order of arrival, and applies the latest batch first.
     Reorders,
+    /// Its adapter says that a batch is absent, although it has not seen what another instance has sent.
+    GuessesAbsence,
+    /// Its adapter tells the same identity of every ledger.
+    HidesIdentity,
     /// Its adapter reads a lost answer as one that says that the node is busy.
     GuessesAnswers,
     /// It declares that batches expire, and applies them after their deadline.
@@ -27,7 +31,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Strong,
         Self::Weak,
         Self::AppliesAgain,
@@ -35,6 +39,8 @@ impl Variant {
         Self::HidesPending,
         Self::AppliesLate,
         Self::Reorders,
+        Self::GuessesAbsence,
+        Self::HidesIdentity,
         Self::GuessesAnswers,
         Self::IgnoresDeadlines,
     ];
@@ -56,6 +62,12 @@ impl Variant {
             Self::Weak => weakest,
             Self::AppliesLate => LedgerFacts { late_arrival_limit: Duration::ZERO, ..again },
             // Otherwise what is sent twice does no harm.
+            Self::GuessesAbsence => LedgerFacts {
+                statuses_survive_restart: false,
+                has_events: true,
+                batches_expire: false,
+                ..again
+            },
             Self::HidesPending | Self::GuessesAnswers => again,
             _ => strong,
         }
