@@ -78,13 +78,6 @@ fn killed_before_sending_on_postgres() {
 }
 
 #[test]
-fn killed_after_sending_on_postgres() {
-    assert_paid_after_kill_at(&WithdrawalHarness::on_postgres(1), |harness| {
-        harness.proxy.stop_after("eth_sendRawTransaction", 1)
-    });
-}
-
-#[test]
 fn killed_after_sending_to_hardhat() {
     assert_paid_after_kill_at(&WithdrawalHarness::on_hardhat(), |harness| {
         harness.proxy.stop_after("eth_sendRawTransaction", 1)
