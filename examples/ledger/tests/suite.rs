@@ -1,5 +1,4 @@
 //! The suite for ledgers, over the program and the simulated ledger.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{
     io::{Read, Write},
