@@ -49,6 +49,7 @@ macro_rules! with_each_case {
             nodes::second_node_lags "one_node_for_service";
             nodes::other_ledger "identity, tells_identity";
             deadlines::deadline_passes_before_sending "batches_expire";
+            deadlines::deadline_passes_before_applying "batches_expire";
             deadlines::committed_before_its_deadline "batches_expire";
             kills::killed_before_arrival "absence_rule";
             kills::killed_before_the_answer "find_evidence";

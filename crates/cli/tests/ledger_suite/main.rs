@@ -5,6 +5,8 @@ use std::{path::Path, process::Command};
 
 use grid_batch_test_support::process::Binary;
 
+#[cfg(feature = "evm")]
+mod evm;
 mod sawtooth;
 mod scabbard;
 mod simulated;

@@ -8,7 +8,8 @@ use std::{
 use grid_batch_core::{ItemId, LedgerFacts};
 use grid_batch_ledger_sim::{Fault as SimFault, LedgerSim, LedgerSimBuilder, When};
 use grid_batch_ledger_tests::{
-    BatchKind, Fault, Harness, LATE_ARRIVAL_LIMIT, NotPossible, TestBatch, ledger_tests,
+    BatchKind, CaseResult, Fault, Harness, LATE_ARRIVAL_LIMIT, NotPossible, TestBatch,
+    ledger_tests, run_case,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::http::{request, send};
@@ -16,6 +17,12 @@ use grid_batch_test_support::http::{request, send};
 use crate::simulated::{SimulatedNode, TestBatches, test_batch};
 
 ledger_tests!(Sawtooth::new());
+
+#[test]
+fn order_of_one_publishing_node() {
+    let report = run_case("pipeline", &mut Sawtooth::with(true));
+    assert_eq!(report.rows[0].result, CaseResult::Passed);
+}
 
 /// Much longer than a batch takes.
 const LAG: Duration = Duration::from_secs(1);
@@ -26,6 +33,8 @@ struct Sawtooth {
     /// The batches of nodes that lag, in order. Each is invalid at a node that has not applied the one before it.
     in_order: Arc<Mutex<Vec<ItemId>>>,
     second: Option<LedgerSim>,
+    /// Whether the node keeps the order of arrival.
+    keeps_order: bool,
     /// A node of another ledger, and whether it is configured.
     other: Option<(LedgerSim, bool)>,
     database: Option<TestDatabase>,
@@ -33,9 +42,16 @@ struct Sawtooth {
 
 impl Sawtooth {
     fn new() -> Self {
+        Self::with(false)
+    }
+
+    /// With `keeps_order`, a network with one node that publishes blocks.
+    fn with(keeps_order: bool) -> Self {
         let (batches, in_order) = (TestBatches::new("global"), Arc::default());
+        let builder = executing(&batches, &in_order);
         Self {
-            node: SimulatedNode::start(executing(&batches, &in_order)),
+            node: SimulatedNode::start(if keeps_order { builder.keeps_order() } else { builder }),
+            keeps_order,
             batches,
             in_order,
             second: None,
@@ -68,7 +84,7 @@ fn executing(batches: &TestBatches, in_order: &Arc<Mutex<Vec<ItemId>>>) -> Ledge
 
 impl Harness for Sawtooth {
     fn facts(&self) -> LedgerFacts {
-        grid_batch_sawtooth::facts(false, LATE_ARRIVAL_LIMIT)
+        grid_batch_sawtooth::facts(self.keeps_order, LATE_ARRIVAL_LIMIT)
     }
 
     fn server(&self, configuration: &Path) -> Command {
@@ -81,7 +97,11 @@ impl Harness for Sawtooth {
         if let Some((other, true)) = &self.other {
             urls = vec![other.url()];
         }
-        format!("[ledger]\nkind = \"sawtooth\"\nurls = {urls:?}\n{}", crate::EVENTS)
+        let Self { keeps_order, .. } = self;
+        format!(
+            "[ledger]\nkind = \"sawtooth\"\nurls = {urls:?}\nkeeps_order = {keeps_order}\n{}",
+            crate::EVENTS
+        )
     }
 
     fn service(&self) -> Option<String> {

@@ -27,6 +27,20 @@ pub(crate) fn deadline_passes_before_sending(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
+/// The ledger has the batch when its deadline passes.
+pub(crate) fn deadline_passes_before_applying(run: &mut CaseRun<'_>) -> Done {
+    run.start();
+    let batch = batch_with_deadline(run)?;
+    run.harness.fault(Fault::AppliesNothing)?;
+    run.post_invalid(&batch);
+    run.wait_for_arrival_after(0);
+    run.harness.pass_deadlines()?;
+    run.harness.heal();
+    run.post_valid()?;
+    run.finish(Operator::Absent);
+    Ok(())
+}
+
 /// Nothing is known of it when its deadline passes.
 pub(crate) fn committed_before_its_deadline(run: &mut CaseRun<'_>) -> Done {
     run.start();

@@ -5,28 +5,38 @@ use grid_batch_core::Strategy;
 
 type Done = Result<(), NotPossible>;
 
+/// The ledger has several batches before it applies one.
 pub(crate) fn pipeline(run: &mut CaseRun<'_>) -> Done {
-    in_order_with(run, Strategy::Pipeline)
+    start_with(run, Strategy::Pipeline)?;
+    run.harness.fault(Fault::AppliesNothing)?;
+    post_many(run)?;
+    run.wait_for_arrival_after(2);
+    run.harness.heal();
+    run.finish(Operator::Absent);
+    Ok(())
 }
 
 /// The batches of a harness conflict, so they are applied in order.
 pub(crate) fn parallel(run: &mut CaseRun<'_>) -> Done {
-    in_order_with(run, Strategy::Parallel)
+    start_with(run, Strategy::Parallel)?;
+    post_many(run)?;
+    run.finish(Operator::Absent);
+    Ok(())
 }
 
-fn in_order_with(run: &mut CaseRun<'_>, strategy: Strategy) -> Done {
+fn start_with(run: &mut CaseRun<'_>, strategy: Strategy) -> Done {
+    let name = strategy.as_str();
     if let Some(lacking) = run.facts.lacks_for(strategy) {
-        let reason = format!("the strategy {} needs {lacking}", strategy.as_str());
-        return Err(NotPossible::new(reason));
+        return Err(NotPossible::new(format!("the strategy {name} needs {lacking}")));
     }
-    let strategy = strategy.as_str();
-    run.settings = format!("[ledger]\nstrategy = \"{strategy}\"");
+    run.settings = format!("[ledger]\nstrategy = \"{name}\"");
     run.start();
-    run.harness.fault(Fault::Busy)?;
+    Ok(())
+}
+
+fn post_many(run: &mut CaseRun<'_>) -> Done {
     for _ in 0..6 {
         run.post_valid()?;
     }
-    run.harness.heal();
-    run.finish(Operator::Absent);
     Ok(())
 }

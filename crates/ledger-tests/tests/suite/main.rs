@@ -1,0 +1,77 @@
+//! The suite passes for a ledger that does what its adapter declares, and finds what it does not do.
+#![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
+
+mod adapter;
+mod harness;
+mod node;
+mod variant;
+
+/// A ledger that does what it declares.
+mod strong {
+    use crate::{harness::SmallLedger, variant::Variant};
+
+    grid_batch_ledger_tests::ledger_tests!(SmallLedger::new(Variant::Strong));
+}
+
+/// A ledger that promises nothing.
+mod weak {
+    use crate::{harness::SmallLedger, variant::Variant};
+
+    grid_batch_ledger_tests::ledger_tests!(SmallLedger::new(Variant::Weak));
+}
+
+/// Facts that are declared too strongly, and adapters with a mistake.
+mod broken {
+    use grid_batch_ledger_tests::{CaseResult, run_case};
+
+    use crate::{harness::SmallLedger, variant::Variant};
+
+    #[track_caller]
+    fn assert_found(variant: Variant, case: &str, message: &str) {
+        let report = run_case(case, &mut SmallLedger::new(variant));
+        let CaseResult::Failed(reason) = &report.rows[0].result else { panic!("{report}") };
+        assert!(reason.contains(message), "{report}");
+        println!("{report}");
+    }
+
+    #[test]
+    fn second_arrival_that_is_applied_again_is_found() {
+        assert_found(Variant::AppliesAgain, "second_arrival", "was applied 2 times");
+    }
+
+    #[test]
+    fn commit_that_a_restart_forgets_is_found() {
+        assert_found(Variant::ForgetsCommits, "node_forgets_committed", "was applied 2 times");
+    }
+
+    #[test]
+    fn absence_that_is_not_proved_is_found() {
+        assert_found(Variant::HidesPending, "lost_answer_of_slow_commit", "was applied 2 times");
+    }
+
+    #[test]
+    fn order_that_is_not_kept_is_found() {
+        assert_found(Variant::Reorders, "pipeline", "is not the order of acceptance");
+    }
+
+    #[test]
+    fn lost_answer_that_is_read_as_busy_is_found() {
+        assert_found(Variant::GuessesAnswers, "lost_answer_of_slow_commit", "was applied 2 times");
+    }
+
+    #[test]
+    fn batch_that_is_applied_after_its_deadline_is_found() {
+        let case = "deadline_passes_before_applying";
+        assert_found(Variant::IgnoresDeadlines, case, "the invalid batch");
+    }
+}
+
+/// It is not a test: harnesses start it as the program that has the adapter.
+#[test]
+#[ignore = "it is a server"]
+fn server() {
+    if let Err(error) = adapter::serve() {
+        eprintln!("{error}");
+        std::process::exit(78);
+    }
+}
