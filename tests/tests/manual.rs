@@ -148,7 +148,10 @@ fn code_of_the_guide_is_that_of_the_example() {
         let block = without_indentation(&block);
         assert!(texts.iter().any(|text| text.contains(&block)), "no such {language}:\n{block}");
     }
-    assert!(read("src/lib.rs").lines().count() < 300, "the guide says that it has less than 300 lines");
+    assert!(
+        read("src/lib.rs").lines().count() < 300,
+        "the guide says that it has less than 300 lines"
+    );
 }
 
 fn without_indentation(text: &str) -> String {

@@ -63,7 +63,8 @@ fn expired_transaction_is_shown_with_its_deadline() {
         &directory,
         &format!(
             "database = \"{database}\"\nlisten = \"127.0.0.1:0\"\n[access]\nmode = \"none\"\n[ledger]\n\
-             kind = \"sequence\"\nurls = {:?}\n[queue]\npoll_interval = \"100ms\"\n",
+             kind = \"sequence\"\nurls = {:?}\n[queue]\npoll_interval = \"100ms\"\ndelay = \"20ms\"\n\
+             longest_delay = \"100ms\"\n[poll]\nhold_after = \"200ms\"\n",
             node.urls()
         ),
     );
@@ -71,8 +72,8 @@ fn expired_transaction_is_shown_with_its_deadline() {
     let address = server.wait_for_stdout("http://");
     let url = format!("http://{}", address.split('/').next().unwrap());
     let client = Client::new(ClientOptions { url: url.clone(), ..ClientOptions::default() }).unwrap();
-    let last_height = node.with_chain(|chain| chain.height()) + 20;
-    // The one with the sequence number 1 is missing.
+    let last_height = node.with_chain(|chain| chain.height()) + 40;
+    // The one with the sequence number 1 is missing. Without its deadline, it would be held before.
     let transaction = format!(
         r#"{{"account":"alice","sequence":2,"last_height":{last_height},"to":"bob","amount":1}}"#
     );
