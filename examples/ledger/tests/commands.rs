@@ -71,7 +71,8 @@ fn expired_transaction_is_shown_with_its_deadline() {
     let mut server = TestProcess::spawn(command(&["serve", "--config", file.to_str().unwrap()]));
     let address = server.wait_for_stdout("http://");
     let url = format!("http://{}", address.split('/').next().unwrap());
-    let client = Client::new(ClientOptions { url: url.clone(), ..ClientOptions::default() }).unwrap();
+    let client =
+        Client::new(ClientOptions { url: url.clone(), ..ClientOptions::default() }).unwrap();
     let last_height = node.with_chain(|chain| chain.height()) + 40;
     // The one with the sequence number 1 is missing. Without its deadline, it would be held before.
     let transaction = format!(
