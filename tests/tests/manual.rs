@@ -138,6 +138,27 @@ fn tests_that_the_manual_names_exist() {
 }
 
 #[test]
+fn code_of_the_guide_is_that_of_the_example() {
+    let read = |file: &str| read(Path::new("examples/ledger").join(file).to_str().unwrap());
+    let files = ["src/lib.rs", "src/main.rs", "tests/suite.rs", "Cargo.toml", "grid-batch.toml"];
+    let texts = files.map(|file| without_indentation(&read(file)));
+    let page = self::read("docs/guides/new-ledger.md");
+    let code = blocks(&page).into_iter().filter(|(language, _)| language != "text");
+    for (language, block) in code {
+        let block = without_indentation(&block);
+        assert!(texts.iter().any(|text| text.contains(&block)), "no such {language}:\n{block}");
+    }
+    assert!(
+        read("src/lib.rs").lines().count() < 300,
+        "the guide says that it has less than 300 lines"
+    );
+}
+
+fn without_indentation(text: &str) -> String {
+    text.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
 fn anchors_are_those_of_headings() {
     let page = "# A `b`, and C\n```sh\n# no heading\n```\n## A b and C\n## A b and C\n";
     let found = anchors(page);

@@ -149,7 +149,7 @@ impl Client {
         self.parse(self.send(&target, "application/json", body.to_string())?)
     }
 
-    /// A batch, or what is below it: `explain`, for example. The first digits of its id name it.
+    /// A batch, or what is below it: `explain`, for example. The first characters of its id name it.
     pub fn batch(
         &self,
         id: &ItemIdPrefix,

@@ -31,10 +31,40 @@ impl Timestamp {
         Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// The time in UTC as RFC 3339, to the second: from 1970 to the year 9999, also if it is outside of that.
+    ///
+    /// ```
+    /// use grid_batch_core::Timestamp;
+    ///
+    /// assert_eq!(Timestamp::from_micros(1_700_000_000_000_000).rfc3339(), "2023-11-14T22:13:20Z");
+    /// ```
+    pub fn rfc3339(self) -> String {
+        const DAY: i64 = 86_400;
+        const LATEST: i64 = 253_402_300_799;
+        let seconds = (self.0 / 1_000_000).clamp(0, LATEST);
+        let (year, month, day) = date(seconds / DAY);
+        let (hour, minute, second) = (seconds % DAY / 3_600, seconds / 60 % 60, seconds % 60);
+        format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+
     /// The time elapsed since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+}
+
+/// Year, month and day of this day after 1970-01-01. Years begin in March here, so that a leap day is the last one.
+fn date(day: i64) -> (i64, i64, i64) {
+    const DAYS_FROM_MARCH_OF_YEAR_0: i64 = 719_468;
+    const DAYS_OF_400_YEARS: i64 = 146_097;
+    let day = day + DAYS_FROM_MARCH_OF_YEAR_0;
+    let (era, day) = (day / DAYS_OF_400_YEARS, day % DAYS_OF_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
 impl From<SystemTime> for Timestamp {
@@ -175,6 +205,22 @@ mod tests {
         assert_eq!(last.plus(Duration::MAX), last);
         assert_eq!(first.since(last), Duration::ZERO);
         assert_eq!(last.since(first), Duration::from_micros(i64::MAX as u64));
+    }
+
+    #[test]
+    fn times_are_dates_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (253_402_300_799, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(Timestamp::from_micros(seconds * 1_000_000).rfc3339(), text);
+        }
+        assert_eq!(Timestamp::from_micros(i64::MIN).rfc3339(), "1970-01-01T00:00:00Z");
+        assert_eq!(Timestamp::from_micros(i64::MAX).rfc3339(), "9999-12-31T23:59:59Z");
     }
 
     #[test]

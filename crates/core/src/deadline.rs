@@ -79,9 +79,7 @@ impl LedgerPosition {
 impl fmt::Display for Deadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Time(time) if f.alternate() => {
-                write!(f, "{} s after the beginning of 1970", time.as_micros() / 1_000_000)
-            }
+            Self::Time(time) if f.alternate() => f.write_str(&time.rfc3339()),
             Self::Time(time) => write!(f, "time {}", time.as_micros()),
             Self::Height(height) => write!(f, "height {height}"),
         }
@@ -128,6 +126,15 @@ mod tests {
         }
         let unknown = LedgerPosition::default();
         assert_eq!(unknown.time_left(Deadline::Height(0)), TimeLeft::Enough);
+    }
+
+    #[test]
+    fn people_read_the_time_of_day() {
+        let time = Deadline::Time(Timestamp::from_micros(1_700_000_000_000_000));
+        assert_eq!(
+            format!("{time:#}, {:#}", Deadline::Height(7)),
+            "2023-11-14T22:13:20Z, height 7"
+        );
     }
 
     #[test]

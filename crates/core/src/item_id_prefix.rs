@@ -24,7 +24,7 @@ pub struct ItemIdPrefix(String);
 pub enum ItemIdPrefixError {
     /// The text is too short or too long.
     #[error(
-        "the id {value} has {length} characters; give the first {} to {} digits of the id",
+        "the id {value} has {length} characters; give the first {} to {} characters of the id",
         ItemIdPrefix::SHORTEST,
         ItemId::LONGEST
     )]
@@ -144,7 +144,7 @@ mod tests {
     fn other_texts_are_refused_with_the_reason() {
         let message = |text: &str| text.parse::<ItemIdPrefix>().unwrap_err().to_string();
         assert!(message("").contains("has 0 characters"), "{}", message(""));
-        assert!(message("5a5a5a5").contains("the first 8 to 128 digits"));
+        assert!(message("5a5a5a5").contains("the first 8 to 128 characters"));
         assert!(message(&"5".repeat(129)).contains("has 129 characters"));
         assert!(message("5a5a/a5a").contains("'/'"));
         assert!(message("5a5a5a5é").contains("'é'"));

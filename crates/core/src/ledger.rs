@@ -16,6 +16,71 @@ use crate::{
 /// [facts](Ledger::facts) say so.
 ///
 /// Every request has a timeout of the adapter's own, and no method blocks the thread that polls it.
+///
+/// This ledger accepts everything, and shows nothing of it. So each batch is held until an operator decides:
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+///
+/// use futures_core::future::BoxFuture;
+/// use grid_batch_core::{
+///     BatchFormat, BatchResult, Evidence, EvidenceReport, FormatError, Ledger, LedgerFacts, NewBatch, Outcome,
+///     ServiceId, StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
+/// };
+///
+/// struct Silent;
+///
+/// impl Ledger for Silent {
+///     fn facts(&self) -> LedgerFacts {
+///         LedgerFacts::weakest(Duration::from_secs(60))
+///     }
+///
+///     fn format(&self) -> Arc<dyn BatchFormat> {
+///         Arc::new(TextIsId)
+///     }
+///
+///     fn identity<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
+///         Box::pin(async { Ok(String::new()) })
+///     }
+///
+///     fn send<'a>(
+///         &'a self,
+///         _node: &'a str,
+///         _submission: &'a Submission<ServiceId>,
+///     ) -> BoxFuture<'a, SubmissionAnswer> {
+///         let (outcome, status, message, retry_after) = (Outcome::Accepted, None, None, None);
+///         Box::pin(async move { SubmissionAnswer { outcome, status, message, retry_after } })
+///     }
+///
+///     fn statuses<'a>(
+///         &'a self,
+///         _service_id: &'a str,
+///         _batch_ids: &'a [String],
+///     ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
+///         Box::pin(async { Ok(Vec::new()) })
+///     }
+///
+///     fn find_evidence<'a>(
+///         &'a self,
+///         _batch: &'a UnresolvedBatch,
+///     ) -> BoxFuture<'a, BatchResult<EvidenceReport>> {
+///         Box::pin(async { Ok(Evidence::Inconclusive.into()) })
+///     }
+/// }
+///
+/// struct TextIsId;
+///
+/// impl BatchFormat for TextIsId {
+///     fn read(&self, service_id: &ServiceId, bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError> {
+///         let id = self.parse_id(&String::from_utf8_lossy(bytes))?;
+///         Ok(vec![NewBatch::new(service_id.clone(), id, bytes.to_vec())])
+///     }
+/// }
+///
+/// let batches = Silent.format().read(&"a".parse()?, b"batch-1")?;
+/// assert_eq!(batches[0].batch_id.to_string(), "batch-1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Ledger: Send + Sync {
     /// What the ledger does with batches. The answer is always the same.
     fn facts(&self) -> LedgerFacts;

@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use futures_core::future::BoxFuture;
 
-use crate::{AttemptId, LedgerPosition, ScopeId, Submission, monitor::BatchResult};
+use crate::{AttemptId, Deadline, LedgerPosition, ScopeId, Submission, monitor::BatchResult};
 
 /// How sending a batch once ended, as an adapter reads its ledger's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +26,7 @@ pub enum Outcome {
     /// The ledger refused the caller or the address, whatever the batch: check the configuration.
     Refused,
     /// The ledger certainly did not accept this batch, and refuses it as it is, such as one above a limit
-    /// of the node. It may accept it when that has changed.
+    /// of the node. It may accept it when that has changed. A batch without a deadline is held after some of these.
     RefusedBatch,
     /// It was not sent: nothing proves that the ledger has not applied it before, and the ledger would apply it
     /// again. An operator must decide.
@@ -127,6 +127,8 @@ pub struct SubmissionOutcome<S: ScopeId> {
     pub scope_id: S,
     /// The submission's attempt id, if it has one.
     pub attempt_id: Option<AttemptId>,
+    /// When the ledger cannot apply the batch any more.
+    pub deadline: Option<Deadline>,
     /// How often it was sent.
     pub attempts: u16,
     /// The result of the last time.

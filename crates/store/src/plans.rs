@@ -340,6 +340,7 @@ fn process_delays(claims: &ClaimStore, services: &[ServiceId]) {
         batch_header: taken.batch_id.to_string(),
         scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),
         attempt_id: Some(taken.attempt_id()),
+        deadline: taken.deadline,
         attempts: 1,
         answer: SubmissionAnswer {
             outcome: Outcome::NotSent,

@@ -112,8 +112,10 @@ impl<S: ScopeId> SubmissionCommand<S> {
             self.factory.counters.record_unsent(batch, attempt);
         }
         let attempt_id = self.submission.attempt_id();
+        let deadline = self.submission.deadline();
         let (batch_header, scope_id, _) = self.submission.into_parts();
-        SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: self.attempts, answer }
+        let attempts = self.attempts;
+        SubmissionOutcome { batch_header, scope_id, attempt_id, deadline, attempts, answer }
     }
 
     /// The address that the resolver names now, or an answer instead of one.

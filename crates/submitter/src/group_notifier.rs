@@ -217,6 +217,7 @@ mod tests {
             batch_header: batch.to_owned(),
             scope_id: GlobalScopeId,
             attempt_id: None,
+            deadline: None,
             attempts: 1,
             answer: SubmissionAnswer {
                 outcome: Outcome::Accepted,
@@ -271,9 +272,10 @@ mod tests {
     }
 
     fn of_service(service: &str, batch: &str) -> SubmissionOutcome<ServiceScopeId> {
-        let SubmissionOutcome { batch_header, attempt_id, attempts, answer, .. } = accepted(batch);
+        let SubmissionOutcome { batch_header, attempt_id, deadline, attempts, answer, .. } =
+            accepted(batch);
         let scope_id = service.parse().unwrap();
-        SubmissionOutcome { batch_header, scope_id, attempt_id, attempts, answer }
+        SubmissionOutcome { batch_header, scope_id, attempt_id, deadline, attempts, answer }
     }
 
     #[test]

@@ -110,9 +110,16 @@ impl<S: ScopeId> Leader<S> {
         let LeaderMessage { submission, polled_at, slot, .. } = message;
         let reporter = self.reports.reporter(&submission, polled_at, slot.reporting);
         let attempt_id = submission.attempt_id();
+        let deadline = submission.deadline();
         let (batch_header, scope_id, _) = submission.into_parts();
         let answer = error_answer(Outcome::NotSent, "the submitter's runtime has ended");
-        let outcome = SubmissionOutcome { batch_header, scope_id, attempt_id, attempts: 0, answer };
-        reporter.report(outcome);
+        reporter.report(SubmissionOutcome {
+            batch_header,
+            scope_id,
+            attempt_id,
+            deadline,
+            attempts: 0,
+            answer,
+        });
     }
 }

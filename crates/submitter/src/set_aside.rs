@@ -89,6 +89,7 @@ mod tests {
             batch_header: batch.to_owned(),
             scope_id: service.parse().unwrap(),
             attempt_id: None,
+            deadline: None,
             attempts: 1,
             answer: SubmissionAnswer {
                 outcome: Outcome::Accepted,

@@ -1,7 +1,7 @@
 use std::sync::{Arc, mpsc};
 
 use grid_batch_core::{
-    Admission, AttemptId, Outcome, ScopeId, Submission, SubmissionOutcome, SubmittedBatch,
+    Admission, AttemptId, Deadline, Outcome, ScopeId, Submission, SubmissionOutcome, SubmittedBatch,
 };
 use log::error;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
@@ -59,6 +59,7 @@ impl<S: ScopeId> OutcomeReports<S> {
             batch_header: submission.batch_header().to_owned(),
             scope_id: submission.scope_id().clone(),
             attempt_id: submission.attempt_id(),
+            deadline: submission.deadline(),
             attempt: attempt_of_submission(submission),
             polled_at,
             reporting,
@@ -74,6 +75,7 @@ struct UnreportedSubmission<S: ScopeId> {
     batch_header: String,
     scope_id: S,
     attempt_id: Option<AttemptId>,
+    deadline: Option<Deadline>,
     attempt: Option<SubmittedBatch>,
     polled_at: Instant,
     reporting: OwnedSemaphorePermit,
@@ -97,6 +99,7 @@ impl<S: ScopeId> Drop for OutcomeReporter<S> {
             batch_header: submission.batch_header.clone(),
             scope_id: submission.scope_id.clone(),
             attempt_id: submission.attempt_id,
+            deadline: submission.deadline,
             attempts: 1,
             answer: error_answer(Outcome::Ambiguous, "the submission was aborted"),
         };

@@ -201,7 +201,7 @@ fn outcome(response: &HttpResponse) -> Outcome {
         400 => Outcome::Rejected,
         // Its sequence number was used, or its height has passed. Perhaps it was applied itself: evidence is looked for.
         409 => Outcome::Ambiguous,
-        // A transaction before it is missing. It may arrive.
+        // A transaction before it is missing. It may arrive until the deadline.
         425 => Outcome::RefusedBatch,
         429 | 503 => Outcome::Busy,
         401 | 403 | 404 => Outcome::Refused,

@@ -1,5 +1,4 @@
 //! The suite for ledgers, over the program and the simulated ledger.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{
     io::{Read, Write},
@@ -11,6 +10,7 @@ use std::{
 
 use grid_batch_core::{ItemId, LedgerFacts};
 use grid_batch_ledger_tests::{BatchKind, Fault, Harness, NotPossible, TestBatch, ledger_tests};
+use grid_batch_test_postgres::TestDatabase;
 use sequence_ledger_sim::{Fault as NodeFault, Simulator, Transaction, id_of};
 
 ledger_tests!(SequenceLedger::new());
@@ -29,11 +29,18 @@ struct SequenceLedger {
     other: Option<(Simulator, bool)>,
     /// The sequence number of the latest batch.
     sequence: u64,
+    /// For several instances.
+    database: Option<TestDatabase>,
 }
 
 impl SequenceLedger {
     fn new() -> Self {
-        Self { node: Simulator::start("test", INTERVAL).unwrap(), other: None, sequence: 0 }
+        Self {
+            node: Simulator::start("test", INTERVAL).unwrap(),
+            other: None,
+            sequence: 0,
+            database: None,
+        }
     }
 
     fn height(&self) -> u64 {
@@ -166,5 +173,9 @@ impl Harness for SequenceLedger {
         // What has expired has not used its sequence number.
         self.sequence = self.node.with_chain(|chain| chain.next_sequence(ACCOUNT)) - 1;
         Ok(())
+    }
+
+    fn postgres(&mut self) -> Result<String, NotPossible> {
+        Ok(self.database.get_or_insert_with(TestDatabase::create).url().to_owned())
     }
 }

@@ -16,7 +16,7 @@ pub(crate) type PathText = Result<Path<String>, PathRejection>;
 /// How many batches whose ids begin alike are examined for one that the caller may see.
 const MOST_ALIKE: usize = 1_000;
 
-/// The batch that a request names: by its id in the path or the first digits of it and, if it is stored for several
+/// The batch that a request names: by its id in the path or the first characters of it and, if it is stored for several
 /// services, by `service_id`.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedBatch {

@@ -174,7 +174,7 @@ pub(crate) enum ApiError {
     InvalidIdPrefix(#[from] ItemIdPrefixError),
     #[error("no batch with the id {0} is stored, or none for this service")]
     BatchNotFound(String),
-    #[error("several batches have an id that begins with {0}; send more digits, or service_id")]
+    #[error("several batches have an id that begins with {0}; send more characters, or service_id")]
     AmbiguousId(String),
     #[error("the service {id} never had a batch", id = Excerpt::of(.0.as_str()))]
     ServiceNotFound(ServiceId),

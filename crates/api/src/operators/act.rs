@@ -39,7 +39,7 @@ pub(super) async fn act_on_batch(
 #[utoipa::path(
     post, path = "/v1/batches/{id}/end", tag = "operators", operation_id = "endBatch", summary = "Decide how a batch has ended",
     params(
-        ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
+        ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
         ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
     ),
     request_body(content = EndRequest),

@@ -20,7 +20,7 @@ macro_rules! verbs_of_batches {
         #[utoipa::path(
             post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
             params(
-                ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
+                ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
                 ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
                 $($more)?
             ),

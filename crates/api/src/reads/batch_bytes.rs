@@ -16,7 +16,7 @@ use crate::{
 #[utoipa::path(
     get, path = "/v1/batches/{id}/bytes", tag = "batches", operation_id = "getBatchBytes", summary = "A batch as it was submitted",
     params(
-        ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
+        ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
         ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
     ),
     responses(

@@ -22,7 +22,7 @@ const MOST_ACTIONS: usize = 100;
 #[utoipa::path(
     get, path = "/v1/batches/{id}", tag = "batches", operation_id = "getBatch", summary = "A batch and its history",
     params(
-        ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
+        ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
         ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
         ("wait" = Option<String>, Query, description = "Wait up to so many seconds until the batch has ended"),
     ),

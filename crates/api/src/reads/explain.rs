@@ -34,7 +34,7 @@ pub(super) struct Explained {
 #[utoipa::path(
     get, path = "/v1/batches/{id}/explain", tag = "batches", operation_id = "explainBatch", summary = "Why a batch waits",
     params(
-        ("id" = String, Path, description = "The id of the batch, or at least its first 8 digits"),
+        ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
         ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
     ),
     responses(

@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    operator::{
-        Database, ago, json_flag, print_json, print_wrapped, rfc3339, short_id, wants_json,
-    },
+    operator::{Database, ago, json_flag, print_json, print_wrapped, short_id, wants_json},
     print::print_stdout,
     remote::{self, Server, Source, age, field},
 };
@@ -107,7 +105,7 @@ fn list_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     for recorded in &actions {
         let action = &recorded.action;
-        let at = (rfc3339(recorded.acted_at), ago(recorded.acted_at, database.now()));
+        let at = (recorded.acted_at.rfc3339(), ago(recorded.acted_at, database.now()));
         let (verb, name) = (action.verb, &action.operator.name);
         print_stdout(format_args!("{} ({}) {verb} by {name}", at.0, at.1));
         print_wrapped("    ", &about(&action.target));
@@ -138,7 +136,7 @@ fn action_json(recorded: &RecordedAction) -> Value {
     let batch = action.target.batch();
     json!({
         "id": recorded.id,
-        "acted_at": rfc3339(recorded.acted_at),
+        "acted_at": recorded.acted_at.rfc3339(),
         "operator": action.operator.name,
         "source": action.operator.source.as_str(),
         "verb": action.verb.as_str(),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgGroup, ArgMatches, Command, builder::ValueParser};
+use grid_batch_client::ClientError;
 use serde_json::Value;
 
 use crate::commands::{
@@ -20,7 +21,7 @@ pub(crate) fn command() -> Command {
                 .value_name("BATCH|SERVICE")
                 .value_parser(ValueParser::new(str::parse::<Word>))
                 .help(
-                    "Id of a batch or a withdrawal, or its first digits, at least 8; or a service, or the name of a \
+                    "Id of a batch or a withdrawal, or its first characters, at least 8; or a service, or the name of a \
                      gas admin",
                 ),
         )
@@ -38,16 +39,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
     let service = matches.get_one::<String>("service").map(String::as_str);
     let explanation = match (matches.get_one::<Word>("batch"), service) {
-        (Some(Word::Batch(name)), service) => {
-            server.client.batch(&name.prefix, Some("explain"), service)?
-        }
-        (Some(Word::Service(named)), None) => explain_service(&server, named)?,
-        (Some(Word::Service(_)), Some(_)) => {
-            return Err(Failure::usage(
-                "two services are named; name one, and optionally the id of a batch, with at least 8 digits",
-            ));
-        }
         (None, service) => server.client.service(service.unwrap_or_default(), Some("explain"))?,
+        (Some(Word::Service(named)), None) => match explain_service(&server, named)? {
+            Some(explanation) => explanation,
+            None => explain_batch(&server, &Word::Service(named.clone()), None)?,
+        },
+        (Some(word), service) => explain_batch(&server, word, service)?,
     };
     match wants_json(matches) {
         true => print_json(&explanation),
@@ -56,8 +53,28 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn explain_service(server: &Server, named: &ServiceSelection) -> Result<Value, Failure> {
+fn explain_batch(server: &Server, word: &Word, service: Option<&str>) -> Result<Value, Failure> {
+    let name = word.batch_name().ok_or_else(|| {
+        Failure::usage(
+            "there is no such service, and the id of a batch has at least 8 characters of its own",
+        )
+    })?;
+    Ok(server.client.batch(&name.prefix, Some("explain"), service)?)
+}
+
+/// The explanation of a service. `None`: it never had a batch, and the word can be the id of one.
+pub(super) fn explain_service(
+    server: &Server,
+    named: &ServiceSelection,
+) -> Result<Option<Value>, Failure> {
     let service = remote::service_of(Some(named))?;
     let service = service.ok_or_else(|| Failure::usage("name one service"))?;
-    Ok(server.client.service(service, Some("explain"))?)
+    match server.client.service(service, Some("explain")) {
+        Err(ClientError::Refused { status: 404, .. })
+            if Word::Service(named.clone()).batch_name().is_some() =>
+        {
+            Ok(None)
+        }
+        explanation => Ok(Some(explanation?)),
+    }
 }

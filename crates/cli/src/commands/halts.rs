@@ -11,8 +11,7 @@ use crate::commands::{
     flags,
     operator::{
         Database, NamedBatches, ServiceSelection, act_on_each, ago, batch_arguments, batch_json,
-        dry_run_flag, json_flag, print_json, print_wrapped, reason_flag, rfc3339, short_id,
-        wants_json,
+        dry_run_flag, json_flag, print_json, print_wrapped, reason_flag, short_id, wants_json,
     },
     print::print_stdout,
     remote::{self, Source},
@@ -23,7 +22,7 @@ pub(crate) fn list_command() -> Command {
         .about("Lists the invalid batches that stop others, and since when")
         .long_about(
             "Lists the invalid batches that stop others, where ledger.after_invalid is halt: \
-             service, first digits of the id, since when, and why the batch is invalid. `continue` and \
+             service, first characters of the id, since when, and why the batch is invalid. `continue` and \
              `end-following` decide. Needs only the right to read.",
         )
         .arg(
@@ -112,12 +111,12 @@ fn print_document(database: &Database, halts: &[Halt]) {
     let batches = halts.iter().map(|Halt { batch, since, is_ending, .. }| {
         let mut object = batch_json(batch);
         object["following_ends"] = (*is_ending).into();
-        object["stops_since"] = rfc3339(*since).into();
+        object["stops_since"] = since.rfc3339().into();
         object
     });
     print_json(&json!({
         "database": database.name(),
-        "read_at": rfc3339(database.now()),
+        "read_at": database.now().rfc3339(),
         "batches": batches.collect::<Vec<_>>(),
     }));
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::commands::{
     failure::Failure,
     operator::{
-        Database, ServiceSelection, ago, batch_json, json_flag, print_json, print_wrapped, rfc3339,
+        Database, ServiceSelection, ago, batch_json, json_flag, print_json, print_wrapped,
         short_id, wants_json,
     },
     print::print_stdout,
@@ -24,7 +24,7 @@ pub(crate) fn command() -> Command {
     Command::new("held")
         .about("Lists the batches that are held for an operator, and why")
         .long_about(
-            "Lists the batches that are held for an operator: service, first digits of the id, attempt, \
+            "Lists the batches that are held for an operator: service, first characters of the id, attempt, \
              state, age, how many batches wait behind it, and the reason. Needs only the right to read.",
         )
         .arg(
@@ -215,7 +215,7 @@ fn print_document(database: &Database, held: &[HeldBatch]) {
     });
     print_json(&json!({
         "database": database.name(),
-        "read_at": rfc3339(database.now()),
+        "read_at": database.now().rfc3339(),
         "batches": batches.collect::<Vec<_>>(),
     }));
 }

@@ -54,7 +54,7 @@ pub(crate) fn status_command() -> Command {
                 .num_args(1..)
                 .value_name("BATCH")
                 .value_parser(ValueParser::new(str::parse::<ItemIdPrefix>))
-                .help("Ids of batches, or their first digits, at least 8"),
+                .help("Ids of batches, or their first characters, at least 8"),
         )
         .arg(
             Arg::new("service")

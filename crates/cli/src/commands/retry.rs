@@ -34,7 +34,10 @@ pub(crate) fn command() -> Command {
                 .value_parser(ValueParser::new(str::parse::<Word>))
                 .required_unless_present("all")
                 .conflicts_with("all")
-                .help("Ids of services, all of whose delays end; or ids of batches, or their first digits"),
+                .help(
+                    "Ids of services, all of whose delays end; or ids of batches, or their first characters. \
+                     Name a batch whose id is not hex digits as ID@ATTEMPT",
+                ),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All services"))
         .arg(reason_flag())

@@ -13,7 +13,7 @@ use crate::commands::{
     failure::Failure,
     operator::{
         Database, action_json, ago, batch_arguments, details_json, find_targets, in_future,
-        json_flag, print_json, print_wrapped, rfc3339, wants_json,
+        json_flag, print_json, print_wrapped, wants_json,
     },
     remote::{self, Source},
     show_of_server,
@@ -64,7 +64,7 @@ fn show_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         });
         print_json(&json!({
             "database": database.name(),
-            "read_at": rfc3339(database.now()),
+            "read_at": database.now().rfc3339(),
             "batches": batches.collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
@@ -157,7 +157,7 @@ fn print_batch(batch: &StoredBatch, now: Timestamp) {
     print_time("submitted", batch.submitted_at, now);
     print_time("asked", batch.checked_at, now);
     if let Some(at) = batch.next_try_at {
-        print_line("next try", &format!("{} ({})", rfc3339(at), in_future(at, now)));
+        print_line("next try", &format!("{} ({})", at.rfc3339(), in_future(at, now)));
     }
     if progress.earlier_may_arrive {
         print_line("note", "an earlier attempt may still arrive at the ledger");
@@ -176,21 +176,21 @@ fn print_attempts(details: &BatchDetails, now: Timestamp) {
     for attempt in &details.failed_attempts {
         let FailedAttempt { attempt: number, ended_at, outcome, error, .. } = attempt;
         let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-        let text = format!("{} ({}) {outcome}{error}", rfc3339(*ended_at), ago(*ended_at, now));
+        let text = format!("{} ({}) {outcome}{error}", ended_at.rfc3339(), ago(*ended_at, now));
         print_line(&format!("attempt {number}"), &text);
     }
     for receipt in &details.receipts {
         print_line("invalid", &receipt.error_message);
     }
     if let Some(report) = &details.commit_after_invalid {
-        let (at, source) = (rfc3339(report.reported_at), &report.source);
+        let (at, source) = (report.reported_at.rfc3339(), &report.source);
         print_line("committed", &format!("{at} reported after it was invalid, by {source}"));
     }
 }
 
 fn print_time(name: &str, time: Option<Timestamp>, now: Timestamp) {
     if let Some(time) = time {
-        print_line(name, &format!("{} ({})", rfc3339(time), ago(time, now)));
+        print_line(name, &format!("{} ({})", time.rfc3339(), ago(time, now)));
     }
 }
 

@@ -15,8 +15,10 @@ use crate::commands::{
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::of(matches)?;
-    if let Some(service) = only_service(matches) {
-        return show_service(matches, &explain_service(&server, service)?);
+    if let Some(service) = only_service(matches)
+        && let Some(explained) = explain_service(&server, service)?
+    {
+        return show_service(matches, &explained);
     }
     let NamedBatches { service, names } = NamedBatches::of(matches)?;
     let service = remote::service_of(service.as_ref())?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::commands::{
     failure::Failure,
     flags,
-    operator::{Database, ago, json_flag, print_json, rfc3339, wants_json},
+    operator::{Database, ago, json_flag, print_json, wants_json},
     print::print_stdout,
 };
 
@@ -176,7 +176,7 @@ fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         let tokens: Vec<Value> = tokens.iter().map(|stored| stored_json(stored, now)).collect();
         print_json(&json!({
             "database": database.name(),
-            "read_at": rfc3339(now),
+            "read_at": now.rfc3339(),
             "tokens": tokens,
         }));
         return Ok(ExitCode::SUCCESS);
@@ -218,9 +218,9 @@ fn read(database: &Database) -> Result<Vec<StoredToken>, Failure> {
 
 fn state(stored: &StoredToken, now: Timestamp) -> String {
     match (stored.revoked_at, stored.token.expires_at) {
-        (Some(at), _) => format!("revoked {}", rfc3339(at)),
-        (None, Some(at)) if at <= now => format!("expired {}", rfc3339(at)),
-        (None, Some(at)) => format!("expires {}", rfc3339(at)),
+        (Some(at), _) => format!("revoked {}", at.rfc3339()),
+        (None, Some(at)) if at <= now => format!("expired {}", at.rfc3339()),
+        (None, Some(at)) => format!("expires {}", at.rfc3339()),
         (None, None) => "never expires".to_owned(),
     }
 }
@@ -235,15 +235,15 @@ fn token_json(token: &NewToken) -> Value {
         "name": token.name,
         "scopes": names(&token.scopes),
         "services": token.services,
-        "expires_at": token.expires_at.map(rfc3339),
+        "expires_at": token.expires_at.map(Timestamp::rfc3339),
     })
 }
 
 fn stored_json(stored: &StoredToken, now: Timestamp) -> Value {
     let mut object = token_json(&stored.token);
-    object["created_at"] = rfc3339(stored.created_at).into();
-    object["last_used_at"] = stored.last_used_at.map(rfc3339).into();
-    object["revoked_at"] = stored.revoked_at.map(rfc3339).into();
+    object["created_at"] = stored.created_at.rfc3339().into();
+    object["last_used_at"] = stored.last_used_at.map(Timestamp::rfc3339).into();
+    object["revoked_at"] = stored.revoked_at.map(Timestamp::rfc3339).into();
     object["accepted"] = stored.is_active(now).into();
     object
 }

@@ -36,7 +36,7 @@ impl Paused {
         serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
     }
 
-    /// The digits of the id that lists print.
+    /// The characters of the id that lists print.
     fn short_id(&self) -> &str {
         &self.batch_id[..12]
     }
@@ -48,7 +48,7 @@ fn run(harness: &BatchHarness, server: &BatchServer, arguments: &[&str]) -> Proc
 }
 
 #[test]
-fn batch_is_held_shown_and_released_by_its_first_digits() {
+fn batch_is_held_shown_and_released_by_its_first_characters() {
     let paused = Paused::new();
     let id = paused.short_id();
     let dry = paused.run(&["hold", id, "--reason", "look first", "--dry-run"]);

@@ -169,14 +169,14 @@ fn each_command_names_its_database_on_postgres() {
 }
 
 #[test]
-fn first_digits_name_a_batch() {
+fn first_characters_name_a_batch() {
     let batches = Batches::on_sqlite();
     let held = batches.run(&["hold", "a::b", "5a5a5a5a01", "--reason", "look first"]);
     assert_eq!(held.exit_code, Some(0), "{held:?}");
     assert_eq!(held_ids(&batches.json(&["held"])), [id(0, 1)]);
     let short = batches.run(&["show", "a::b", "5a5a5a5"]);
     assert_eq!(short.exit_code, Some(2), "{short:?}");
-    assert!(short.stderr.contains("the first 8 to 128 digits"), "{short:?}");
+    assert!(short.stderr.contains("the first 8 to 128 characters"), "{short:?}");
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn actions_are_logged_unless_they_are_dry_runs() {
 }
 
 #[test]
-fn ambiguous_digits_list_the_candidates() {
+fn ambiguous_characters_list_the_candidates() {
     let batches = Batches::on_sqlite();
     let output = batches.run(&["hold", "a::b", "5a5a5a5a", "--reason", "look first"]);
     let message = output.error_message();
-    assert!(message.starts_with("5a5a5a5a names 2 batches; give more digits"), "{message}");
+    assert!(message.starts_with("5a5a5a5a names 2 batches; give more characters"), "{message}");
     for candidate in ["a::b 5a5a5a5a00", "a::b 5a5a5a5a01"] {
         assert!(message.contains(candidate), "{message}");
     }

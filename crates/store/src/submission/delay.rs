@@ -10,7 +10,7 @@ use diesel::{
     QueryableByName,
     sql_types::{Binary, Text},
 };
-use grid_batch_core::{Outcome, SubmissionAnswer};
+use grid_batch_core::{Deadline, Outcome, SubmissionAnswer};
 
 use crate::{
     batch::{BatchKey, NOT_PROVED_NEW, key_rows},
@@ -158,8 +158,14 @@ impl DelayPolicy {
             && answer.retry_after.is_some_and(|asked| asked > self.options.retry_after_limit)
     }
 
-    /// Why a batch is held that was refused `earlier` times in a row and is refused once more.
-    pub(super) fn hold(&self, answer: &SubmissionAnswer, earlier: u32) -> Option<String> {
+    /// Why a batch is held that was refused `earlier` times in a row and is refused once more. One with a deadline is tried
+    /// until then, and ends without an operator.
+    pub(super) fn hold(
+        &self,
+        answer: &SubmissionAnswer,
+        deadline: Option<Deadline>,
+        earlier: u32,
+    ) -> Option<String> {
         let message = || answer.message.as_deref().unwrap_or("it gave no reason");
         let refusals = earlier.saturating_add(1);
         let (limit, what_to_do) = match answer.outcome {
@@ -167,7 +173,7 @@ impl DelayPolicy {
                 self.options.refusals_before_hold,
                 "correct the configuration, then `grid-batch retry`, or decide that the batch is invalid",
             ),
-            Outcome::RefusedBatch => (
+            Outcome::RefusedBatch if deadline.is_none() => (
                 self.batch_refusals_before_hold(),
                 "`grid-batch retry` when the ledger would accept it, or cancel it or decide that it is \
                  invalid",
@@ -336,15 +342,19 @@ mod tests {
             (Outcome::NotSent, 1_000, false),
             (Outcome::Parked, 1_000, false),
         ] {
-            assert_eq!(policy().hold(&answer(outcome, None), earlier).is_some(), held, "{outcome}");
+            assert_eq!(
+                policy().hold(&answer(outcome, None), None, earlier).is_some(),
+                held,
+                "{outcome}"
+            );
         }
-        let reason = policy().hold(&answer(Outcome::Refused, None), 2).unwrap();
+        let reason = policy().hold(&answer(Outcome::Refused, None), None, 2).unwrap();
         assert!(reason.starts_with("refused by the ledger 3 times: no;"), "{reason}");
     }
 
     #[test]
     fn batch_that_is_not_proved_to_be_new_is_held_at_once() {
-        let reason = policy().hold(&answer(Outcome::NotProvedNew, None), 0).unwrap();
+        let reason = policy().hold(&answer(Outcome::NotProvedNew, None), None, 0).unwrap();
         assert!(reason.starts_with("not proved to be new: no; release the batch"), "{reason}");
     }
 
@@ -354,7 +364,7 @@ mod tests {
             let hold_after = Duration::from_secs(seconds);
             let options = DelayOptions { hold_after, refusals_before_hold: 40, ..policy().options };
             let policy = DelayPolicy::new(options);
-            let held = |earlier| policy.hold(&answer(Outcome::RefusedBatch, None), earlier);
+            let held = |earlier| policy.hold(&answer(Outcome::RefusedBatch, None), None, earlier);
             assert!(held(refusals - 2).is_none() && held(refusals - 1).is_some(), "{seconds} s");
             let waited: Duration = (0..refusals - 1).map(|it| policy.longest_backoff(it)).sum();
             assert!(waited <= hold_after || refusals == LEAST_REFUSALS, "{seconds} s: {waited:?}");

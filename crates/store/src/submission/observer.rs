@@ -53,7 +53,8 @@ impl<S: ScopeId> StoreObserver<S> {
         outcome: &SubmissionOutcome<S>,
         delays: &HashMap<BatchKey, DelayRow>,
     ) -> Option<Change> {
-        let SubmissionOutcome { batch_header, scope_id, attempt_id, answer, .. } = outcome;
+        let SubmissionOutcome { batch_header, scope_id, attempt_id, deadline, answer, .. } =
+            outcome;
         let (Some(AttemptId { attempt, epoch }), Ok(batch_id)) =
             (*attempt_id, batch_header.parse())
         else {
@@ -74,7 +75,7 @@ impl<S: ScopeId> StoreObserver<S> {
         let key = (scope_id.service_id().clone(), batch_id);
         let earlier = delays.get(&key).copied().unwrap_or_default();
         let count = |number: i32| u32::try_from(number).unwrap_or_default();
-        let hold = self.delays.hold(answer, count(earlier.refusals));
+        let hold = self.delays.hold(answer, *deadline, count(earlier.refusals));
         Some(Change {
             error: self.delays.error(answer),
             retry_at: Some(self.store.now().plus(self.delays.delay(answer, count(earlier.delays)))),

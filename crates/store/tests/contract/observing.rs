@@ -4,8 +4,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Decision, Evidence, GroupObserver, LedgerStatus, Outcome, ScopeId,
-    ServiceScopeId, SubmissionAnswer, SubmissionOutcome, TakenBatch, UnresolvedBatchStore,
+    BatchState, ChangeOutcome, Deadline, Decision, Evidence, GroupObserver, LedgerStatus, NewBatch,
+    Outcome, ScopeId, ServiceScopeId, SubmissionAnswer, SubmissionOutcome, TakenBatch,
+    UnresolvedBatchStore,
 };
 use grid_batch_store::{DelayOptions, StoreObserver};
 
@@ -17,6 +18,7 @@ on_both! {
     delay_is_the_longer_of_ours_and_the_ledgers,
     ledger_cannot_ask_for_longer_than_the_limit,
     refused_batch_is_held_and_its_release_tries_again,
+    refused_batch_with_a_deadline_is_tried_until_then,
     only_refusals_in_a_row_hold_a_batch,
     end_of_delays_makes_batches_ready,
     attempts_not_accepted_are_counted_apart,
@@ -57,6 +59,7 @@ fn outcome(taken: &TakenBatch, outcome: Outcome) -> SubmissionOutcome<ServiceSco
         batch_header: taken.batch_id.to_string(),
         scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),
         attempt_id: Some(taken.attempt_id()),
+        deadline: taken.deadline,
         attempts: 1,
         answer: SubmissionAnswer {
             outcome,
@@ -203,6 +206,22 @@ fn refused_batch_is_held_and_its_release_tries_again(db: &Database) {
     }
     refused();
     assert!(store.one("a::b", 1).held.is_none());
+}
+
+fn refused_batch_with_a_deadline_is_tried_until_then(db: &Database) {
+    let store = db.open();
+    let observer = observer(&store);
+    store.add_all(&[NewBatch { deadline: Some(Deadline::Height(7)), ..batch("a::b", 1) }]);
+    let refused = |result: Outcome| {
+        db.later(75);
+        observer.notify_group(&[outcome(&store.take_one("a::b"), result)]).unwrap();
+        store.one("a::b", 1).held.is_some()
+    };
+    for _ in 0..10 {
+        assert!(!refused(Outcome::RefusedBatch));
+    }
+    // A deadline does not correct a wrong configuration.
+    assert!(refused(Outcome::Refused));
 }
 
 fn only_refusals_in_a_row_hold_a_batch(db: &Database) {

@@ -201,6 +201,7 @@ fn take_unproved(store: &TestStore) -> TakenBatch {
         batch_header: taken.batch_id.to_string(),
         scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),
         attempt_id: Some(taken.attempt_id()),
+        deadline: taken.deadline,
         attempts: 1,
         answer: SubmissionAnswer {
             outcome: Outcome::NotProvedNew,

@@ -101,7 +101,7 @@ fn batch_of_several_services_is_named_with_one() {
 }
 
 #[test]
-fn first_digits_name_a_batch() {
+fn first_characters_name_a_batch() {
     let server = TestServer::new();
     for name in ["a::b", "c::d"] {
         server.post(&format!("/batches?service_id={name}"), &body([batch(1)]));

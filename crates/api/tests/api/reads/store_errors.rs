@@ -97,7 +97,7 @@ fn failed_reads_of_services_are_reported() {
 }
 
 #[test]
-fn digits_of_several_batches_are_refused() {
+fn characters_of_several_batches_are_refused() {
     let alike = |last: u8| {
         let mut bytes = [0x5a; ItemId::BYTES];
         bytes[ItemId::BYTES - 1] = last;

@@ -1,7 +1,6 @@
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use grid_batch_core::Timestamp;
-use humantime::format_rfc3339_seconds;
 
 /// How long ago a time was, such as `3 h ago`.
 pub(in crate::commands) fn ago(time: Timestamp, now: Timestamp) -> String {
@@ -14,14 +13,6 @@ pub(in crate::commands) fn in_future(time: Timestamp, now: Timestamp) -> String 
         true => format!("in {}", rough(time.since(now))),
         false => "now".to_owned(),
     }
-}
-
-/// A time in the format of RFC 3339, in UTC, to the second.
-pub(in crate::commands) fn rfc3339(time: Timestamp) -> String {
-    // The format has no times before 1970 or after the year 9999.
-    const LATEST: u64 = 253_402_300_799;
-    let seconds = u64::try_from(time.as_micros() / 1_000_000).unwrap_or(0).min(LATEST);
-    format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
 }
 
 /// A duration in one unit, rounded down.
@@ -59,12 +50,5 @@ mod tests {
         assert_eq!(ago(at(9), at(1)), "0 s ago");
         assert_eq!(in_future(at(9), at(1)), "in 8 s");
         assert_eq!(in_future(at(1), at(9)), "now");
-    }
-
-    #[test]
-    fn times_are_formatted_to_the_second() {
-        assert_eq!(rfc3339(at(1_600_000_000)), "2020-09-13T12:26:40Z");
-        assert_eq!(rfc3339(Timestamp::from_micros(i64::MIN)), "1970-01-01T00:00:00Z");
-        assert_eq!(rfc3339(Timestamp::from_micros(i64::MAX)), "9999-12-31T23:59:59Z");
     }
 }

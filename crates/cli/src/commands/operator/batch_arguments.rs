@@ -18,13 +18,22 @@ pub(in crate::commands) enum Word {
 impl FromStr for Word {
     type Err = Box<dyn Error + Send + Sync>;
 
-    /// Names of services can look like ids that are not hex digits.
+    /// Ids that are not hex digits look like names of services. With an attempt, they are ids.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let is_hex = text.bytes().take_while(|byte| *byte != b'@').all(is_digit);
-        match text.parse() {
-            Ok(name) if is_hex => Ok(Self::Batch(name)),
+        let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        match text.parse::<BatchName>() {
+            Ok(name) if is_hex || name.attempt.is_some() => Ok(Self::Batch(name)),
             _ => Ok(Self::Service(text.parse()?)),
+        }
+    }
+}
+
+impl Word {
+    /// The batch, if the word can name one.
+    pub(in crate::commands) fn batch_name(&self) -> Option<BatchName> {
+        match self {
+            Self::Batch(name) => Some(name.clone()),
+            Self::Service(service) => service.to_string().parse().ok(),
         }
     }
 }
@@ -46,8 +55,8 @@ pub(in crate::commands) fn batch_arguments() -> [Arg; 2] {
         .value_name("BATCH")
         .value_parser(ValueParser::new(str::parse::<Word>))
         .help(format!(
-            "Ids of batches, or their first digits, at least {}. The first argument can be the id of \
-             their service, or a pattern in which * stands for any characters",
+            "Ids of batches, or their first characters, at least {}. The first of several arguments can be \
+             the id of their service, or a pattern in which * stands for any characters",
             ItemIdPrefix::SHORTEST
         ));
     [words, service_flag()]
@@ -73,29 +82,24 @@ pub(in crate::commands) fn attempt_flag() -> Arg {
 
 impl NamedBatches {
     pub(in crate::commands) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
-        let words = matches.get_many::<Word>("batch").into_iter().flatten().cloned();
+        let words: Vec<&Word> = matches.get_many::<Word>("batch").into_iter().flatten().collect();
         let attempt = matches.try_get_one::<u32>("attempt").ok().flatten().copied();
-        let mut named = Self { service: matches.get_one("service").cloned(), names: Vec::new() };
-        let expected = |_| {
-            Failure::usage(
-                "after the first argument, ids of batches are expected, or the first 8 to 128 digits of each",
-            )
+        let (service, words) = match (matches.get_one("service"), words.as_slice()) {
+            (None, [Word::Service(first), others @ ..]) if !others.is_empty() => {
+                (Some(first), others)
+            }
+            (flag, words) => (flag, words),
         };
-        for word in words {
-            let name: BatchName = match word {
-                Word::Batch(name) => name,
-                Word::Service(service) if named.is_empty() => {
-                    named.service = Some(service);
-                    continue;
-                }
-                Word::Service(id) => id.to_string().parse().map_err(expected)?,
-            };
-            named.names.push(BatchName { attempt: name.attempt.or(attempt), ..name });
-        }
-        if named.names.is_empty() {
-            return Err(Failure::usage("the id of a batch is missing, or its first 8 digits"));
-        }
-        Ok(named)
+        let names = words.iter().map(|word| {
+            let name = word.batch_name().ok_or_else(|| {
+                Failure::usage(
+                    "ids of batches are expected, or the first 8 to 128 characters of each; only the first of \
+                     several arguments can be a service",
+                )
+            })?;
+            Ok(BatchName { attempt: name.attempt.or(attempt), ..name })
+        });
+        Ok(Self { service: service.cloned(), names: names.collect::<Result<_, Failure>>()? })
     }
 
     /// For decisions, which are about one attempt.
@@ -108,10 +112,6 @@ impl NamedBatches {
             ))),
             None => Ok(named),
         }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.service.is_none() && self.names.is_empty()
     }
 }
 
@@ -136,10 +136,27 @@ mod tests {
         assert_eq!(parse(&["5a5a5a5a"]).unwrap().service, None);
         let flag = parse(&["5a5a5a5a", "--service", "deadbeef"]).unwrap();
         assert_eq!(flag.service, Some("deadbeef".parse().unwrap()));
-        let other = parse(&["my-service", "tx.number-1@2", "tx.number-2"]).unwrap();
-        assert_eq!(other.service, Some("my-service".parse().unwrap()));
-        let names: Vec<_> = other.names.iter().map(ToString::to_string).collect();
-        assert_eq!(names, ["tx.number-1", "tx.number-2"]);
+    }
+
+    #[test]
+    fn ids_need_not_be_hex_digits() {
+        let read = |arguments: &[&str]| {
+            let NamedBatches { service, names } = parse(arguments).unwrap();
+            let names: Vec<_> = names.iter().map(|name| (name.to_string(), name.attempt)).collect();
+            (service.map(|it| it.to_string()), names)
+        };
+        let name = |id: &str, attempt| (id.to_owned(), attempt);
+        let (first, second) = (name("tx.number-1", Some(2)), name("tx.number-2", None));
+        let service = Some("my-service".to_owned());
+        let both = vec![first.clone(), second.clone()];
+        assert_eq!(
+            read(&["my-service", "tx.number-1@2", "tx.number-2"]),
+            (service.clone(), both.clone())
+        );
+        assert_eq!(read(&["tx.number-1@2", "tx.number-2"]), (None, both.clone()));
+        assert_eq!(read(&["tx.number-2"]), (None, vec![second.clone()]));
+        let with_flag = ["tx.number-2", "tx.number-1@2", "--service", "my-service"];
+        assert_eq!(read(&with_flag), (service, vec![second, first]));
     }
 
     #[test]

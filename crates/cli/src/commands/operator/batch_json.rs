@@ -3,8 +3,6 @@ use grid_batch_core::{
 };
 use serde_json::{Value, json};
 
-use super::rfc3339;
-
 /// What is stored of a batch itself.
 pub(in crate::commands) fn batch_json(batch: &StoredBatch) -> Value {
     let state = batch.progress.state;
@@ -15,7 +13,7 @@ pub(in crate::commands) fn batch_json(batch: &StoredBatch) -> Value {
         "submitted": state.submitted(),
         "dlt_status": state.dlt_status().map(|status| status.as_str()),
         "attempt": batch.progress.attempts,
-        "stored_at": rfc3339(batch.created_at),
+        "stored_at": batch.created_at.rfc3339(),
         "since": time(batch.since),
         "submitted_at": time(batch.submitted_at),
         "checked_at": time(batch.checked_at),
@@ -29,7 +27,7 @@ pub(in crate::commands) fn batch_json(batch: &StoredBatch) -> Value {
 
 fn hold_json(hold: &Hold) -> Value {
     json!({
-        "since": rfc3339(hold.since),
+        "since": hold.since.rfc3339(),
         "reason": hold.reason,
         "until_decision": hold.until_decision,
     })
@@ -41,7 +39,7 @@ pub(in crate::commands) fn details_json(details: &BatchDetails, behind: u64) -> 
     let ahead = details.ahead.as_ref();
     document["wait"] = details.wait().map_or(Value::Null, |wait| {
         json!({
-            "cause": wait.cause.as_str(), "since": rfc3339(wait.since), "text": wait.to_string(),
+            "cause": wait.cause.as_str(), "since": wait.since.rfc3339(), "text": wait.to_string(),
         })
     });
     document["ahead"] = ahead.map_or(0, |ahead| ahead.count).into();
@@ -54,7 +52,7 @@ pub(in crate::commands) fn details_json(details: &BatchDetails, behind: u64) -> 
     document["receipts"] = details.receipts.iter().map(receipt_json).collect();
     document["commit_after_invalid"] = details.commit_after_invalid.as_ref().map_or(
         Value::Null,
-        |report| json!({ "reported_at": rfc3339(report.reported_at), "source": report.source }),
+        |report| json!({ "reported_at": report.reported_at.rfc3339(), "source": report.source }),
     );
     document
 }
@@ -73,7 +71,7 @@ fn attempt_json(attempt: &FailedAttempt) -> Value {
     json!({
         "attempt": attempt.attempt,
         "submitted_at": time(attempt.submitted_at),
-        "ended_at": rfc3339(attempt.ended_at),
+        "ended_at": attempt.ended_at.rfc3339(),
         "outcome": attempt.outcome,
         "error": attempt.error,
         "next_try_at": time(attempt.next_try_at),
@@ -88,5 +86,5 @@ fn receipt_json(receipt: &Receipt) -> Value {
 }
 
 fn time(time: Option<Timestamp>) -> Option<String> {
-    time.map(rfc3339)
+    time.map(Timestamp::rfc3339)
 }

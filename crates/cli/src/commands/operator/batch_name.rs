@@ -2,7 +2,7 @@ use std::{error::Error, fmt, str::FromStr};
 
 use grid_batch_core::ItemIdPrefix;
 
-/// A batch as an operator names it: the first digits of its id, and with `@` the attempt that was looked
+/// A batch as an operator names it: the first characters of its id, and with `@` the attempt that was looked
 /// at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::commands) struct BatchName {

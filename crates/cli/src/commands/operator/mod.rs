@@ -13,7 +13,7 @@ mod targets;
 mod wrapped;
 
 pub(super) use action::{dry_run_flag, is_dry_run, operator_action};
-pub(super) use age::{ago, in_future, rfc3339, rough};
+pub(super) use age::{ago, in_future, rough};
 pub(super) use batch_arguments::{NamedBatches, Word, attempt_flag, batch_arguments};
 pub(super) use batch_json::{action_json, batch_json, details_json};
 pub(super) use batch_name::BatchName;

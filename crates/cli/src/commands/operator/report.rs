@@ -9,7 +9,7 @@ use crate::commands::{
     print::{print_stderr, print_stdout},
 };
 
-/// The digits of an id that are printed.
+/// The characters of an id that are printed.
 const SHORT_ID: usize = 32;
 
 /// What became of each batch that a command is about.

@@ -9,7 +9,7 @@ use grid_batch_withdrawals::keep_latest_generation;
 use super::{Database, NamedBatches, ServiceSelection};
 use crate::commands::failure::Failure;
 
-/// How many batches with the same first digits are examined.
+/// How many batches with the same first characters are examined.
 const MAX_FOUND: usize = 10_000;
 /// How many of them an error names.
 const MAX_NAMED: usize = 5;
@@ -64,24 +64,24 @@ fn find_one(
 }
 
 fn ambiguous(prefix: &ItemIdPrefix, found: &[StoredBatch]) -> Failure {
-    let digits = digits_that_differ(found);
+    let characters = characters_that_differ(found);
     let mut named = String::new();
     for batch in found.iter().take(MAX_NAMED) {
         // Writing to a string does not fail.
-        let _ = write!(named, ", {} {:.digits$}", batch.service_id, batch.batch_id);
+        let _ = write!(named, ", {} {:.characters$}", batch.service_id, batch.batch_id);
     }
     if found.len() > MAX_NAMED {
         named.push_str(", ...");
     }
     Failure::new(format!(
-        "{prefix:.32} names {} batches; give more digits or another service{}",
+        "{prefix:.32} names {} batches; give more characters or another service{}",
         found.len(),
         named.replacen(',', ":", 1)
     ))
 }
 
-/// How many digits tell the ids from each other. Ids that are equal belong to several services.
-fn digits_that_differ(found: &[StoredBatch]) -> usize {
+/// How many characters tell the ids from each other. Ids that are equal belong to several services.
+fn characters_that_differ(found: &[StoredBatch]) -> usize {
     let ids: Vec<String> = found.iter().map(|batch| batch.batch_id.to_string()).collect();
     let common = |pair: &[String]| {
         let same = pair[0].chars().zip(pair[1].chars()).take_while(|(a, b)| a == b);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::webhook_id;
 use crate::commands::{
     failure::Failure,
-    operator::{Database, ago, in_future, print_json, print_wrapped, rfc3339, wants_json},
+    operator::{Database, ago, in_future, print_json, print_wrapped, wants_json},
     print::print_stdout,
 };
 
@@ -33,7 +33,7 @@ fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if wants_json(matches) {
         print_json(&json!({
             "database": database.name(),
-            "read_at": rfc3339(database.now()),
+            "read_at": database.now().rfc3339(),
             "webhooks": webhooks.iter().map(webhook_json).collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
@@ -68,13 +68,13 @@ fn progress(webhook: &Webhook, now: Timestamp) -> String {
 }
 
 fn webhook_json(webhook: &Webhook) -> Value {
-    let time = |time: Option<Timestamp>| time.map(rfc3339);
+    let time = |time: Option<Timestamp>| time.map(Timestamp::rfc3339);
     json!({
         "id": webhook.id.to_string(),
         "url": webhook.url,
         "services": webhook.filter.services.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "kinds": webhook.filter.kinds.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "created_at": rfc3339(webhook.created_at),
+        "created_at": webhook.created_at.rfc3339(),
         "attempts": webhook.attempts,
         "next_try_at": time(webhook.next_try_at),
         "last_error": webhook.last_error,
@@ -131,7 +131,7 @@ fn failed(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if wants_json(matches) {
         print_json(&json!({
             "database": database.name(),
-            "read_at": rfc3339(database.now()),
+            "read_at": database.now().rfc3339(),
             "failed": failed.iter().map(failed_json).collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
@@ -170,7 +170,7 @@ fn failed_json(failed: &FailedDelivery) -> Value {
         "message_id": failed.message.id,
         "attempts": failed.attempts,
         "error": failed.error,
-        "failed_at": rfc3339(failed.failed_at),
+        "failed_at": failed.failed_at.rfc3339(),
         "again": failed.again,
         "body": serde_json::from_str::<Value>(&failed.message.body).unwrap_or_default(),
     })

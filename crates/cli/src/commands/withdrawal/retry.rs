@@ -15,7 +15,7 @@ use super::{cancel::act_on_each, name::withdrawals_argument};
 use crate::commands::{
     failure::Failure,
     flags,
-    operator::{Database, json_flag, print_json, print_wrapped, rfc3339, wants_json},
+    operator::{Database, json_flag, print_json, print_wrapped, wants_json},
     print::print_stdout,
     remote::{self, Server, Source, age, field},
 };
@@ -225,7 +225,7 @@ fn failed_json(failed: &FailedWithdrawal) -> Value {
         "pool": withdrawal.pool,
         "beneficiary": withdrawal.beneficiary,
         "amount": withdrawal.amount,
-        "failed_at": rfc3339(*failed_at),
+        "failed_at": failed_at.rfc3339(),
         "fail_reason": fail_reason,
     })
 }

@@ -35,7 +35,7 @@ export function batches({ main, parameters }) {
   main.append(
     element("h1", {}, "Batches"),
     element("form", { class: "filters", role: "search", onsubmit: search },
-      input("id", "Id, or its first 8 digits"),
+      input("id", "Id, or its first 8 characters"),
       input("service_id", "Service"),
       element("label", {}, "State", element("select", { name: "state" }, options)),
       input("label", "Label"),
