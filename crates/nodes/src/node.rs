@@ -85,13 +85,14 @@ impl NodeState {
         self.contact.failure().and_then(|failure| shown(failure, now))
     }
 
-    /// What the node does not do, for how long, and why.
+    /// What the node does not do, for how long, and why. A node that does not answer does not tell its ledger, either.
     pub(crate) fn outage(&self, now: MonotonicTime) -> Option<(OutageKind, Duration, &str)> {
-        let unidentified = || self.identity.unconfirmed().and_then(|since| shown(since, now));
-        let unanswered =
-            self.silence(now).map(|(lasted, why)| (OutageKind::Unanswered, lasted, why));
-        unanswered
-            .or_else(|| unidentified().map(|(lasted, why)| (OutageKind::Unidentified, lasted, why)))
+        let kind = match self.contact.failure() {
+            Some(_) => OutageKind::Unanswered,
+            None => OutageKind::Unidentified,
+        };
+        let unconfirmed = || self.identity.unconfirmed().and_then(|failure| shown(failure, now));
+        self.silence(now).or_else(unconfirmed).map(|(lasted, reason)| (kind, lasted, reason))
     }
 }
 

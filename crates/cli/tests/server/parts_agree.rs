@@ -67,6 +67,13 @@ const FAILURES: [Failure; 7] = [
     },
 ];
 
+impl Failure {
+    /// How many of the two nodes work.
+    fn working(&self) -> u64 {
+        2 - u64::from(self.problem.is_some())
+    }
+}
+
 /// What each part tells of a problem of the node; empty without one.
 #[derive(Debug)]
 struct Views {
@@ -101,13 +108,14 @@ impl Scenario {
             false => LedgerSim::sawtooth().join_chain_of(&harness.ledger, Duration::ZERO),
         };
         let node = slow(node).start().unwrap();
+        (failure.provoke)(&node);
         let urls = format!("{},{}", node.url(), harness.ledger.url());
         let server = harness.serve_with(&[("--ledger-urls", &urls)]);
-        wait_until("every node of the ledger works", || {
+        wait_until("the health shows which nodes work", || {
             let part = server.get("/health")["parts"]["ledger"].clone();
-            part["answering"] == 2 - u64::from(failure.is_unused)
+            let is_named = part["reason"].to_string().contains(&node.url());
+            part["answering"] == failure.working() && is_named == failure.problem.is_some()
         });
-        (failure.provoke)(&node);
         Self { harness, node, server, batch: signed_batch("global", 0), urls }
     }
 
@@ -158,11 +166,6 @@ impl Scenario {
 fn assert_parts_agree(failure: &Failure) {
     let scenario = Scenario::start(failure);
     let Scenario { harness, node, server, batch, .. } = &scenario;
-    if failure.problem.is_some() {
-        wait_until("the problem is shown", || {
-            server.get("/health")["parts"]["ledger"].to_string().contains(&node.url())
-        });
-    }
     server.submit(std::slice::from_ref(batch));
     let works = failure.name == NOTHING.name;
     let receiver = if works { node } else { &harness.ledger };
@@ -172,8 +175,9 @@ fn assert_parts_agree(failure: &Failure) {
         assert_eq!(other.times_received(&batch.batch_id), 0, "{}", failure.name);
     }
     let views = scenario.views();
+    assert!(server.get("/blocks?limit=1")["data"].is_array(), "a node that works answers reads");
     let context = format!("{}: {views:#?}", failure.name);
-    assert_eq!(views.working, [2 - u64::from(failure.problem.is_some()); 3], "{context}");
+    assert_eq!(views.working, [failure.working(); 3], "{context}");
     match failure.problem {
         Some(problem) => {
             for view in [&views.health, &views.ledgers, &views.top] {
