@@ -11,12 +11,20 @@ use grid_batch_core::{
     SubmissionAnswer, UnresolvedBatch,
 };
 use grid_batch_http::{HttpClient, HttpError, HttpResponse, join, submission_answer};
-use grid_batch_service::{LedgerContext, LedgerType};
+use grid_batch_service::{LedgerContext, LedgerType, Setting};
 use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 /// What `ledger.kind = "sequence"` means.
-pub const SEQUENCE: LedgerType = LedgerType::new("sequence", |_| facts(), open);
+pub const SEQUENCE: LedgerType =
+    LedgerType::new("sequence", |_| Ok(facts()), open).with_settings(SETTINGS);
+
+/// The section `[ledger.sequence]` of the configuration.
+static SETTINGS: &[Setting] = &[Setting::number(
+    "ledger.sequence.height_margin",
+    "2",
+    "Number of blocks that must be left for a transaction; it is not sent if fewer are",
+)];
 
 /// What the ledger does with transactions.
 pub const fn facts() -> LedgerFacts {
@@ -39,21 +47,12 @@ pub const fn facts() -> LedgerFacts {
     }
 }
 
-/// The section `[ledger.sequence]` of the configuration.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Settings {
-    /// A transaction is not sent if fewer blocks than this can have it; usually 2.
-    height_margin: Option<u64>,
-}
-
 /// Makes the adapter.
 fn open(context: &LedgerContext<'_>) -> Result<Arc<dyn Ledger>, Box<dyn Error + Send + Sync>> {
-    let settings: Settings = context.settings()?;
     Ok(Arc::new(SequenceLedger {
         client: HttpClient::new(context.http())?,
         nodes: context.nodes(),
-        height_margin: settings.height_margin.unwrap_or(2),
+        height_margin: context.settings().get("ledger.sequence.height_margin")?,
     }))
 }
 

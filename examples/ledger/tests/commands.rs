@@ -51,7 +51,7 @@ fn configuration_is_checked() {
         "--database",
         &format!("sqlite://{}", directory.path().join("batches.db").display()),
     ]);
-    assert!(!ended && text.contains("line 6 of ") && text.contains("`margin`"), "{text}");
+    assert!(!ended && text.contains("line 6 of ") && text.contains("margin"), "{text}");
 }
 
 #[test]

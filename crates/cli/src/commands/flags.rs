@@ -32,13 +32,18 @@ pub(crate) fn ledger_kinds() -> String {
     }
 }
 
+/// Every setting, also those of registered ledgers.
+pub(crate) fn all() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().chain(registered().iter().flat_map(LedgerType::settings))
+}
+
 /// The flag that names the configuration file, and one flag for each setting.
 pub(crate) fn settings() -> Vec<Arg> {
     let file = Arg::new("config")
         .long("config")
         .value_name("FILE")
         .help(format!("Configuration file [default: {}, if it exists]", Config::FILE));
-    let flags = SETTINGS.iter().map(|setting| {
+    let flags = all().map(|setting| {
         let help = match setting.default {
             "" => setting.help.to_owned(),
             default => format!("{} [default: {default}]", setting.help),
@@ -81,7 +86,7 @@ pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
     let given = |setting: &'static Setting| {
         matches.get_one::<String>(setting.name).map(|text| (setting, text.clone()))
     };
-    let flags = SETTINGS.iter().filter_map(given).collect();
+    let flags = all().filter_map(given).collect();
     let mut variables = Vec::new();
     for (name, text) in env::vars_os() {
         let Ok(name) = name.into_string() else { continue };

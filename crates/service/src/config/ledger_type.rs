@@ -90,6 +90,11 @@ impl LedgerType {
         self.name
     }
 
+    /// The settings that it declares.
+    pub const fn settings(&self) -> &'static [Setting] {
+        self.settings
+    }
+
     /// What its ledgers do with batches, with these settings.
     pub fn facts(&self, settings: &SettingValues) -> Result<LedgerFacts, ConfigError> {
         (self.facts)(settings)
