@@ -24,7 +24,7 @@ use crate::variant::Variant;
 pub const FILE: &str = "SMALL_LEDGER_FILE";
 pub const VARIANT: &str = "SMALL_LEDGER_VARIANT";
 
-const SMALL: LedgerType = LedgerType::new("small", |_| variant().facts(), open);
+const SMALL: LedgerType = LedgerType::new("small", |_| Ok(variant().facts()), open);
 
 /// Runs a server until it is killed, or until its nodes belong to another ledger than its database.
 pub fn serve() -> Result<(), Box<dyn Error>> {
