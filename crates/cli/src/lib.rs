@@ -18,7 +18,7 @@ use grid_batch_service::LedgerType;
 ///
 /// const MINE: LedgerType = LedgerType::new(
 ///     "mine",
-///     |settings| LedgerFacts::weakest(settings.late_arrival_limit),
+///     |settings| Ok(LedgerFacts::weakest(settings.get("ledger.late_arrival_limit")?)),
 ///     |context| Err(format!("nothing listens at {:?}", context.urls()).into()),
 /// );
 ///
