@@ -174,6 +174,7 @@ fn failed(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
 mod tests {
     use std::time::Duration;
 
+    use diesel::sql_types::Integer;
     use grid_batch_test_postgres::TestDatabase;
 
     use super::*;
@@ -191,6 +192,71 @@ mod tests {
         };
         assert_eq!(reverted, known_versions(connection.dialect()).unwrap().len());
         migrate(&mut connection).unwrap();
+    }
+
+    /// Has a gas admin with a lane of a parked pool and one of another pool, whose withdrawal is held, and reverts the
+    /// migrations that the build before parked pools does not know.
+    fn revert_parked_pools(url: &str) {
+        const FIRST: &str = "20261124000013";
+        let limits = SessionLimits { lock: LIMIT, idle_transaction: LIMIT };
+        let mut connection = Connection::open(&url.parse().unwrap(), limits).unwrap();
+        migrate(&mut connection).unwrap();
+        let id = |byte: &str| match connection.dialect() {
+            Dialect::Postgres => format!("decode('{}', 'hex')", byte.repeat(64)),
+            Dialect::Sqlite => format!("x'{}'", byte.repeat(64)),
+        };
+        let [first, second] = ["01", "02"].map(id);
+        let rows = format!(
+            "insert into services (service_id, last_created_at, added) values ('a', 20, 2);
+             insert into batches (service_id, batch_id, created_at)
+             values ('a', {first}, 10), ('a', {second}, 20);
+             insert into lanes (service_id, lane, batch_seq, batch_id, created_at, ended, by_pool)
+             select 'a', case created_at when 10 then 1 else 0 end, seq, batch_id, created_at, 3, true
+             from batches;
+             update lanes set held_at = 5, held_reason = 'held', held_until_decision = true
+             where lane = 0;"
+        );
+        connection.batch_execute(&rows).unwrap();
+        while applied_versions(&mut connection).unwrap().iter().any(|it| it.as_str() >= FIRST) {
+            match &mut connection {
+                Connection::Postgres(inner) => inner.revert_last_migration(POSTGRES).map(drop),
+                Connection::Sqlite(inner) => inner.revert_last_migration(SQLITE).map(drop),
+            }
+            .unwrap();
+        }
+        let lanes = Statement::new(
+            connection.dialect(),
+            "-- lanes
+             select l.lane, l.created_at, l.ended, (
+                 select count(*) from waiting_holds h join batches b on b.seq = h.batch_seq
+                 where b.created_at = 20) as holds
+             from lanes l",
+        );
+        let lanes: Vec<LeftRow> = connection.load(&lanes).unwrap();
+        assert_eq!(lanes, [LeftRow { lane: 0, created_at: 10, ended: 6, holds: 1 }]);
+    }
+
+    #[derive(Debug, PartialEq, Eq, QueryableByName)]
+    struct LeftRow {
+        #[diesel(sql_type = Integer)]
+        lane: i32,
+        #[diesel(sql_type = BigInt)]
+        created_at: i64,
+        #[diesel(sql_type = BigInt)]
+        ended: i64,
+        #[diesel(sql_type = BigInt)]
+        holds: i64,
+    }
+
+    #[test]
+    fn downgrade_leaves_one_lane_of_a_gas_admin_on_postgres() {
+        revert_parked_pools(TestDatabase::create().url());
+    }
+
+    #[test]
+    fn downgrade_leaves_one_lane_of_a_gas_admin_on_sqlite() {
+        let dir = tempfile::tempdir().unwrap();
+        revert_parked_pools(&format!("sqlite://{}/reverted.db", dir.path().display()));
     }
 
     #[test]
