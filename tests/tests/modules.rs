@@ -54,7 +54,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         "evm",
         &[
             "follow", "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "pool", "price",
-            "node", "signer", "values",
+            "node", "signer", "values", "settings",
         ],
     ),
     ("service", &["server", "config"]),

@@ -31,6 +31,19 @@ pub enum BatchError {
     InvalidAnswer(String),
 }
 
+impl BatchError {
+    /// The same error, whose message begins with this place, such as a node.
+    #[must_use]
+    pub fn at(self, place: &str) -> Self {
+        match self {
+            Self::InternalError(text) => Self::InternalError(format!("{place}: {text}")),
+            Self::Unavailable(text) => Self::Unavailable(format!("{place}: {text}")),
+            Self::InvalidAnswer(text) => Self::InvalidAnswer(format!("{place}: {text}")),
+            Self::Locked(services) => Self::Locked(services),
+        }
+    }
+}
+
 /// The minimum that the poller needs to know of a batch's status.
 pub trait BatchStatus: Debug + Clone {
     /// The batch's id.

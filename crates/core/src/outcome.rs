@@ -75,6 +75,11 @@ impl Outcome {
 }
 
 impl SubmissionAnswer {
+    /// The answer without a response of the ledger.
+    pub fn without_response(outcome: Outcome, reason: impl fmt::Display) -> Self {
+        Self { outcome, status: None, message: Some(reason.to_string()), retry_after: None }
+    }
+
     /// Whether a node may have received the batch, even if it did not accept it. *Busy* without a response means that
     /// the adapter waits before it sends.
     pub fn may_have_reached_node(&self) -> bool {

@@ -1,24 +1,20 @@
 //! Transactions of an unresolved batch that are in the chain.
 
 use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, Evidence, EvidenceReport, ItemId, MonotonicTime,
-    UnresolvedBatch,
+    BatchResult, Clock, Evidence, EvidenceReport, ItemId, MonotonicTime, UnresolvedBatch,
 };
 use grid_batch_http::origin;
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use log::debug;
-use serde::Deserialize;
 
 use crate::{
-    api_error::{ApiError, successful_body},
-    nodes::with_node,
+    in_chain::{InChain, is_in_chain},
     rest_client::RestClient,
 };
 
@@ -82,7 +78,7 @@ impl AppliedTransactions {
         let searches = nodes.iter().map(async |node| {
             let found = first_in_chain(client, node, &candidates).await;
             found.unwrap_or_else(|error| {
-                debug!(error:% = with_node(node, error); "cannot look for transactions at this node");
+                debug!(error:% = error.at(&origin(node)); "cannot look for transactions at this node");
                 None
             })
         });
@@ -124,11 +120,7 @@ impl AppliedTransactions {
     }
 
     fn update<R>(&self, batch: &UnresolvedBatch, change: impl FnOnce(&mut Search) -> R) -> R {
-        change(self.lock().get_or_insert_with(&batch.batch_id, Search::default))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<ItemId, Search>> {
-        self.searches.lock().unwrap_or_else(PoisonError::into_inner)
+        change(lock(&self.searches).get_or_insert_with(&batch.batch_id, Search::default))
     }
 }
 
@@ -139,43 +131,9 @@ async fn first_in_chain(
     candidates: &[ItemId],
 ) -> BatchResult<Option<ItemId>> {
     for id in candidates {
-        if is_in_chain(client, node, *id).await? {
+        if is_in_chain(client, node, InChain::Transaction, &id.to_string()).await? {
             return Ok(Some(*id));
         }
     }
     Ok(None)
-}
-
-/// Whether the node has a block with this transaction.
-pub(crate) async fn is_in_chain(client: &RestClient, node: &str, id: ItemId) -> BatchResult<bool> {
-    let response = client.get(node, &format!("transactions/{id}")).await?;
-    if response.status == 404
-        && ApiError::from_response(&response)
-            .is_some_and(|error| error.code == ApiError::TRANSACTION_NOT_FOUND)
-    {
-        return Ok(false);
-    }
-    let body = successful_body(response)?;
-    match serde_json::from_slice::<TransactionResponse>(&body) {
-        Ok(response) if response.data.header_signature == id.to_string() => Ok(true),
-        _ => Err(BatchError::InvalidAnswer(
-            "the response does not contain the requested transaction".to_owned(),
-        )),
-    }
-}
-
-#[derive(Deserialize)]
-struct TransactionResponse {
-    data: Transaction,
-}
-
-#[derive(Deserialize)]
-struct Transaction {
-    header_signature: String,
-}
-
-impl fmt::Debug for AppliedTransactions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AppliedTransactions").finish_non_exhaustive()
-    }
 }

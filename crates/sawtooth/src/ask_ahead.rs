@@ -2,11 +2,12 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use grid_batch_core::{ItemId, ServiceId};
+use grid_batch_http::origin;
 use log::debug;
 
 use crate::{
     Sawtooth,
-    nodes::{get_node_reports, nodes_of_batch, with_node},
+    nodes::{get_node_reports, nodes_of_batch},
 };
 
 /// Asks nodes about batches that will be sent soon, so that their sender need not.
@@ -33,7 +34,7 @@ impl Sawtooth {
                 reports.iter().for_each(|r| self.before_post.set_ahead(node, r, asked_at));
             }
             Err(error) => {
-                debug!(error:% = with_node(node, error); "cannot ask ahead about batches");
+                debug!(error:% = error.at(&origin(node)); "cannot ask ahead about batches");
             }
         }
     }

@@ -1,14 +1,13 @@
 //! What nodes reported about batches before these were posted.
 
 use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{Clock, LedgerStatus, MonotonicTime, StatusReport};
 use grid_batch_http::origin;
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use log::{debug, warn};
 
 use crate::statuses::NodeReport;
@@ -78,13 +77,13 @@ impl BeforePost {
     /// A node was asked at this time about a batch that was not posted, and reported this.
     pub(crate) fn set(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
-        *self.lock().get_or_insert_with(&key(node, report), || before) = before;
+        lock(&self.nodes_and_batches).set(&key(node, report), before);
     }
 
     /// The same, unless more is known: the batch was posted, or the node was asked again.
     pub(crate) fn set_ahead(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
-        let mut known = self.lock();
+        let mut known = lock(&self.nodes_and_batches);
         let known = known.get_or_insert_with(&key(node, report), || before);
         if known.post == Post::None && known.at <= asked_at {
             *known = before;
@@ -93,7 +92,7 @@ impl BeforePost {
 
     /// The node's status of a batch that was not posted since, if it can still be relied on.
     pub(crate) fn fresh_status(&self, node: &str, batch_id: &str) -> Option<LedgerStatus> {
-        let known = self.lock();
+        let known = lock(&self.nodes_and_batches);
         let before = known.get(&(node.to_owned(), batch_id.to_owned()))?;
         let is_fresh = self.monotonic().since(before.at) < FRESH_FOR;
         (before.post == Post::None && is_fresh).then_some(before.status)
@@ -102,7 +101,7 @@ impl BeforePost {
     /// Whether a question ahead about a batch could help its sender: it was not posted to the node, and
     /// what is known of it will soon be too old.
     pub(crate) fn is_question_useful(&self, node: &str, batch_id: &str) -> bool {
-        let known = self.lock();
+        let known = lock(&self.nodes_and_batches);
         let before = known.get(&(node.to_owned(), batch_id.to_owned()));
         before.is_none_or(|before| {
             before.post == Post::None && self.monotonic().since(before.at) >= FRESH_FOR / 2
@@ -116,7 +115,9 @@ impl BeforePost {
 
     /// The batch is posted to the node now, and its status before is not known.
     pub(crate) fn start_blind_post(&self, node: &str, batch_id: &str) {
-        if let Some(before) = self.lock().get_mut(&(node.to_owned(), batch_id.to_owned())) {
+        if let Some(before) =
+            lock(&self.nodes_and_batches).get_mut(&(node.to_owned(), batch_id.to_owned()))
+        {
             (before.kept, before.post) = (Kept::Unknown, Post::Elsewhere);
         }
     }
@@ -127,7 +128,9 @@ impl BeforePost {
     }
 
     fn set_post(&self, node: &str, batch_id: &str, post: Post) {
-        if let Some(before) = self.lock().get_mut(&(node.to_owned(), batch_id.to_owned())) {
+        if let Some(before) =
+            lock(&self.nodes_and_batches).get_mut(&(node.to_owned(), batch_id.to_owned()))
+        {
             before.post = post;
         }
     }
@@ -155,7 +158,7 @@ impl BeforePost {
     /// The POST before which the node may have had the INVALID of this report.
     fn post_before_which(&self, node: &str, report: &NodeReport) -> Option<Post> {
         let now = self.monotonic();
-        let mut known = self.lock();
+        let mut known = lock(&self.nodes_and_batches);
         let first = || Before::new(report, now, Post::Elsewhere);
         let before = known.get_or_insert_with(&key(node, report), first);
         if report.report.status != LedgerStatus::Invalid {
@@ -172,10 +175,6 @@ impl BeforePost {
             before.log(node, &report.report.batch_id, age);
         }
         is_from_before.then_some(before.post)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<(String, String), Before>> {
-        self.nodes_and_batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -206,12 +205,6 @@ impl Before {
 
 fn key(node: &str, report: &NodeReport) -> (String, String) {
     (node.to_owned(), report.report.batch_id.clone())
-}
-
-impl fmt::Debug for BeforePost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeforePost").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
-use std::sync::{MutexGuard, PoisonError};
-
 use futures_util::{StreamExt, stream::unfold};
 use grid_batch_core::{
     BatchError, BatchResult, GlobalScopeId, LedgerEvent, LedgerEventStream, ScopeId,
 };
 use grid_batch_http::{HttpError, TextFrames, origin};
+use grid_batch_support::lock;
 use log::warn;
 
-use crate::{Sawtooth, event_frame::EventFrame, nodes::with_node, rest_client::RestClient};
+use crate::{Sawtooth, event_frame::EventFrame, rest_client::RestClient};
 
 /// Subscribes to all blocks, whatever state they change.
 const SUBSCRIPTION: &str = r#"{"action":"subscribe","address_prefixes":[]}"#;
@@ -26,23 +25,18 @@ impl Sawtooth {
             let client = &self.query_client;
             match client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.websocket).await {
                 Ok(frames) => {
-                    *self.lock_subscribed() = Some(origin(node));
+                    *lock(&self.subscribed) = Some(origin(node));
                     return Ok(event_stream(frames, self.disconnection(node)));
                 }
                 Err(error) => {
                     if matches!(error, HttpError::NotSent(_) | HttpError::NoResponse(_)) {
                         self.disconnection(node).record(&error.to_string());
                     }
-                    failure = with_node(node, error.into());
+                    failure = BatchError::from(error).at(&origin(node));
                 }
             }
         }
         Err(failure)
-    }
-
-    /// The node of the latest subscription.
-    pub(crate) fn lock_subscribed(&self) -> MutexGuard<'_, Option<String>> {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn disconnection(&self, node: &str) -> Disconnection {

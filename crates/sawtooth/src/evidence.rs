@@ -3,13 +3,12 @@ use grid_batch_core::{
     BatchError, BatchResult, BatchState, Evidence, EvidenceReport, LedgerStatus, UnresolvedBatch,
 };
 use grid_batch_http::origin;
-use serde::Deserialize;
 use tokio::time::sleep;
 
 use crate::{
     Sawtooth,
-    api_error::{ApiError, successful_body},
-    nodes::{ReportsById, get_reports_by_id, nodes_of_batch, with_node},
+    in_chain::{InChain, is_in_chain},
+    nodes::{ReportsById, get_reports_by_id, nodes_of_batch},
     outages::Outage,
     statuses::NodeReport,
 };
@@ -87,7 +86,7 @@ impl Sawtooth {
                 Ok(reports) => self.evidence_of(node, batch_id, reports.get(batch_id)).await,
                 Err(error) => Err(error.clone()),
             };
-            evidence.map_err(|error| with_node(node, error))
+            evidence.map_err(|error| error.at(&origin(node)))
         });
         combine(join_all(looks).await)
     }
@@ -180,7 +179,9 @@ impl Sawtooth {
             LedgerStatus::Pending | LedgerStatus::Valid | LedgerStatus::Invalid => {
                 Evidence::Present
             }
-            LedgerStatus::NotReported if self.is_in_block(node, batch_id).await? => {
+            LedgerStatus::NotReported
+                if is_in_chain(&self.query_client, node, InChain::Batch, batch_id).await? =>
+            {
                 Evidence::Committed
             }
             LedgerStatus::NotReported => Evidence::Absent,
@@ -203,40 +204,13 @@ impl Sawtooth {
             let evidence = self.evidence_at(node, &batch.batch_id.to_string()).await;
             match evidence {
                 Ok(Evidence::Committed) => return Ok(Some(Evidence::Committed.into())),
-                Err(error) if *node == found.node => return Err(with_node(node, error)),
+                Err(error) if *node == found.node => return Err(error.at(&origin(node))),
                 _ => {}
             }
         }
         let is_lasting = self.applied.confirm(batch, found.transaction_id);
         Ok(is_lasting.then(|| found.never_applicable()))
     }
-
-    async fn is_in_block(&self, node: &str, batch_id: &str) -> BatchResult<bool> {
-        let response = self.query_client.get(node, &format!("batches/{batch_id}")).await?;
-        if response.status == 404
-            && ApiError::from_response(&response)
-                .is_some_and(|e| e.code == ApiError::BATCH_NOT_FOUND)
-        {
-            return Ok(false);
-        }
-        let body = successful_body(response)?;
-        match serde_json::from_slice::<BatchResponse>(&body) {
-            Ok(batch) if batch.data.header_signature == batch_id => Ok(true),
-            _ => Err(BatchError::InvalidAnswer(
-                "the response does not contain the requested batch".to_owned(),
-            )),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct BatchResponse {
-    data: Batch,
-}
-
-#[derive(Deserialize)]
-struct Batch {
-    header_signature: String,
 }
 
 /// Combines the evidence of all nodes: one node proves presence, only all of them prove absence.

@@ -9,6 +9,7 @@ mod events;
 mod evidence;
 mod facts;
 mod identity;
+mod in_chain;
 mod invalid_review;
 mod node_check;
 mod node_record;

@@ -1,14 +1,14 @@
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    mem::replace,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use grid_batch_core::{
     BatchError, BatchResult, CommitHistory, CommittedBefore, LedgerStatus, ServiceId,
 };
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 
 use crate::{nodes::get_statuses, rest_client::RestClient};
@@ -32,14 +32,20 @@ pub(crate) struct NodeRecord {
 }
 
 struct Seen {
-    /// When nodes last reported batches as committed.
-    committed: BoundedMap<NodeAndBatch, Instant>,
-    /// The node had applied all batches before this one when it was sent there.
-    checked: BoundedMap<NodeAndBatch, ()>,
-    /// The node reported the batch as invalid, and may not have applied all before it.
-    doubted: BoundedMap<NodeAndBatch, ()>,
+    batches: BoundedMap<NodeAndBatch, BatchAtNode>,
     /// The last question to each node.
     questions: HashMap<String, Arc<AsyncMutex<Option<Answer>>>>,
+}
+
+/// What was seen of a batch at a node.
+#[derive(Debug, Clone, Copy, Default)]
+struct BatchAtNode {
+    /// When the node last reported it as committed.
+    committed_at: Option<Instant>,
+    /// The node had applied all batches before this one when it was sent there.
+    is_checked: bool,
+    /// The node reported it as invalid, and may not have applied all before it.
+    is_doubted: bool,
 }
 
 type NodeAndBatch = (String, String);
@@ -53,7 +59,9 @@ struct Answer {
 
 impl NodeRecord {
     pub(crate) fn new(history: Arc<dyn CommitHistory>, nodes: Vec<String>) -> Self {
-        Self { history, nodes, seen: Mutex::default() }
+        let batches = BoundedMap::new(REMEMBERED);
+        let seen = Mutex::new(Seen { batches, questions: HashMap::new() });
+        Self { history, nodes, seen }
     }
 
     /// Whether these are all nodes of the ledger.
@@ -88,7 +96,7 @@ impl NodeRecord {
         if self.unknown(node, batch_ids).is_empty() {
             return Ok(None);
         }
-        let question = Arc::clone(self.lock().questions.entry(node.to_owned()).or_default());
+        let question = Arc::clone(lock(&self.seen).questions.entry(node.to_owned()).or_default());
         let mut last = question.lock().await;
         let unknown = self.unknown(node, batch_ids);
         if unknown.is_empty() {
@@ -122,43 +130,50 @@ impl NodeRecord {
 
     /// Those of these batches that the node has not just reported as committed.
     fn unknown(&self, node: &str, batch_ids: &[String]) -> Vec<String> {
-        let seen = self.lock();
         let is_known = |id: &&String| {
-            let reported = seen.committed.get(&key(node, id));
-            reported.is_some_and(|at| at.elapsed() < TRUSTED_FOR)
+            let committed_at = self.at_node(node, id).committed_at;
+            committed_at.is_some_and(|at| at.elapsed() < TRUSTED_FOR)
         };
         batch_ids.iter().filter(|id| !is_known(id)).cloned().collect()
     }
 
     /// The node reported the batch as committed.
     pub(crate) fn set_committed(&self, node: &str, batch_id: &str) {
-        let now = Instant::now();
-        *self.lock().committed.get_or_insert_with(&key(node, batch_id), || now) = now;
+        self.change(node, batch_id, |batch| batch.committed_at = Some(Instant::now()));
     }
 
     /// The node has applied all batches before this one, which may be sent to it now.
     pub(crate) fn set_checked(&self, node: &str, batch_id: &str) {
-        self.lock().checked.get_or_insert_with(&key(node, batch_id), || ());
+        self.change(node, batch_id, |batch| batch.is_checked = true);
     }
 
     pub(crate) fn was_checked(&self, node: &str, batch_id: &str) -> bool {
-        self.lock().checked.get(&key(node, batch_id)).is_some()
+        self.at_node(node, batch_id).is_checked
     }
 
     /// The node may not have applied all batches before this one when it found it invalid. Returns
     /// whether that is new.
     pub(crate) fn set_doubted(&self, node: &str, batch_id: &str) -> bool {
-        let is_new = !self.is_doubted(node, batch_id);
-        self.lock().doubted.get_or_insert_with(&key(node, batch_id), || ());
-        is_new
+        self.change(node, batch_id, |batch| !replace(&mut batch.is_doubted, true))
     }
 
     pub(crate) fn is_doubted(&self, node: &str, batch_id: &str) -> bool {
-        self.lock().doubted.get(&key(node, batch_id)).is_some()
+        self.at_node(node, batch_id).is_doubted
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn at_node(&self, node: &str, batch_id: &str) -> BatchAtNode {
+        lock(&self.seen).batches.get(&key(node, batch_id)).copied().unwrap_or_default()
+    }
+
+    fn change<R>(
+        &self,
+        node: &str,
+        batch_id: &str,
+        change: impl FnOnce(&mut BatchAtNode) -> R,
+    ) -> R {
+        let mut seen = lock(&self.seen);
+        let new = BatchAtNode::default;
+        change(seen.batches.get_or_insert_with(&key(node, batch_id), new))
     }
 }
 
@@ -169,23 +184,6 @@ impl Answer {
     }
 }
 
-impl Default for Seen {
-    fn default() -> Self {
-        Self {
-            committed: BoundedMap::new(REMEMBERED),
-            checked: BoundedMap::new(REMEMBERED),
-            doubted: BoundedMap::new(REMEMBERED),
-            questions: HashMap::new(),
-        }
-    }
-}
-
 fn key(node: &str, batch_id: &str) -> NodeAndBatch {
     (node.to_owned(), batch_id.to_owned())
-}
-
-impl fmt::Debug for NodeRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeRecord").finish_non_exhaustive()
-    }
 }

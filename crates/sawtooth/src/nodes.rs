@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use grid_batch_core::{BatchError, BatchResult, StatusReport, StatusUrlResolver};
-use grid_batch_http::origin;
 
 use crate::{
     api_error::successful_body,
@@ -68,15 +67,4 @@ pub(crate) fn nodes_of_batch(
         return Err(BatchError::InternalError(reason));
     }
     Ok(nodes)
-}
-
-/// Adds the node to the message of an error.
-pub(crate) fn with_node(node: &str, error: BatchError) -> BatchError {
-    let prefixed = |text: String| format!("{}: {text}", origin(node));
-    match error {
-        BatchError::Unavailable(text) => BatchError::Unavailable(prefixed(text)),
-        BatchError::InvalidAnswer(text) => BatchError::InvalidAnswer(prefixed(text)),
-        BatchError::InternalError(text) => BatchError::InternalError(prefixed(text)),
-        other => other,
-    }
 }

@@ -1,12 +1,11 @@
 use std::{
     collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use grid_batch_http::{HttpError, HttpResponse, origin};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 
 use crate::api_error::ApiError;
@@ -99,27 +98,23 @@ impl Outages {
 
     /// Records how a request ended that was sent at this time.
     pub(crate) fn record(&self, node: &str, sent_at: Instant, end: RequestEnd) {
-        self.lock().record(node, sent_at, end, Instant::now());
+        lock(&self.0).record(node, sent_at, end, Instant::now());
     }
 
     /// An attempt of the batch is about to be sent to the node.
     pub(crate) fn sending(&self, node: &str, batch_id: &str) {
-        self.lock().set_at_node(batch_id, Some(node), Instant::now());
+        lock(&self.0).set_at_node(batch_id, Some(node), Instant::now());
     }
 
     /// The node has reported, to a request of this time, that it has the batch and that it is not finished.
     /// That says nothing about another node that the batch was sent to.
     pub(crate) fn reported(&self, node: &str, batch_id: &str, asked_at: Instant) {
-        self.lock().reported(node, batch_id, asked_at);
+        lock(&self.0).reported(node, batch_id, asked_at);
     }
 
     /// What happened to the batch's nodes since it was sent to them.
     pub(crate) fn since_sent(&self, batch_id: &str) -> Outage {
-        self.lock().since_sent(batch_id, Instant::now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).since_sent(batch_id, Instant::now())
     }
 }
 
@@ -247,12 +242,6 @@ impl NodeOutages {
 impl Unanswered {
     fn lasted(&self) -> Duration {
         self.until.saturating_duration_since(self.began)
-    }
-}
-
-impl fmt::Debug for Outages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outages").finish_non_exhaustive()
     }
 }
 

@@ -84,12 +84,8 @@ pub(crate) fn submission_answer(result: Result<HttpResponse, HttpError>) -> Subm
             message: (outcome != Outcome::Accepted).then(|| error_message(&response)),
             retry_after: response.retry_after,
         },
-        Err(error) => answer_without_response(outcome, error.to_string()),
+        Err(error) => SubmissionAnswer::without_response(outcome, error.to_string()),
     }
-}
-
-pub(crate) fn answer_without_response(outcome: Outcome, message: String) -> SubmissionAnswer {
-    SubmissionAnswer { outcome, status: None, message: Some(message), retry_after: None }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Sends requests to REST APIs, with authorization if it is configured, and records their outages.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct RestClient {
     client: HttpClient,
     auth: Option<BasicAuth>,

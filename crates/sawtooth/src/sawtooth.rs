@@ -15,6 +15,7 @@ use grid_batch_core::{
 use grid_batch_http::{Forwarder, HttpError, HttpOptions, WebSocketOptions};
 
 use grid_batch_protocol::TransactFormat;
+use grid_batch_support::lock;
 
 use crate::{
     BasicAuth, SawtoothOptions, applied_transactions::AppliedTransactions, before_post::BeforePost,
@@ -171,7 +172,7 @@ impl Ledger for Sawtooth {
     }
 
     fn event_node(&self, _service_id: &str) -> Option<String> {
-        self.lock_subscribed().clone()
+        lock(&self.subscribed).clone()
     }
 
     fn ask_ahead<'a>(

@@ -1,12 +1,9 @@
 use grid_batch_core::{BatchError, LedgerStatus, Outcome, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_http::origin;
 use grid_batch_protocol::list_of_one;
 use log::{debug, info};
 
-use crate::{
-    Sawtooth,
-    nodes::{get_node_reports, with_node},
-    outcome::{answer_without_response, submission_answer},
-};
+use crate::{Sawtooth, nodes::get_node_reports, outcome::submission_answer};
 
 /// Submits batches to a Sawtooth REST API, each in a list of its own, because a list is accepted or
 /// rejected as a whole.
@@ -23,7 +20,7 @@ impl Sawtooth {
         let id = submission.batch_header();
         // The id becomes a part of a URL. Every node rejects such a batch.
         if let Err(error) = id.parse::<grid_batch_protocol::HeaderId>() {
-            return answer_without_response(Outcome::Rejected, error.to_string());
+            return SubmissionAnswer::without_response(Outcome::Rejected, error.to_string());
         }
         if let Some(answer) = self.prepare_post(url, id).await {
             return answer;
@@ -49,7 +46,7 @@ impl Sawtooth {
             Ok(Some(LedgerStatus::Committed)) => {
                 info!(batch_id = id; "the batch was not sent, because it is committed already");
                 let reason = "not sent: the node reports the batch as committed already";
-                Some(answer_without_response(Outcome::Ambiguous, reason.to_owned()))
+                Some(SubmissionAnswer::without_response(Outcome::Ambiguous, reason.to_owned()))
             }
             Ok(_) => {
                 self.before_post.start_post(url, id);
@@ -57,7 +54,7 @@ impl Sawtooth {
             }
             Err(error @ BatchError::Unavailable(_)) => {
                 let reason = format!("cannot ask what the node has of the batch: {error}");
-                Some(answer_without_response(Outcome::NotSent, reason))
+                Some(SubmissionAnswer::without_response(Outcome::NotSent, reason))
             }
             // The response to the POST shows what is wrong with the node.
             Err(error) => {
@@ -75,7 +72,7 @@ impl Sawtooth {
             let reason = "the answer came too late; this process may have been stopped";
             return Err(BatchError::Unavailable(reason.to_owned()));
         }
-        let report = reports.map_err(|error| with_node(url, error))?.into_iter().next();
+        let report = reports.map_err(|error| error.at(&origin(url)))?.into_iter().next();
         Ok(report.map(|report| {
             self.before_post.set(url, &report, asked_at);
             report.report.status

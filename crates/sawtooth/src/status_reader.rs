@@ -1,12 +1,13 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use grid_batch_core::{BatchError, BatchResult, LedgerStatus, StatusReport};
+use grid_batch_http::origin;
 use log::debug;
 
 use crate::{
     Sawtooth,
     invalid_review::InvalidReview,
-    nodes::{get_node_reports, nodes_of_batch, with_node},
+    nodes::{get_node_reports, nodes_of_batch},
     statuses::NodeReport,
 };
 
@@ -58,7 +59,7 @@ impl Sawtooth {
             let asked_at = Instant::now();
             match get_node_reports(node, &self.query_client, ids)
                 .await
-                .map_err(|error| with_node(node, error))
+                .map_err(|error| error.at(&origin(node)))
             {
                 Err(error @ BatchError::Unavailable(_)) => {
                     debug!(error:%; "cannot read statuses from this node");

@@ -2,8 +2,12 @@ use futures_util::future::join_all;
 use grid_batch_core::{
     BatchError, BatchResult, GlobalScopeId, ItemId, ScopeId, TransactionAnswers,
 };
+use grid_batch_http::origin;
 
-use crate::{Sawtooth, applied_transactions::is_in_chain, nodes::with_node};
+use crate::{
+    Sawtooth,
+    in_chain::{InChain, is_in_chain},
+};
 
 /// About how many transactions a node is asked at the same time. A validator has five threads for all of its
 /// clients.
@@ -43,10 +47,11 @@ impl Sawtooth {
         let unknown = || BatchError::Unavailable("no node can be asked".to_owned());
         let mut failure = nodes.is_empty().then(unknown);
         for node in nodes {
-            match is_in_chain(&self.query_client, node, id).await {
+            match is_in_chain(&self.query_client, node, InChain::Transaction, &id.to_string()).await
+            {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                Err(error) => failure = failure.or(Some(with_node(node, error))),
+                Err(error) => failure = failure.or(Some(error.at(&origin(node)))),
             }
         }
         failure.map_or(Ok(false), Err)

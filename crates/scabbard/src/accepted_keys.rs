@@ -1,15 +1,12 @@
 //! The keys of clients that the nodes accept.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use grid_batch_core::{
     AccessScope, KeyRefusal, LedgerKey, MonotonicTime, ScopeId, ServiceId, ServiceScopeId, SignerId,
 };
 use grid_batch_http::HttpResponse;
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 use crate::{
     context::{ScabbardContext, parse_scope},
@@ -44,18 +41,6 @@ impl AcceptedKeys {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
     }
-
-    fn get(&self, permission: &Permission) -> Option<Answer> {
-        self.lock().get(permission).copied()
-    }
-
-    fn set(&self, permission: &Permission, answer: Answer) {
-        *self.lock().get_or_insert_with(permission, || answer) = answer;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<Permission, Answer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Answer {
@@ -88,14 +73,14 @@ impl ScabbardContext {
             return Err(KeyRefusal::NotAsked(format!("no node has the service {service}")));
         };
         let permission = Permission { node, key: key.id, writes: scope == AccessScope::Submit };
-        let known = self.accepted_keys.get(&permission);
+        let known = lock(&self.accepted_keys.0).get(&permission).copied();
         if let Some(answer) = known.filter(|answer| answer.is_recent(self.clock.monotonic())) {
             return answer.result();
         }
         match self.ask_node_about_key(&permission, &service, key.token).await {
             Ok(is_accepted) => {
                 let answer = Answer { is_accepted, at: self.clock.monotonic() };
-                self.accepted_keys.set(&permission, answer);
+                lock(&self.accepted_keys.0).set(&permission, answer);
                 answer.result()
             }
             Err(_) if known.is_some_and(|answer| answer.is_accepted) => Ok(()),

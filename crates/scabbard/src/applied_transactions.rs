@@ -1,7 +1,7 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use grid_batch_core::{ItemId, ServiceId};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 /// The latest transactions of all services that were heard to be applied.
 pub(crate) struct AppliedTransactions(Mutex<Heard>);
@@ -33,13 +33,13 @@ impl AppliedTransactions {
 
     /// The present count. Later events have a greater one.
     pub(crate) fn observation_count(&self) -> ObservationCount {
-        ObservationCount(self.lock().observations)
+        ObservationCount(lock(&self.0).observations)
     }
 
     /// Records an event. It does not tell which batch the transaction was applied with. Returns whether it is
     /// the first one of the transaction.
     pub(crate) fn add_event(&self, service: &ServiceId, transaction: ItemId) -> bool {
-        let mut heard = self.lock();
+        let mut heard = lock(&self.0);
         heard.observations += 1;
         let now = ObservationCount(heard.observations);
         let key = (service.clone(), transaction);
@@ -51,7 +51,7 @@ impl AppliedTransactions {
 
     /// Records the transactions of a committed batch. They prove nothing about another batch.
     pub(crate) fn add_committed(&self, service: &ServiceId, transactions: &[ItemId]) {
-        let mut heard = self.lock();
+        let mut heard = lock(&self.0);
         for transaction in transactions {
             let key = (service.clone(), *transaction);
             heard.transactions.get_or_insert_with(&key, AppliedTransaction::default);
@@ -60,7 +60,7 @@ impl AppliedTransactions {
 
     /// How many of these transactions were heard to be applied, with any batch.
     pub(crate) fn count(&self, service: &ServiceId, transactions: &[ItemId]) -> usize {
-        let heard = self.lock();
+        let heard = lock(&self.0);
         transactions.iter().filter(|id| heard.get(service, id).is_some()).count()
     }
 
@@ -72,13 +72,9 @@ impl AppliedTransactions {
         transaction: &ItemId,
         after: Option<ObservationCount>,
     ) -> bool {
-        let heard = self.lock();
+        let heard = lock(&self.0);
         let first_event = heard.get(service, transaction).and_then(|applied| applied.event_at);
         first_event.is_some_and(|at| after.is_none_or(|after| at > after))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

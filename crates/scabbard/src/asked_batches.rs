@@ -1,10 +1,7 @@
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use grid_batch_core::MonotonicTime;
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 use crate::{batch_history::BatchKey, context::ScabbardContext, subscriptions::SubscriptionId};
 
@@ -33,21 +30,17 @@ impl AskedBatches {
 
     /// Records that a question which was asked then was answered: no node has the batch.
     pub(crate) fn add(&self, batch: &BatchKey, asked_at: AskedAt) {
-        *self.lock().get_or_insert_with(batch, || asked_at) = asked_at;
+        lock(&self.0).set(batch, asked_at);
     }
 
     /// Whether nodes did not have the batch, and that still counts.
     pub(crate) fn contains(&self, batch: &BatchKey, now: AskedAt) -> bool {
-        self.lock().get(batch).is_some_and(|asked_at| asked_at.counts(now))
+        lock(&self.0).get(batch).is_some_and(|asked_at| asked_at.counts(now))
     }
 
     /// Whether the last answer that no node has the batch shows that it was not committed before either.
     pub(crate) fn shows_history(&self, batch: &BatchKey) -> bool {
-        self.lock().get(batch).is_some_and(|asked_at| asked_at.shows_history)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<BatchKey, AskedAt>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).get(batch).is_some_and(|asked_at| asked_at.shows_history)
     }
 }
 

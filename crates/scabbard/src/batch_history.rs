@@ -1,10 +1,10 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{Clock, ItemId, MonotonicTime, Outcome, ServiceId};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 use crate::{applied_transactions::ObservationCount, subscriptions::SubscriptionsAtPost};
 
@@ -120,7 +120,7 @@ impl BatchHistory {
         subscriptions: SubscriptionsAtPost,
     ) -> PostInProgress<'_> {
         let now = self.clock.monotonic();
-        let mut history = self.lock();
+        let mut history = lock(&self.records);
         let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::None));
         record.begin_attempt(attempt);
         record.requests.sent_at = now;
@@ -144,13 +144,13 @@ impl BatchHistory {
     /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it.
     /// If the attempt was sent, the database went back and counts it again.
     pub(crate) fn was_posted(&self, batch: &BatchKey, attempt: u32) -> bool {
-        self.lock().get(batch).is_some_and(|record| record.posts.last_attempt >= attempt)
+        lock(&self.records).get(batch).is_some_and(|record| record.posts.last_attempt >= attempt)
     }
 
     /// Records that an attempt ended without a POST, because transactions of the batch are applied
     /// already.
     pub(crate) fn skip_post(&self, batch: &BatchKey, attempt: Option<u32>) {
-        let mut history = self.lock();
+        let mut history = lock(&self.records);
         let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::None));
         record.begin_attempt(attempt);
     }
@@ -158,7 +158,7 @@ impl BatchHistory {
     /// Records that an attempt ended without a POST, because a node has the batch from another
     /// process.
     pub(crate) fn skip_known_batch(&self, batch: &BatchKey, attempt: Option<u32>) {
-        let mut history = self.lock();
+        let mut history = lock(&self.records);
         let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::Elsewhere));
         record.begin_attempt(attempt);
         if record.posts.first == FirstPost::None {
@@ -169,7 +169,7 @@ impl BatchHistory {
     /// The first POST of a batch that is at this attempt. If another process made the attempt, its
     /// POST was not observed.
     pub(crate) fn first_post(&self, batch: &BatchKey, attempt: u32) -> FirstPost {
-        match self.lock().get(batch) {
+        match lock(&self.records).get(batch) {
             Some(record) if record.attempt == attempt => record.posts.first,
             _ => FirstPost::Elsewhere,
         }
@@ -182,13 +182,14 @@ impl BatchHistory {
             let is_accepted = record.posts.accepted_attempt == attempt;
             is_accepted || (record.attempt == attempt && record.requests.only_one_is_reported())
         };
-        attempt > 0 && self.lock().get(batch).is_some_and(has_arrived)
+        attempt > 0 && lock(&self.records).get(batch).is_some_and(has_arrived)
     }
 
     /// How long a request of the batch that was not answered may still arrive at a node.
     pub(crate) fn may_arrive_for(&self, batch: &BatchKey, limit: Duration) -> Duration {
         let now = self.clock.monotonic();
-        let requests = self.lock().get(batch).map(|record| record.requests).unwrap_or_default();
+        let requests =
+            lock(&self.records).get(batch).map(|record| record.requests).unwrap_or_default();
         match requests.unanswered_at {
             _ if requests.under_way > 0 => limit,
             _ if requests.only_one_is_reported() => Duration::ZERO,
@@ -199,24 +200,24 @@ impl BatchHistory {
 
     /// When the last request of the batch was sent.
     pub(crate) fn sent_at(&self, batch: &BatchKey) -> Option<MonotonicTime> {
-        self.lock().get(batch).map(|record| record.requests.sent_at)
+        lock(&self.records).get(batch).map(|record| record.requests.sent_at)
     }
 
     /// Whether another node may still vote on an earlier attempt of the batch.
     pub(crate) fn may_be_left_over(&self, batch: &BatchKey) -> bool {
-        self.lock().get(batch).is_some_and(|record| record.may_be_left_over)
+        lock(&self.records).get(batch).is_some_and(|record| record.may_be_left_over)
     }
 
     /// Since when a node has reported the batch as Valid.
     pub(crate) fn valid_since(&self, batch: &BatchKey) -> Option<MonotonicTime> {
-        let history = self.lock();
+        let history = lock(&self.records);
         let stall = history.get(batch)?.stall.as_ref()?;
         (stall.status == StalledStatus::Valid).then_some(stall.since)
     }
 
     /// Whether only this attempt can have brought the batch to a node.
     pub(crate) fn is_only_attempt(&self, batch: &BatchKey, attempt: u32) -> bool {
-        self.lock().get(batch).is_some_and(|record| {
+        lock(&self.records).get(batch).is_some_and(|record| {
             let Posts { first, first_attempt, last_attempt, .. } = record.posts;
             matches!(first, FirstPost::Here { .. })
                 && [record.attempt, first_attempt, last_attempt] == [attempt; 3]
@@ -233,7 +234,7 @@ impl BatchHistory {
         at: ObservationCount,
         subscriptions: SubscriptionsAtPost,
     ) {
-        let mut history = self.lock();
+        let mut history = lock(&self.records);
         let Some(record) = history.get_mut(batch).filter(|record| record.attempt == attempt) else {
             return;
         };
@@ -246,14 +247,14 @@ impl BatchHistory {
 
     /// Records that a node reported the batch as committed.
     pub(crate) fn mark_committed(&self, batch: &BatchKey) {
-        let mut history = self.lock();
+        let mut history = lock(&self.records);
         let elsewhere = || BatchRecord::new(FirstPost::Elsewhere);
         history.get_or_insert_with(batch, elsewhere).is_committed = true;
     }
 
     /// Whether a node has reported the batch as committed.
     pub(crate) fn is_committed(&self, batch: &BatchKey) -> bool {
-        self.lock().get(batch).is_some_and(|record| record.is_committed)
+        lock(&self.records).get(batch).is_some_and(|record| record.is_committed)
     }
 
     /// Records that the batch has this status now. Returns since when it has had it.
@@ -263,7 +264,7 @@ impl BatchHistory {
         status: StalledStatus,
         now: MonotonicTime,
     ) -> MonotonicTime {
-        let mut history = self.lock();
+        let mut history = lock(&self.records);
         let elsewhere = || BatchRecord::new(FirstPost::Elsewhere);
         let record = history.get_or_insert_with(batch, elsewhere);
         record.requests.is_reported |= status == StalledStatus::Valid;
@@ -276,14 +277,10 @@ impl BatchHistory {
 
     /// Records that a node has the batch, and that it makes progress.
     pub(crate) fn clear_stall(&self, batch: &BatchKey) {
-        if let Some(record) = self.lock().get_mut(batch) {
+        if let Some(record) = lock(&self.records).get_mut(batch) {
             record.requests.is_reported = true;
             record.stall = None;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<BatchKey, BatchRecord>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -355,7 +352,7 @@ impl PostInProgress<'_> {
 impl Drop for PostInProgress<'_> {
     fn drop(&mut self) {
         let now = self.history.clock.monotonic();
-        if let Some(record) = self.history.lock().get_mut(&self.batch) {
+        if let Some(record) = lock(&self.history.records).get_mut(&self.batch) {
             record.requests.under_way = record.requests.under_way.saturating_sub(1);
             record.requests.arrived_or_lost += 1;
             match self.outcome {

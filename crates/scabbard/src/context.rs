@@ -7,7 +7,7 @@ use grid_batch_core::{
     BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceHistory, ServiceScopeId,
     StatusUrlResolver,
 };
-use grid_batch_http::{Forwarder, HttpClient, HttpError, origin};
+use grid_batch_http::{Forwarder, HttpClient, HttpError};
 use grid_batch_nodes::NodePool;
 use grid_batch_protocol::CylinderToken;
 
@@ -144,15 +144,4 @@ pub(crate) fn parse_batch_id(text: &str) -> BatchResult<ItemId> {
 
 fn internal_error(error: impl std::error::Error) -> BatchError {
     BatchError::InternalError(error.to_string())
-}
-
-/// Adds the node to the message of an error.
-pub(crate) fn with_node(node: &str, error: BatchError) -> BatchError {
-    let prefixed = |text| format!("{}: {text}", origin(node));
-    match error {
-        BatchError::InternalError(text) => BatchError::InternalError(prefixed(text)),
-        BatchError::Unavailable(text) => BatchError::Unavailable(prefixed(text)),
-        BatchError::InvalidAnswer(text) => BatchError::InvalidAnswer(prefixed(text)),
-        error => error,
-    }
 }

@@ -3,24 +3,20 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use grid_batch_core::{
     AttemptId, BatchError, BatchResult, ItemId, LedgerStatus, Outcome, ScopeId, ServiceId,
     ServiceScopeId, Submission, SubmissionAnswer,
 };
 use grid_batch_protocol::transaction_ids;
 use log::{debug, warn};
-use tokio::time::timeout;
 
 use crate::{
     asked_batches::AskedAt,
     batch_history::{BatchKey, FirstPost},
-    context::{ScabbardContext, parse_scope, with_node},
+    context::{ScabbardContext, parse_scope},
     new_batches::Unreported,
-    sender::answer_without_response,
+    node_reports::{CombinedStatus, NodeAnswer, NodeReport, no_status},
     status_reader::MAX_IDS_PER_REQUEST,
-    status_response::BatchReport,
-    subscriptions::EventSource,
 };
 
 impl ScabbardContext {
@@ -134,7 +130,7 @@ impl ScabbardContext {
     fn wait_for_replay(&self, service: &ServiceId) -> Option<SubmissionAnswer> {
         let remaining = self.replay_waits.remaining(service, self.clock.monotonic())?;
         let message = "the node replays the events of earlier batches, which may be this one";
-        let answer = answer_without_response(Outcome::Busy, message.to_owned());
+        let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
         Some(SubmissionAnswer { retry_after: Some(remaining), ..answer })
     }
 
@@ -166,29 +162,19 @@ impl ScabbardContext {
         let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let texts: Vec<&str> = texts.iter().chain(&anchor).map(String::as_str).collect();
         let nodes = self.all_nodes(scope, texts.first().copied().unwrap_or_default())?;
-        let service = scope.service_id();
-        let queries = nodes.iter().map(async |node| {
-            let asked_at = self.clock.monotonic();
-            let query = self.query_statuses_of_service(&node.url, &node.scope, service, &texts);
-            let in_time = timeout(self.question_limit, query).await;
-            let result = in_time.unwrap_or_else(|_| Err(no_answer_in_time(&node.url)));
-            self.record_answer(service, node.source, &result, asked_at);
-            (node.source != EventSource::Node, result)
-        });
-        let results = join_all(queries).await;
-        let is_anchored = |(_, result): &(bool, BatchResult<Vec<BatchReport>>)| {
-            let id = anchor.as_deref()?;
-            let status = status_at(result, id)?;
-            (status == LedgerStatus::Committed).then_some(())
+        let answers = self.ask_all(nodes, scope.service_id(), &texts, self.question_limit).await;
+        let has_committed = |id: &str| {
+            answers.iter().any(|answer| answer.about(id).status == Ok(LedgerStatus::Committed))
         };
-        let shows_history = results.iter().any(|result| is_anchored(result).is_some());
+        let shows_history = anchor.as_deref().is_some_and(has_committed);
         if let Some(live) = live.filter(|_| shows_history) {
-            self.subscriptions.set_continuous(service, live, generation);
+            self.subscriptions.set_continuous(scope.service_id(), live, generation);
         }
-        let is_complete = results.iter().all(|(_, result)| result.is_ok());
+        let is_complete = answers.iter().all(NodeAnswer::is_complete);
         let mut statuses = Vec::with_capacity(ids.len());
         for ((id, text), asked_at) in ids.iter().zip(&texts).zip(asked_at) {
-            let status = combined_status(&results, text)?;
+            let reports: Vec<_> = answers.iter().map(|answer| answer.about(text)).collect();
+            let status = combined_status(&reports)?;
             if status.is_none() {
                 self.asked.add(&key(id), asked_at.with_history_shown(shows_history));
             }
@@ -206,38 +192,16 @@ struct Asked {
     unreported: Unreported,
 }
 
-/// The status of a batch in the answer of a node.
-fn status_at(result: &BatchResult<Vec<BatchReport>>, id: &str) -> Option<LedgerStatus> {
-    let reports = result.as_ref().ok()?;
-    let report = reports.iter().find(|batch| batch.report.batch_id == id)?;
-    Some(report.report.status)
-}
-
-fn no_answer_in_time(node: &str) -> BatchError {
-    with_node(node, BatchError::Unavailable("no answer in time".to_owned()))
-}
-
 /// The strongest status of a batch; `None` if no node has it. The answers of peers alone are not enough:
-/// the node that gets the POST may have the batch. Each result says whether it is of a peer.
-fn combined_status(
-    results: &[(bool, BatchResult<Vec<BatchReport>>)],
-    id: &str,
-) -> BatchResult<Option<LedgerStatus>> {
-    use LedgerStatus::{Committed, Invalid, Pending, Valid};
-    let status_at = |result| status_at(result, id);
-    let statuses: Vec<LedgerStatus> =
-        results.iter().filter_map(|(_, result)| status_at(result)).collect();
-    let is_reported = |status: &LedgerStatus| statuses.contains(status);
-    if let Some(status) = [Committed, Invalid, Pending, Valid].into_iter().find(is_reported) {
-        return Ok(Some(status));
+/// the node that gets the POST may have the batch.
+fn combined_status(reports: &[NodeReport]) -> BatchResult<Option<LedgerStatus>> {
+    match CombinedStatus::new(reports.iter()).status {
+        LedgerStatus::NotReported => {
+            let at_nodes = reports.iter().filter(|report| !report.is_peer());
+            no_status(at_nodes).map_or(Ok(None), Err)
+        }
+        status => Ok(Some(status)),
     }
-    let mut nodes = results.iter().filter(|(is_peer, _)| !is_peer).map(|(_, result)| result);
-    if nodes.clone().any(|result| status_at(result).is_some()) {
-        return Ok(None);
-    }
-    let failure = nodes.find_map(|result| result.as_ref().err()).cloned();
-    let missing = || BatchError::InvalidAnswer("the batch is not in the answer".to_owned());
-    Err(failure.unwrap_or_else(missing))
 }
 
 /// The answer is ambiguous: then evidence, the ledger's status or an operator decides.
@@ -246,7 +210,7 @@ fn refuse((service, batch_id): &BatchKey, reason: String) -> SubmissionAnswer {
         batch_id:% = batch_id, service:% = service, reason = reason.as_str();
         "the batch was not sent, because the ledger may have it already"
     );
-    answer_without_response(Outcome::Ambiguous, format!("not sent: {reason}"))
+    SubmissionAnswer::without_response(Outcome::Ambiguous, format!("not sent: {reason}"))
 }
 
 fn cannot_query(error: &BatchError) -> SubmissionAnswer {
@@ -255,5 +219,5 @@ fn cannot_query(error: &BatchError) -> SubmissionAnswer {
         _ => Outcome::NotSent,
     };
     let message = format!("cannot ask whether the ledger has the batch already: {error}");
-    answer_without_response(outcome, message)
+    SubmissionAnswer::without_response(outcome, message)
 }

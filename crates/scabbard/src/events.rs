@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::{
     Scabbard,
-    context::{ScabbardContext, parse_scope, with_node},
+    context::{ScabbardContext, parse_scope},
     message::redacted_line,
     peer_listeners::{ListenedPeers, PeerListeners},
     repeated_events::RepeatedEvents,
@@ -41,7 +41,9 @@ impl Scabbard {
                 Ok(events) => {
                     return Ok(SubscribedEvents { events, _peers: peers }.boxed());
                 }
-                Err(error) => drop(failure.get_or_insert(with_node(&node, error.into()))),
+                Err(error) => {
+                    failure = failure.or(Some(BatchError::from(error).at(&origin(&node))));
+                }
             }
         }
         self.0.replay_waits.broken(scope.service_id());

@@ -42,14 +42,15 @@ impl Scabbard {
         let subscriptions = self.0.subscriptions.at_post(&search.batch.0);
         let observed = self.0.applied.observation_count();
         let queried_at = self.0.clock.monotonic();
-        let reports = self.0.query_all_nodes(nodes, &search.batch.0, &batch_id).await;
+        let answers = self.0.ask_all(nodes, &search.batch.0, &[&batch_id], Duration::MAX).await;
+        let reports: Vec<_> = answers.iter().map(|answer| answer.about(&batch_id)).collect();
         let facts = self.collect_facts(&search, &reports, queried_at).await;
         // Check the transactions last: then all events that the subscriptions had received when they
         // were checked are among them.
         if self.is_committed(&search) {
             return Ok(Evidence::Committed.into());
         }
-        if let Some(error) = no_status(&reports) {
+        if let Some(error) = no_status(reports.iter()) {
             return Err(error);
         }
         let (history, attempt) = (&self.0.history, unresolved.attempt_id.attempt);

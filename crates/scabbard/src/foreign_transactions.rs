@@ -4,12 +4,12 @@
 use std::{
     collections::HashMap,
     mem::take,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{BatchResult, ItemId, ServiceHistory, ServiceId};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 use tokio::{runtime::Handle, task::spawn_blocking, time::sleep};
 
@@ -42,9 +42,9 @@ impl ForeignTransactions {
 
     /// Records that these transactions are sent with a batch of this server, so that they are not foreign.
     pub(crate) fn sent(&self, service: &ServiceId, transactions: &[ItemId]) {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.sent);
         for transaction in transactions {
-            sent.get_or_insert_with(&(service.clone(), *transaction), || ());
+            sent.set(&(service.clone(), *transaction), ());
         }
     }
 
@@ -55,13 +55,11 @@ impl ForeignTransactions {
         service: &ServiceId,
         transaction: ItemId,
     ) {
-        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_sent = sent.get(&(service.clone(), transaction)).is_some();
-        drop(sent);
+        let is_sent = lock(&self.sent).contains(&(service.clone(), transaction));
         if is_sent || context.history_of_services.get().is_none() {
             return;
         }
-        let mut transactions = self.lock();
+        let mut transactions = lock(&self.transactions);
         transactions.heard.entry(service.clone()).or_default().push(transaction);
         if !transactions.is_writing
             && let Ok(runtime) = Handle::try_current()
@@ -73,14 +71,14 @@ impl ForeignTransactions {
 
     /// Stores what was heard of all services. Blocks.
     pub(crate) fn store_heard(&self, history: &dyn ServiceHistory) -> BatchResult<()> {
-        let heard = take(&mut self.lock().heard);
+        let heard = take(&mut lock(&self.transactions).heard);
         let mut result = Ok(());
         for (service, transactions) in heard {
             if result.is_ok() {
                 result = history.add_applied(&service, &transactions);
             }
             if result.is_err() {
-                self.lock().heard.entry(service).or_default().extend(transactions);
+                lock(&self.transactions).heard.entry(service).or_default().extend(transactions);
             }
         }
         result
@@ -88,13 +86,9 @@ impl ForeignTransactions {
 
     /// Whether everything is stored, so that the task ends.
     fn ends_writing(&self) -> bool {
-        let mut transactions = self.lock();
+        let mut transactions = lock(&self.transactions);
         transactions.is_writing = !transactions.heard.is_empty();
         !transactions.is_writing
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Transactions> {
-        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 //! any more that it has committed, and would execute it again.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use grid_batch_core::{
     BatchError, BatchResult, HistoryFacts, ItemId, MonotonicTime, Outcome, ServiceHistory,
     ServiceId, SubmissionAnswer,
 };
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use log::{info, warn};
 use tokio::{pin, task::spawn_blocking};
 
@@ -22,7 +22,6 @@ use crate::{
     batch_history::BatchKey,
     context::{ScabbardContext, parse_scope},
     events::ServiceEventStream,
-    sender::answer_without_response,
     subscriptions::EventSource,
 };
 
@@ -70,7 +69,7 @@ impl ProofWaits {
 
     /// Whether a batch of the service has waited for long enough.
     fn are_over(&self, service: &ServiceId, now: MonotonicTime) -> bool {
-        let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = lock(&self.0);
         let first = ProofWait { since: now, tried_at: now };
         let wait = waits.get_or_insert_with(service, || first);
         if now.since(wait.tried_at) >= Self::ENDS_AFTER {
@@ -136,7 +135,7 @@ impl ScabbardContext {
             Ok(answer) => answer,
             Err(error) => {
                 let message = format!("cannot read what the service has committed: {error}");
-                Some(answer_without_response(Outcome::NotSent, message))
+                Some(SubmissionAnswer::without_response(Outcome::NotSent, message))
             }
         }
     }
@@ -171,7 +170,7 @@ impl ScabbardContext {
         let may_become_whole = self.subscriptions.replayed(service, EventSource::Node).is_some();
         if !is_over && (live.is_none() || may_become_whole) {
             let message = "the events of the service are not replayed yet; they may prove that the batch is new";
-            let answer = answer_without_response(Outcome::Busy, message.to_owned());
+            let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
             return Ok(Some(SubmissionAnswer {
                 retry_after: Some(ProofWaits::RETRY_AFTER),
                 ..answer
@@ -180,7 +179,10 @@ impl ScabbardContext {
         if !is_complete {
             // While a node of the circuit is away, nothing is committed.
             let message = "a peer does not answer; its answer may prove that the batch is new";
-            return Ok(Some(answer_without_response(Outcome::NotSent, message.to_owned())));
+            return Ok(Some(SubmissionAnswer::without_response(
+                Outcome::NotSent,
+                message.to_owned(),
+            )));
         }
         self.set_known(service, facts.is_known, false).await?;
         Ok((!facts.is_new).then(|| not_proved_new(service, batch_id)))
@@ -276,7 +278,7 @@ fn not_proved_new(service: &ServiceId, batch_id: &ItemId) -> SubmissionAnswer {
     warn!(batch_id:%, service:%; "the batch was not sent, because it may have been committed before");
     let message = "the service may have committed it before, at a time when this database did not follow the \
                    service, and would apply it again";
-    answer_without_response(Outcome::NotProvedNew, message.to_owned())
+    SubmissionAnswer::without_response(Outcome::NotProvedNew, message.to_owned())
 }
 
 impl std::fmt::Debug for NewBatchRules {

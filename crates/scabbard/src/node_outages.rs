@@ -1,13 +1,9 @@
 //! When nodes did not answer, which explains why a circuit gave a batch up.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Mutex, time::Duration};
 
 use grid_batch_core::{MonotonicTime, ServiceId};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 use crate::subscriptions::EventSource;
 
@@ -47,7 +43,7 @@ impl NodeOutages {
         asked_at: MonotonicTime,
         now: MonotonicTime,
     ) {
-        let mut nodes = self.lock();
+        let mut nodes = lock(&self.0);
         let node = nodes.get_or_insert_with(&(service.clone(), source), NodeAnswers::default);
         match is_answered {
             true => {
@@ -61,7 +57,7 @@ impl NodeOutages {
 
     /// Records that the event subscription of the node broke.
     pub(crate) fn broke(&self, service: &ServiceId, source: EventSource, now: MonotonicTime) {
-        let mut nodes = self.lock();
+        let mut nodes = lock(&self.0);
         let node = nodes.get_or_insert_with(&(service.clone(), source), NodeAnswers::default);
         node.add(Outage { since: now, until: now });
     }
@@ -83,7 +79,7 @@ impl NodeOutages {
         source: EventSource,
         since: MonotonicTime,
     ) -> Duration {
-        let nodes = self.lock();
+        let nodes = lock(&self.0);
         let node = nodes.get(&(service.clone(), source));
         let outages = node.into_iter().flat_map(|node| &node.outages);
         outages.map(|outage| outage.until.since(outage.since.max(since))).max().unwrap_or_default()
@@ -95,13 +91,9 @@ impl NodeOutages {
         service: &ServiceId,
         source: EventSource,
     ) -> Option<MonotonicTime> {
-        let nodes = self.lock();
+        let nodes = lock(&self.0);
         let node = nodes.get(&(service.clone(), source))?;
         node.outages.back().map(|outage| outage.until)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<(ServiceId, EventSource), NodeAnswers>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,13 +1,16 @@
 //! What all nodes of a circuit that are known say about a batch.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use grid_batch_core::{
     BatchError, BatchResult, LedgerStatus, MonotonicTime, ServiceId, ServiceScopeId,
 };
 use grid_batch_http::origin;
 use log::debug;
+use tokio::time::timeout;
 
-use crate::{context::ScabbardContext, subscriptions::EventSource};
+use crate::{context::ScabbardContext, status_response::BatchReport, subscriptions::EventSource};
 
 /// A service at a node.
 #[derive(Debug, Clone)]
@@ -54,16 +57,46 @@ impl CombinedStatus {
     }
 }
 
-/// Why no node gives a status; `None` if one does. If a node that batches are sent to did not answer, that is
-/// why: it is waited for.
-pub(crate) fn no_status(reports: &[NodeReport]) -> Option<BatchError> {
+/// Why none of these nodes gives a status; `None` if one does. If a node that batches are sent to did not answer,
+/// that is why: it is waited for.
+pub(crate) fn no_status<'a>(
+    reports: impl Iterator<Item = &'a NodeReport> + Clone,
+) -> Option<BatchError> {
     let is_outage = |error: &&BatchError| matches!(error, BatchError::Unavailable(_));
-    if reports.iter().any(|report| report.status.is_ok()) {
+    if reports.clone().any(|report| report.status.is_ok()) {
         return None;
     }
-    let at_nodes = reports.iter().filter(|report| !report.is_peer());
+    let at_nodes = reports.filter(|report| !report.is_peer());
     let errors: Vec<_> = at_nodes.filter_map(|report| report.status.as_ref().err()).collect();
-    errors.iter().copied().find(is_outage).or(errors.first().copied()).cloned()
+    let error = errors.iter().copied().find(is_outage).or(errors.first().copied()).cloned();
+    Some(error.unwrap_or_else(|| BatchError::Unavailable("no node was asked".to_owned())))
+}
+
+/// What a node answers about several batches.
+pub(crate) struct NodeAnswer {
+    node: ServiceNode,
+    reports: BatchResult<Vec<BatchReport>>,
+}
+
+impl NodeAnswer {
+    pub(crate) fn is_complete(&self) -> bool {
+        self.reports.is_ok()
+    }
+
+    /// What the node says about this batch.
+    pub(crate) fn about(&self, batch_id: &str) -> NodeReport {
+        let status = match &self.reports {
+            Err(error) => Err(error.clone()),
+            Ok(reports) => {
+                let report = reports.iter().find(|batch| batch.report.batch_id == batch_id);
+                report.map(|batch| batch.report.status).ok_or_else(|| {
+                    let reason = format!("{} did not report the batch", origin(&self.node.url));
+                    BatchError::InvalidAnswer(reason)
+                })
+            }
+        };
+        NodeReport { node: self.node.clone(), status }
+    }
 }
 
 impl ScabbardContext {
@@ -98,35 +131,26 @@ impl ScabbardContext {
         self.outages.record(service, source, is_answered, asked_at, now);
     }
 
-    /// Asks all of these nodes about a batch of this service.
-    pub(crate) async fn query_all_nodes(
+    /// Asks all of these nodes about batches of this service, and waits for this time.
+    pub(crate) async fn ask_all(
         &self,
         nodes: Vec<ServiceNode>,
         service: &ServiceId,
-        batch_id: &str,
-    ) -> Vec<NodeReport> {
-        let ids = [batch_id];
+        ids: &[&str],
+        limit: Duration,
+    ) -> Vec<NodeAnswer> {
         join_all(nodes.into_iter().map(async |node| {
             let ServiceNode { url, scope, source } = &node;
             let asked_at = self.clock.monotonic();
-            let status = match self.query_statuses_of_service(url, scope, service, &ids).await {
-                Ok(reports) => match reports.first() {
-                    Some(batch) => Ok(batch.report.status),
-                    None => {
-                        let reason = format!("{} did not report the batch", origin(url));
-                        Err(BatchError::InvalidAnswer(reason))
-                    }
-                },
-                Err(error) => {
-                    debug!(
-                        batch_id = batch_id, service:% = scope, error:% = error;
-                        "cannot read evidence from this node"
-                    );
-                    Err(error)
-                }
-            };
-            self.record_answer(service, *source, &status, asked_at);
-            NodeReport { node, status }
+            let query = self.query_statuses_of_service(url, scope, service, ids);
+            let reports = timeout(limit, query).await.unwrap_or_else(|_| {
+                Err(BatchError::Unavailable("no answer in time".to_owned()).at(&origin(url)))
+            });
+            if let Err(error) = &reports {
+                debug!(service:% = scope, error:%; "a node does not tell which batches it has");
+            }
+            self.record_answer(service, *source, &reports, asked_at);
+            NodeAnswer { node, reports }
         }))
         .await
     }

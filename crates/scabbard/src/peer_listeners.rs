@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -18,7 +18,7 @@ use futures_util::{
 };
 use grid_batch_core::{BatchError, BatchResult, PeerService, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
-use grid_batch_support::{Backoff, rng};
+use grid_batch_support::{Backoff, lock, rng};
 use log::{info, warn};
 use tokio::{
     pin, spawn,
@@ -52,7 +52,7 @@ impl PeerListeners {
             return ListenedPeers::new(&Arc::default());
         }
         let listeners = &context.peer_listeners.0;
-        let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = lock(&listeners);
         // A task ends with its runtime.
         listeners.retain(|_, listener| !listener.task.is_finished());
         let start = || {
@@ -80,7 +80,7 @@ impl Default for Demand {
 
 impl Demand {
     fn touch(&self) {
-        *self.last_needed.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.last_needed) = Instant::now();
     }
 
     async fn ended(&self) {
@@ -88,7 +88,7 @@ impl Demand {
             if self.subscriptions.load(Ordering::Relaxed) > 0 {
                 self.touch();
             }
-            let last = *self.last_needed.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = *lock(&self.last_needed);
             match PeerListeners::KEEP.checked_sub(last.elapsed()) {
                 Some(left) => sleep(left).await,
                 None => return,

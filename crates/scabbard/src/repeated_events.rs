@@ -33,8 +33,8 @@ impl RepeatedEvents {
     pub(crate) fn receive(&mut self, transaction: ItemId, now: MonotonicTime) -> bool {
         self.replay_has_ended |= now.since(self.last_at) >= self.pause;
         (self.last_at, self.pause) = (now, Self::PAUSE_IN_REPLAY);
-        let is_repeated = self.seen.get(&transaction).is_some();
-        self.seen.get_or_insert_with(&transaction, || ());
+        let is_repeated = self.seen.contains(&transaction);
+        self.seen.set(&transaction, ());
         is_repeated && self.replay_has_ended
     }
 }

@@ -1,12 +1,9 @@
 //! Waiting for the replay of earlier events before something is sent.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use grid_batch_core::{MonotonicTime, ServiceId};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 /// When the event subscriptions of services were opened.
 ///
@@ -50,13 +47,13 @@ impl ReplayWaits {
     /// The first subscription of a service is being opened.
     pub(crate) fn opening(&self, service: &ServiceId, now: MonotonicTime) {
         let wait = || ReplayWait { since: now, phase: Phase::Opening, post_waits_since: None };
-        self.lock().get_or_insert_with(service, wait);
+        lock(&self.0).get_or_insert_with(service, wait);
     }
 
     /// The subscription of the service broke, or could not be opened. Its node may have restarted, and may
     /// have forgotten what it committed before the next one is open.
     pub(crate) fn broken(&self, service: &ServiceId) {
-        if let Some(wait) = self.lock().get_mut(service) {
+        if let Some(wait) = lock(&self.0).get_mut(service) {
             wait.phase = Phase::Broken;
         }
     }
@@ -64,7 +61,7 @@ impl ReplayWaits {
     /// A subscription of the service was opened. If the one before was given up and did not break, its
     /// node has no reason to have forgotten statuses.
     pub(crate) fn opened(&self, service: &ServiceId, now: MonotonicTime) {
-        let mut services = self.lock();
+        let mut services = lock(&self.0);
         let wait = || ReplayWait { since: now, phase: Phase::Opening, post_waits_since: None };
         let wait = services.get_or_insert_with(service, wait);
         if wait.phase != Phase::Opened {
@@ -74,7 +71,7 @@ impl ReplayWaits {
 
     /// How long a POST to the service has to wait.
     pub(crate) fn remaining(&self, service: &ServiceId, now: MonotonicTime) -> Option<Duration> {
-        let mut services = self.lock();
+        let mut services = lock(&self.0);
         let wait = services.get_mut(service)?;
         let (remaining, limit) = if wait.phase == Phase::Broken {
             (Self::RETRY_AFTER, Self::LONGEST_WAIT_WHILE_BROKEN)
@@ -88,10 +85,6 @@ impl ReplayWaits {
         }
         let waits_since = *wait.post_waits_since.get_or_insert(now);
         (now.since(waits_since) < limit).then_some(remaining)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<ServiceId, ReplayWait>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

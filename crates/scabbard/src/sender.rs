@@ -22,11 +22,15 @@ impl Scabbard {
         let id: ItemId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>() {
             Ok(id) => id.into(),
             // Every node rejects such a batch.
-            Err(error) => return answer_without_response(Outcome::Rejected, error.to_string()),
+            Err(error) => {
+                return SubmissionAnswer::without_response(Outcome::Rejected, error.to_string());
+            }
         };
         let scope = match ServiceScopeId::from_service_id(submission.scope_id()) {
             Ok(scope) => scope,
-            Err(error) => return answer_without_response(Outcome::Refused, error.to_string()),
+            Err(error) => {
+                return SubmissionAnswer::without_response(Outcome::Refused, error.to_string());
+            }
         };
         let ScabbardContext { client, applied, subscriptions, history, .. } = &*self.0;
         let batch = (scope.service_id().clone(), id);
@@ -81,7 +85,7 @@ fn submission_answer(
 ) -> SubmissionAnswer {
     let response = match result {
         Ok(response) => response,
-        Err(error) => return answer_without_response(rule.outcome, error.to_string()),
+        Err(error) => return SubmissionAnswer::without_response(rule.outcome, error.to_string()),
     };
     let message = response_message(&response);
     SubmissionAnswer {
@@ -90,8 +94,4 @@ fn submission_answer(
         message: Some(if message.is_empty() { rule.reason.to_owned() } else { message }),
         retry_after: response.retry_after,
     }
-}
-
-pub(crate) fn answer_without_response(outcome: Outcome, message: String) -> SubmissionAnswer {
-    SubmissionAnswer { outcome, status: None, message: Some(message), retry_after: None }
 }

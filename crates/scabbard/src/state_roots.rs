@@ -3,7 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use grid_batch_core::{
     SubmissionAnswer,
 };
 use grid_batch_http::origin;
+use grid_batch_support::lock;
 use log::{info, warn};
 use tokio::time::timeout;
 
@@ -20,7 +21,6 @@ use crate::{
     Scabbard,
     context::{ScabbardContext, parse_scope},
     node_reports::ServiceNode,
-    sender::answer_without_response,
 };
 
 /// A batch that waits because the roots differ is tried again after this time.
@@ -69,11 +69,11 @@ impl StateRootLog {
 
     /// The roots of the service may differ: they are compared until they are equal.
     pub(crate) fn record_may_differ(&self, service: &ServiceId) {
-        self.lock().entry(service.clone()).or_default().may_differ = true;
+        lock(&self.0).entry(service.clone()).or_default().may_differ = true;
     }
 
     fn that_may_differ(&self) -> Vec<ServiceId> {
-        let log = self.lock();
+        let log = lock(&self.0);
         let services = log.iter().filter(|(_, observed)| observed.may_differ);
         services.map(|(service, _)| service.clone()).collect()
     }
@@ -86,7 +86,7 @@ impl StateRootLog {
         batch: Option<ItemId>,
         now: MonotonicTime,
     ) {
-        let mut log = self.lock();
+        let mut log = lock(&self.0);
         let observed = log.entry(service.clone()).or_default();
         let Some(batch) = batch else { return observed.under_way = None };
         match observed.under_way {
@@ -99,7 +99,7 @@ impl StateRootLog {
 
     /// What a POST can rely on. `None`: the roots may differ and were not compared lately.
     fn known(&self, service: &ServiceId, now: MonotonicTime) -> Option<StateRoots> {
-        let log = self.lock();
+        let log = lock(&self.0);
         let Some(observed) = log.get(service).filter(|observed| observed.may_differ) else {
             return Some(StateRoots::Equal);
         };
@@ -115,7 +115,7 @@ impl StateRootLog {
         roots: Option<Vec<String>>,
         now: MonotonicTime,
     ) -> StateRoots {
-        let mut log = self.lock();
+        let mut log = lock(&self.0);
         let observed = log.entry(service.clone()).or_default();
         let result = match roots {
             None => StateRoots::NotKnown,
@@ -123,10 +123,6 @@ impl StateRootLog {
         };
         observed.compared = Some((now, result));
         result
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ServiceId, ObservedRoots>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -219,7 +215,7 @@ impl ScabbardContext {
             StateRoots::Differ => "the state roots of the nodes differ at present",
             StateRoots::DifferLastingly => ServicePause::DIFFERENT_STATES,
         };
-        let answer = answer_without_response(Outcome::Busy, message.to_owned());
+        let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
         Some(SubmissionAnswer { retry_after: Some(COMPARED_AGAIN_AFTER), ..answer })
     }
 }
@@ -257,7 +253,7 @@ impl Scabbard {
         service: &ServiceId,
         silent: &Mutex<HashSet<Vec<String>>>,
     ) -> StateRoots {
-        let silent = || silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = || lock(&silent);
         let Ok(scope) = parse_scope(service.as_str()) else { return StateRoots::Equal };
         if self.0.peers_of(&scope).is_empty() {
             // There is nothing that its root could differ from.

@@ -1,10 +1,10 @@
 //! Status requests to one node.
 
 use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ScopeId, ServiceId, ServiceScopeId};
-use grid_batch_http::HttpResponse;
+use grid_batch_http::{HttpResponse, origin};
 
 use crate::{
-    context::{ScabbardContext, parse_batch_id, with_node},
+    context::{ScabbardContext, parse_batch_id},
     message::response_message,
     status_response::{BatchReport, parse_statuses},
     unknown_services::DeniedBy,
@@ -44,7 +44,7 @@ impl ScabbardContext {
             }
             Err(error) => Err(error.into()),
         };
-        let reports = reports.map_err(|error| with_node(node, error))?;
+        let reports = reports.map_err(|error| error.at(&origin(node)))?;
         for batch in &reports {
             if batch.report.status == LedgerStatus::Committed {
                 self.remember_committed(service, batch)?;

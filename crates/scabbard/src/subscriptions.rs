@@ -1,11 +1,12 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
 use grid_batch_http::WebSocketProbe;
+use grid_batch_support::lock;
 
 use crate::replay::Replay;
 
@@ -98,7 +99,7 @@ impl Subscriptions {
         probe: Option<WebSocketProbe>,
         now: MonotonicTime,
     ) -> LiveSubscription {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.last_id.0 += 1;
         let id = state.last_id;
         let key = (service.clone(), source);
@@ -124,7 +125,7 @@ impl Subscriptions {
 
     /// The service's subscriptions now.
     pub(crate) fn at_post(&self, service: &ServiceId) -> SubscriptionsAtPost {
-        let state = self.lock();
+        let state = lock(&self.0);
         let events = state.services.get(&(service.clone(), EventSource::Node));
         let live = events.and_then(|events| events.subscription.as_ref());
         SubscriptionsAtPost { node: live.map(|live| live.id), newest: state.last_id }
@@ -139,24 +140,20 @@ impl Subscriptions {
 
     /// Records that what was committed until now is accounted for, if this subscription is still live.
     pub(crate) fn set_continuous(&self, service: &ServiceId, id: SubscriptionId, generation: i64) {
-        let mut state = self.lock();
-        let events = state.services.get_mut(&(service.clone(), EventSource::Node));
-        let live = events.and_then(|events| events.subscription.as_mut());
-        if let Some(live) = live.filter(|live| live.id == id) {
-            live.continuous_in = Some(generation);
-        }
+        let key = (service.clone(), EventSource::Node);
+        self.update(&key, id, |_, live| live.continuous_in = Some(generation));
     }
 
     /// Records that the node could not be reached then.
     pub(crate) fn mark_away(&self, service: &ServiceId, source: EventSource, at: MonotonicTime) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let known = &mut state.services.entry((service.clone(), source)).or_default().known;
         known.away_at = known.away_at.max(at);
     }
 
     /// Whether this subscription at a node that batches are sent to, or a later one, broke.
     pub(crate) fn has_broken(&self, service: &ServiceId, first: SubscriptionId) -> bool {
-        let state = self.lock();
+        let state = lock(&self.0);
         let events = state.services.get(&(service.clone(), EventSource::Node));
         events.and_then(|events| events.known.last_broken).is_some_and(|id| id >= first)
     }
@@ -176,12 +173,7 @@ impl Subscriptions {
 
     /// Records that the node has sent all of the replay.
     pub(crate) fn end_replay(&self, service: &ServiceId, source: EventSource, id: SubscriptionId) {
-        let mut state = self.lock();
-        let events = state.services.get_mut(&(service.clone(), source));
-        let live = events.and_then(|events| events.subscription.as_mut());
-        if let Some(live) = live.filter(|live| live.id == id) {
-            live.replay.end();
-        }
+        self.update(&(service.clone(), source), id, |_, live| live.replay.end());
     }
 
     /// Whether this subscription is live and has shown every transaction of the service.
@@ -202,9 +194,23 @@ impl Subscriptions {
     /// The event after which a new subscription continues. `None`: it receives all events, because
     /// they are unknown or few.
     pub(crate) fn resume_after(&self, service: &ServiceId, source: EventSource) -> Option<ItemId> {
-        let state = self.lock();
+        let state = lock(&self.0);
         let known = &state.services.get(&(service.clone(), source))?.known;
         known.last_event.filter(|_| known.is_long)
+    }
+
+    /// Changes this subscription if it is live.
+    fn update(
+        &self,
+        key: &(ServiceId, EventSource),
+        id: SubscriptionId,
+        update: impl FnOnce(&mut KnownEvents, &mut SubscriptionState),
+    ) {
+        let mut state = lock(&self.0);
+        let Some(events) = state.services.get_mut(key) else { return };
+        if let Some(live) = events.subscription.as_mut().filter(|live| live.id == id) {
+            update(&mut events.known, live);
+        }
     }
 
     fn read<T>(
@@ -213,12 +219,8 @@ impl Subscriptions {
         source: EventSource,
         read: impl FnOnce(&SubscriptionState) -> T,
     ) -> Option<T> {
-        let state = self.lock();
+        let state = lock(&self.0);
         state.services.get(&(service.clone(), source))?.subscription.as_ref().map(read)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SubscriptionsState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -273,19 +275,13 @@ impl LiveSubscription {
     }
 
     fn update(&self, update: impl FnOnce(&mut KnownEvents, &mut SubscriptionState)) {
-        let mut state = self.subscriptions.lock();
-        let Some(events) = state.services.get_mut(&self.key) else { return };
-        if let Some(live) = &mut events.subscription
-            && live.id == self.id
-        {
-            update(&mut events.known, live);
-        }
+        self.subscriptions.update(&self.key, self.id, update);
     }
 }
 
 impl Drop for LiveSubscription {
     fn drop(&mut self) {
-        let mut state = self.subscriptions.lock();
+        let mut state = lock(&self.subscriptions.0);
         if let Some(events) = state.services.get_mut(&self.key) {
             events.subscription.take_if(|live| live.id == self.id);
         }

@@ -1,13 +1,13 @@
 //! The services that the ledger's nodes have said that they have, or do not have.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use grid_batch_core::{CommitHistory, MonotonicTime, ServiceId};
 use grid_batch_http::{HttpResponse, origin};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use log::{debug, info, warn};
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
@@ -102,15 +102,15 @@ impl UnknownServices {
         if denies_service(response) {
             self.deny(service, (node, denied_by), now);
         } else if matches!(response.status, 200 | 202) {
-            self.lock().confirm(service);
+            lock(&self.answers).confirm(service);
         }
     }
 
     fn deny(&self, service: &ServiceId, (node, by): (&str, DeniedBy), now: MonotonicTime) {
         let had_batches = self.had_batches(service);
-        let mut answers = self.lock();
+        let mut answers = lock(&self.answers);
         if had_batches {
-            answers.known.get_or_insert_with(service, || ());
+            answers.known.set(service, ());
         }
         let is_first = answers.deny(service, node, now);
         let was_known = answers.was_known(service);
@@ -122,7 +122,7 @@ impl UnknownServices {
 
     /// Whether the service had batches before this process started. The store is asked once, at the first denial.
     fn had_batches(&self, service: &ServiceId) -> bool {
-        if self.lock().is_answered(service) {
+        if lock(&self.answers).is_answered(service) {
             return false;
         }
         let Some(history) = self.history.get() else { return false };
@@ -134,7 +134,7 @@ impl UnknownServices {
 
     /// Whether a node has the service, or had it before.
     pub(crate) fn was_known(&self, service: &ServiceId) -> bool {
-        self.lock().was_known(service)
+        lock(&self.answers).was_known(service)
     }
 
     /// Whether all of these nodes have said that they do not have the service.
@@ -144,7 +144,7 @@ impl UnknownServices {
         nodes: &[String],
         now: MonotonicTime,
     ) -> bool {
-        let answers = self.lock();
+        let answers = lock(&self.answers);
         let minimum = match answers.was_known(service) {
             true => Self::STARTED_WITHIN,
             false => Duration::ZERO,
@@ -162,7 +162,7 @@ impl UnknownServices {
         now: MonotonicTime,
     ) -> bool {
         let is_old = |at: MonotonicTime| now.since(at) >= Self::ASKED_AGAIN_AFTER;
-        let mut answers = self.lock();
+        let mut answers = lock(&self.answers);
         let has_old_answer = answers.denials_by(service, nodes).any(|denial| is_old(denial.last));
         let Some(denials) = answers.denied.get_mut(service) else { return false };
         let should_ask = has_old_answer && denials.asked_at.is_none_or(is_old);
@@ -174,7 +174,7 @@ impl UnknownServices {
 
     /// Whether nothing is known of the service, and the nodes should be asked before a batch is stored.
     pub(crate) fn should_ask_first(&self, service: &ServiceId, now: MonotonicTime) -> bool {
-        let answers = self.lock();
+        let answers = lock(&self.answers);
         if answers.silent_at.is_some_and(|at| now.since(at) < Self::SILENT_FOR) {
             return false;
         }
@@ -190,7 +190,7 @@ impl UnknownServices {
 
     /// The first question about a service was asked, and has ended.
     pub(crate) fn asked_first(&self, service: &ServiceId, was_quick: bool, now: MonotonicTime) {
-        let mut answers = self.lock();
+        let mut answers = lock(&self.answers);
         if answers.was_known(service) {
             return;
         }
@@ -199,15 +199,11 @@ impl UnknownServices {
             answers.silent_at = Some(now);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Answers {
     fn was_known(&self, service: &ServiceId) -> bool {
-        self.known.get(service).is_some()
+        self.known.contains(service)
     }
 
     fn is_answered(&self, service: &ServiceId) -> bool {
@@ -216,7 +212,7 @@ impl Answers {
     }
 
     fn confirm(&mut self, service: &ServiceId) {
-        self.known.get_or_insert_with(service, || ());
+        self.known.set(service, ());
         let Some(denials) = self.denied.get_mut(service) else { return };
         if !denials.by.is_empty() {
             info!(service:%; "a node has this service now");

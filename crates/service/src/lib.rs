@@ -18,5 +18,6 @@ pub use server::{
     AccessInForce, LedgerContext, LedgerInspection, LedgerMismatchError, RunningServer, Server,
     ServerCounts, StartError, ToldIdentity, ToldService, fitting_http_connections,
 };
+pub(crate) use server::{BUILT_IN_LEDGERS, BuiltIn};
 #[cfg(feature = "evm")]
 pub use server::{PoolMove, WithdrawalMoves, gas_admin_addresses};

@@ -36,6 +36,20 @@ impl<K: Clone + Eq + Hash, V> BoundedMap<K, V> {
         self.entries.entry(key.clone()).or_insert_with(make)
     }
 
+    /// Whether the map has this key.
+    pub fn contains(&self, key: &K) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// Sets the value of a key.
+    pub fn set(&mut self, key: &K, value: V) {
+        if let Some(present) = self.entries.get_mut(key) {
+            *present = value;
+        } else {
+            self.get_or_insert_with(key, || value);
+        }
+    }
+
     fn evict_oldest_if_full(&mut self) {
         if self.insertion_order.len() >= self.limit
             && let Some(oldest) = self.insertion_order.pop_front()
@@ -64,5 +78,16 @@ mod tests {
         let mut map = BoundedMap::new(2);
         *map.get_or_insert_with(&"a", || 1) += 1;
         assert_eq!(*map.get_or_insert_with(&"a", || 9), 2);
+    }
+
+    #[test]
+    fn value_that_is_set_replaces_the_one_before() {
+        let mut map = BoundedMap::new(2);
+        for (key, value) in [("a", 1), ("b", 2), ("a", 3), ("c", 4)] {
+            map.set(&key, value);
+        }
+        assert_eq!(["a", "b", "c"].map(|key| map.contains(&key)), [false, true, true]);
+        map.set(&"b", 5);
+        assert_eq!(map.get(&"b"), Some(&5));
     }
 }

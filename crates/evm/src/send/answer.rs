@@ -16,32 +16,38 @@ pub(super) fn committed() -> SubmissionAnswer {
 }
 
 pub(super) fn rejected(reason: impl Display) -> SubmissionAnswer {
-    with_reason(Outcome::Rejected, reason)
+    SubmissionAnswer::without_response(Outcome::Rejected, reason)
 }
 
 pub(super) fn refused(reason: impl Display) -> SubmissionAnswer {
-    with_reason(Outcome::Refused, reason)
+    SubmissionAnswer::without_response(Outcome::Refused, reason)
 }
 
 pub(super) fn refused_batch(reason: impl Display) -> SubmissionAnswer {
-    with_reason(Outcome::RefusedBatch, reason)
+    SubmissionAnswer::without_response(Outcome::RefusedBatch, reason)
 }
 
 pub(super) fn not_sent(reason: impl Display) -> SubmissionAnswer {
-    with_reason(Outcome::NotSent, reason)
+    SubmissionAnswer::without_response(Outcome::NotSent, reason)
 }
 
 pub(super) fn ambiguous(reason: impl Display) -> SubmissionAnswer {
-    with_reason(Outcome::Ambiguous, reason)
+    SubmissionAnswer::without_response(Outcome::Ambiguous, reason)
 }
 
 pub(super) fn parked(reason: impl Display, retry_after: Duration) -> SubmissionAnswer {
-    SubmissionAnswer { retry_after: Some(retry_after), ..with_reason(Outcome::Parked, reason) }
+    SubmissionAnswer {
+        retry_after: Some(retry_after),
+        ..SubmissionAnswer::without_response(Outcome::Parked, reason)
+    }
 }
 
 /// The store failed before anything was sent.
 pub(super) fn store_failed(error: BatchError) -> SubmissionAnswer {
-    with_reason(Outcome::NotSent, format_args!("the signing store failed: {error}"))
+    SubmissionAnswer::without_response(
+        Outcome::NotSent,
+        format_args!("the signing store failed: {error}"),
+    )
 }
 
 /// A request to the node failed before anything was sent.
@@ -62,10 +68,5 @@ pub(super) fn node_answer(outcome: Outcome, error: &NodeError) -> SubmissionAnsw
         NodeError::Status { status, .. } => (Some(*status), None),
         _ => (None, None),
     };
-    SubmissionAnswer { status, retry_after, ..with_reason(outcome, error) }
-}
-
-fn with_reason(outcome: Outcome, reason: impl Display) -> SubmissionAnswer {
-    let message = Some(reason.to_string());
-    SubmissionAnswer { outcome, status: None, message, retry_after: None }
+    SubmissionAnswer { status, retry_after, ..SubmissionAnswer::without_response(outcome, error) }
 }

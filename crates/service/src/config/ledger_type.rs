@@ -7,7 +7,7 @@ use grid_batch_core::{Ledger, LedgerFacts, ScopeIdError, ServiceId};
 use grid_batch_settings::{ConfigError, Setting, SettingValues};
 
 use super::scheduling::KEEPS_ORDER;
-use crate::{LedgerContext, server::BuiltIn};
+use crate::{BUILT_IN_LEDGERS, BuiltIn, LedgerContext};
 
 /// A kind of ledger, by the name that `ledger.kind` has for it. All rules about it follow from its facts.
 ///
@@ -102,7 +102,7 @@ impl LedgerType {
 
     /// The types of ledgers whose adapters are compiled in.
     pub const fn known() -> &'static [Self] {
-        crate::server::BUILT_IN_LEDGERS
+        BUILT_IN_LEDGERS
     }
 }
 
