@@ -1,3 +1,5 @@
+//! EVM chains, with a node of anvil behind a proxy.
+
 use std::{collections::HashMap, path::Path, process::Command, time::Duration};
 
 use grid_batch_client::{Client, ClientError};
@@ -16,7 +18,6 @@ ledger_tests!(Evm::new(), not_run: [
     "applied_for_another_client",
     "pipeline",
     "parallel",
-    "second_node_lags",
     "deadline_passes_before_sending",
     "deadline_passes_before_applying",
     "committed_before_its_deadline",
@@ -51,6 +52,8 @@ struct Evm {
     pool: Pool,
     /// A pool that refuses the gas admin of the server.
     refusing: Pool,
+    /// A node that shows the chain as it was.
+    second: Option<FaultProxy>,
     /// Another chain, and whether it is configured.
     other: Option<(Chain, bool)>,
     held: Option<Stop>,
@@ -64,8 +67,8 @@ impl Evm {
         let pool = Pool::deploy(&chain, &chain.accounts()[0]).unwrap();
         let refusing = Pool::deploy(&chain, &chain.accounts()[1]).unwrap();
         let proxy = FaultProxy::start(chain.url()).unwrap();
-        let (other, held, database) = (None, None, None);
-        Self { chain, proxy, pool, refusing, other, held, withdrawals: 0, database }
+        let (second, other, held, database) = (None, None, None, None);
+        Self { chain, proxy, pool, refusing, second, other, held, withdrawals: 0, database }
     }
 
     /// The amounts that the pools have paid on a chain, in order, with the hashes of the transactions.
@@ -88,13 +91,14 @@ impl Harness for Evm {
     }
 
     fn configuration(&self) -> String {
-        let url = match &self.other {
-            Some((other, true)) => other.url(),
-            _ => self.proxy.url(),
-        };
+        let mut urls = vec![self.proxy.url()];
+        urls.extend(self.second.as_ref().map(FaultProxy::url));
+        if let Some((other, true)) = &self.other {
+            urls = vec![other.url()];
+        }
         let (pool, refusing) = (self.pool.address(), self.refusing.address());
         format!(
-            "[ledger]\nkind = \"evm\"\nurls = [\"{url}\"]\nrequest_timeout = \"2s\"\n\
+            "[ledger]\nkind = \"evm\"\nurls = {urls:?}\nrequest_timeout = \"2s\"\n\
              [evm]\ngas_admins = [\"admin=env:KEY\"]\npools = [\"{pool}=admin\", \"{refusing}=admin\"]\n{CONFIGURATION}"
         )
     }
@@ -139,7 +143,9 @@ impl Harness for Evm {
                 return Err(NotPossible::new("the adapter makes the events from what it reads"));
             }
             Fault::SecondNodeLags => {
-                return Err(NotPossible::new("the chain of the harness has one node"));
+                let second = FaultProxy::start(self.chain.url()).unwrap();
+                second.set(FaultProxy::ANY, ChainFault::Stale);
+                self.second = Some(second);
             }
             Fault::OtherLedger => {
                 let genesis_time = Some(1_700_000_000);

@@ -1,3 +1,5 @@
+//! Sawtooth, with a simulated node.
+
 use std::{
     path::Path,
     process::Command,

@@ -1,3 +1,5 @@
+//! Scabbard, with a simulated node.
+
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command, time::Duration};
 
 use grid_batch_core::{ItemId, LedgerFacts, ServiceScopeId};
