@@ -70,27 +70,50 @@ macro_rules! list_cases {
 
 with_each_case!(list_cases!());
 
-/// A test for each case, so that they run in parallel. The argument makes a harness, once for each.
+/// A test for each case, so that they run in parallel. The first argument makes a harness, once for each. With the names of
+/// the cases that are not run, the test of another one fails if it is not run, because test runners do not show
+/// what a test prints that passes.
 ///
 /// ```ignore
 /// grid_batch_ledger_tests::ledger_tests!(MyHarness::new());
+/// grid_batch_ledger_tests::ledger_tests!(MyHarness::new(), not_run: ["silent_events", "second_node_lags"]);
 /// ```
 #[macro_export]
 macro_rules! ledger_tests {
     ($harness:expr) => {
-        $crate::with_each_case!($crate::ledger_test_functions!($harness));
+        $crate::with_each_case!($crate::ledger_test_functions!($harness, assert_passed()));
+    };
+    ($harness:expr, not_run: $not_run:expr) => {
+        $crate::with_each_case!($crate::ledger_test_functions!(
+            $harness,
+            assert_passed_but(&$not_run)
+        ));
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! ledger_test_functions {
-    (($harness:expr) $($module:ident::$case:ident $tests:literal;)*) => {$(
+    (
+        ($harness:expr, $assert:ident($($argument:expr)?))
+        $($module:ident::$case:ident $tests:literal;)*
+    ) => {
+        $crate::ledger_test_functions!(@ ($harness, $assert($($argument)?)) $($case)*);
+    };
+    (@ $arguments:tt $($case:ident)*) => {
+        $($crate::ledger_test_function!($arguments $case);)*
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! ledger_test_function {
+    (($harness:expr, $assert:ident($($argument:expr)?)) $case:ident) => {
         #[test]
         fn $case() {
-            $crate::run_case(stringify!($case), &mut $harness).assert_passed();
+            $crate::run_case(stringify!($case), &mut $harness).$assert($($argument)?);
         }
-    )*};
+    };
 }
 
 /// Runs all cases, each with a new harness.
@@ -125,4 +148,71 @@ fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it panicked without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path, process::Command};
+
+    use grid_batch_core::{ItemId, LedgerFacts};
+
+    use super::*;
+    use crate::{BatchKind, Fault, TestBatch};
+
+    /// A harness whose program ends at once.
+    struct Nothing;
+
+    impl Harness for Nothing {
+        fn facts(&self) -> LedgerFacts {
+            LedgerFacts::weakest(crate::LATE_ARRIVAL_LIMIT)
+        }
+
+        fn server(&self, _configuration: &Path) -> Command {
+            Command::new("false")
+        }
+
+        fn configuration(&self) -> String {
+            String::new()
+        }
+
+        fn service(&self) -> Option<String> {
+            None
+        }
+
+        fn batch(&mut self, _kind: BatchKind) -> Result<TestBatch, NotPossible> {
+            Err(NotPossible::new("it has no batches"))
+        }
+
+        fn fault(&mut self, _fault: Fault) -> Result<(), NotPossible> {
+            Err(NotPossible::new("it has no faults"))
+        }
+
+        fn heal(&mut self) {}
+
+        fn applied(&self) -> Vec<ItemId> {
+            Vec::new()
+        }
+
+        fn arrivals(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn no_case_passes_without_a_server() {
+        let report = run(|| Nothing);
+        assert_eq!(report.rows.len(), CASES.len());
+        assert!(report.rows.iter().all(|row| row.result != CaseResult::Passed), "{report}");
+        let failed = report.failed();
+        assert!(failed.contains(&"commits_batches") && failed.len() > 15, "{report}");
+        assert!(report.not_run().contains(&"two_instances"), "{report}");
+        let columns = |line: &str| line.chars().count();
+        assert!(report.to_string().lines().all(|line| columns(line) <= 80), "{report}");
+    }
+
+    #[test]
+    fn cases_have_different_names() {
+        let names: BTreeSet<_> = CASES.iter().map(|case| case.name).collect();
+        assert_eq!(names.len(), CASES.len());
+    }
 }

@@ -1,4 +1,6 @@
 use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
     fs,
     thread::sleep,
     time::{Duration, Instant},
@@ -174,6 +176,17 @@ impl<'a> CaseRun<'a> {
         });
     }
 
+    /// Waits until the server has asked the ledger so often about the latest batch, or has sent it again.
+    #[track_caller]
+    pub(crate) fn wait_for_polls_of_latest(&self, polls: usize) {
+        let seen = RefCell::new(BTreeSet::new());
+        let arrivals = self.harness.arrivals();
+        self.wait_until("the server has asked the ledger about the batch", |run| {
+            seen.borrow_mut().insert(run.latest()["checked_at"].to_string());
+            seen.borrow().len() > polls || run.harness.arrivals() > arrivals
+        });
+    }
+
     /// Waits until the server says this about the latest batch.
     #[track_caller]
     pub(crate) fn wait_until_latest(&self, what: &str, condition: impl Fn(&Value) -> bool) {
@@ -224,7 +237,7 @@ impl<'a> CaseRun<'a> {
     /// applied.
     #[track_caller]
     pub(crate) fn finish(&mut self, operator: Operator) {
-        let decisions = std::cell::Cell::new(0);
+        let decisions = Cell::new(0);
         self.wait_until("all accepted batches have ended", |run| {
             let mut all = true;
             for batch in &run.accepted {

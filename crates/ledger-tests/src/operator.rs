@@ -1,4 +1,4 @@
-use grid_batch_core::{AbsenceRule, LedgerFacts};
+use grid_batch_core::{AbsenceRule, LedgerFacts, SecondArrival};
 
 /// Whether an operator decides about batches that are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) enum Operator {
     Absent,
     /// Batches may be held.
     Decides,
-    /// A batch must be held: what ends it without a decision is a guess.
+    /// A batch must be held: what ends it without a decision is a guess, which can apply it again.
     MustDecide,
 }
 
@@ -15,16 +15,25 @@ impl Operator {
     /// About a batch that did not reach the ledger, while the instance that sent it is running.
     pub(crate) fn for_absence(facts: &LedgerFacts) -> Self {
         match facts.absence_rule() {
-            AbsenceRule::Never => Self::MustDecide,
             AbsenceRule::Reported | AbsenceRule::ObservedBySender => Self::Absent,
+            AbsenceRule::Never => Self::for_a_guess(facts),
         }
     }
 
     /// The same after that instance was killed.
     pub(crate) fn for_absence_after_kill(facts: &LedgerFacts) -> Self {
         match facts.absence_rule() {
-            AbsenceRule::ObservedBySender => Self::MustDecide,
-            _ => Self::for_absence(facts),
+            AbsenceRule::Reported => Self::Absent,
+            // Another instance can ask a ledger that remembers what it has applied.
+            AbsenceRule::ObservedBySender if facts.statuses_survive_restart => Self::Decides,
+            AbsenceRule::ObservedBySender | AbsenceRule::Never => Self::for_a_guess(facts),
+        }
+    }
+
+    fn for_a_guess(facts: &LedgerFacts) -> Self {
+        match facts.second_arrival {
+            SecondArrival::AppliedAgain => Self::MustDecide,
+            SecondArrival::AppliedOnce | SecondArrival::Refused => Self::Decides,
         }
     }
 }

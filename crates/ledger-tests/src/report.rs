@@ -36,11 +36,27 @@ impl Report {
         self.rows.iter().filter(failed).map(|row| row.case).collect()
     }
 
+    /// The names of the cases that were not run.
+    pub fn not_run(&self) -> Vec<&'static str> {
+        let not_run = |row: &&Row| matches!(row.result, CaseResult::NotRun(_));
+        self.rows.iter().filter(not_run).map(|row| row.case).collect()
+    }
+
     /// Panics with the table if a case failed. Prints it otherwise, because a case that was not run must be seen.
     #[track_caller]
     pub fn assert_passed(&self) {
         assert!(self.failed().is_empty(), "\n{self}");
         println!("{self}");
+    }
+
+    /// The same, and panics if other cases were not run than those of this list.
+    #[track_caller]
+    pub fn assert_passed_but(&self, not_run: &[&str]) {
+        self.assert_passed();
+        let listed = |row: &Row| not_run.contains(&row.case);
+        let expected: Vec<_> =
+            self.rows.iter().filter(|row| listed(row)).map(|row| row.case).collect();
+        assert_eq!(self.not_run(), expected, "of cases that are not run\n{self}");
     }
 }
 
@@ -104,12 +120,28 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("\n    no events\n"), "{text}");
         assert_eq!(report.failed(), ["a_case"]);
+        assert_eq!(report.not_run(), ["a_case"]);
+    }
+
+    fn report(result: CaseResult) -> Report {
+        Report { rows: vec![Row { case: "a", tests: "b", result }] }
     }
 
     #[test]
     #[should_panic = "FAILED"]
     fn failed_case_panics() {
-        let result = CaseResult::Failed("it was applied twice".to_owned());
-        Report { rows: vec![Row { case: "a", tests: "b", result }] }.assert_passed();
+        report(CaseResult::Failed("it was applied twice".to_owned())).assert_passed();
+    }
+
+    #[test]
+    #[should_panic = "of cases that are not run"]
+    fn case_that_is_silently_not_run_panics() {
+        report(CaseResult::NotRun("no events".to_owned())).assert_passed_but(&["c"]);
+    }
+
+    #[test]
+    #[should_panic = "of cases that are not run"]
+    fn case_that_is_run_although_it_is_listed_panics() {
+        report(CaseResult::Passed).assert_passed_but(&["a"]);
     }
 }

@@ -142,6 +142,11 @@ impl TestProcess {
         u64::from_str_radix(caught, 16).unwrap() >> (number - 1) & 1 == 1
     }
 
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Kills it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -16,7 +16,12 @@ use grid_batch_test_support::http::{request, send};
 
 use crate::simulated::{SimulatedNode, TestBatches, test_batch};
 
-ledger_tests!(Sawtooth::new());
+ledger_tests!(Sawtooth::new(), not_run: [
+    "pipeline",
+    "deadline_passes_before_sending",
+    "deadline_passes_before_applying",
+    "committed_before_its_deadline",
+]);
 
 #[test]
 fn order_of_one_publishing_node() {

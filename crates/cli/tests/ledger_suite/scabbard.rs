@@ -12,7 +12,15 @@ use tempfile::TempDir;
 
 use crate::simulated::{SimulatedNode, TestBatches, test_batch};
 
-ledger_tests!(Scabbard::new());
+ledger_tests!(Scabbard::new(), not_run: [
+    "second_arrival",
+    "pipeline",
+    "parallel",
+    "second_node_lags",
+    "deadline_passes_before_sending",
+    "deadline_passes_before_applying",
+    "committed_before_its_deadline",
+]);
 
 const SERVICE: &str = "test-00000::s0000";
 const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(800);

@@ -59,16 +59,6 @@ fn in_order(builder: LedgerSimBuilder, batches: &[SignedBatch]) -> LedgerSimBuil
     builder.execute_after(move |batch| before.get(&batch.id()).copied())
 }
 
-#[test]
-fn batches_of_a_service_stay_with_one_node() {
-    let chain = Chain::new(2, 6);
-    let [first, second] = &chain.followers[..] else { panic!("there are two followers") };
-    let server = chain.serve(&[&chain.harness.ledger, first, second]);
-    server.submit(&chain.batches);
-    chain.wait_until_all_committed();
-    server.stop();
-}
-
 /// The first node that could replace it has not applied the last batch.
 #[test]
 fn failed_node_is_replaced_by_one_that_has_the_batch_before() {

@@ -62,8 +62,6 @@ kill_points! {
     killed_before_the_balance: |harness| harness.proxy.stop_before("eth_getBalance", 1);
     killed_before_the_nonce: |harness| harness.proxy.stop_before("eth_getTransactionCount", 1);
     killed_after_the_nonce: |harness| harness.proxy.stop_after("eth_getTransactionCount", 1);
-    killed_before_sending: |harness| harness.proxy.stop_before("eth_sendRawTransaction", 1);
-    killed_after_sending: |harness| harness.proxy.stop_after("eth_sendRawTransaction", 1);
     killed_before_the_receipt: |harness| harness.proxy.stop_before("eth_getTransactionReceipt", 1);
     killed_after_the_receipt: |harness| harness.proxy.stop_after("eth_getTransactionReceipt", 1);
     killed_before_sending_the_second:
@@ -76,13 +74,6 @@ kill_points! {
 fn killed_before_sending_on_postgres() {
     assert_paid_after_kill_at(&WithdrawalHarness::on_postgres(1), |harness| {
         harness.proxy.stop_before("eth_sendRawTransaction", 1)
-    });
-}
-
-#[test]
-fn killed_after_sending_on_postgres() {
-    assert_paid_after_kill_at(&WithdrawalHarness::on_postgres(1), |harness| {
-        harness.proxy.stop_after("eth_sendRawTransaction", 1)
     });
 }
 

@@ -14,19 +14,6 @@ fn schedule(
 }
 
 #[test]
-fn withdrawals_are_paid_in_order() {
-    let harness = WithdrawalHarness::new(1);
-    let server = harness.serve();
-    let mut ids = schedule(&server, &harness, 0, 1..=5);
-    server.wait_for_state(&ids[1], "withdrawn");
-    ids.extend(schedule(&server, &harness, 0, 6..=10));
-    server.wait_until_withdrawn(&ids);
-    assert_eq!(harness.paid(0), (1..=10).collect::<Vec<_>>());
-    let nonces: Vec<u64> = harness.polls(0).iter().map(|poll| poll.nonce).collect();
-    assert_eq!(nonces, (0..10).collect::<Vec<_>>());
-}
-
-#[test]
 fn gas_admin_can_have_one_pending_withdrawal() {
     let harness = WithdrawalHarness::new(1);
     harness.anvil.stop_mining().unwrap();

@@ -1,6 +1,6 @@
 //! Servers that are killed at each step, and several of them.
 
-use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
+use crate::{Fault, NotPossible, TestBatch, case_run::CaseRun, operator::Operator};
 
 type Done = Result<(), NotPossible>;
 
@@ -50,7 +50,7 @@ pub(crate) fn killed_before_a_commit_is_seen(run: &mut CaseRun<'_>) -> Done {
 }
 
 /// Kills the server when it has the answer about its first batch.
-fn kill_while_nothing_is_applied(run: &mut CaseRun<'_>) -> Result<crate::TestBatch, NotPossible> {
+fn kill_while_nothing_is_applied(run: &mut CaseRun<'_>) -> Result<TestBatch, NotPossible> {
     run.start();
     run.harness.fault(Fault::AppliesNothing)?;
     let batch = run.post_valid()?;
@@ -61,19 +61,20 @@ fn kill_while_nothing_is_applied(run: &mut CaseRun<'_>) -> Result<crate::TestBat
     Ok(batch)
 }
 
-/// The first instance is killed while the other one runs.
+/// The instance that has a batch under way is killed while the other one runs.
 pub(crate) fn two_instances(run: &mut CaseRun<'_>) -> Done {
     run.use_postgres()?;
     run.start();
     run.start();
-    for _ in 0..6 {
+    run.harness.fault(Fault::AppliesNothing)?;
+    for _ in 0..4 {
         run.post_valid()?;
         run.use_next_server();
     }
+    run.wait_for_arrival_after(0);
     run.kill();
-    for _ in 0..2 {
-        run.post_valid()?;
-    }
-    run.finish(Operator::Decides);
+    run.harness.heal();
+    run.post_valid()?;
+    run.finish(Operator::Absent);
     Ok(())
 }

@@ -30,10 +30,9 @@ pub(crate) fn lost_answer_of_slow_commit(run: &mut CaseRun<'_>) -> Done {
     run.harness.fault(Fault::AppliesNothing)?;
     run.harness.fault(Fault::LosesAnswer)?;
     let batch = run.post_valid()?;
-    let in_doubt = |run: &CaseRun<'_>| run.latest_is("UNKNOWN") && !run.latest_is_held();
-    run.wait_until("the server knows more about the batch", |run| {
-        run.harness.arrivals() > 0 && !run.latest_is_with_submitter() && !in_doubt(run)
-            || run.harness.arrivals() > 1
+    run.wait_for_arrival_after(0);
+    run.wait_until("the batch is found, held or sent again", |run| {
+        run.latest_is("PENDING") || run.latest_is_held() || run.harness.arrivals() > 1
     });
     run.harness.heal();
     run.wait_until_applied(&batch);
@@ -42,13 +41,15 @@ pub(crate) fn lost_answer_of_slow_commit(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// A submission arrives after the server has given it up.
+/// A submission arrives long after the server has given it up. It may send the batch again only if that is harmless.
 pub(crate) fn late_arrival(run: &mut CaseRun<'_>) -> Done {
+    run.settings = "[ledger]\nlate_arrival_limit = \"10m\"".to_owned();
     run.start();
     run.harness.fault(Fault::HoldsRequest)?;
     let batch = run.post_valid()?;
     run.wait_for_arrival_after(0);
-    run.wait_until("the server gives the submission up", |run| !run.latest_is_with_submitter());
+    run.wait_until("the server gives the submission up", |run| run.latest_is("UNKNOWN"));
+    run.wait_for_polls_of_latest(20);
     run.harness.release()?;
     run.wait_until_applied(&batch);
     run.post_valid()?;

@@ -24,13 +24,19 @@ pub(crate) fn other_ledger(run: &mut CaseRun<'_>) -> Done {
     run.finish(Operator::Absent);
     run.harness.fault(Fault::Busy)?;
     run.post_valid()?;
-    run.wait_until("the node was busy", |run| run.latest_is("DELAYED"));
+    run.wait_until_latest("the node was busy", |details| {
+        details["dlt_status"] == "DELAYED" || !details["last_error"].is_null()
+    });
     run.kill();
     run.harness.heal();
     run.harness.fault(Fault::OtherLedger)?;
     let before = run.harness.applied();
-    let ended = run.spawn().wait();
-    assert_ne!(ended.exit_code, Some(0), "the server ended without an error");
+    let mut server = run.spawn();
+    run.wait_until("the server ends", |run| {
+        assert_eq!(run.harness.applied(), before, "a batch was sent to another ledger");
+        server.has_ended()
+    });
+    assert_ne!(server.wait().exit_code, Some(0), "the server ended without an error");
     assert_eq!(run.harness.applied(), before, "a batch was sent to another ledger");
     run.harness.heal();
     run.start();

@@ -1,4 +1,4 @@
-use std::{fmt::Debug, str::FromStr};
+use std::{fmt::Debug, str::FromStr, time::Duration};
 
 use grid_batch_core::{LedgerFacts, SecondArrival};
 use grid_batch_ledger_tests::LATE_ARRIVAL_LIMIT;
@@ -16,8 +16,14 @@ pub enum Variant {
     ForgetsCommits,
     /// It declares that absence can be proved, and does not report what it has not applied.
     HidesPending,
+    /// It declares that what arrives late has no effect, and applies it.
+    AppliesLate,
     /// It declares that it keeps the order of arrival, and applies the latest batch first.
     Reorders,
+    /// Its adapter says that a batch is absent, although it has not seen what another instance has sent.
+    GuessesAbsence,
+    /// Its adapter tells the same identity of every ledger.
+    HidesIdentity,
     /// Its adapter reads a lost answer as one that says that the node is busy.
     GuessesAnswers,
     /// It declares that batches expire, and applies them after their deadline.
@@ -25,13 +31,16 @@ pub enum Variant {
 }
 
 impl Variant {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 11] = [
         Self::Strong,
         Self::Weak,
         Self::AppliesAgain,
         Self::ForgetsCommits,
         Self::HidesPending,
+        Self::AppliesLate,
         Self::Reorders,
+        Self::GuessesAbsence,
+        Self::HidesIdentity,
         Self::GuessesAnswers,
         Self::IgnoresDeadlines,
     ];
@@ -48,20 +57,27 @@ impl Variant {
             tells_identity: true,
             ..weakest
         };
+        let again = LedgerFacts { second_arrival: SecondArrival::AppliedAgain, ..strong };
         match self {
             Self::Weak => weakest,
+            Self::AppliesLate => LedgerFacts { late_arrival_limit: Duration::ZERO, ..again },
             // Otherwise what is sent twice does no harm.
-            Self::HidesPending | Self::GuessesAnswers => {
-                LedgerFacts { second_arrival: SecondArrival::AppliedAgain, ..strong }
-            }
+            Self::GuessesAbsence => LedgerFacts {
+                statuses_survive_restart: false,
+                has_events: true,
+                batches_expire: false,
+                ..again
+            },
+            Self::HidesPending | Self::GuessesAnswers => again,
             _ => strong,
         }
     }
 
     /// Whether the ledger applies a batch that it has applied.
     pub fn applies_again(self) -> bool {
-        matches!(self, Self::AppliesAgain | Self::HidesPending | Self::GuessesAnswers)
+        self == Self::AppliesAgain
             || self.forgets()
+            || self.facts().second_arrival == SecondArrival::AppliedAgain
     }
 
     /// Whether a restart forgets what was applied.
