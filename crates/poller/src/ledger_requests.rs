@@ -82,7 +82,6 @@ where
         });
     }
 
-    #[expect(clippy::type_complexity, reason = "what both kinds of requests need")]
     fn shared(&self) -> (UnboundedSender<LedgerReply<I, T>>, MonitorCounters, Duration, NodePool) {
         (self.replies.clone(), self.counters.clone(), self.answer_limit, self.nodes.clone())
     }

@@ -126,7 +126,10 @@ impl Scenario {
 
     /// The text, if it is about the node.
     fn about_node(&self, text: &str) -> String {
-        text.contains(&self.node.url()).then(|| text.to_owned()).unwrap_or_default()
+        match text.contains(&self.node.url()) {
+            true => text.to_owned(),
+            false => String::new(),
+        }
     }
 
     fn views(&self) -> Views {
