@@ -33,7 +33,7 @@ pub struct NewBatch {
 }
 
 impl NewBatch {
-    /// A batch of one transaction with the same id, of which nothing else is known.
+    /// A batch of one transaction, which has the id of the batch. Nothing else is known of it.
     ///
     /// ```
     /// use grid_batch_core::{Deadline, NewBatch};

@@ -31,7 +31,8 @@ impl Timestamp {
         Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// The time in UTC as RFC 3339, to the second: from 1970 to the year 9999, also if it is outside of that.
+    /// The time in UTC as RFC 3339, to the second. A time before 1970, or after the year 9999, is shown as the first
+    /// or the last second of that range.
     ///
     /// ```
     /// use grid_batch_core::Timestamp;
@@ -53,7 +54,8 @@ impl Timestamp {
     }
 }
 
-/// Year, month and day of this day after 1970-01-01. Years begin in March here, so that a leap day is the last one.
+/// Year, month and day of this day after 1970-01-01. Years begin in March here, so that a leap day is the last day of
+/// a year.
 fn date(day: i64) -> (i64, i64, i64) {
     const DAYS_FROM_MARCH_OF_YEAR_0: i64 = 719_468;
     const DAYS_OF_400_YEARS: i64 = 146_097;

@@ -55,8 +55,8 @@ pub enum TimeLeft {
 }
 
 impl LedgerPosition {
-    /// What is left until the deadline: the rule by which a batch is sent or not. Of a ledger that does not tell its
-    /// position, enough is left.
+    /// What is left until the deadline. This is the rule by which a batch is sent or not. If the ledger does not tell
+    /// its position, the batch may be sent.
     pub fn time_left(&self, deadline: Deadline) -> TimeLeft {
         let (position, margin, end) = match (deadline, self.time, self.height) {
             (Deadline::Time(end), Some(time), _) => {

@@ -33,7 +33,7 @@ pub struct LedgerFacts {
     /// Whether batches have a time or a height after which the ledger cannot apply them. Then the adapter proves by
     /// [`Evidence::Expired`](crate::Evidence::Expired) that one has passed it without being applied.
     pub batches_expire: bool,
-    /// Whether nodes tell of applied batches by events, and one who follows them notices when some may be missing.
+    /// Whether nodes send events about applied batches, and the adapter notices when some may be missing.
     pub has_events: bool,
     /// Whether the nodes of a service can have different states for good, so that they are compared.
     pub compares_states: bool,
@@ -194,7 +194,8 @@ impl LedgerFacts {
         }
     }
 
-    /// Whether the ledger can have given a reason for this evidence. Its adapter must not report any other.
+    /// Whether evidence of this kind is possible by these facts. The adapter must not report any other: it is taken as
+    /// inconclusive.
     pub fn admit(&self, evidence: Evidence) -> bool {
         match evidence {
             Evidence::Absent | Evidence::Lost => self.absence_rule() != AbsenceRule::Never,

@@ -14,7 +14,7 @@ use crate::{
 pub struct Case {
     /// The name.
     pub name: &'static str,
-    /// The fact or the method of the ledger that it tests.
+    /// The facts or the methods of the ledger that it tests.
     pub tests: &'static str,
     run: CaseFn,
 }
@@ -70,9 +70,10 @@ macro_rules! list_cases {
 
 with_each_case!(list_cases!());
 
-/// A test for each case, so that they run in parallel. The first argument makes a harness, once for each. With the names of
-/// the cases that are not run, the test of another one fails if it is not run, because test runners do not show
-/// what a test prints that passes.
+/// Makes a test for each case, so that the cases run in parallel. The first argument makes a harness for one case.
+///
+/// Test runners do not show what a passed test prints. So name the cases that are not run: then the test of any other
+/// case fails if it is not run, and the test of a named one fails if it is run.
 ///
 /// ```ignore
 /// grid_batch_ledger_tests::ledger_tests!(MyHarness::new());

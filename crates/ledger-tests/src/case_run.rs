@@ -18,16 +18,16 @@ use crate::{BatchKind, Harness, NotPossible, TestBatch, configuration, operator:
 const LIMIT: Duration = Duration::from_secs(30);
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A case that runs: its servers, and what they have accepted.
+/// The run of a case: its servers, and what they have accepted.
 pub(crate) struct CaseRun<'a> {
     pub(crate) harness: &'a mut dyn Harness,
     pub(crate) facts: LedgerFacts,
     database: String,
-    /// More settings than those of the suite and of the harness.
+    /// The settings of the case, besides those of the suite and of the harness.
     pub(crate) settings: String,
     servers: Vec<TestServer>,
     accepted: Vec<AcceptedBatch>,
-    /// What was delivered past the server.
+    /// The batches that another client has sent.
     foreign: Vec<ItemId>,
     directory: TempDir,
 }
@@ -69,7 +69,7 @@ impl<'a> CaseRun<'a> {
         TestProcess::spawn(self.harness.server(&file))
     }
 
-    /// Starts a server, which gets the requests from now on.
+    /// Starts another server. Requests go to it from now on.
     pub(crate) fn start(&mut self) {
         let mut process = self.spawn();
         let address = process.wait_for_stdout("http://");
@@ -85,7 +85,7 @@ impl<'a> CaseRun<'a> {
         self.servers.remove(0).process.kill();
     }
 
-    /// Uses the next server from now on, and the present one after all others.
+    /// Sends requests to the next server from now on.
     pub(crate) fn use_next_server(&mut self) {
         self.servers.rotate_left(1);
     }
@@ -176,7 +176,7 @@ impl<'a> CaseRun<'a> {
         });
     }
 
-    /// Waits until the server has asked the ledger so often about the latest batch, or has sent it again.
+    /// Waits until the server has asked the ledger this often about the latest batch, or has sent it again.
     #[track_caller]
     pub(crate) fn wait_for_polls_of_latest(&self, polls: usize) {
         let seen = RefCell::new(BTreeSet::new());
@@ -219,7 +219,7 @@ impl<'a> CaseRun<'a> {
         self.client().get(&path, &Vec::from_iter(service)).ok()
     }
 
-    /// The batches that have not ended, for people.
+    /// The batches that have not ended, for messages.
     fn open_text(&self) -> String {
         if self.servers.is_empty() {
             return String::new();
@@ -233,8 +233,8 @@ impl<'a> CaseRun<'a> {
         self.accepted.iter().filter_map(text).collect()
     }
 
-    /// Waits until all batches have ended, and checks every promise. Faults must be over, and what the ledger has must be
-    /// applied.
+    /// Waits until all batches have ended, and checks every promise. Faults must be over, so that the ledger can apply
+    /// what it has accepted.
     #[track_caller]
     pub(crate) fn finish(&mut self, operator: Operator) {
         let decisions = Cell::new(0);

@@ -65,8 +65,8 @@ pub trait Harness {
         Err(NotPossible::new("the harness has no PostgreSQL database"))
     }
 
-    /// Hands a batch to the server, and returns the id under which `/v1/batches` has it. Override it if clients do
-    /// not send batches, such as withdrawals.
+    /// Hands a batch to the server, and returns the id under which `/v1/batches` has it. Override it for batches that
+    /// clients do not send as bytes, such as withdrawals.
     fn submit(&mut self, server: &Client, batch: &TestBatch) -> Result<String, ClientError> {
         let service = self.service();
         server.submit(&batch.bytes, service.as_deref(), None, true)?;
@@ -88,7 +88,7 @@ pub struct TestBatch {
 pub enum BatchKind {
     /// It applies the batch.
     Valid,
-    /// It takes the batch and finds it invalid.
+    /// It accepts the batch and finds it invalid.
     Invalid,
     /// It can never apply the batch, because it has applied a transaction of it for another client, in another batch.
     /// That other batch is not in [`Harness::applied`].
@@ -101,7 +101,7 @@ pub enum BatchKind {
 /// What a node does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It answers each submission that it is busy, and takes none.
+    /// It answers each submission that it is busy, and accepts none.
     Busy,
     /// It refuses each submission, whatever the batch, such as one without permission.
     Refuses,
@@ -109,16 +109,17 @@ pub enum Fault {
     LosesRequest,
     /// The next submission is accepted, and the connection breaks before the answer.
     LosesAnswer,
-    /// The next submission is kept on its way to the node.
+    /// The next submission is held back on its way to the node.
     HoldsRequest,
-    /// The next submission is accepted, and its answer is kept.
+    /// The next submission is accepted, and its answer is held back.
     HoldsAnswer,
     /// Batches are accepted and not applied. They are applied after the end of the fault.
     AppliesNothing,
     /// Events are not sent, while their connection stays open.
     SendsNoEvents,
-    /// There is a second node, which applies later what the first one applied, and a batch is invalid at a node that has not
-    /// applied the one before. Both are in the configuration from now on. It is begun before a server is started.
+    /// There is a second node, which applies later what the first one applied, and a batch is invalid at a node that
+    /// has not applied the one before. Both nodes are in the configuration from now on. No server runs when the fault
+    /// begins.
     SecondNodeLags,
     /// The configuration has a node of another ledger from now on, in the place of the right one.
     OtherLedger,

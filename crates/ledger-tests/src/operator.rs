@@ -3,16 +3,16 @@ use grid_batch_core::{AbsenceRule, LedgerFacts, SecondArrival};
 /// Whether an operator decides about batches that are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
-    /// What is held although the server must find its end itself is a failure.
+    /// No batch may be held, because the server must find the end of each itself.
     Absent,
     /// Batches may be held.
     Decides,
-    /// A batch must be held: what ends it without a decision is a guess, which can apply it again.
+    /// A batch must be held: without a decision, its end would be a guess, and it could be applied twice.
     MustDecide,
 }
 
 impl Operator {
-    /// About a batch that did not reach the ledger, while the instance that sent it is running.
+    /// For a batch that did not reach the ledger, while the instance that sent it is running.
     pub(crate) fn for_absence(facts: &LedgerFacts) -> Self {
         match facts.absence_rule() {
             AbsenceRule::Reported | AbsenceRule::ObservedBySender => Self::Absent,

@@ -12,7 +12,7 @@ pub struct Report {
 pub struct Row {
     /// The name of the case.
     pub case: &'static str,
-    /// The fact or the method of the ledger that the case tests.
+    /// The facts or the methods of the ledger that the case tests.
     pub tests: &'static str,
     /// What it has shown.
     pub result: CaseResult,
@@ -23,9 +23,10 @@ pub struct Row {
 pub enum CaseResult {
     /// The server kept its promises.
     Passed,
-    /// It did not, or the harness panicked: what went wrong.
+    /// What went wrong: the server did not keep a promise, or the harness panicked.
     Failed(String),
-    /// The ledger does not have what the case is about, or its harness cannot do what the case needs: why.
+    /// Why the case was not run: the ledger does not have what the case is about, or its harness cannot do what it
+    /// needs.
     NotRun(String),
 }
 
@@ -49,7 +50,7 @@ impl Report {
         println!("{self}");
     }
 
-    /// The same, and panics if other cases were not run than those of this list.
+    /// The same, and panics if the cases that were not run are not those of this list.
     #[track_caller]
     pub fn assert_passed_but(&self, not_run: &[&str]) {
         self.assert_passed();

@@ -1,4 +1,5 @@
-//! Nothing is sent to, or believed of, a node that has not confirmed that it belongs to the ledger of the database.
+//! A node must confirm that it belongs to the ledger of the database. Before that, nothing is sent to it, and what it
+//! reports is not used.
 
 use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
@@ -26,7 +27,8 @@ impl NodePool {
         !self.is_closed() && self.node(url).is_some_and(Node::is_confirmed)
     }
 
-    /// The node answered the question about its ledger that was sent at this time, after so many failures.
+    /// The node was asked which ledger it belongs to, and this is the result. `asked_at` and `failures` are of the
+    /// time of the question: [`monotonic`](Self::monotonic) and [`Identity::failures`](crate::Identity::failures).
     pub fn told_identity(
         &self,
         node: &Node,
@@ -42,8 +44,8 @@ impl NodePool {
         }
     }
 
-    /// Succeeds if the node at this URL has confirmed its ledger within the last seconds; otherwise it is asked. The
-    /// error is the reason why nothing may be sent to it.
+    /// Succeeds if the node at this URL has confirmed its ledger within the last seconds, or does so when it is asked
+    /// now. The error is the reason why nothing may be sent to it.
     pub async fn confirm(&self, url: &str) -> Result<(), String> {
         let Some(limit) = self.0.confirmation_limit.get() else { return Ok(()) };
         let Some(node) = self.node(url) else {
@@ -74,7 +76,7 @@ impl NodePool {
         let _ = timeout(limit, answers.wait_for(is_answered)).await;
     }
 
-    /// A request about a batch was not answered by any of these nodes.
+    /// None of these nodes answered a request about a batch, so each must confirm its ledger again.
     pub fn not_answered(&self, urls: &[String]) {
         urls.iter().filter_map(|url| self.node(url)).for_each(Node::connection_failed);
     }
@@ -90,8 +92,8 @@ impl NodePool {
         true
     }
 
-    /// The nodes that are asked about a batch, of which answers are expected from now on. It is an error if none of
-    /// them has confirmed its ledger.
+    /// The nodes to ask about a batch. Answers are expected from them from now on. It is an error if nodes must confirm
+    /// their ledger and none of these has.
     pub fn nodes_to_ask(&self, service: &str, batch_id: &str) -> BatchResult<Vec<String>> {
         let urls = self.status_urls(service, batch_id);
         let is_required = self.0.confirmation_limit.get().is_some();

@@ -66,8 +66,8 @@ impl NodeState {
         self.refused_at.max(silent_at).max(self.identity.problem_at())
     }
 
-    /// Whether a batch may be sent here, and not rather to another node. Then it is sent: a node that failed is tried
-    /// with one batch, and the others wait for its answer.
+    /// Whether the next batch is sent to this node, and not to another one. A node that failed is tried with one
+    /// batch, and the others wait for its answer.
     pub(crate) fn take_if_usable(&mut self, now: MonotonicTime) -> bool {
         let is_usable = self.failed_at(now).is_none_or(|at| now.since(at) >= Self::RETRY_AFTER);
         if is_usable {
@@ -96,7 +96,7 @@ impl NodeState {
     }
 }
 
-/// For how long a node has failed, and why, once that is shown.
+/// For how long a node has failed, and why. `None`: for too short a time to be shown.
 fn shown((since, reason): (MonotonicTime, &str), now: MonotonicTime) -> Option<(Duration, &str)> {
     let lasted = now.since(since);
     (lasted >= Contact::SHOWN_AFTER).then_some((lasted, reason))

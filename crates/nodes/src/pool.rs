@@ -115,7 +115,7 @@ impl NodePool {
         &self.0.nodes
     }
 
-    /// How many nodes there are, and how many of them work. What has the same name is one.
+    /// How many nodes there are, and how many of them work. Nodes with the same name count as one.
     pub fn counts(&self) -> (usize, usize) {
         let names = |nodes: &mut dyn Iterator<Item = &Node>| {
             nodes.map(|node| node.name().to_owned()).collect::<HashSet<_>>().len()
@@ -185,7 +185,7 @@ impl NodePool {
         Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: false })
     }
 
-    /// The same, whatever the service.
+    /// All nodes that have confirmed their ledger, whatever the service.
     pub fn confirmed_of_all_services(&self) -> Arc<dyn StatusUrlResolver> {
         Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: true })
     }
@@ -304,7 +304,7 @@ impl NodePool {
         self.outages_at(self.0.nodes.iter())
     }
 
-    /// Those on which batches of this service depend.
+    /// Of the nodes on which batches of this service depend: those that do not answer, or do not tell their ledger.
     pub fn outages_of(&self, service: &str) -> Vec<Outage> {
         self.outages_at(self.nodes_of(service).into_iter())
     }

@@ -9,8 +9,8 @@ use grid_batch_core::{BatchError, MonotonicTime, PollPace};
 
 use crate::NodePool;
 
-/// Limits the requests of one part at each node, and those that repeat a failed one, so that nodes and
-/// services that do not answer leave connections to the others. Clones share their state.
+/// Limits how many requests of one part are in flight at each node, and how many of them repeat a failed one. So nodes
+/// and services that do not answer leave connections to the others. Clones share their state.
 ///
 /// - A node has at most as many requests in flight as connections are free.
 /// - Requests of services that failed last time share a part of the connections.

@@ -6,7 +6,7 @@ use crate::{
     rest_client::RestClient,
 };
 
-/// What a block may have.
+/// What is looked for in the blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InChain {
     Batch,

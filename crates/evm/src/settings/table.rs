@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_settings::Setting;
 
-/// A longer time would stop the server for as long.
+/// The longest value of many settings: with a longer one, given by mistake, the server would stand still for as long.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// The settings that only this adapter reads.

@@ -46,7 +46,7 @@ pub(crate) fn second_arrival(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// The same batch, before this server sends it.
+/// Another client sends the same batch before the server does.
 pub(crate) fn sent_by_another_client(run: &mut CaseRun<'_>) -> Done {
     run.start();
     let batch = run.harness.batch(BatchKind::Valid)?;
@@ -58,7 +58,8 @@ pub(crate) fn sent_by_another_client(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// Another batch with the same transaction. Where a report proves nothing, an operator decides about it.
+/// Another client sends a transaction of the batch in another batch. If reports prove no absence, an operator may
+/// decide.
 pub(crate) fn applied_for_another_client(run: &mut CaseRun<'_>) -> Done {
     run.start();
     let batch = run.harness.batch(BatchKind::AppliedForAnother)?;

@@ -41,7 +41,7 @@ pub(crate) fn deadline_passes_before_applying(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// Nothing is known of it when its deadline passes.
+/// The ledger commits the batch, and its deadline passes while no server runs.
 pub(crate) fn committed_before_its_deadline(run: &mut CaseRun<'_>) -> Done {
     run.start();
     let batch = batch_with_deadline(run)?;

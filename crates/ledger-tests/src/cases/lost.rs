@@ -24,7 +24,7 @@ pub(crate) fn lost_answer(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// The ledger has the batch and has not applied it: that is not absence.
+/// The ledger has the batch and has not applied it yet, so the batch is not absent.
 pub(crate) fn lost_answer_of_slow_commit(run: &mut CaseRun<'_>) -> Done {
     run.start();
     run.harness.fault(Fault::AppliesNothing)?;
@@ -41,7 +41,8 @@ pub(crate) fn lost_answer_of_slow_commit(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// A submission arrives long after the server has given it up. It may send the batch again only if that is harmless.
+/// A submission arrives long after the server has given it up. The server may send the batch again only if that is
+/// harmless.
 pub(crate) fn late_arrival(run: &mut CaseRun<'_>) -> Done {
     run.settings = "[ledger]\nlate_arrival_limit = \"10m\"".to_owned();
     run.start();

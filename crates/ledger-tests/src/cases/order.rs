@@ -5,7 +5,7 @@ use grid_batch_core::Strategy;
 
 type Done = Result<(), NotPossible>;
 
-/// The ledger has several batches before it applies one.
+/// The ledger accepts several batches before it applies one.
 pub(crate) fn pipeline(run: &mut CaseRun<'_>) -> Done {
     start_with(run, Strategy::Pipeline)?;
     run.harness.fault(Fault::AppliesNothing)?;

@@ -30,7 +30,7 @@ pub(super) fn read(
     Ok(values_of_aliases)
 }
 
-/// Whether this is a variable of ours that is no setting: the file's name, or one of our tests.
+/// Whether a variable with our prefix is not a setting: it names the configuration file, or is for our tests.
 fn is_other_variable(name: &str) -> bool {
     name == "CONFIG" || name.starts_with("TEST_")
 }

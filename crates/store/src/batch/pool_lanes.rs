@@ -1,4 +1,4 @@
-//! The lanes of a gas admin of which a pool is parked: each has the first open batch of another pool.
+//! The lanes of a gas admin with a parked pool. Each has the first open batch of a different pool.
 
 use std::collections::BTreeSet;
 
@@ -41,11 +41,11 @@ pub(crate) fn fill_beside_parked<'a>(
     fill_by_pool(connection, &services, now).map(drop)
 }
 
-/// Installs the first open batches of pools that are in no lane of these locked services, where they come
-/// before all batches in lanes whose pools are not parked, or have a nonce and none in a lane has.
+/// Installs in lanes of these locked services the first open batches of pools that have none in a lane. Such a batch is
+/// installed if each batch in a lane is parked, or comes later, or has no nonce while the new one has one.
 ///
-/// So no lane has a later batch than one that is not parked and that could be next, all batches in lanes
-/// are of different pools, and the lowest open nonce is that of one in a lane.
+/// So all batches in lanes are of different pools. Of the pools that are not parked, the first open batch is in a lane,
+/// and so is the one with the lowest open nonce.
 pub(super) fn fill_by_pool(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
@@ -182,7 +182,7 @@ pub(crate) struct Place {
     pub(crate) created_at: i64,
     /// Only its pool is parked, so that batches of other pools overtake it.
     pub(crate) is_parked: bool,
-    /// It can be taken as far as only itself is concerned.
+    /// It can be taken, unless another batch of the gas admin prevents it.
     pub(crate) is_due: bool,
     has_nonce: bool,
 }

@@ -30,9 +30,9 @@ pub(super) struct Candidate {
     is_held: bool,
     /// Batches of other pools may overtake it while it cannot be taken.
     pool_parked: bool,
-    /// Its service has several lanes because of that, and its withdrawal has an open nonce.
+    /// Its service has several lanes because of a parked pool, and its withdrawal has an open nonce.
     has_nonce: bool,
-    /// How many bytes it has, if it can be taken as far as only itself is concerned.
+    /// How many bytes it has, if it can be taken, unless another batch of its service prevents it.
     length: Option<usize>,
 }
 

@@ -12,7 +12,7 @@ pub struct Transaction {
     pub account: String,
     /// The number of the transaction in its account, counted from 1.
     pub sequence: u64,
-    /// The last block that can have it.
+    /// The last block that can contain it.
     pub last_height: u64,
     /// Who is paid.
     pub to: String,
@@ -25,9 +25,9 @@ pub struct Transaction {
 pub enum Posted {
     /// It waits for a block.
     Waits,
-    /// It is no transaction.
+    /// The bytes are not a transaction.
     Malformed(String),
-    /// No block can have it any more, or it is in one.
+    /// It is in a block, or can never be in one.
     TooLate(String),
     /// A transaction before it is missing.
     TooEarly(String),
@@ -107,7 +107,7 @@ impl Chain {
         self.next_sequence_at(account, self.height)
     }
 
-    /// Has the blocks empty from now on, or not any more.
+    /// Sets whether blocks stay empty from now on.
     pub fn set_stopped(&mut self, is_stopped: bool) {
         self.is_stopped = is_stopped;
     }

@@ -16,7 +16,7 @@ use grid_batch_settings::{ConfigError, SettingTable};
 
 use super::{LedgerType, ledger_type::OPTIONAL_LEDGERS};
 
-/// A longer time would stop the server for as long.
+/// The longest value of many settings: with a longer one, given by mistake, the server would stand still for as long.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// All settings of this build, in the order in which they are printed.

@@ -6,7 +6,7 @@ use grid_batch_core::{BatchResult, Ledger, ServiceScopeId};
 use super::OpenFn;
 use crate::{Config, StartError};
 
-/// How this crate makes an adapter, which may need what the store has beside batches.
+/// How this crate makes an adapter. The adapter may need more of the store than its batches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BuiltIn {
     /// Checks the settings, and returns what opens the adapter.
@@ -29,7 +29,7 @@ pub(in crate::server) type IdentityFn =
 pub(in crate::server) type ServiceFn =
     Box<dyn Fn(String, ServiceScopeId) -> BoxFuture<'static, BatchResult<bool>>>;
 
-/// Asks by this adapter.
+/// Asks nodes through this adapter.
 pub(super) fn identity_of(ledger: Arc<dyn Ledger>) -> IdentityFn {
     Box::new(move |node| {
         let ledger = Arc::clone(&ledger);

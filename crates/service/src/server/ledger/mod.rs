@@ -142,7 +142,7 @@ fn open_registered(
     }
 }
 
-/// Keeps the server away from nodes of other ledgers.
+/// The check that nodes belong to the ledger of the database.
 pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
     require_name(config)?;
     let (pool, answer_limit) = (config.ledger.http.nodes.clone(), config.submit.sending_limit / 2);

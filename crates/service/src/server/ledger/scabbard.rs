@@ -23,7 +23,7 @@ pub(super) const TYPE: LedgerType = LedgerType {
     )
 };
 
-/// The nodes tell nothing.
+/// Scabbard nodes tell nothing that identifies their ledger, so no node is asked.
 fn identity(_: &Config) -> Result<IdentityFn, StartError> {
     Ok(Box::new(|_| Box::pin(async { Ok(String::new()) })))
 }

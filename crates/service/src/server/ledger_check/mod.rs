@@ -1,4 +1,5 @@
-//! Asks the nodes which ledger they belong to, and tells the pool of nodes, which keeps the server away from others.
+//! Asks the nodes which ledger they belong to, and reports the answers to the node pool, which decides which nodes are
+//! used.
 //!
 //! The database is bound to one ledger (decision 16). No services are claimed until a node has confirmed
 //! that it belongs to it. A node that has not confirmed it is sent nothing and asked nothing else. A
