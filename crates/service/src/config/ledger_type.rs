@@ -48,6 +48,10 @@ pub struct LedgerType {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Adapter {
     /// By this crate, over its store.
+    #[cfg_attr(
+        not(any(feature = "sawtooth", feature = "scabbard", feature = "evm")),
+        expect(dead_code, reason = "no adapter is compiled in")
+    )]
     BuiltIn(BuiltIn),
     /// By a program that uses this crate.
     Registered(OpenLedgerFn),
