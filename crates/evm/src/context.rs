@@ -14,14 +14,14 @@ use crate::{
     logged_services::LoggedServices,
     node::NodeClient,
     options::{EvmOptions, OracleOptions},
-    price::{GasPriceSource, GasQuote, NoPriceError, Oracle, PriceReader, Urgency},
+    price::{GasPriceSource, GasQuote, NoPriceError, Oracle, Tips, Urgency},
     rules::PoolRules,
     send::{ParkedLog, UnknownPendingLog},
     sent_times::SentTimes,
     signer::{AccountSigner, TransactionSigner},
     signing_store::AsyncSigningStore,
     sync::{FirstRefusals, HighestBlock, SkippedNodes, UnconfirmedRefusals},
-    values::GasPrice,
+    values::{GasPrice, parse_address},
 };
 
 /// What the sender and the readers of one adapter share.
@@ -32,7 +32,8 @@ pub(crate) struct EvmContext {
     pub(crate) cap: GasPrice,
     pub(crate) pool_caps: HashMap<Address, GasPrice>,
     pub(crate) rules: PoolRules,
-    pub(crate) price_source: PriceReader,
+    pub(crate) price_source: GasPriceSource,
+    pub(crate) tips: Tips,
     pub(crate) gate_interval: Duration,
     pub(crate) confirmations: u64,
     pub(crate) resend_after: Duration,
@@ -82,10 +83,8 @@ impl EvmContext {
             cap: options.cap,
             pool_caps: options.pool_caps.into_iter().collect(),
             rules: options.rules,
-            price_source: PriceReader::new(
-                price_source(options.oracle, options.oracle_first, &send_http),
-                options.maximum_tip,
-            ),
+            price_source: price_source(options.oracle, options.oracle_first, &send_http),
+            tips: Tips::new(options.maximum_tip),
             gate_interval: options.gate_interval,
             confirmations: options.confirmations,
             resend_after: options.resend_after,
@@ -121,6 +120,11 @@ impl EvmContext {
         self.pool_caps.get(&pool).copied().unwrap_or(self.cap)
     }
 
+    /// The cap for the pool with this address, if it is one.
+    pub(crate) fn cap_at(&self, pool: &str) -> Option<GasPrice> {
+        parse_address(pool).ok().map(|pool| self.cap_of(pool))
+    }
+
     /// The highest cap of the pools of a gas admin.
     pub(crate) fn highest_cap(&self, service_id: &ServiceId) -> Option<GasPrice> {
         self.rules.pools_of(service_id).map(|pool| self.cap_of(pool)).max()
@@ -132,14 +136,30 @@ impl EvmContext {
         node: &NodeClient,
         urgency: Urgency,
     ) -> Result<GasQuote, NoPriceError> {
-        let quote = self.price_source.quote_for(node, urgency).await;
-        self.note_price(quote.as_ref());
-        let quote = quote?;
+        let quote = self.read_price(node, urgency).await?;
         self.facts.set_quote(quote, self.clock.monotonic());
         Ok(match self.facts.is_legacy_only() {
             true => GasQuote::without_base_fee(quote.price),
             false => quote,
         })
+    }
+
+    /// Reads the gas price, and remembers it, or why it could not be read.
+    pub(crate) async fn read_price(
+        &self,
+        node: &NodeClient,
+        urgency: Urgency,
+    ) -> Result<GasQuote, NoPriceError> {
+        let quote = self.price_source.quote_with(node, &self.tips, urgency).await;
+        match &quote {
+            Ok(quote) => {
+                let caps = iter::once(self.cap).chain(self.pool_caps.values().copied());
+                let price = Ok(GasPrice::from_wei(quote.price));
+                self.gas.note_price(price, caps, self.clock.monotonic());
+            }
+            Err(error) => self.note_price_error(ErrorChain(error).to_string()),
+        }
+        quote
     }
 
     /// The gas limit of a block, as it was seen lately.
@@ -155,18 +175,6 @@ impl EvmContext {
         let limit = node.block_gas_limit().await.ok()?;
         self.facts.set_block_gas_limit(limit, self.clock.monotonic());
         Some(limit)
-    }
-
-    /// Remembers the gas price, or why it could not be read.
-    pub(crate) fn note_price(&self, quote: Result<&GasQuote, &NoPriceError>) {
-        match quote {
-            Ok(quote) => {
-                let caps = iter::once(self.cap).chain(self.pool_caps.values().copied());
-                let price = Ok(GasPrice::from_wei(quote.price));
-                self.gas.note_price(price, caps, self.clock.monotonic());
-            }
-            Err(error) => self.note_price_error(ErrorChain(error).to_string()),
-        }
     }
 
     /// Remembers why the gas price could not be read.

@@ -17,7 +17,7 @@ impl Evm {
     pub(crate) async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = AccountScopeId::from_service_id(&batch.service_id)
             .map_err(|error| BatchError::InternalError(error.to_string()))?;
-        let payment = self.context.store.payment(&batch.service_id, batch.batch_id).await?;
+        let payment = self.context.store.payment(&batch.service_id, &batch.batch_id).await?;
         // The sender rejects a batch that belongs to no withdrawal.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable.into()) };
         let Some(assigned) = &payment.nonce else {

@@ -26,7 +26,40 @@ pub(crate) enum NonceAssignment {
     Other { next: u64 },
 }
 
+/// Methods of [`SigningStore`] as they are: those of the first arguments that are borrowed are cloned.
+macro_rules! forwarded {
+    ($($name:ident($($borrowed:ident: &$key:ty),* $(; $value:ident: $type:ty)?) -> $returned:ty;)*) => {$(
+        pub(crate) async fn $name(
+            &self, $($borrowed: &$key,)* $($value: $type)?
+        ) -> BatchResult<$returned> {
+            $(let $borrowed = $borrowed.to_owned();)*
+            self.run(move |store| store.$name($(&$borrowed,)* $($value)?)).await
+        }
+    )*};
+}
+
 impl AsyncSigningStore {
+    forwarded! {
+        payment(service_id: &ServiceId, batch_id: &ItemId) -> Option<Payment>;
+        highest_block() -> Option<u64>;
+        record_highest_block(; number: u64) -> ();
+        next_nonce(service_id: &ServiceId) -> Option<u64>;
+        replace_transaction(attempt: &BatchAttempt; signed: NewSignedTransaction)
+            -> Option<SignedTransaction>;
+        following_payments(service_id: &ServiceId, batch_id: &ItemId; count: usize)
+            -> Option<FollowingPayments>;
+        sign_following(following: &FollowingPayments; signed: Vec<NewSignedTransaction>) -> bool;
+        replace_following(following: &FollowingPayments; signed: Vec<NewSignedTransaction>) -> bool;
+        mark_all_sent(sent: &[([u8; 32], Option<String>)]) -> ();
+        close_nonces(service_id: &ServiceId, closed: &[ClosedNonce]) -> u64;
+        transactions_from(service_id: &ServiceId; nonce: u64) -> Vec<NewSignedTransaction>;
+        unsettled_nonces(service_id: &ServiceId) -> UnsettledNonces;
+        unsettled_since(service_id: &ServiceId) -> Option<Timestamp>;
+        first_open(service_id: &ServiceId) -> Option<Timestamp>;
+        pools(service_id: &ServiceId) -> Vec<String>;
+        has_paid(pool: &str) -> bool;
+    }
+
     pub(crate) fn new(store: Arc<dyn SigningStore>) -> Self {
         Self(store)
     }
@@ -40,28 +73,6 @@ impl AsyncSigningStore {
         result.unwrap_or_else(|error| {
             Err(BatchError::InternalError(format!("the signing store failed: {error}")))
         })
-    }
-
-    pub(crate) async fn payment(
-        &self,
-        service_id: &ServiceId,
-        batch_id: ItemId,
-    ) -> BatchResult<Option<Payment>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.payment(&service_id, &batch_id)).await
-    }
-
-    pub(crate) async fn highest_block(&self) -> BatchResult<Option<u64>> {
-        self.run(|store| store.highest_block()).await
-    }
-
-    pub(crate) async fn record_highest_block(&self, number: u64) -> BatchResult<()> {
-        self.run(move |store| store.record_highest_block(number)).await
-    }
-
-    pub(crate) async fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.next_nonce(&service_id)).await
     }
 
     /// Stores a signed transaction, if its nonce is the one to assign.
@@ -92,15 +103,6 @@ impl AsyncSigningStore {
         .await
     }
 
-    pub(crate) async fn replace_transaction(
-        &self,
-        attempt: &BatchAttempt,
-        signed: NewSignedTransaction,
-    ) -> BatchResult<Option<SignedTransaction>> {
-        let attempt = attempt.clone();
-        self.run(move |store| store.replace_transaction(&attempt, signed)).await
-    }
-
     pub(crate) async fn fill_nonce(
         &self,
         attempt: &BatchAttempt,
@@ -109,61 +111,6 @@ impl AsyncSigningStore {
         let attempt = attempt.clone();
         self.run(move |store| store.fill_nonce(&attempt, filler.nonce, &mut |_| Ok(filler.clone())))
             .await
-    }
-
-    pub(crate) async fn following_payments(
-        &self,
-        service_id: &ServiceId,
-        batch_id: ItemId,
-        count: usize,
-    ) -> BatchResult<Option<FollowingPayments>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.following_payments(&service_id, &batch_id, count)).await
-    }
-
-    pub(crate) async fn sign_following(
-        &self,
-        following: FollowingPayments,
-        signed: Vec<NewSignedTransaction>,
-    ) -> BatchResult<bool> {
-        self.run(move |store| store.sign_following(&following, signed)).await
-    }
-
-    pub(crate) async fn replace_following(
-        &self,
-        following: FollowingPayments,
-        signed: Vec<NewSignedTransaction>,
-    ) -> BatchResult<bool> {
-        self.run(move |store| store.replace_following(&following, signed)).await
-    }
-
-    pub(crate) async fn mark_all_sent(
-        &self,
-        sent: Vec<([u8; 32], Option<String>)>,
-    ) -> BatchResult<()> {
-        self.run(move |store| store.mark_all_sent(&sent)).await
-    }
-
-    pub(crate) async fn close_nonces(
-        &self,
-        service_id: &ServiceId,
-        closed: Vec<ClosedNonce>,
-    ) -> BatchResult<u64> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.close_nonces(&service_id, &closed)).await
-    }
-
-    pub(crate) async fn transactions_from(
-        &self,
-        service_id: &ServiceId,
-        nonce: u64,
-    ) -> BatchResult<Vec<NewSignedTransaction>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.transactions_from(&service_id, nonce)).await
-    }
-
-    pub(crate) async fn mark_sent(&self, hash: [u8; 32], error: Option<String>) -> BatchResult<()> {
-        self.run(move |store| store.mark_sent(&hash, error.as_deref())).await
     }
 
     pub(crate) async fn note(
@@ -194,40 +141,6 @@ impl AsyncSigningStore {
     ) -> BatchResult<()> {
         let service_id = service_id.clone();
         self.run(move |store| store.close_nonce(&service_id, nonce, &outcome)).await
-    }
-
-    pub(crate) async fn unsettled_nonces(
-        &self,
-        service_id: &ServiceId,
-    ) -> BatchResult<UnsettledNonces> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.unsettled_nonces(&service_id)).await
-    }
-
-    pub(crate) async fn unsettled_since(
-        &self,
-        service_id: &ServiceId,
-    ) -> BatchResult<Option<Timestamp>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.unsettled_since(&service_id)).await
-    }
-
-    pub(crate) async fn first_open(
-        &self,
-        service_id: &ServiceId,
-    ) -> BatchResult<Option<Timestamp>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.first_open(&service_id)).await
-    }
-
-    pub(crate) async fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.pools(&service_id)).await
-    }
-
-    pub(crate) async fn has_paid(&self, pool: &str) -> BatchResult<bool> {
-        let pool = pool.to_owned();
-        self.run(move |store| store.has_paid(&pool)).await
     }
 
     pub(crate) async fn unpaid_withdrawals(

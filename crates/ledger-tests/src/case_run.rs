@@ -22,6 +22,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) struct CaseRun<'a> {
     pub(crate) harness: &'a mut dyn Harness,
     pub(crate) facts: LedgerFacts,
+    service: Option<String>,
     database: String,
     /// The settings of the case, besides those of the suite and of the harness.
     pub(crate) settings: String,
@@ -51,8 +52,8 @@ impl<'a> CaseRun<'a> {
         let directory = tempfile::tempdir().unwrap();
         let database = format!("sqlite://{}", directory.path().join("batches.db").display());
         let (servers, accepted, foreign) = (Vec::new(), Vec::new(), Vec::new());
-        let (facts, settings) = (harness.facts(), String::new());
-        Self { harness, facts, database, settings, servers, accepted, foreign, directory }
+        let (facts, service, settings) = (harness.facts(), harness.service(), String::new());
+        Self { harness, facts, service, database, settings, servers, accepted, foreign, directory }
     }
 
     /// Uses a database that several instances can share.
@@ -127,8 +128,7 @@ impl<'a> CaseRun<'a> {
 
     /// What the server answers to bytes that are not a batch.
     pub(crate) fn post_bytes(&self, bytes: &[u8]) -> Result<(), ClientError> {
-        let service = self.harness.service();
-        self.client().submit(bytes, service.as_deref(), None, true).map(drop)
+        self.client().submit(bytes, self.service.as_deref(), None, true).map(drop)
     }
 
     /// Has another client send a batch to the ledger.
@@ -213,10 +213,8 @@ impl<'a> CaseRun<'a> {
 
     /// What the server knows about a batch.
     fn details(&self, batch: &AcceptedBatch) -> Option<Value> {
-        let service = self.harness.service();
-        let service = service.as_deref().map(|service| ("service_id", service));
         let path = format!("/v1/batches/{}", batch.id);
-        self.client().get(&path, &Vec::from_iter(service)).ok()
+        self.client().get(&path, &self.service_parameter()).ok()
     }
 
     /// The batches that have not ended, for messages.
@@ -273,10 +271,12 @@ impl<'a> CaseRun<'a> {
             body["as"] = end.into();
         }
         let path = format!("/v1/batches/{}/{verb}", batch.id);
-        let service = self.harness.service();
-        let service = service.as_deref().map(|service| ("service_id", service));
         // It is refused if the batch has changed since.
-        self.client().post(&path, &Vec::from_iter(service), &body).is_ok()
+        self.client().post(&path, &self.service_parameter(), &body).is_ok()
+    }
+
+    fn service_parameter(&self) -> Vec<(&str, &str)> {
+        self.service.iter().map(|service| ("service_id", &**service)).collect()
     }
 
     /// Each committed batch was applied once and in order, and nothing else was applied.

@@ -16,7 +16,6 @@ mode = "none"
 connect_timeout = "500ms"
 request_timeout = "1s"
 late_arrival_limit = "2s"
-coordinator_timeout = "800ms"
 [claims]
 idle_expiry = "1s"
 full_expiry = "6s"

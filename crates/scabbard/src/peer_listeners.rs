@@ -52,7 +52,7 @@ impl PeerListeners {
             return ListenedPeers::new(&Arc::default());
         }
         let listeners = &context.peer_listeners.0;
-        let mut listeners = lock(&listeners);
+        let mut listeners = lock(listeners);
         // A task ends with its runtime.
         listeners.retain(|_, listener| !listener.task.is_finished());
         let start = || {

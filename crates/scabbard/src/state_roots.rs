@@ -253,7 +253,7 @@ impl Scabbard {
         service: &ServiceId,
         silent: &Mutex<HashSet<Vec<String>>>,
     ) -> StateRoots {
-        let silent = || lock(&silent);
+        let silent = || lock(silent);
         let Ok(scope) = parse_scope(service.as_str()) else { return StateRoots::Equal };
         if self.0.peers_of(&scope).is_empty() {
             // There is nothing that its root could differ from.

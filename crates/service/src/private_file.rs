@@ -1,33 +1,6 @@
 //! Files that must belong to one user alone.
 
-use std::{
-    fs::{File, Metadata},
-    io::{self, Read},
-    path::Path,
-};
-
-use thiserror::Error;
-
-/// Why a file with a secret is not used. The texts contain nothing of the file.
-#[derive(Debug, Error)]
-pub(crate) enum PrivateFileError {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error("other users may use it: its mode is {mode:03o}; restrict it with `chmod 600 {file}`")]
-    OpenToOthers { mode: u32, file: String },
-}
-
-/// Reads a file with a secret. If other users may read or write it, it is refused.
-pub(crate) fn read_private(file: &Path) -> Result<String, PrivateFileError> {
-    let mut opened = File::open(file)?;
-    // The mode of what was opened: the path may lead to another file meanwhile.
-    if let Some(mode) = mode_open_to_others(&opened.metadata()?) {
-        return Err(PrivateFileError::OpenToOthers { mode, file: file.display().to_string() });
-    }
-    let mut text = String::new();
-    opened.read_to_string(&mut text)?;
-    Ok(text)
-}
+use std::{fs::Metadata, path::Path};
 
 /// Whether other users may read or write the file. A file that cannot be looked at is not.
 pub(crate) fn is_open_to_others(file: &Path) -> bool {
@@ -36,7 +9,7 @@ pub(crate) fn is_open_to_others(file: &Path) -> bool {
 
 /// The mode, if it gives anything to users other than the owner.
 #[cfg(unix)]
-fn mode_open_to_others(metadata: &Metadata) -> Option<u32> {
+pub(crate) fn mode_open_to_others(metadata: &Metadata) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
 
     let mode = metadata.permissions().mode() & 0o777;
@@ -44,34 +17,6 @@ fn mode_open_to_others(metadata: &Metadata) -> Option<u32> {
 }
 
 #[cfg(not(unix))]
-fn mode_open_to_others(_: &Metadata) -> Option<u32> {
+pub(crate) fn mode_open_to_others(_: &Metadata) -> Option<u32> {
     None
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use std::{
-        fs::{self, Permissions},
-        os::unix::fs::PermissionsExt,
-    };
-
-    use super::*;
-
-    #[test]
-    fn file_of_other_users_is_not_read() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(&file, "hidden").unwrap();
-        for (mode, is_read) in
-            [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)]
-        {
-            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            let read = read_private(file.path());
-            assert_eq!(read.is_ok(), is_read, "{mode:o}");
-            assert_eq!(is_open_to_others(file.path()), !is_read, "{mode:o}");
-            let Err(error) = read else { continue };
-            let error = error.to_string();
-            assert!(error.contains(&format!("mode is {mode:o}")), "{error}");
-            assert!(error.contains("chmod 600 /") && !error.contains("hidden"), "{error}");
-        }
-    }
 }

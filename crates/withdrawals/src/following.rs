@@ -1,6 +1,6 @@
 use grid_batch_core::ItemId;
 
-use crate::{BatchAttempt, FinalTransaction, NonceOutcome, Payment};
+use crate::{AssignedNonce, BatchAttempt, FinalTransaction, NonceOutcome, Payment};
 
 /// The withdrawals behind the first one of a gas admin. They may be signed before it is their turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +53,9 @@ impl FollowingPayments {
         undisturbed.filter(|following| following.payment.nonce.is_none())
     }
 
-    /// Those that are signed and whose nonces are open, in order.
-    pub fn in_flight(&self) -> impl Iterator<Item = &FollowingPayment> {
-        let nonce = |following: &FollowingPayment| {
-            following.payment.nonce.as_ref().is_some_and(|nonce| nonce.outcome.is_none())
-        };
-        self.payments.iter().filter(move |following| nonce(following))
+    /// Those that are signed and whose nonces are open, in order, with their nonces.
+    pub fn in_flight(&self) -> impl Iterator<Item = (&FollowingPayment, &AssignedNonce)> {
+        self.payments.iter().filter_map(|it| Some((it, it.payment.open_nonce()?)))
     }
 }
 

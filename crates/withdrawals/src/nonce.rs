@@ -24,6 +24,13 @@ pub struct AssignedNonce {
     pub transactions: Vec<SignedTransaction>,
 }
 
+impl AssignedNonce {
+    /// The transaction that is sent: the filler, or else the payment with the highest fee, of several the last one.
+    pub fn best(&self) -> Option<&SignedTransaction> {
+        self.transactions.iter().max_by_key(|it| (it.signed.is_filler, it.signed.max_fee))
+    }
+}
+
 /// A final transaction, as its receipt shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinalTransaction {

@@ -21,3 +21,10 @@ pub struct Payment {
     /// Its nonce, if one is assigned. A nonce that did not pay belongs to its own generation only.
     pub nonce: Option<AssignedNonce>,
 }
+
+impl Payment {
+    /// Its nonce, if that may still be used.
+    pub fn open_nonce(&self) -> Option<&AssignedNonce> {
+        self.nonce.as_ref().filter(|nonce| nonce.outcome.is_none())
+    }
+}

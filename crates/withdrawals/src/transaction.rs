@@ -48,12 +48,6 @@ pub struct SignedTransaction {
 }
 
 impl SignedTransaction {
-    /// Of the transactions of a nonce, the one with the highest rank is sent: the filler, or else the
-    /// payment with the highest fee.
-    pub fn rank(&self) -> (bool, u128) {
-        (self.signed.is_filler, self.signed.max_fee)
-    }
-
     /// A transaction that was signed here at this time and not sent yet.
     pub fn new(signed: NewSignedTransaction, signed_at: Timestamp) -> Self {
         Self { signed, signed_at, sent_at: None, last_error: None, adopted: false }

@@ -54,39 +54,76 @@ fn configuration_is_checked() {
     assert!(!ended && text.contains("line 6 of ") && text.contains("margin"), "{text}");
 }
 
+/// A server of a ledger with a block every 50 ms, and a transaction of alice that was submitted to it.
+struct Submitted {
+    node: Simulator,
+    /// The last block that can have the transaction.
+    last_height: u64,
+    url: String,
+    database: String,
+    _server: TestProcess,
+    _directory: TempDir,
+}
+
+impl Submitted {
+    fn new(sequence: u64, height_margin: u64) -> Self {
+        let node = Simulator::start("test", Duration::from_millis(50)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let database = format!("sqlite://{}", directory.path().join("batches.db").display());
+        let urls = node.urls();
+        let file = file(
+            &directory,
+            &format!(
+                "database = \"{database}\"\nlisten = \"127.0.0.1:0\"\n[access]\nmode = \"none\"\n\
+                 [ledger]\nkind = \"sequence\"\nurls = {urls:?}\n[ledger.sequence]\n\
+                 height_margin = {height_margin}\n[queue]\npoll_interval = \"100ms\"\ndelay = \"20ms\"\n\
+                 longest_delay = \"100ms\"\n[poll]\nhold_after = \"200ms\"\n",
+            ),
+        );
+        let mut server =
+            TestProcess::spawn(command(&["serve", "--config", file.to_str().unwrap()]));
+        let address = server.wait_for_stdout("http://");
+        let url = format!("http://{}", address.split('/').next().unwrap());
+        let options = ClientOptions { url: url.clone(), ..ClientOptions::default() };
+        let last_height = node.with_chain(|chain| chain.height()) + 40;
+        let transaction = format!(
+            r#"{{"account":"alice","sequence":{sequence},"last_height":{last_height},"to":"bob","amount":1}}"#
+        );
+        let client = Client::new(options).unwrap();
+        client.submit(transaction.as_bytes(), Some("alice"), None, false).unwrap();
+        Self { node, last_height, url, database, _server: server, _directory: directory }
+    }
+
+    /// What `show` prints, in one line.
+    fn shown(&self, id: &str) -> String {
+        let (_, text) = run(&["show", id, "--url", &self.url]);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn wait_until_shown(&self, id: &str, text: &str) {
+        wait_until(text, || self.shown(id).contains(text));
+    }
+}
+
 #[test]
 fn expired_transaction_is_shown_with_its_deadline() {
-    let node = Simulator::start("test", Duration::from_millis(50)).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let database = format!("sqlite://{}", directory.path().join("batches.db").display());
-    let file = file(
-        &directory,
-        &format!(
-            "database = \"{database}\"\nlisten = \"127.0.0.1:0\"\n[access]\nmode = \"none\"\n[ledger]\n\
-             kind = \"sequence\"\nurls = {:?}\n[queue]\npoll_interval = \"100ms\"\ndelay = \"20ms\"\n\
-             longest_delay = \"100ms\"\n[poll]\nhold_after = \"200ms\"\n",
-            node.urls()
-        ),
-    );
-    let mut server = TestProcess::spawn(command(&["serve", "--config", file.to_str().unwrap()]));
-    let address = server.wait_for_stdout("http://");
-    let url = format!("http://{}", address.split('/').next().unwrap());
-    let client =
-        Client::new(ClientOptions { url: url.clone(), ..ClientOptions::default() }).unwrap();
-    let last_height = node.with_chain(|chain| chain.height()) + 40;
-    // The one with the sequence number 1 is missing. Without its deadline, it would be held before.
-    let transaction = format!(
-        r#"{{"account":"alice","sequence":2,"last_height":{last_height},"to":"bob","amount":1}}"#
-    );
-    client.submit(transaction.as_bytes(), Some("alice"), None, false).unwrap();
-    let shown = || run(&["show", "alice-2-", "--url", &url]).1;
-    wait_until("the node has refused it", || shown().contains("number 1 was not used yet"));
-    wait_until("it has expired", || shown().contains("state      invalid"));
-    let text = shown();
+    // The transaction with the sequence number 1 is missing. Without a deadline, the other one would be held.
+    let submitted = Submitted::new(2, 2);
+    let last_height = submitted.last_height;
+    submitted.wait_until_shown("alice-2-", "number 1 was not used yet");
+    submitted.wait_until_shown("alice-2-", "state invalid");
     let reason = format!("expired: the ledger has passed its deadline, height {last_height}");
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&reason), "{text}");
-    let (_, text) = run(&["show", "alice", "alice-2-", "--database", &database]);
+    submitted.wait_until_shown("alice-2-", &reason);
+    let (_, text) = run(&["show", "alice", "alice-2-", "--database", &submitted.database]);
     assert!(text.contains(&format!("deadline   height {last_height}\n")), "{text}");
-    let (_, text) = run(&["explain", "alice-2-", "--url", &url]);
-    assert!(text.contains("invalid"), "{text}");
+    let (explained, text) = run(&["explain", "alice-2-", "--url", &submitted.url]);
+    assert!(explained && text.contains("invalid"), "{text}");
+}
+
+#[test]
+fn transaction_is_not_sent_shortly_before_its_height() {
+    let submitted = Submitted::new(1, 1_000);
+    submitted.wait_until_shown("alice-1-", "too little is left until the deadline of the batch");
+    submitted.wait_until_shown("alice-1-", "state invalid");
+    assert_eq!(submitted.node.arrivals(), 0);
 }

@@ -58,9 +58,7 @@ fn signed_ahead(details: &WithdrawalDetails, note: Option<&str>) -> String {
 
 /// The node's error when the transaction that is to be mined was last sent.
 fn node_error(details: &WithdrawalDetails) -> Option<&str> {
-    let transactions = &details.nonce.as_ref()?.transactions;
-    let best = transactions.iter().max_by_key(|transaction| transaction.rank())?;
-    best.last_error.as_deref()
+    details.nonce.as_ref()?.best()?.last_error.as_deref()
 }
 
 fn hold_reason(details: &WithdrawalDetails, note: Option<&str>) -> String {

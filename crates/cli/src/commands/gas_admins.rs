@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-#[cfg(feature = "evm")]
 use grid_batch_service::gas_admin_addresses;
 use grid_batch_withdrawals::in_unit;
 use serde_json::{Value, json};
@@ -35,12 +34,6 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
 }
 
-#[cfg(not(feature = "evm"))]
-fn list_of_configuration(_: &ArgMatches) -> Result<ExitCode, Failure> {
-    Err(Failure::configuration("this build has no adapter for evm; build it with --features evm"))
-}
-
-#[cfg(feature = "evm")]
 fn list_of_configuration(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let addresses = gas_admin_addresses(&flags::load(matches)?)?;
     if wants_json(matches) {

@@ -13,10 +13,6 @@ mod simulated;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));
 
-/// Settings of the connections for events, in the table `ledger`.
-const EVENTS: &str =
-    "silence_timeout = \"1500ms\"\nreconnect_first = \"10ms\"\nreconnect_longest = \"200ms\"";
-
 /// The command `serve` with this configuration file.
 fn serve(configuration: &Path) -> Command {
     let mut command = GRID_BATCH.command(["serve", "--config"]);

@@ -1,8 +1,6 @@
 //! Sawtooth, with a simulated node.
 
 use std::{
-    path::Path,
-    process::Command,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -10,15 +8,13 @@ use std::{
 use grid_batch_core::{ItemId, LedgerFacts};
 use grid_batch_ledger_sim::{Fault as SimFault, LedgerSim, LedgerSimBuilder, When};
 use grid_batch_ledger_tests::{
-    BatchKind, CaseResult, Fault, Harness, LATE_ARRIVAL_LIMIT, NotPossible, TestBatch,
-    ledger_tests, run_case,
+    CaseResult, Fault, LATE_ARRIVAL_LIMIT, NotPossible, ledger_tests, run_case,
 };
-use grid_batch_test_postgres::TestDatabase;
-use grid_batch_test_support::http::{request, send};
+use grid_batch_test_support::http::request;
 
-use crate::simulated::{SimulatedNode, TestBatches, test_batch};
+use crate::simulated::{SimulatedHarness, SimulatedLedger};
 
-ledger_tests!(Sawtooth::new(), not_run: [
+ledger_tests!(SimulatedHarness::start(Sawtooth::default()), not_run: [
     "pipeline",
     "deadline_passes_before_sending",
     "deadline_passes_before_applying",
@@ -27,157 +23,65 @@ ledger_tests!(Sawtooth::new(), not_run: [
 
 #[test]
 fn order_of_one_publishing_node() {
-    let report = run_case("pipeline", &mut Sawtooth::with(true));
+    let ledger = Sawtooth { keeps_order: true, ..Sawtooth::default() };
+    let report = run_case("pipeline", &mut SimulatedHarness::start(ledger));
     assert_eq!(report.rows[0].result, CaseResult::Passed);
 }
 
 /// Much longer than a batch takes.
 const LAG: Duration = Duration::from_secs(1);
 
+#[derive(Default)]
 struct Sawtooth {
-    node: SimulatedNode,
-    batches: TestBatches,
+    /// Whether it is a network with one node that publishes blocks.
+    keeps_order: bool,
+    second: Option<LedgerSim>,
     /// The batches of nodes that lag, in order. Each is invalid at a node that has not applied the one before it.
     in_order: Arc<Mutex<Vec<ItemId>>>,
-    second: Option<LedgerSim>,
-    /// Whether the node keeps the order of arrival.
-    keeps_order: bool,
-    /// A node of another ledger, and whether it is configured.
-    other: Option<(LedgerSim, bool)>,
-    database: Option<TestDatabase>,
 }
 
-impl Sawtooth {
-    fn new() -> Self {
-        Self::with(false)
-    }
+impl SimulatedLedger for Sawtooth {
+    const SERVICE: &'static str = "global";
 
-    /// With `keeps_order`, a network with one node that publishes blocks.
-    fn with(keeps_order: bool) -> Self {
-        let (batches, in_order) = (TestBatches::new("global"), Arc::default());
-        let builder = executing(&batches, &in_order);
-        Self {
-            node: SimulatedNode::start(if keeps_order { builder.keeps_order() } else { builder }),
-            keeps_order,
-            batches,
-            in_order,
-            second: None,
-            other: None,
-            database: None,
-        }
-    }
-
-    /// Sends a batch as another client does, and waits until it is executed, unless the node has it already.
-    fn send(&self, batch: &TestBatch) {
-        let record = self.node.ledger.record();
-        let headers = ["content-type: application/octet-stream"];
-        let request = request("POST", "/batches", &headers, &batch.bytes);
-        assert_eq!(send(self.node.ledger.address(), &request).unwrap().status, 202);
-        if record.iter().all(|entry| entry.batch_id != batch.id) {
-            self.node.wait_for_execution_after(record.len());
-        }
-    }
-}
-
-/// A node of the ledger.
-fn executing(batches: &TestBatches, in_order: &Arc<Mutex<Vec<ItemId>>>) -> LedgerSimBuilder {
-    let in_order = Arc::clone(in_order);
-    batches.with_invalid(LedgerSim::sawtooth()).execute_after(move |batch| {
-        let in_order = in_order.lock().unwrap();
-        let position = in_order.iter().position(|id| *id == batch.id())?;
-        in_order.get(position.checked_sub(1)?).copied()
-    })
-}
-
-impl Harness for Sawtooth {
     fn facts(&self) -> LedgerFacts {
         grid_batch_sawtooth::facts(self.keeps_order, LATE_ARRIVAL_LIMIT)
     }
 
-    fn server(&self, configuration: &Path) -> Command {
-        crate::serve(configuration)
+    fn builder(&self) -> LedgerSimBuilder {
+        let in_order = Arc::clone(&self.in_order);
+        let builder = LedgerSim::sawtooth().execute_after(move |batch| {
+            let in_order = in_order.lock().unwrap();
+            let position = in_order.iter().position(|id| *id == batch.id())?;
+            in_order.get(position.checked_sub(1)?).copied()
+        });
+        if self.keeps_order { builder.keeps_order() } else { builder }
     }
 
-    fn configuration(&self) -> String {
-        let mut urls = vec![self.node.ledger.url()];
-        urls.extend(self.second.as_ref().map(LedgerSim::url));
-        if let Some((other, true)) = &self.other {
-            urls = vec![other.url()];
-        }
-        let Self { keeps_order, .. } = self;
-        format!(
-            "[ledger]\nkind = \"sawtooth\"\nurls = {urls:?}\nkeeps_order = {keeps_order}\n{}",
-            crate::EVENTS
-        )
+    /// Its nodes tell its name.
+    fn settings(&self, _name: &str) -> String {
+        format!("kind = \"sawtooth\"\nkeeps_order = {}", self.keeps_order)
     }
 
-    fn service(&self) -> Option<String> {
-        None
+    fn submission(&self, bytes: &[u8]) -> Vec<u8> {
+        request("POST", "/batches", &["content-type: application/octet-stream"], bytes)
     }
 
-    fn batch(&mut self, kind: BatchKind) -> Result<TestBatch, NotPossible> {
-        if kind == BatchKind::AppliedForAnother {
-            let theirs = test_batch(&self.batches.for_another());
-            self.send(&theirs);
-        }
-        let batch = self.batches.next(kind)?;
-        if self.second.is_some() {
-            self.in_order.lock().unwrap().push(batch.batch_id);
-        }
-        Ok(test_batch(&batch))
-    }
-
-    fn fault(&mut self, fault: Fault) -> Result<(), NotPossible> {
+    fn fault(&mut self, node: &LedgerSim, fault: Fault) -> Result<(), NotPossible> {
         match fault {
-            Fault::Refuses => {
-                self.node.ledger.inject(SimFault::OtherServer { status: 403 }, When::Always);
-            }
-            Fault::SendsNoEvents => self.node.ledger.stop_sending_events(),
-            Fault::SecondNodeLags => {
-                let second = executing(&self.batches, &self.in_order);
-                let second = second.join_chain_of(&self.node.ledger, LAG);
-                self.second = Some(second.start().unwrap());
-            }
-            Fault::OtherLedger => {
-                self.other = Some((LedgerSim::sawtooth().start().unwrap(), true));
-            }
-            fault => self.node.fault(fault)?,
+            Fault::Refuses => node.inject(SimFault::OtherServer { status: 403 }, When::Always),
+            Fault::SendsNoEvents => node.stop_sending_events(),
+            _ => self.second = Some(self.builder().join_chain_of(node, LAG).start().unwrap()),
         }
         Ok(())
     }
 
-    fn heal(&mut self) {
-        self.node.heal();
-        if let Some((_, is_configured)) = &mut self.other {
-            *is_configured = false;
+    fn second_node(&self) -> Option<&LedgerSim> {
+        self.second.as_ref()
+    }
+
+    fn made(&mut self, batch: ItemId) {
+        if self.second.is_some() {
+            self.in_order.lock().unwrap().push(batch);
         }
-    }
-
-    fn applied(&self) -> Vec<ItemId> {
-        let other = self.other.as_ref().map(|(other, _)| other);
-        self.batches.applied([&self.node.ledger].into_iter().chain(other))
-    }
-
-    fn arrivals(&self) -> usize {
-        self.node.arrivals()
-    }
-
-    fn release(&mut self) -> Result<(), NotPossible> {
-        self.node.ledger.deliver_late();
-        Ok(())
-    }
-
-    fn restart(&mut self) -> Result<(), NotPossible> {
-        self.node.ledger.restart();
-        Ok(())
-    }
-
-    fn deliver(&mut self, batch: &TestBatch) -> Result<(), NotPossible> {
-        self.send(batch);
-        Ok(())
-    }
-
-    fn postgres(&mut self) -> Result<String, NotPossible> {
-        Ok(self.database.get_or_insert_with(TestDatabase::create).url().to_owned())
     }
 }

@@ -1,71 +1,184 @@
-//! What the simulated ledgers of both kinds can do.
+//! What the harnesses of both simulated ledgers have in common.
 
 use std::{
+    path::Path,
+    process::Command,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use grid_batch_core::{Clock, ItemId, MonotonicTime, SystemClock, Timestamp};
+use grid_batch_core::{Clock, ItemId, LedgerFacts, MonotonicTime, SystemClock, Timestamp};
 use grid_batch_ledger_sim::{
-    Entry, ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, RequestKind, When,
+    Entry, ExecutionResult, Fault as SimFault, LedgerSim, LedgerSimBuilder, RequestKind, When,
 };
-use grid_batch_ledger_tests::{BatchKind, Fault as NodeFault, NotPossible, TestBatch};
+use grid_batch_ledger_tests::{BatchKind, Fault, Harness, NotPossible, TestBatch};
+use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_of_transactions, encode_batch_list},
+    http::send,
     wait::wait_until,
 };
 
 /// How long a batch is pending, and how long it is voted on.
 const STEP: Duration = Duration::from_millis(5);
-const NEVER: Duration = Duration::from_hours(1);
+pub const NEVER: Duration = Duration::from_hours(1);
 
-/// A simulated node whose clock can be stopped: then it applies nothing.
-pub struct SimulatedNode {
-    pub ledger: LedgerSim,
-    clock: Arc<StoppableClock>,
-}
+/// What differs between the simulated ledgers.
+pub trait SimulatedLedger {
+    /// The service of its batches.
+    const SERVICE: &'static str;
 
-impl SimulatedNode {
-    pub fn start(builder: LedgerSimBuilder) -> Self {
-        let clock = Arc::new(StoppableClock::default());
-        let builder = builder.clock(clock.clone()).pending_for(STEP).valid_for(STEP);
-        Self { ledger: builder.start().unwrap(), clock }
+    fn facts(&self) -> LedgerFacts;
+
+    /// A node of the ledger.
+    fn builder(&self) -> LedgerSimBuilder;
+
+    /// The table `ledger` without its URLs. The operator gives each ledger a name, if it needs one.
+    fn settings(&self, name: &str) -> String;
+
+    /// Another client's request to submit these bytes.
+    fn submission(&self, bytes: &[u8]) -> Vec<u8>;
+
+    /// Begins a fault that not both ledgers have in the same way.
+    fn fault(&mut self, node: &LedgerSim, fault: Fault) -> Result<(), NotPossible>;
+
+    /// Another node, if there is one.
+    fn second_node(&self) -> Option<&LedgerSim> {
+        None
     }
 
-    /// Begins the faults that nodes of both ledgers have.
-    pub fn fault(&self, fault: NodeFault) -> Result<(), NotPossible> {
-        match fault {
-            NodeFault::Busy => self.ledger.inject(Fault::Busy, When::Always),
-            NodeFault::LosesRequest => self.ledger.inject(Fault::ResetBefore, When::Next(1)),
-            NodeFault::LosesAnswer => self.ledger.inject(Fault::ResetAfter, When::Next(1)),
-            NodeFault::HoldsRequest => {
-                self.ledger.inject(Fault::LateArrival(NEVER), When::Next(1));
+    /// A batch was made.
+    fn made(&mut self, _batch: ItemId) {}
+}
+
+/// A simulated node. Its clock can be stopped: then it applies nothing.
+pub struct SimulatedHarness<L> {
+    ledger: L,
+    node: LedgerSim,
+    clock: Arc<StoppableClock>,
+    /// A node of another ledger, and whether it is configured.
+    other: Option<(LedgerSim, bool)>,
+    batches: TestBatches,
+    database: Option<TestDatabase>,
+}
+
+impl<L: SimulatedLedger> SimulatedHarness<L> {
+    pub fn start(ledger: L) -> Self {
+        let clock = Arc::new(StoppableClock::default());
+        let batches = TestBatches::new(L::SERVICE);
+        let builder = ledger.builder().clock(clock.clone()).pending_for(STEP).valid_for(STEP);
+        let node = batches.with_invalid(builder).start().unwrap();
+        Self { ledger, node, clock, other: None, batches, database: None }
+    }
+}
+
+impl<L: SimulatedLedger> Harness for SimulatedHarness<L> {
+    fn facts(&self) -> LedgerFacts {
+        self.ledger.facts()
+    }
+
+    fn server(&self, configuration: &Path) -> Command {
+        crate::serve(configuration)
+    }
+
+    fn configuration(&self) -> String {
+        let (name, urls) = match &self.other {
+            Some((other, true)) => ("other", vec![other.url()]),
+            _ => {
+                let nodes = [&self.node].into_iter().chain(self.ledger.second_node());
+                ("test", nodes.map(LedgerSim::url).collect())
             }
-            NodeFault::HoldsAnswer => self.ledger.inject(Fault::LateAnswer(NEVER), When::Next(1)),
-            NodeFault::AppliesNothing => self.clock.stop(),
-            _ => return Err(NotPossible::new(format!("the simulated node has no {fault:?}"))),
+        };
+        let settings = self.ledger.settings(name);
+        format!(
+            "[ledger]\nurls = {urls:?}\nsilence_timeout = \"1500ms\"\nreconnect_first = \"10ms\"\n\
+             reconnect_longest = \"200ms\"\n{settings}"
+        )
+    }
+
+    fn service(&self) -> Option<String> {
+        Some(L::SERVICE.to_owned())
+    }
+
+    fn batch(&mut self, kind: BatchKind) -> Result<TestBatch, NotPossible> {
+        if kind == BatchKind::AppliedForAnother {
+            let theirs = test_batch(&self.batches.for_another());
+            self.deliver(&theirs)?;
+        }
+        let batch = self.batches.next(kind)?;
+        self.ledger.made(batch.batch_id);
+        Ok(test_batch(&batch))
+    }
+
+    fn fault(&mut self, fault: Fault) -> Result<(), NotPossible> {
+        let (fault, when) = match fault {
+            Fault::Busy => (SimFault::Busy, When::Always),
+            Fault::LosesRequest => (SimFault::ResetBefore, When::Next(1)),
+            Fault::LosesAnswer => (SimFault::ResetAfter, When::Next(1)),
+            Fault::HoldsRequest => (SimFault::LateArrival(NEVER), When::Next(1)),
+            Fault::HoldsAnswer => (SimFault::LateAnswer(NEVER), When::Next(1)),
+            Fault::AppliesNothing => {
+                self.clock.stop();
+                return Ok(());
+            }
+            Fault::OtherLedger => {
+                self.other = Some((self.ledger.builder().start().unwrap(), true));
+                return Ok(());
+            }
+            Fault::Refuses | Fault::SendsNoEvents | Fault::SecondNodeLags => {
+                return self.ledger.fault(&self.node, fault);
+            }
+        };
+        self.node.inject(fault, when);
+        Ok(())
+    }
+
+    fn heal(&mut self) {
+        self.node.heal();
+        self.clock.resume();
+        if let Some((_, is_configured)) = &mut self.other {
+            *is_configured = false;
+        }
+    }
+
+    fn applied(&self) -> Vec<ItemId> {
+        let other = self.other.as_ref().map(|(other, _)| other);
+        self.batches.applied([&self.node].into_iter().chain(other))
+    }
+
+    fn arrivals(&self) -> usize {
+        let requests = self.node.requests();
+        requests.iter().filter(|request| request.kind == RequestKind::Submission).count()
+    }
+
+    fn release(&mut self) -> Result<(), NotPossible> {
+        self.node.deliver_late();
+        Ok(())
+    }
+
+    fn restart(&mut self) -> Result<(), NotPossible> {
+        self.node.restart();
+        Ok(())
+    }
+
+    /// A batch that arrives again is executed again only if the ledger applies it again.
+    fn deliver(&mut self, batch: &TestBatch) -> Result<(), NotPossible> {
+        let record = self.node.record();
+        let submission = self.ledger.submission(&batch.bytes);
+        assert_eq!(send(self.node.address(), &submission).unwrap().status, 202);
+        if record.iter().all(|entry| entry.batch_id != batch.id) {
+            wait_until("the batch is executed", || self.node.record().len() > record.len());
         }
         Ok(())
     }
 
-    pub fn heal(&self) {
-        self.ledger.heal();
-        self.clock.resume();
-    }
-
-    pub fn arrivals(&self) -> usize {
-        let requests = self.ledger.requests();
-        requests.iter().filter(|request| request.kind == RequestKind::Submission).count()
-    }
-
-    /// Waits until it has executed what was sent after it had executed so many batches.
-    pub fn wait_for_execution_after(&self, earlier: usize) {
-        wait_until("the batch is executed", || self.ledger.record().len() > earlier);
+    fn postgres(&mut self) -> Result<String, NotPossible> {
+        Ok(self.database.get_or_insert_with(TestDatabase::create).url().to_owned())
     }
 }
 
 /// The batches of a harness: what nodes must find invalid, and what other clients have sent.
-pub struct TestBatches {
+struct TestBatches {
     service: &'static str,
     transactions: usize,
     invalid: Arc<Mutex<Vec<ItemId>>>,
@@ -73,12 +186,12 @@ pub struct TestBatches {
 }
 
 impl TestBatches {
-    pub fn new(service: &'static str) -> Self {
+    fn new(service: &'static str) -> Self {
         Self { service, transactions: 0, invalid: Arc::default(), of_others: Vec::new() }
     }
 
     /// A node that finds those batches invalid that must be.
-    pub fn with_invalid(&self, builder: LedgerSimBuilder) -> LedgerSimBuilder {
+    fn with_invalid(&self, builder: LedgerSimBuilder) -> LedgerSimBuilder {
         let invalid = Arc::clone(&self.invalid);
         builder.refuse(move |batch| {
             let is_invalid = invalid.lock().unwrap().contains(&batch.id());
@@ -87,14 +200,14 @@ impl TestBatches {
     }
 
     /// A batch that another client sends.
-    pub fn for_another(&mut self) -> SignedBatch {
+    fn for_another(&mut self) -> SignedBatch {
         let batch = self.signed(0);
         self.of_others.push(batch.batch_id);
         batch
     }
 
     /// The next batch. One that was applied for another client has the transaction of the batch before it.
-    pub fn next(&mut self, kind: BatchKind) -> Result<SignedBatch, NotPossible> {
+    fn next(&mut self, kind: BatchKind) -> Result<SignedBatch, NotPossible> {
         let batch = match kind {
             BatchKind::Valid | BatchKind::Invalid => self.signed(0),
             BatchKind::AppliedForAnother => self.signed(1),
@@ -114,7 +227,7 @@ impl TestBatches {
     }
 
     /// What these ledgers have applied, but for what other clients have sent in other batches.
-    pub fn applied<'a>(&self, ledgers: impl Iterator<Item = &'a LedgerSim>) -> Vec<ItemId> {
+    fn applied<'a>(&self, ledgers: impl Iterator<Item = &'a LedgerSim>) -> Vec<ItemId> {
         let applied = |entry: &Entry| {
             entry.result == ExecutionResult::Applied && !self.of_others.contains(&entry.batch_id)
         };
@@ -124,7 +237,7 @@ impl TestBatches {
 }
 
 /// The batch as clients post it.
-pub fn test_batch(batch: &SignedBatch) -> TestBatch {
+fn test_batch(batch: &SignedBatch) -> TestBatch {
     TestBatch { id: batch.batch_id, bytes: encode_batch_list(std::slice::from_ref(batch)) }
 }
 

@@ -107,7 +107,7 @@ impl Look<'_> {
             return Ok(None);
         }
         let count = self.context.following_limit();
-        self.context.store.following_payments(self.scope.service_id(), batch_id, count).await
+        self.context.store.following_payments(self.scope.service_id(), &batch_id, count).await
     }
 
     /// Whether the node has every stored transaction, mined or pending, and no node shows another one.

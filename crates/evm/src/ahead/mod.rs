@@ -3,7 +3,6 @@
 //! The queue submits one withdrawal of a gas admin at a time. While it is under way, those behind it get
 //! the next nonces, in order, and are sent as well. When it is their turn, they are usually mined.
 
-mod cost;
 mod follow;
 mod look;
 mod pauses;

@@ -4,15 +4,13 @@ use grid_batch_withdrawals::{
 use log::debug;
 
 use super::{
-    cost::{cost, highest_cost},
     look::{Look, LookError},
-    sign::SIGNING_LIMIT,
+    sign::{SIGNING_LIMIT, highest_cost},
 };
 use crate::{
     node::AccountState,
     price::{Bid, GasQuote, covers_price, raise_bid},
     send::{gas_limit, highest_fees, sign_replacement},
-    values::parse_address,
 };
 
 impl Look<'_> {
@@ -36,7 +34,7 @@ impl Look<'_> {
         let mut signed: Vec<NewSignedTransaction> = Vec::new();
         for Raise { nonce, best, bid } in raises {
             let Ok(gas_limit) = gas_limit(&best.signed) else { break };
-            let more = cost(gas_limit, &bid).saturating_sub(highest_cost(nonce));
+            let more = bid.cost(gas_limit).saturating_sub(highest_cost(nonce));
             let Some(left) = funds.checked_sub(more) else { break };
             funds = left;
             match sign_replacement(signer, &best.signed, gas_limit, &bid).await {
@@ -51,7 +49,7 @@ impl Look<'_> {
         if signed.is_empty() {
             return Ok(false);
         }
-        if !self.context.store.replace_following(following.clone(), signed.clone()).await? {
+        if !self.context.store.replace_following(following, signed.clone()).await? {
             debug!(service:% = self.scope; "the queue has changed; no fee is raised");
             return Ok(false);
         }
@@ -81,14 +79,13 @@ impl Look<'_> {
         account: AccountState,
         quote: &GasQuote,
     ) -> Option<Raise<'a>> {
-        let nonce = payment.nonce.as_ref().filter(|it| it.outcome.is_none())?;
-        let best = nonce.transactions.iter().max_by_key(|transaction| transaction.rank())?;
+        let nonce = payment.open_nonce()?;
+        let best = nonce.best()?;
         let is_mined = nonce.nonce < account.mined;
         if is_mined || best.signed.is_filler || covers_price(best.signed.max_fee, quote) {
             return None;
         }
-        let cap = self.context.cap_of(parse_address(&payment.pool).ok()?);
-        let bid = raise_bid(highest_fees(nonce), quote, cap)?;
+        let bid = raise_bid(highest_fees(nonce), quote, self.context.cap_at(&payment.pool)?)?;
         Some(Raise { nonce, best, bid })
     }
 }

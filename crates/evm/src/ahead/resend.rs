@@ -5,10 +5,7 @@ use grid_batch_withdrawals::{
 use log::{info, warn};
 
 use super::look::{Look, LookError};
-use crate::{
-    node::{AccountState, NodeError, Refusal},
-    values::parse_address,
-};
+use crate::node::{AccountState, NodeError, Refusal};
 
 impl Look<'_> {
     /// Sends the transactions again that the node does not have: a node that was restarted has lost
@@ -26,11 +23,11 @@ impl Look<'_> {
         };
         let missing: Vec<&NewSignedTransaction> = following
             .in_flight()
-            .filter_map(Candidate::new)
-            .filter(|candidate| candidate.best.signed.nonce >= first)
-            .take_while(|candidate| self.may_send(candidate))
-            .filter(|candidate| self.is_due(candidate.best))
-            .map(|candidate| &candidate.best.signed)
+            .filter_map(|(it, nonce)| Some((it, nonce.best()?)))
+            .filter(|(_, best)| best.signed.nonce >= first)
+            .take_while(|(it, best)| self.may_send(it, best))
+            .filter(|(_, best)| self.is_due(best))
+            .map(|(_, best)| &best.signed)
             .collect();
         if first > self.head.nonce && !missing.is_empty() {
             info!(
@@ -44,10 +41,9 @@ impl Look<'_> {
 
     /// Its own attempt decides about one that is held or cancelled, or that bids more than a cap which was
     /// lowered.
-    fn may_send(&self, Candidate { following, best }: &Candidate<'_>) -> bool {
-        let pool = parse_address(&following.payment.pool);
-        let cap = pool.map(|pool| self.context.cap_of(pool));
-        let is_below_cap = cap.is_ok_and(|cap| best.signed.max_fee <= cap.wei());
+    fn may_send(&self, following: &FollowingPayment, best: &SignedTransaction) -> bool {
+        let cap = self.context.cap_at(&following.payment.pool);
+        let is_below_cap = cap.is_some_and(|cap| best.signed.max_fee <= cap.wei());
         is_below_cap && !following.is_held && !following.payment.cancel_requested
     }
 
@@ -67,8 +63,8 @@ impl Look<'_> {
         let sent: Vec<_> = signed.iter().zip(errors).collect();
         self.log_refused(&sent);
         let error = |error: Option<NodeError>| error.map(|error| error.to_string());
-        let sent = sent.into_iter().map(|(signed, it)| (signed.hash, error(it)));
-        context.store.mark_all_sent(sent.collect()).await?;
+        let sent: Vec<_> = sent.into_iter().map(|(signed, it)| (signed.hash, error(it))).collect();
+        context.store.mark_all_sent(&sent).await?;
         context.hints.sent(self.scope.service_id());
         Ok(())
     }
@@ -85,19 +81,5 @@ impl Look<'_> {
                 "a transaction that was signed ahead was sent with an error; it is sent again"
             );
         }
-    }
-}
-
-/// A withdrawal whose nonce is open, and its transaction to send.
-struct Candidate<'a> {
-    following: &'a FollowingPayment,
-    best: &'a SignedTransaction,
-}
-
-impl<'a> Candidate<'a> {
-    fn new(following: &'a FollowingPayment) -> Option<Self> {
-        let transactions = &following.payment.nonce.as_ref()?.transactions;
-        let best = transactions.iter().max_by_key(|transaction| transaction.rank())?;
-        Some(Self { following, best })
     }
 }

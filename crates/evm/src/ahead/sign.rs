@@ -2,18 +2,17 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use grid_batch_core::ScopeId;
-use grid_batch_withdrawals::{FollowingPayment, FollowingPayments, NewSignedTransaction};
+use grid_batch_withdrawals::{
+    AssignedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
+};
 use log::{debug, info, warn};
 
-use super::{
-    cost::{cost, highest_cost},
-    look::{Look, LookError},
-};
+use super::look::{Look, LookError};
 use crate::{
     node::{AccountState, NodeError},
     pool::PoolCall,
     price::{Bid, GasQuote, price_gate},
-    send::{TransactionDraft, payment_gas_limit, sign},
+    send::{TransactionDraft, gas_limit, payment_gas_limit, sign},
     signer::AccountSigner,
     values::{GasPrice, parse_address},
 };
@@ -53,10 +52,8 @@ impl Look<'_> {
         else {
             return Ok(());
         };
-        let has_price = |pool: &str| {
-            let pool = parse_address(pool);
-            pool.is_ok_and(|pool| price_gate(quote, context.cap_of(pool)).is_ok())
-        };
+        let has_price =
+            |pool: &str| context.cap_at(pool).is_some_and(|cap| price_gate(quote, cap).is_ok());
         if following.due_pools.iter().any(|pool| has_price(pool)) {
             return Ok(());
         }
@@ -87,7 +84,7 @@ impl Look<'_> {
         if signed.is_empty() {
             return Ok(());
         }
-        let stored = context.store.sign_following(following.clone(), signed.clone()).await?;
+        let stored = context.store.sign_following(following, signed.clone()).await?;
         if !stored {
             debug!(service:% = self.scope; "the queue has changed; nothing is signed ahead");
             return Ok(());
@@ -119,7 +116,7 @@ impl Look<'_> {
             if signed.ended_by_time {
                 break;
             }
-            let Some(left) = funds.checked_sub(cost(gas_limit, &bid)) else { break };
+            let Some(left) = funds.checked_sub(bid.cost(gas_limit)) else { break };
             funds = left;
             let PoolCall { pool: to, data } = call;
             let draft = TransactionDraft { chain_id, nonce, gas_limit, to, data };
@@ -162,14 +159,14 @@ impl Look<'_> {
 
     /// What the transactions that are not mined may cost.
     pub(super) fn reserved(&self, following: &FollowingPayments, mined: u64) -> U256 {
-        let behind = following.in_flight().filter_map(|it| it.payment.nonce.as_ref());
+        let behind = following.in_flight().map(|(_, assigned)| assigned);
         let open = behind.chain([self.head]).filter(|assigned| assigned.nonce >= mined);
         open.map(highest_cost).fold(U256::ZERO, U256::saturating_add)
     }
 
     pub(super) fn note_signed(&self, signed: &[NewSignedTransaction]) {
         for signed in signed {
-            self.context.price_source.record(signed);
+            self.context.tips.record(signed);
             info!(
                 service:% = self.scope, nonce = signed.nonce, hash:% = B256::from(signed.hash),
                 max_fee:% = GasPrice::from_wei(signed.max_fee);
@@ -177,4 +174,13 @@ impl Look<'_> {
             );
         }
     }
+}
+
+/// The most that the gas of a nonce may cost: of one of its transactions.
+pub(super) fn highest_cost(assigned: &AssignedNonce) -> U256 {
+    let cost = |signed: &NewSignedTransaction| {
+        // What cannot be decoded cannot be sent either.
+        U256::from(gas_limit(signed).unwrap_or_default()) * U256::from(signed.max_fee)
+    };
+    assigned.transactions.iter().map(|it| cost(&it.signed)).max().unwrap_or_default()
 }

@@ -1,11 +1,6 @@
 use grid_batch_withdrawals::{AssignedNonce, Payment};
 
-use crate::{
-    context::EvmContext,
-    price::covers_price,
-    send::above_cap,
-    values::{GasPrice, parse_address},
-};
+use crate::{context::EvmContext, price::covers_price, send::above_cap, values::GasPrice};
 
 /// Why a transaction that nodes have is not mined, if its fee is the reason; or that it pays more than the present
 /// cap. The price is the one that the sender has read last: the sender reads it before it sends a pending
@@ -16,8 +11,7 @@ pub(super) fn pending_note(
     assigned: &AssignedNonce,
 ) -> Option<String> {
     let max_fee = assigned.transactions.iter().map(|it| it.signed.max_fee).max()?;
-    let cap = parse_address(&payment.pool).ok().map(|pool| context.cap_of(pool));
-    if let Some(cap) = cap.filter(|cap| max_fee > cap.wei()) {
+    if let Some(cap) = context.cap_at(&payment.pool).filter(|cap| max_fee > cap.wei()) {
         let above = above_cap(max_fee, cap);
         return Some(format!(
             "its transaction to be mined; it was sent before the cap was lowered: {above}"

@@ -9,7 +9,7 @@ use crate::{
     Evm,
     ahead::Look,
     node::NodeClient,
-    nonce::{BestObservation, FinalResult, NonceObservation, find_nonce_user, observe_nonce},
+    nonce::{BestObservation, NonceObservation, final_result, find_nonce_user, observe_nonce},
     pool::PoolCall,
     scope::AccountScopeId,
     settle::{UsedNonce, explain_used_nonce},
@@ -36,7 +36,7 @@ impl Evm {
         scope: &AccountScopeId,
         batch_id: ItemId,
     ) -> BatchResult<WithdrawalStatus> {
-        let payment = self.context.store.payment(scope.service_id(), batch_id).await?;
+        let payment = self.context.store.payment(scope.service_id(), &batch_id).await?;
         let Some(payment) = payment else { return Ok(WithdrawalStatus::not_reported()) };
         let Some(assigned) = &payment.nonce else { return Ok(WithdrawalStatus::not_reported()) };
         if let Some(outcome) = &assigned.outcome {
@@ -49,14 +49,14 @@ impl Evm {
         match &observation {
             NonceObservation::Mined(mined) if is_final => {
                 let call = parsed(PoolCall::for_payment(&payment))?;
-                let result = FinalResult::read(mined, node, scope.address(), &call).await?;
+                let head = final_result(mined, node, scope.address(), &call).await?;
                 let look = self.look(&nodes, node, scope, (&payment, assigned));
                 let following = look.start(batch_id).await;
                 let closed = match &following {
                     Some(following) => look.final_nonces(following).await,
                     None => Vec::new(),
                 };
-                let status = self.store_final_result(scope, assigned, result, closed).await?;
+                let status = self.store_final_result(scope, head, closed).await?;
                 // Afterwards: the result does not wait for a slow signer.
                 if let Some(following) = &following {
                     look.sign_and_send(following).await;
@@ -159,8 +159,7 @@ impl Evm {
     async fn store_final_result(
         &self,
         scope: &AccountScopeId,
-        assigned: &AssignedNonce,
-        result: FinalResult,
+        head: ClosedNonce,
         following: Vec<ClosedNonce>,
     ) -> BatchResult<WithdrawalStatus> {
         if let Some(number) =
@@ -168,7 +167,6 @@ impl Evm {
         {
             self.context.store.record_highest_block(number).await?;
         }
-        let head = result.into_closed(assigned.nonce);
         let status = match &head.outcome {
             Some(outcome) => WithdrawalStatus::from_outcome(outcome, Some(head.note.clone())),
             None => WithdrawalStatus::without_reason(LedgerStatus::Valid),
@@ -186,7 +184,7 @@ impl Evm {
         if closed.is_empty() {
             return Ok(());
         }
-        self.context.store.close_nonces(scope.service_id(), closed.clone()).await?;
+        self.context.store.close_nonces(scope.service_id(), &closed).await?;
         for ClosedNonce { nonce, note, outcome, .. } in &closed {
             match outcome {
                 Some(NonceOutcome::WithoutEvent) => error!(

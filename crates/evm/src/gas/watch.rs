@@ -12,6 +12,7 @@ use super::{
 use crate::{
     context::EvmContext,
     node::{BlockTag, NodeClient, NodeError},
+    price::Urgency,
     scope::AccountScopeId,
     settle::{close_own_uses, settle_nonces},
     values::GasPrice,
@@ -96,8 +97,8 @@ impl GasWatch {
     /// The first balance that cannot be read ends the look: the next node may answer.
     async fn look_at(&self, node: &NodeClient) -> Result<(), NodeError> {
         let context = &self.context;
-        let price = context.price_source.quote(node).await;
-        context.note_price(price.as_ref());
+        // Without a price, the balances are of interest all the same.
+        let _ = context.read_price(node, Urgency::Usual).await;
         for address in self.addresses() {
             let balance = node.balance(address).await?;
             context.gas.note_balance(address, balance, context.clock.monotonic());

@@ -1,5 +1,5 @@
 use alloy_primitives::{Address, U256};
-use grid_batch_withdrawals::{ClosedNonce, FinalTransaction, NonceOutcome};
+use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
 
 use super::MinedTransaction;
 use crate::{
@@ -8,37 +8,22 @@ use crate::{
 };
 
 /// How a withdrawal ended, by a final transaction.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FinalResult {
-    outcome: NonceOutcome,
-    /// The same in words.
-    note: String,
-    transaction: FinalTransaction,
-}
-
-impl FinalResult {
-    pub(crate) async fn read(
-        mined: &MinedTransaction<'_>,
-        node: &NodeClient,
-        admin: Address,
-        call: &PoolCall,
-    ) -> Result<Self, NodeError> {
-        let block = mined.receipt.block.number;
-        let (outcome, note) = if mined.transaction.signed.is_filler {
-            cancelled(block)
-        } else if mined.receipt.succeeded {
-            succeeded(block, withdrawal_id(call.pool, &mined.receipt.logs))
-        } else {
-            reverted(block, &reason_at(block, node, admin, call).await?)
-        };
-        Ok(Self { outcome, note, transaction: mined.report() })
-    }
-
-    /// The result as the outcome of this nonce.
-    pub(crate) fn into_closed(self, nonce: u64) -> ClosedNonce {
-        let Self { outcome, note, transaction } = self;
-        ClosedNonce { nonce, note, outcome: Some(outcome), transaction: Some(transaction) }
-    }
+pub(crate) async fn final_result(
+    mined: &MinedTransaction<'_>,
+    node: &NodeClient,
+    admin: Address,
+    call: &PoolCall,
+) -> Result<ClosedNonce, NodeError> {
+    let (signed, block) = (&mined.transaction.signed, mined.receipt.block.number);
+    let (outcome, note) = if signed.is_filler {
+        cancelled(block)
+    } else if mined.receipt.succeeded {
+        succeeded(block, withdrawal_id(call.pool, &mined.receipt.logs))
+    } else {
+        reverted(block, &reason_at(block, node, admin, call).await?)
+    };
+    let (outcome, transaction) = (Some(outcome), Some(mined.report()));
+    Ok(ClosedNonce { nonce: signed.nonce, note, outcome, transaction })
 }
 
 fn cancelled(block: u64) -> (NonceOutcome, String) {

@@ -10,7 +10,7 @@ mod observation;
 mod other_nodes;
 
 pub(crate) use dispute::find_dispute;
-pub(crate) use final_result::FinalResult;
+pub(crate) use final_result::final_result;
 pub(crate) use finality::Confirmations;
 pub(crate) use foreign_use::{find_nonce_user, is_foreign_use_final, search_blocks};
 pub(crate) use nodes::{BestObservation, check_chain, find_at_any, observe_nonce};

@@ -1,3 +1,5 @@
+use alloy_primitives::U256;
+
 use super::{
     quote::{BaseFee, GasQuote},
     raise::an_eighth_more,
@@ -32,6 +34,12 @@ impl Bid {
         };
         let tip = quote.tip.min(max_fee);
         Self { max_fee, tip, is_legacy: quote.base == BaseFee::None }
+    }
+
+    /// The most that this much gas may cost.
+    pub(crate) fn cost(&self, gas_limit: u64) -> U256 {
+        // Cannot overflow: 64 and 128 bits have a product of at most 192 bits.
+        U256::from(gas_limit) * U256::from(self.max_fee)
     }
 }
 

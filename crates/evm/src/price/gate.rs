@@ -55,12 +55,11 @@ pub(crate) fn funds_gate(
     gas_limit: u64,
     bid: &Bid,
 ) -> Result<(), ClosedGate> {
-    // Cannot overflow: 64 and 128 bits have a product of at most 192 bits.
-    let needed = U256::from(gas_limit) * U256::from(bid.max_fee);
-    if balance < needed {
-        return Err(ClosedGate::Funds { account, balance, needed });
+    let needed = bid.cost(gas_limit);
+    match balance >= needed {
+        true => Ok(()),
+        false => Err(ClosedGate::Funds { account, balance, needed }),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ mod oracle;
 mod price_source;
 mod quote;
 mod raise;
-mod reader;
 mod tip;
 
 pub(crate) use bid::{Bid, covers_price};
@@ -17,7 +16,7 @@ pub(crate) use oracle::Oracle;
 pub(crate) use price_source::{GasPriceSource, NoPriceError};
 pub(crate) use quote::GasQuote;
 pub(crate) use raise::raise_bid;
-pub(crate) use reader::PriceReader;
+pub(crate) use tip::Tips;
 
 #[cfg(test)]
 mod tests;

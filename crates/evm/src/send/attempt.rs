@@ -38,7 +38,7 @@ impl<'a> SendAttempt<'a> {
         submission: &Submission<ServiceId>,
     ) -> Step<Self> {
         let batch = batch_attempt(submission)?;
-        let payment = context.store.payment(&batch.service_id, batch.batch_id).await;
+        let payment = context.store.payment(&batch.service_id, &batch.batch_id).await;
         let payment = payment
             .map_err(answer::store_failed)?
             .ok_or_else(|| answer::rejected("no withdrawal belongs to this batch"))?;
@@ -128,7 +128,7 @@ impl<'a> SendAttempt<'a> {
         let Some(SignedTransaction { signed, .. }) = result.map_err(answer::store_failed)? else {
             return Err(answer::ambiguous("this attempt is no longer current; nothing was signed"));
         };
-        self.context.price_source.record(&signed);
+        self.context.tips.record(&signed);
         info!(
             service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
             nonce = signed.nonce, hash:% = B256::from(signed.hash),

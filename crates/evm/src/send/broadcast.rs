@@ -12,7 +12,7 @@ impl SendAttempt<'_> {
         context.sent_times.record(signed.hash, context.clock.monotonic());
         let sent = self.node.send_raw_transaction(&signed.bytes).await;
         let error = sent.as_ref().err().map(ToString::to_string);
-        if let Err(error) = context.store.mark_sent(signed.hash, error).await {
+        if let Err(error) = context.store.mark_all_sent(&[(signed.hash, error)]).await {
             // The transaction was sent; nothing depends on this record.
             warn!(service:% = self.service_id(), error:%; "cannot record that a transaction was sent");
         }

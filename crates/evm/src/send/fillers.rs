@@ -54,7 +54,7 @@ impl SendAttempt<'_> {
         let filler = self.context.store.fill_nonce(&self.batch, filler).await;
         let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
         if let Some(filler) = &filler {
-            self.context.price_source.record(filler);
+            self.context.tips.record(filler);
             warn!(
                 service:% = self.service_id(), nonce;
                 "no payment may use this nonce any more; it is filled with an empty transfer"
@@ -64,7 +64,7 @@ impl SendAttempt<'_> {
     }
 
     async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> Step<Option<Bid>> {
-        let cap = self.cap(self.pool_call()?.pool);
+        let cap = self.context.cap_of(self.pool_call()?.pool);
         let Ok(quote) = self.quote().await else { return Ok(None) };
         Ok(match stored {
             None => price_gate(&quote, cap).ok(),

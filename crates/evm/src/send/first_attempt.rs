@@ -15,7 +15,7 @@ use crate::{
     scope::AccountScopeId,
     settle::{SettleError, Settled, settle_nonces},
     signing_store::NonceAssignment,
-    sync::{SimulationError, simulate},
+    sync::{PoolRefusal, RefusalOutcome, SimulationError, resolve_refusal, simulate},
 };
 
 /// How many nonces an attempt signs with until one of them is still free.
@@ -49,9 +49,25 @@ impl SendAttempt<'_> {
             }
             Err(SimulationError::Node(error)) => Err(answer::node_failed(error)),
             Err(SimulationError::Refused(refusal)) => {
-                Err(self.refused_by_node(call, &refusal).await)
+                Err(self.refused_by_node(call, &refusal).await?)
             }
         }
+    }
+
+    /// The end of an attempt whose node says that the pool refuses the withdrawal.
+    async fn refused_by_node(
+        &self,
+        call: &PoolCall,
+        refusal: &PoolRefusal,
+    ) -> Step<SubmissionAnswer> {
+        let (context, nodes) = (self.context, self.nodes()?);
+        let refused = (call, refusal);
+        let outcome = resolve_refusal(context, &nodes, self.admin, &self.payment, refused).await;
+        Ok(match outcome.map_err(answer::store_failed)? {
+            RefusalOutcome::Final(refusal) => answer::rejected(refusal),
+            RefusalOutcome::OtherNode(reason) => answer::not_sent(reason),
+            RefusalOutcome::Wait(reason) => self.pool_parked(reason),
+        })
     }
 
     /// Settles the nonces that the chain has used, and returns the number of the account's transactions

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     beneficiaries::AllowedBeneficiaries,
     price::{Bid, GasQuote, Urgency, funds_gate, price_gate},
-    values::{GasPrice, parse_address},
+    values::parse_address,
 };
 
 impl SendAttempt<'_> {
@@ -16,7 +16,7 @@ impl SendAttempt<'_> {
     /// the cap of another pool of the gas admin, only this pool is.
     pub(super) async fn pass_price_gate(&self, pool: Address) -> Step<Bid> {
         let quote = self.quote().await?;
-        price_gate(&quote, self.cap(pool)).map_err(|closed| {
+        price_gate(&quote, self.context.cap_of(pool)).map_err(|closed| {
             let highest = self.context.highest_cap(self.service_id());
             match highest.is_some_and(|cap| price_gate(&quote, cap).is_ok()) {
                 true => self.pool_parked(closed),
@@ -53,10 +53,5 @@ impl SendAttempt<'_> {
     pub(super) async fn quote_for(&self, urgency: Urgency) -> Step<GasQuote> {
         let quote = self.context.quote(&self.node, urgency).await;
         quote.map_err(|error| self.parked(ErrorChain(&error)))
-    }
-
-    /// The cap of the gas price for this pool.
-    pub(super) fn cap(&self, pool: Address) -> GasPrice {
-        self.context.cap_of(pool)
     }
 }

@@ -10,7 +10,6 @@ mod gates;
 mod nonce_gap;
 mod parked_log;
 mod plan;
-mod pool_refusal;
 mod refused;
 mod replacement;
 mod resend;

@@ -66,7 +66,7 @@ impl SendAttempt<'_> {
             return self.parked(error);
         };
         let max_fee = GasPrice::from_wei(signed.max_fee);
-        match price_gate(&quote, self.cap(call.pool)) {
+        match price_gate(&quote, self.context.cap_of(call.pool)) {
             Err(closed) => self.parked(closed),
             Ok(_) if !covers_price(signed.max_fee, &quote) => self.parked(format_args!(
                 "the gas price is {}, above the {max_fee} that its transaction pays at most; it is sent \
@@ -110,7 +110,7 @@ impl SendAttempt<'_> {
     async fn check_not_shown(&self, signed: &NewSignedTransaction) -> Step<()> {
         let (context, nodes) = (self.context, self.nodes()?);
         // What the attempt has read may be older than this transaction.
-        let payment = context.store.payment(self.service_id(), self.batch.batch_id).await;
+        let payment = context.store.payment(self.service_id(), &self.batch.batch_id).await;
         let payment = payment.map_err(answer::ambiguous)?;
         let assigned = payment.and_then(|payment| payment.nonce);
         let Some(assigned) = assigned.filter(|it| it.nonce == signed.nonce) else { return Ok(()) };

@@ -20,7 +20,7 @@ impl SendAttempt<'_> {
         assigned: &AssignedNonce,
         is_pending: bool,
     ) -> Step<NewSignedTransaction> {
-        let Some(best) = best_transaction(assigned) else {
+        let Some(best) = assigned.best() else {
             let nonce = assigned.nonce;
             let reason = format_args!("no transaction is stored for nonce {nonce}");
             return Err(answer::ambiguous(reason));
@@ -28,7 +28,7 @@ impl SendAttempt<'_> {
         if self.payment.cancel_requested && !best.signed.is_filler {
             return self.cancellation(assigned, best).await;
         }
-        let cap = self.cap(self.pool_call()?.pool);
+        let cap = self.context.cap_of(self.pool_call()?.pool);
         if let Some(changed) = self.changed_after_refusal(best, cap).await? {
             return self.store_replacement(changed).await;
         }
@@ -62,7 +62,7 @@ impl SendAttempt<'_> {
         assigned: &AssignedNonce,
         best: &SignedTransaction,
     ) -> Step<NewSignedTransaction> {
-        let cap = self.cap(self.pool_call()?.pool);
+        let cap = self.context.cap_of(self.pool_call()?.pool);
         let quote = self.quote().await?;
         let bid = raise_bid(highest_fees(assigned), &quote, cap)
             .unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) });
@@ -131,11 +131,6 @@ impl SendAttempt<'_> {
 /// What a transaction pays that was signed before the cap was lowered.
 pub(crate) fn above_cap(max_fee: u128, cap: GasPrice) -> String {
     format!("it pays up to {}, above the cap of {cap}", GasPrice::from_wei(max_fee))
-}
-
-/// The filler, if there is one, or else the payment; of several the last one with the highest fee.
-fn best_transaction(assigned: &AssignedNonce) -> Option<&SignedTransaction> {
-    assigned.transactions.iter().max_by_key(|it| (it.signed.is_filler, it.signed.max_fee))
 }
 
 /// The highest max fee and the highest tip. A replacement must outbid both.

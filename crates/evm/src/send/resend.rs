@@ -57,8 +57,7 @@ impl SendAttempt<'_> {
     /// Whether nothing has to be sent now: the withdrawal was signed ahead, and the node has its
     /// transaction.
     fn was_sent_lately(&self, assigned: &AssignedNonce) -> bool {
-        let best = assigned.transactions.iter().max_by_key(|transaction| transaction.rank());
-        let lately = best.is_some_and(|best| {
+        let lately = assigned.best().is_some_and(|best| {
             best.sent_at.is_some()
                 && best.last_error.is_none()
                 && !self.context.is_pending_too_long(best.signed.hash)

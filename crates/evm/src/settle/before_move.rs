@@ -28,7 +28,7 @@ impl EvmAccountCheck {
     ) -> BatchResult<Option<String>> {
         let scope = AccountScopeId::from_service_id(service_id)
             .map_err(|error| BatchError::InternalError(error.to_string()))?;
-        if self.0.store.payment(service_id, first).await?.is_none() {
+        if self.0.store.payment(service_id, &first).await?.is_none() {
             return Ok(Some("the withdrawal was changed meanwhile".to_owned()));
         }
         let nodes = self.0.nodes_for(&self.0.read_http, service_id, &first)?;
@@ -62,7 +62,7 @@ impl EvmAccountCheck {
         scope: &AccountScopeId,
         batch_id: ItemId,
     ) -> BatchResult<Option<String>> {
-        let payment = self.0.store.payment(scope.service_id(), batch_id).await?;
+        let payment = self.0.store.payment(scope.service_id(), &batch_id).await?;
         let Some(assigned) = payment.and_then(|payment| payment.nonce) else { return Ok(None) };
         if assigned.outcome.is_some() {
             return Ok(None);

@@ -7,27 +7,26 @@ use super::settlement::{MAX_AT_ONCE, SettleError};
 use crate::{
     context::EvmContext,
     node::{BlockTag, NodeClient, NodeError, Receipt},
-    nonce::{Confirmations, FinalResult, MinedTransaction, find_dispute},
+    nonce::{Confirmations, MinedTransaction, final_result, find_dispute},
     pool::PoolCall,
     scope::AccountScopeId,
 };
 
 /// An unsettled nonce that was used by the transaction that is stored for it.
 pub(super) struct OwnUse {
-    pub(super) nonce: u64,
-    pub(super) hash: B256,
-    pub(super) receipt: Receipt,
+    hash: B256,
+    receipt: Receipt,
 }
 
 /// The first of these transactions that the node shows in a block.
 pub(super) async fn find_mined(
     node: &NodeClient,
     hashes: &[[u8; 32]],
-) -> Result<Option<(B256, Receipt)>, NodeError> {
+) -> Result<Option<OwnUse>, NodeError> {
     for hash in hashes {
         let hash = B256::from(*hash);
         if let Some(receipt) = node.receipt(hash).await? {
-            return Ok(Some((hash, receipt)));
+            return Ok(Some(OwnUse { hash, receipt }));
         }
     }
     Ok(None)
@@ -49,9 +48,7 @@ pub(crate) async fn close_own_uses(
     let count = node.transaction_count(scope.address(), BlockTag::Latest).await?;
     let mut uses = Vec::new();
     for stored in stored.filter(|it| it.nonce < count).take(MAX_AT_ONCE) {
-        if let Some((hash, receipt)) = find_mined(node, &stored.hashes).await? {
-            uses.push(OwnUse { nonce: stored.nonce, hash, receipt });
-        }
+        uses.extend(find_mined(node, &stored.hashes).await?);
     }
     close_final(context, nodes, node, scope, uses).await
 }
@@ -79,7 +76,7 @@ pub(super) async fn close_final(
     if closed.is_empty() {
         return Ok(());
     }
-    let paid = context.store.close_nonces(scope.service_id(), closed.clone()).await?;
+    let paid = context.store.close_nonces(scope.service_id(), &closed).await?;
     context.gas.note_paid_after_failure(paid);
     for ClosedNonce { nonce, note, outcome, .. } in &closed {
         match outcome {
@@ -100,7 +97,7 @@ pub(super) async fn close_final(
 async fn read_result(
     node: &NodeClient,
     scope: &AccountScopeId,
-    OwnUse { nonce, hash, receipt }: OwnUse,
+    OwnUse { hash, receipt }: OwnUse,
 ) -> Result<Option<ClosedNonce>, NodeError> {
     let Some(details) = node.transaction_details(hash).await? else { return Ok(None) };
     let (Some(signed), Some(pool)) = (details.signed, details.to) else { return Ok(None) };
@@ -108,6 +105,5 @@ async fn read_result(
     let transaction = SignedTransaction::new(signed, Timestamp::default());
     let mined = MinedTransaction { transaction: &transaction, receipt };
     let call = PoolCall { pool, data: details.input };
-    let result = FinalResult::read(&mined, node, scope.address(), &call).await?;
-    Ok(Some(result.into_closed(nonce)))
+    Ok(Some(final_result(&mined, node, scope.address(), &call).await?))
 }

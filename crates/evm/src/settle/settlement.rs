@@ -146,9 +146,7 @@ impl Settlement<'_> {
             match find_mined(node, &stored.hashes).await? {
                 None => nonces.push(nonce),
                 // An operator decides about an undecided one.
-                Some((hash, receipt)) if stored.undecided.is_none() => {
-                    own.push(OwnUse { nonce, hash, receipt });
-                }
+                Some(found) if stored.undecided.is_none() => own.push(found),
                 Some(_) => {}
             }
         }

@@ -14,9 +14,7 @@ use grid_batch_core::{
     Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
     Timestamp, UnresolvedBatch,
 };
-use grid_batch_evm::{
-    AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, PoolRules, TransactionSigner,
-};
+use grid_batch_evm::{AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, PoolRules};
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
 use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment, SigningStore, WithdrawalId};
 use serde_json::{Value, json};

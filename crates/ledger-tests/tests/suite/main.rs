@@ -57,6 +57,11 @@ mod broken {
     }
 
     #[test]
+    fn batch_that_is_applied_again_for_this_server_is_found() {
+        assert_found(Variant::AppliesAgain, "sent_by_another_client", "was applied 2 times");
+    }
+
+    #[test]
     fn commit_that_a_restart_forgets_is_found() {
         assert_found(Variant::ForgetsCommits, "node_forgets_committed", "was applied 2 times");
     }

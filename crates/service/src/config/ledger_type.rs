@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{Ledger, LedgerFacts, ScopeIdError, ServiceId};
-use grid_batch_settings::{ConfigError, Setting, SettingValues};
+use grid_batch_settings::{ConfigError, Origin, Setting, SettingValues};
 
 use super::scheduling::KEEPS_ORDER;
 use crate::{BUILT_IN_LEDGERS, BuiltIn, LedgerContext};
@@ -38,7 +38,7 @@ pub struct LedgerType {
     pub(crate) name: &'static str,
     pub(crate) settings: &'static [Setting],
     pub(crate) facts: FactsFn,
-    /// Checks the settings of the ledger, also if another kind is configured.
+    /// Checks the settings of the ledger, also if another kind is configured and one of them is given.
     pub(crate) check_settings: fn(&SettingValues) -> Result<(), ConfigError>,
     pub(crate) check_service_id: fn(&ServiceId) -> Result<(), ScopeIdError>,
     pub(crate) adapter: Adapter,
@@ -48,6 +48,10 @@ pub struct LedgerType {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Adapter {
     /// By this crate, over its store.
+    #[cfg_attr(
+        not(any(feature = "sawtooth", feature = "scabbard", feature = "evm")),
+        expect(dead_code, reason = "no adapter is compiled in")
+    )]
     BuiltIn(BuiltIn),
     /// By a program that uses this crate.
     Registered(OpenLedgerFn),
@@ -95,6 +99,11 @@ impl LedgerType {
         self.settings
     }
 
+    /// Whether one of its settings has another value than by default.
+    fn has_given(&self, settings: &SettingValues) -> bool {
+        self.settings.iter().any(|setting| settings.given(setting.name).origin != Origin::Default)
+    }
+
     /// What its ledgers do with batches, with these settings.
     pub fn facts(&self, settings: &SettingValues) -> Result<LedgerFacts, ConfigError> {
         (self.facts)(settings)
@@ -136,8 +145,9 @@ impl ConfiguredType {
         registered: &[LedgerType],
     ) -> Result<Option<Self>, ConfigError> {
         let known = || LedgerType::known().iter().chain(registered);
-        known().try_for_each(|ledger| (ledger.check_settings)(settings))?;
         let name: String = settings.get("ledger.kind")?;
+        let is_checked = |ledger: &&LedgerType| ledger.name == name || ledger.has_given(settings);
+        known().filter(is_checked).try_for_each(|ledger| (ledger.check_settings)(settings))?;
         if name.is_empty() {
             return Ok(None);
         }

@@ -47,10 +47,8 @@ pub use access::AccessInForce;
 pub use counts::ServerCounts;
 pub use error::StartError;
 pub use file_descriptors::fitting_http_connections;
-pub use ledger::LedgerContext;
-#[cfg(feature = "evm")]
-pub use ledger::gas_admin_addresses;
 pub(crate) use ledger::{BUILT_IN_LEDGERS, BuiltIn};
+pub use ledger::{LedgerContext, gas_admin_addresses};
 pub use ledger_check::LedgerMismatchError;
 pub use ledger_inspection::{LedgerInspection, ToldIdentity, ToldService};
 #[cfg(feature = "evm")]

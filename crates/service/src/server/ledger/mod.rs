@@ -142,6 +142,13 @@ fn open_registered(
     }
 }
 
+/// The names of the gas admins of an EVM chain and their addresses.
+#[cfg(not(feature = "evm"))]
+pub fn gas_admin_addresses(_: &Config) -> Result<Vec<(String, String)>, StartError> {
+    let message = "this build has no adapter for evm; build it with --features evm".to_owned();
+    Err(StartError::Setting { name: "ledger.kind", message })
+}
+
 /// The check that nodes belong to the ledger of the database.
 pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
     require_name(config)?;

@@ -282,7 +282,7 @@ async fn database_that_was_bound_to_another_ledger_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn node_must_confirm_its_ledger_again_after_a_submission_failed() {
+async fn node_must_confirm_its_ledger_after_a_failed_submission() {
     for outcome in [Outcome::NotSent, Outcome::Ambiguous] {
         let test = TestCheck::start(Some("x"), None).await;
         let resolver = test.check.pool().resolver::<ServiceId>();

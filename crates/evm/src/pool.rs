@@ -1,7 +1,13 @@
+//! The contract of a pool: how it is called, and the event that it emits.
+
 use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_sol_types::{SolCall, SolEvent, sol};
+use grid_batch_withdrawals::Payment;
 
-use crate::node::EventLog;
+use crate::{
+    node::EventLog,
+    values::{parse_address, parse_amount, parse_beneficiary},
+};
 
 sol! {
     function proposeWithdraw(uint256 amount, address beneficiary);
@@ -9,8 +15,26 @@ sol! {
     event WithdrawPollCreated(uint256 id, uint256 indexed member);
 }
 
+/// The call of a pool's contract that makes a withdrawal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PoolCall {
+    pub(crate) pool: Address,
+    pub(crate) data: Bytes,
+}
+
+impl PoolCall {
+    /// The call for this withdrawal. The error is the rule that the withdrawal breaks.
+    pub(crate) fn for_payment(payment: &Payment) -> Result<Self, String> {
+        let pool = parse_address(&payment.pool).map_err(|error| error.to_string())?;
+        let beneficiary =
+            parse_beneficiary(&payment.beneficiary).map_err(|error| error.to_string())?;
+        let amount = parse_amount(&payment.amount).map_err(|error| error.to_string())?;
+        Ok(Self { pool, data: propose_withdraw(amount, beneficiary) })
+    }
+}
+
 /// The data of the call that makes a withdrawal.
-pub(super) fn propose_withdraw(amount: U256, beneficiary: Address) -> Bytes {
+fn propose_withdraw(amount: U256, beneficiary: Address) -> Bytes {
     proposeWithdrawCall { amount, beneficiary }.abi_encode().into()
 }
 
