@@ -65,8 +65,8 @@ pub enum SecondArrival {
 pub enum AbsenceRule {
     /// Never. A batch about which nothing is known is held until an operator decides.
     Never,
-    /// When no node reports the batch: one that was applied is reported for ever. If it arrives after that all the same,
-    /// it is applied once.
+    /// When no node reports the batch: a batch that was applied is reported for ever. If an earlier attempt arrives later,
+    /// the batch is still applied only once.
     Reported,
     /// When no node reports the batch to the instance that sent it, and that has observed everything since. Not before
     /// the attempt can no longer arrive.

@@ -43,7 +43,7 @@ impl Identity {
     /// open then is probably still the one that the batch is sent over.
     const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
-    /// Stores the answer to a request that was sent at this time, after so many failures.
+    /// Stores the answer to a request that was sent at this time, after this many failures.
     pub(crate) fn answered(
         &mut self,
         answer: IdentityAnswer,

@@ -39,7 +39,7 @@ pub trait SimulatedLedger {
     /// Another client's request to submit these bytes.
     fn submission(&self, bytes: &[u8]) -> Vec<u8>;
 
-    /// Begins a fault that not both ledgers have in the same way.
+    /// Begins a fault that the two ledgers have in different ways, or that only one of them has.
     fn fault(&mut self, node: &LedgerSim, fault: Fault) -> Result<(), NotPossible>;
 
     /// Another node, if there is one.
