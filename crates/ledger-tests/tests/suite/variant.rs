@@ -61,7 +61,7 @@ impl Variant {
         match self {
             Self::Weak => weakest,
             Self::AppliesLate => LedgerFacts { late_arrival_limit: Duration::ZERO, ..again },
-            // Otherwise what is sent twice does no harm.
+            // Otherwise a batch that is sent twice would do no harm.
             Self::GuessesAbsence => LedgerFacts {
                 statuses_survive_restart: false,
                 has_events: true,
