@@ -53,7 +53,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (
         "evm",
         &[
-            "follow", "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "pool", "price",
+            "follow", "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "price",
             "node", "signer", "values", "settings",
         ],
     ),
