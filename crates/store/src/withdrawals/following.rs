@@ -10,6 +10,7 @@ use super::{
     nonces::highest_nonce,
     payment::{IS_RESTORED, PaymentRow, StoredPayment},
     rows::WITHDRAWAL_COLUMNS,
+    to_stored,
     transactions::{AccountNonce, signed_transactions},
     unsettled::stored_nonces,
 };
@@ -192,8 +193,36 @@ fn load_behind(
         .text(service_id.as_str())
         .text(pool),
     };
-    let statement = statement.long(created_at).long(limit(count));
-    let rows: Vec<FollowingRow> = connection.load(&statement)?;
+    load_rows(connection, &statement.long(created_at).long(limit(count)))
+}
+
+/// The open withdrawals with open nonces from this one on.
+pub(crate) fn open_payments_from(
+    store: &Store,
+    service_id: &ServiceId,
+    nonce: u64,
+) -> Result<Vec<FollowingPayment>, StoreError> {
+    let statement = store
+        .statement(format!(
+            "-- open_payments_from
+             select {FOLLOWING_COLUMNS}, {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
+             from account_nonces n
+             join withdrawals w on w.seq = n.withdrawal_seq
+             join batches b on b.seq = w.batch_seq
+             where n.service_id = ? and n.nonce >= ? and n.outcome is null and b.ended_at is null
+             order by n.service_id, n.nonce"
+        ))
+        .text(service_id.as_str())
+        .long(to_stored("nonce", nonce)?);
+    let payments = store.pools.read()?.snapshot(|connection| load_rows(connection, &statement))?;
+    Ok(payments.into_iter().map(|stored| stored.split().1).collect())
+}
+
+fn load_rows(
+    connection: &mut Connection,
+    statement: &Statement<'_>,
+) -> Result<Vec<StoredFollowing>, StoreError> {
+    let rows: Vec<FollowingRow> = connection.load(statement)?;
     let keys: Vec<AccountNonce> = rows.iter().filter_map(|row| row.payment.nonce_key()).collect();
     let mut transactions = match keys.is_empty() {
         true => Default::default(),
