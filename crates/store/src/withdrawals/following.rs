@@ -15,7 +15,7 @@ use super::{
     unsettled::stored_nonces,
 };
 use crate::{
-    batch::{FirstOpenRow, Place, load_first_open, load_places},
+    batch::{FirstOpenRow, PoolHead, load_first_open, load_pool_heads},
     sql::{
         Connection, Statement, Store, StoreError,
         rows::{batch_id as read_batch_id, in_states, limit},
@@ -138,9 +138,12 @@ pub(super) fn load_following(
         let payments = load_behind(connection, service_id, (head.created_at, None), count)?;
         return Ok(Behind { payments, ..Behind::default() });
     }
-    let (parked, in_order): (Vec<Place>, Vec<Place>) =
-        load_places(connection, service_id, now)?.into_iter().partition(|place| place.is_parked);
-    let is_parked = |pool: &String| parked.iter().any(|place| place.pool.as_ref() == Some(pool));
+    let (parked, in_order): (Vec<PoolHead>, Vec<PoolHead>) =
+        load_pool_heads(connection, service_id, now)?
+            .into_iter()
+            .partition(|pool_head| pool_head.is_parked);
+    let is_parked =
+        |pool: &String| parked.iter().any(|pool_head| pool_head.pool.as_ref() == Some(pool));
     let mut payments = Vec::new();
     for FirstOpenRow { pool, .. } in load_first_open(connection, service_id)? {
         if !is_parked(&pool) {
@@ -149,12 +152,12 @@ pub(super) fn load_following(
         }
     }
     payments.sort_unstable_by_key(|following| following.created_at);
-    if in_order.iter().any(|place| place.created_at < head.created_at) {
+    if in_order.iter().any(|pool_head| pool_head.created_at < head.created_at) {
         payments.retain(|following| following.stored.payment.nonce.is_some());
     }
     payments.truncate(count);
-    let due = parked.into_iter().filter(|place| place.is_due);
-    Ok(Behind { payments, due_pools: due.filter_map(|place| place.pool).collect() })
+    let due = parked.into_iter().filter(|pool_head| pool_head.is_due);
+    Ok(Behind { payments, due_pools: due.filter_map(|pool_head| pool_head.pool).collect() })
 }
 
 /// The open withdrawals that were stored later, of all pools or of this one.

@@ -1,7 +1,6 @@
 use grid_batch_core::{AttemptId, BatchResult, Evidence, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore,
-    WithdrawalStore,
 };
 
 use crate::{
@@ -122,8 +121,8 @@ fn nonce_of_a_cancelled_withdrawal_is_filled(db: &Database) {
     let following = store.following_payments(&first.service_id, &first.batch_id, 9).unwrap();
     assert!(store.sign_following(&following.unwrap(), vec![signed(1, 100)]).unwrap());
     let open = || store.open_payments_from(&service(ACCOUNT), 0).unwrap();
-    let nonces = || open().iter().map(|it| it.payment.nonce.clone().unwrap().nonce).collect();
-    assert_eq!([0, 1].to_vec(), nonces() as Vec<u64>);
+    let nonces: Vec<u64> = open().iter().map(|it| it.payment.open_nonce().unwrap().nonce).collect();
+    assert_eq!(nonces, [0, 1]);
     store.close_as(ACCOUNT, 0, NonceOutcome::UsedElsewhere);
     let [second] = open().try_into().unwrap();
     assert!(!second.is_held && !second.payment.cancel_requested);
