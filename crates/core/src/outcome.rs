@@ -26,7 +26,8 @@ pub enum Outcome {
     /// The ledger refused the caller or the address, whatever the batch: check the configuration.
     Refused,
     /// The ledger certainly did not accept this batch, and refuses it as it is, such as one above a limit
-    /// of the node. It may accept it when that has changed. A batch without a deadline is held after some of these.
+    /// of the node. It may accept it when that has changed. A batch is held after some of these, one with a
+    /// deadline later.
     RefusedBatch,
     /// It was not sent: nothing proves that the ledger has not applied it before, and the ledger would apply it
     /// again. An operator must decide.

@@ -2,8 +2,9 @@ use std::{fmt, sync::Arc};
 
 use grid_batch_core::{BatchError, BatchResult, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    BatchAttempt, ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse,
-    Payment, SignedTransaction, SigningStore, UnpaidWithdrawal, UnsettledNonces,
+    BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
+    NonceOutcome, NonceUse, Payment, SignedTransaction, SigningStore, UnpaidWithdrawal,
+    UnsettledNonces,
 };
 use tokio::task::spawn_blocking;
 
@@ -53,6 +54,7 @@ impl AsyncSigningStore {
         mark_all_sent(sent: &[([u8; 32], Option<String>)]) -> ();
         close_nonces(service_id: &ServiceId, closed: &[ClosedNonce]) -> u64;
         transactions_from(service_id: &ServiceId; nonce: u64) -> Vec<NewSignedTransaction>;
+        open_payments_from(service_id: &ServiceId; nonce: u64) -> Vec<FollowingPayment>;
         unsettled_nonces(service_id: &ServiceId) -> UnsettledNonces;
         unsettled_since(service_id: &ServiceId) -> Option<Timestamp>;
         first_open(service_id: &ServiceId) -> Option<Timestamp>;

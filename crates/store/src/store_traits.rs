@@ -13,11 +13,11 @@ use grid_batch_core::{
     SubmittedBatch, Timestamp, TokenId, TokenStore,
 };
 use grid_batch_withdrawals::{
-    BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayments,
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward,
-    RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore,
-    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
-    WithdrawalFilter, WithdrawalId, WithdrawalStore,
+    BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayment,
+    FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget,
+    RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction,
+    SigningStore, UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict,
+    WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
 use crate::{Store, events, operator, service_history, submission, withdrawals};
@@ -351,6 +351,14 @@ impl SigningStore for Store {
         nonce: u64,
     ) -> BatchResult<Vec<NewSignedTransaction>> {
         Ok(withdrawals::transactions_from(self, service_id, nonce)?)
+    }
+
+    fn open_payments_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<FollowingPayment>> {
+        Ok(withdrawals::open_payments_from(self, service_id, nonce)?)
     }
 
     fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()> {

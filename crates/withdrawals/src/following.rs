@@ -21,7 +21,7 @@ pub struct FollowingPayments {
     pub due_pools: Vec<String>,
 }
 
-/// An open withdrawal behind one that is under way.
+/// An open withdrawal behind one that is under way, or with a lower nonce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowingPayment {
     /// Its batch.

@@ -4,11 +4,11 @@ use grid_batch_core::{AddOutcome, BatchResult, ItemId, ServiceId, Timestamp};
 use mockall::mock;
 
 use crate::{
-    BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayments,
-    NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget, RetryOutcome, Reward,
-    RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction, SigningStore,
-    UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict, WithdrawalDetails,
-    WithdrawalFilter, WithdrawalId, WithdrawalRules, WithdrawalStore,
+    BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayment,
+    FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget,
+    RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction,
+    SigningStore, UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict,
+    WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalRules, WithdrawalStore,
 };
 
 mock! {
@@ -30,6 +30,7 @@ mock! {
             -> BatchResult<bool>;
         fn next_nonce(&self, service_id: &ServiceId) -> BatchResult<Option<u64>>;
         fn transactions_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<NewSignedTransaction>>;
+        fn open_payments_from(&self, service_id: &ServiceId, nonce: u64) -> BatchResult<Vec<FollowingPayment>>;
         fn mark_sent<'a>(&self, hash: &[u8; 32], error: Option<&'a str>) -> BatchResult<()>;
         fn note<'a>(&self, service_id: &ServiceId, nonce: u64, note: Option<&'a str>)
             -> BatchResult<()>;

@@ -1,8 +1,8 @@
 use grid_batch_core::{AttemptId, BatchResult, ItemId, ServiceId, Timestamp};
 
 use crate::{
-    ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment,
-    SignedTransaction, UnpaidWithdrawal, UnsettledNonces,
+    ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse,
+    Payment, SignedTransaction, UnpaidWithdrawal, UnsettledNonces,
 };
 
 /// One attempt to submit a batch. Nothing is signed for an attempt that is no longer current.
@@ -51,8 +51,8 @@ pub trait SigningStore: Send + Sync {
         signed: NewSignedTransaction,
     ) -> BatchResult<Option<SignedTransaction>>;
 
-    /// Stores a filler for a nonce below the withdrawal's own: one that was never assigned, or one
-    /// that no payment may use any more.
+    /// Stores a filler for a nonce below the withdrawal's own: one that was never assigned, one that no
+    /// payment may use any more, or the open one of a cancelled withdrawal.
     ///
     /// `None`: nothing was stored, because the attempt is no longer current, or a payment may still
     /// use the nonce.
@@ -110,6 +110,13 @@ pub trait SigningStore: Send + Sync {
         service_id: &ServiceId,
         nonce: u64,
     ) -> BatchResult<Vec<NewSignedTransaction>>;
+
+    /// The open withdrawals with open nonces from this one on, in order of their nonces.
+    fn open_payments_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<FollowingPayment>>;
 
     /// Records that a transaction was sent, with the node's error if there was one.
     fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()>;

@@ -1,9 +1,10 @@
-use grid_batch_withdrawals::NewSignedTransaction;
+use grid_batch_withdrawals::{AssignedNonce, FollowingPayment, NewSignedTransaction};
 use log::{debug, warn};
 
 use super::{
     answer::{self, Step},
     attempt::SendAttempt,
+    replacement::above_cap,
     transaction::sign_filler,
 };
 use crate::price::{Bid, covers_price, price_gate, raise_bid};
@@ -14,16 +15,22 @@ const MAX_AT_ONCE: u64 = 64;
 impl SendAttempt<'_> {
     /// Sends the transactions with lower nonces that are not in a block of the node, which has
     /// `count` transactions: the chain may have dropped a block, or the node a pending transaction.
-    /// A nonce without a transaction that may be sent is filled.
+    /// A nonce without a transaction that may be sent is filled, and so is that of a cancelled withdrawal.
     pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> Step<()> {
         if count >= nonce {
             return Ok(());
         }
         let stored = self.context.store.transactions_from(self.service_id(), count).await;
         let stored = stored.map_err(answer::store_failed)?;
+        let open = self.open_payments_from(count, Some(nonce)).await?;
         for nonce in count..nonce.min(count.saturating_add(MAX_AT_ONCE)) {
             let stored = stored.iter().find(|signed| signed.nonce == nonce);
-            let filler = self.fill_nonce(nonce, stored).await?;
+            let cancelled = open.iter().filter(|lower| lower.payment.cancel_requested);
+            let mut cancelled = cancelled.filter_map(|lower| lower.payment.nonce.as_ref());
+            let filler = match cancelled.find(|it| it.nonce == nonce && !has_filler(it)) {
+                Some(assigned) => Some(self.cancel_lower(assigned).await?),
+                None => self.fill_nonce(nonce, stored).await?,
+            };
             let Some(signed) = filler.as_ref().or(stored) else { continue };
             let outcome = self.broadcast(signed).await.outcome;
             debug!(service:% = self.service_id(), nonce, outcome:%; "sent a transaction with a lower nonce");
@@ -45,22 +52,92 @@ impl SendAttempt<'_> {
         if stored.is_some_and(|signed| !signed.is_filler) {
             return Ok(None);
         }
-        let Ok(signer) = self.signer() else { return Ok(None) };
+        if self.signer().is_err() {
+            return Ok(None);
+        }
         let Some(bid) = self.filler_bid(stored).await? else { return Ok(None) };
-        let gas_limit = self.filler_gas_limit().await;
-        let chain_id = self.context.chain_id;
-        let filler = sign_filler(signer, chain_id, nonce, gas_limit, &bid).await;
-        let filler = filler.map_err(|error| self.not_signed(error))?;
-        let filler = self.context.store.fill_nonce(&self.batch, filler).await;
-        let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
-        if let Some(filler) = &filler {
-            self.context.tips.record(filler);
+        let filler = self.store_filler(nonce, &bid).await?;
+        if filler.is_some() {
             warn!(
                 service:% = self.service_id(), nonce;
                 "no payment may use this nonce any more; it is filled with an empty transfer"
             );
         }
         Ok(filler)
+    }
+
+    /// Signs and stores a filler for the nonce of a cancelled withdrawal. Without one, nothing is sent.
+    async fn cancel_lower(&self, assigned: &AssignedNonce) -> Step<NewSignedTransaction> {
+        let nonce = assigned.nonce;
+        let bid = self.cancelling_bid(assigned).await?;
+        let filler = self.store_filler(nonce, &bid).await?;
+        let not_filled = || {
+            self.parked(format_args!(
+                "the lower nonce {nonce} of a cancelled withdrawal was not filled"
+            ))
+        };
+        filler.ok_or_else(not_filled)
+    }
+
+    /// `None`: nothing was stored, because a payment may use the nonce.
+    async fn store_filler(&self, nonce: u64, bid: &Bid) -> Step<Option<NewSignedTransaction>> {
+        let signer = self.signer()?;
+        let gas_limit = self.filler_gas_limit().await;
+        let chain_id = self.context.chain_id;
+        let filler = sign_filler(signer, chain_id, nonce, gas_limit, bid).await;
+        let filler = filler.map_err(|error| self.not_signed(error))?;
+        let filler = self.context.store.fill_nonce(&self.batch, filler).await;
+        let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
+        if let Some(filler) = &filler {
+            self.context.tips.record(filler);
+        }
+        Ok(filler)
+    }
+
+    /// The open withdrawals with nonces from `count` on, below this one. This one waits if one of them must not be
+    /// sent: it is held, or its transaction bids more than a cap that was lowered.
+    pub(super) async fn open_payments_from(
+        &self,
+        count: u64,
+        below: Option<u64>,
+    ) -> Step<Vec<FollowingPayment>> {
+        let open = self.context.store.open_payments_from(self.service_id(), count).await;
+        let mut open = open.map_err(answer::store_failed)?;
+        open.retain(|it| {
+            it.payment.open_nonce().is_some_and(|it| below.is_none_or(|end| it.nonce < end))
+        });
+        for lower in &open {
+            self.check_lower(lower).await?;
+        }
+        Ok(open)
+    }
+
+    async fn check_lower(&self, lower: &FollowingPayment) -> Step<()> {
+        let FollowingPayment { payment, is_held, .. } = lower;
+        let Some(assigned) = payment.open_nonce() else { return Ok(()) };
+        let (id, nonce) = (payment.withdrawal_id, assigned.nonce);
+        if *is_held {
+            return Err(self.parked(format_args!(
+                "withdrawal {id} has the lower nonce {nonce} and is held; release it"
+            )));
+        }
+        let Some(best) = assigned.best().filter(|best| !best.signed.is_filler) else {
+            return Ok(());
+        };
+        let cap = self.context.cap_at(&payment.pool);
+        let Some(cap) = cap.filter(|cap| best.signed.max_fee > cap.wei()) else { return Ok(()) };
+        if payment.cancel_requested {
+            return Ok(());
+        }
+        // Without a price, the stored transaction is sent.
+        let Ok(quote) = self.quote().await else { return Ok(()) };
+        price_gate(&quote, cap).map(drop).map_err(|closed| {
+            self.parked(format_args!(
+                "the transaction of withdrawal {id}, which has the lower nonce {nonce}, was signed before the cap \
+                 was lowered: {}; it is sent when the price is below the cap: {closed}",
+                above_cap(best.signed.max_fee, cap)
+            ))
+        })
     }
 
     async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> Step<Option<Bid>> {
@@ -72,4 +149,8 @@ impl SendAttempt<'_> {
             Some(signed) => raise_bid((signed.max_fee, signed.tip), &quote, cap),
         })
     }
+}
+
+fn has_filler(assigned: &AssignedNonce) -> bool {
+    assigned.best().is_some_and(|best| best.signed.is_filler)
 }

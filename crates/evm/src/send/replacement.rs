@@ -55,21 +55,26 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// A filler with the same nonce. If the cap forbids outbidding the payment, the filler bids the
-    /// cap: a node that has dropped the payment accepts it.
+    /// A filler with the same nonce.
     async fn cancellation(
         &self,
         assigned: &AssignedNonce,
         best: &SignedTransaction,
     ) -> Step<NewSignedTransaction> {
-        let cap = self.context.cap_of(self.pool_call()?.pool);
-        let quote = self.quote().await?;
-        let bid = raise_bid(highest_fees(assigned), &quote, cap)
-            .unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) });
+        let bid = self.cancelling_bid(assigned).await?;
         let gas_limit = self.filler_gas_limit().await;
         let filler = sign_cancellation(self.signer()?, &best.signed, gas_limit, &bid).await;
         let filler = filler.map_err(|error| self.not_signed(error))?;
         self.store_replacement(filler).await
+    }
+
+    /// The bid of a filler that replaces a payment. If the cap forbids outbidding the payment, the filler bids the
+    /// cap: a node that has dropped the payment accepts it.
+    pub(super) async fn cancelling_bid(&self, assigned: &AssignedNonce) -> Step<Bid> {
+        let cap = self.context.cap_of(self.pool_call()?.pool);
+        let quote = self.quote().await?;
+        let raised = raise_bid(highest_fees(assigned), &quote, cap);
+        Ok(raised.unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) }))
     }
 
     /// The same transaction with higher fees, if it needs them and they are possible: the signer

@@ -20,6 +20,7 @@ mod gates;
 mod harness;
 mod history;
 mod lagging_nodes;
+mod lower_nonces;
 mod memory_store;
 mod nonce_gaps;
 mod oracle;

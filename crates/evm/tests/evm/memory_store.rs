@@ -137,6 +137,10 @@ impl MemoryStore {
         self.state().held.insert(id);
     }
 
+    pub fn release(&self, id: WithdrawalId) {
+        self.state().held.remove(&id);
+    }
+
     /// The first withdrawals of these parked pools are due.
     pub fn set_due_pools(&self, pools: &[&str]) {
         self.state().due_pools = pools.iter().map(ToString::to_string).collect();
@@ -218,12 +222,9 @@ impl StoreState {
         let attempt_id = *self.attempts.get(batch_id)?;
         let head = self.payment(service_id, batch_id)?.withdrawal_id;
         let behind = self.scheduled.iter().skip_while(|(id, _)| *id != head).skip(1);
-        let payments = behind.filter(|(id, _)| !self.has_failed(*id)).map(|(id, _)| {
-            let payment = &self.withdrawals[id].1;
-            let payment = self.payment_of(payment);
-            let batch_id = id.batch_id(payment.generation);
-            FollowingPayment { batch_id, is_held: self.held.contains(id), payment }
-        });
+        let payments = behind
+            .filter(|(id, _)| !self.has_failed(*id))
+            .map(|(id, _)| self.following_payment(*id));
         Some(FollowingPayments {
             head: BatchAttempt { service_id: service_id.clone(), batch_id: *batch_id, attempt_id },
             is_under_way: !self.held.contains(&head),
@@ -232,6 +233,12 @@ impl StoreState {
             payments: payments.take(count).collect(),
             due_pools: self.due_pools.clone(),
         })
+    }
+
+    fn following_payment(&self, id: WithdrawalId) -> FollowingPayment {
+        let payment = self.payment_of(&self.withdrawals[&id].1);
+        let batch_id = id.batch_id(payment.generation);
+        FollowingPayment { batch_id, is_held: self.held.contains(&id), payment }
     }
 
     /// The nonces without an outcome that belong to no withdrawal in progress, the lowest first.
@@ -327,7 +334,11 @@ impl SigningStore for MemoryStore {
         }
         let mut of_service = state.nonces.iter().filter(|(of, _, _)| *of == attempt.service_id);
         let found = of_service.find(|(_, _, it)| it.nonce == nonce);
-        if found.is_some_and(|(_, withdrawal, assigned)| state.may_pay(*withdrawal, assigned)) {
+        let is_cancelled = |id: WithdrawalId| state.withdrawals[&id].1.cancel_requested;
+        if found.is_some_and(|(_, withdrawal, assigned)| {
+            let is_cancelled = assigned.outcome.is_none() && withdrawal.is_some_and(is_cancelled);
+            state.may_pay(*withdrawal, assigned) && !is_cancelled
+        }) {
             return Ok(None);
         }
         let signed = new_transaction(sign(nonce)?, &*self.clock);
@@ -428,6 +439,24 @@ impl SigningStore for MemoryStore {
         let mut signed: Vec<_> = state.nonces.iter().filter_map(to_send).collect();
         signed.sort_by_key(|it| it.nonce);
         Ok(signed)
+    }
+
+    fn open_payments_from(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+    ) -> BatchResult<Vec<FollowingPayment>> {
+        self.check("open_payments_from")?;
+        let state = self.state();
+        let open = state
+            .nonces
+            .iter()
+            .filter(|(of, _, it)| of == service_id && it.nonce >= nonce && it.outcome.is_none());
+        let open = open.filter_map(|(_, withdrawal, _)| *withdrawal);
+        let open = open.filter(|id| !state.has_failed(*id));
+        let mut open: Vec<_> = open.map(|id| state.following_payment(id)).collect();
+        open.sort_by_key(|it| it.payment.nonce.as_ref().map(|it| it.nonce));
+        Ok(open)
     }
 
     fn mark_sent(&self, hash: &[u8; 32], error: Option<&str>) -> BatchResult<()> {

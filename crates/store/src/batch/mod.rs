@@ -37,7 +37,7 @@ pub(crate) use missing::evaluate_incomplete;
 pub(crate) use past::end_past_batches;
 pub(crate) use payment_sums::{PaymentSums, sums_of_day};
 pub(crate) use pool_lanes::{
-    FirstOpenRow, Place, fill_beside_parked, load_first_open, load_places,
+    FirstOpenRow, PoolHead, fill_beside_parked, load_first_open, load_pool_heads,
 };
 pub(crate) use record::{fill_after_holds, record, record_locked};
 pub(crate) use unsendable::{Unsendable, end_unsendable, give_positions_if_complete, hold_overdue};

@@ -69,12 +69,12 @@ fn fill_service(
     now: Timestamp,
 ) -> Result<Vec<InstalledRow>, StoreError> {
     let lanes = load_lanes(connection, service_id, now)?;
-    let mut in_lanes: Vec<Place> = lanes.iter().filter_map(LaneRow::place).collect();
+    let mut in_lanes: Vec<PoolHead> = lanes.iter().filter_map(LaneRow::pool_head).collect();
     let mut next = Vec::new();
     for first in load_first_open(connection, service_id)? {
-        let place = first.place();
-        if in_lanes.iter().all(|other| place.may_be_beside(other)) {
-            in_lanes.push(place);
+        let pool_head = first.pool_head();
+        if in_lanes.iter().all(|other| pool_head.may_be_beside(other)) {
+            in_lanes.push(pool_head);
             next.push(first);
         }
     }
@@ -166,17 +166,17 @@ pub(crate) fn load_first_open(
 }
 
 /// The lanes of a gas admin that have a batch, in its order.
-pub(crate) fn load_places(
+pub(crate) fn load_pool_heads(
     connection: &mut Connection,
     service_id: &ServiceId,
     now: Timestamp,
-) -> Result<Vec<Place>, StoreError> {
+) -> Result<Vec<PoolHead>, StoreError> {
     let lanes = load_lanes(connection, service_id, now)?;
-    Ok(lanes.iter().filter_map(LaneRow::place).collect())
+    Ok(lanes.iter().filter_map(LaneRow::pool_head).collect())
 }
 
 /// A batch in a lane, or the first open one of its pool.
-pub(crate) struct Place {
+pub(crate) struct PoolHead {
     /// `None`: its withdrawal is moved at this moment.
     pub(crate) pool: Option<String>,
     pub(crate) created_at: i64,
@@ -187,7 +187,7 @@ pub(crate) struct Place {
     has_nonce: bool,
 }
 
-impl Place {
+impl PoolHead {
     fn may_be_beside(&self, other: &Self) -> bool {
         let is_first = self.created_at < other.created_at || (self.has_nonce && !other.has_nonce);
         self.pool != other.pool && (other.is_parked || is_first)
@@ -210,10 +210,10 @@ pub(crate) struct FirstOpenRow {
 }
 
 impl FirstOpenRow {
-    fn place(&self) -> Place {
+    fn pool_head(&self) -> PoolHead {
         let Self { created_at, has_nonce, .. } = *self;
         let pool = Some(self.pool.clone());
-        Place { pool, created_at, is_parked: false, is_due: true, has_nonce }
+        PoolHead { pool, created_at, is_parked: false, is_due: true, has_nonce }
     }
 
     fn into_next((first, lane): (Self, i32)) -> NextBatch {
@@ -243,9 +243,9 @@ struct LaneRow {
 
 impl LaneRow {
     /// `None`: the lane is idle.
-    fn place(&self) -> Option<Place> {
+    fn pool_head(&self) -> Option<PoolHead> {
         let Self { pool_parked: is_parked, is_due, has_nonce, .. } = *self;
         let created_at = self.created_at?;
-        Some(Place { pool: self.pool.clone(), created_at, is_parked, is_due, has_nonce })
+        Some(PoolHead { pool: self.pool.clone(), created_at, is_parked, is_due, has_nonce })
     }
 }

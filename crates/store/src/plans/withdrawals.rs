@@ -111,6 +111,7 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     store.highest_block().unwrap();
     store.has_paid("pool 1").unwrap();
     assert_eq!(store.transactions_from(&attempt.service_id, nonce).unwrap(), [dearer]);
+    assert_eq!(store.open_payments_from(&attempt.service_id, nonce).unwrap().len(), 1);
 
     let events = store.events(&EventPosition::Oldest, &EventFilter::default(), 9).unwrap().unwrap();
     assert!(events.events.iter().all(|event| event.event.withdrawal.is_some()));

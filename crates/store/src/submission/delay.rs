@@ -31,7 +31,7 @@ pub struct DelayOptions {
     pub retry_after_limit: Duration,
     /// A batch is held when the ledger has refused it this often, without another answer in between.
     pub refusals_before_hold: u32,
-    /// A batch that the ledger refuses as it is, is held at the last try within this time.
+    /// A batch without a deadline that the ledger refuses as it is, is held at the last try within this time.
     pub hold_after: Duration,
     /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
@@ -159,7 +159,8 @@ impl DelayPolicy {
     }
 
     /// Why a batch is held that was refused `earlier` times in a row and is refused once more. One with a deadline is tried
-    /// until then, and ends without an operator.
+    /// longer, so that its deadline can end it without an operator. It is held in the end, because its ledger may not
+    /// tell its position, or the deadline may be far.
     pub(super) fn hold(
         &self,
         answer: &SubmissionAnswer,
@@ -173,8 +174,11 @@ impl DelayPolicy {
                 self.options.refusals_before_hold,
                 "correct the configuration, then `grid-batch retry`, or decide that the batch is invalid",
             ),
-            Outcome::RefusedBatch if deadline.is_none() => (
-                self.batch_refusals_before_hold(),
+            Outcome::RefusedBatch => (
+                match deadline {
+                    Some(_) => self.options.refusals_before_hold,
+                    None => self.batch_refusals_before_hold(),
+                },
                 "`grid-batch retry` when the ledger would accept it, or cancel it or decide that it is \
                  invalid",
             ),

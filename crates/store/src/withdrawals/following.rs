@@ -10,11 +10,12 @@ use super::{
     nonces::highest_nonce,
     payment::{IS_RESTORED, PaymentRow, StoredPayment},
     rows::WITHDRAWAL_COLUMNS,
+    to_stored,
     transactions::{AccountNonce, signed_transactions},
     unsettled::stored_nonces,
 };
 use crate::{
-    batch::{FirstOpenRow, Place, load_first_open, load_places},
+    batch::{FirstOpenRow, PoolHead, load_first_open, load_pool_heads},
     sql::{
         Connection, Statement, Store, StoreError,
         rows::{batch_id as read_batch_id, in_states, limit},
@@ -137,9 +138,12 @@ pub(super) fn load_following(
         let payments = load_behind(connection, service_id, (head.created_at, None), count)?;
         return Ok(Behind { payments, ..Behind::default() });
     }
-    let (parked, in_order): (Vec<Place>, Vec<Place>) =
-        load_places(connection, service_id, now)?.into_iter().partition(|place| place.is_parked);
-    let is_parked = |pool: &String| parked.iter().any(|place| place.pool.as_ref() == Some(pool));
+    let (parked, in_order): (Vec<PoolHead>, Vec<PoolHead>) =
+        load_pool_heads(connection, service_id, now)?
+            .into_iter()
+            .partition(|pool_head| pool_head.is_parked);
+    let is_parked =
+        |pool: &String| parked.iter().any(|pool_head| pool_head.pool.as_ref() == Some(pool));
     let mut payments = Vec::new();
     for FirstOpenRow { pool, .. } in load_first_open(connection, service_id)? {
         if !is_parked(&pool) {
@@ -148,12 +152,12 @@ pub(super) fn load_following(
         }
     }
     payments.sort_unstable_by_key(|following| following.created_at);
-    if in_order.iter().any(|place| place.created_at < head.created_at) {
+    if in_order.iter().any(|pool_head| pool_head.created_at < head.created_at) {
         payments.retain(|following| following.stored.payment.nonce.is_some());
     }
     payments.truncate(count);
-    let due = parked.into_iter().filter(|place| place.is_due);
-    Ok(Behind { payments, due_pools: due.filter_map(|place| place.pool).collect() })
+    let due = parked.into_iter().filter(|pool_head| pool_head.is_due);
+    Ok(Behind { payments, due_pools: due.filter_map(|pool_head| pool_head.pool).collect() })
 }
 
 /// The open withdrawals that were stored later, of all pools or of this one.
@@ -192,8 +196,36 @@ fn load_behind(
         .text(service_id.as_str())
         .text(pool),
     };
-    let statement = statement.long(created_at).long(limit(count));
-    let rows: Vec<FollowingRow> = connection.load(&statement)?;
+    load_rows(connection, &statement.long(created_at).long(limit(count)))
+}
+
+/// The open withdrawals with open nonces from this one on.
+pub(crate) fn open_payments_from(
+    store: &Store,
+    service_id: &ServiceId,
+    nonce: u64,
+) -> Result<Vec<FollowingPayment>, StoreError> {
+    let statement = store
+        .statement(format!(
+            "-- open_payments_from
+             select {FOLLOWING_COLUMNS}, {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
+             from account_nonces n
+             join withdrawals w on w.seq = n.withdrawal_seq
+             join batches b on b.seq = w.batch_seq
+             where n.service_id = ? and n.nonce >= ? and n.outcome is null and b.ended_at is null
+             order by n.service_id, n.nonce"
+        ))
+        .text(service_id.as_str())
+        .long(to_stored("nonce", nonce)?);
+    let payments = store.pools.read()?.snapshot(|connection| load_rows(connection, &statement))?;
+    Ok(payments.into_iter().map(|stored| stored.split().1).collect())
+}
+
+fn load_rows(
+    connection: &mut Connection,
+    statement: &Statement<'_>,
+) -> Result<Vec<StoredFollowing>, StoreError> {
+    let rows: Vec<FollowingRow> = connection.load(statement)?;
     let keys: Vec<AccountNonce> = rows.iter().filter_map(|row| row.payment.nonce_key()).collect();
     let mut transactions = match keys.is_empty() {
         true => Default::default(),

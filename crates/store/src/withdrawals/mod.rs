@@ -42,7 +42,7 @@ pub(crate) use cancel::cancel_withdrawal;
 pub(crate) use close::close_nonces;
 pub(crate) use details::withdrawal;
 pub(crate) use failed::failed_withdrawals;
-pub(crate) use following::following_payments;
+pub(crate) use following::{following_payments, open_payments_from};
 pub(crate) use gas_admins::{gas_admin_queues, payment_budget, pool_sums};
 pub(crate) use highest_block::{highest_block, record_highest_block};
 pub(crate) use list::withdrawals;

@@ -109,7 +109,7 @@ fn sign_with(nonce: u64, sign: &mut SignFn<'_>) -> BatchResult<NewSignedTransact
     Ok(signed)
 }
 
-/// Whether a payment may be made with this nonce; `None` if it was never assigned.
+/// Whether a payment that is not cancelled may be made with this nonce; `None` if it was never assigned.
 fn may_pay(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -119,7 +119,7 @@ fn may_pay(
         connection.dialect(),
         format!(
             "-- may_pay
-             select {MAY_PAY} as may_pay
+             select {MAY_PAY} and (n.outcome is not null or w.cancelled_at is null) as may_pay
              from account_nonces n {WITH_CURRENT_BATCH}
              where n.service_id = ? and n.nonce = ?"
         ),

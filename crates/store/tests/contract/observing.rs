@@ -18,7 +18,7 @@ on_both! {
     delay_is_the_longer_of_ours_and_the_ledgers,
     ledger_cannot_ask_for_longer_than_the_limit,
     refused_batch_is_held_and_its_release_tries_again,
-    refused_batch_with_a_deadline_is_tried_until_then,
+    refused_batch_with_a_deadline_is_held_later,
     only_refusals_in_a_row_hold_a_batch,
     end_of_delays_makes_batches_ready,
     attempts_not_accepted_are_counted_apart,
@@ -208,20 +208,25 @@ fn refused_batch_is_held_and_its_release_tries_again(db: &Database) {
     assert!(store.one("a::b", 1).held.is_none());
 }
 
-fn refused_batch_with_a_deadline_is_tried_until_then(db: &Database) {
+fn refused_batch_with_a_deadline_is_held_later(db: &Database) {
     let store = db.open();
-    let observer = observer(&store);
-    store.add_all(&[NewBatch { deadline: Some(Deadline::Height(7)), ..batch("a::b", 1) }]);
-    let refused = |result: Outcome| {
-        db.later(75);
-        observer.notify_group(&[outcome(&store.take_one("a::b"), result)]).unwrap();
-        store.one("a::b", 1).held.is_some()
-    };
-    for _ in 0..10 {
-        assert!(!refused(Outcome::RefusedBatch));
+    let options = DelayOptions { refusals_before_hold: 8, ..options() };
+    let observer = StoreObserver::new(store.clone().into_store(), options, |_, _| ());
+    let cases = [
+        ("a::b", None, 2),
+        ("a::c", Some(Deadline::Height(7)), 8),
+        ("a::d", Some(Deadline::Height(u64::MAX)), 8),
+    ];
+    for (service, deadline, refusals) in cases {
+        store.add_all(&[NewBatch { deadline, ..batch(service, 1) }]);
+        for refusal in 1..=refusals {
+            db.later(75);
+            let taken = store.take_one(service);
+            observer.notify_group(&[outcome(&taken, Outcome::RefusedBatch)]).unwrap();
+            let is_held = store.one(service, 1).held.is_some();
+            assert_eq!(is_held, refusal == refusals, "{service}, refusal {refusal}");
+        }
     }
-    // A deadline does not correct a wrong configuration.
-    assert!(refused(Outcome::Refused));
 }
 
 fn only_refusals_in_a_row_hold_a_batch(db: &Database) {

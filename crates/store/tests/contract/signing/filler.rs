@@ -1,11 +1,13 @@
-use grid_batch_core::{AttemptId, BatchResult, LedgerStatus, TakenBatch};
+use grid_batch_core::{AttemptId, BatchResult, Evidence, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore,
 };
 
 use crate::{
-    fixture::{Database, TestStore, on_both, service},
-    withdrawals::fixture::{ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal},
+    fixture::{Database, StoreExt, TestStore, on_both, service},
+    withdrawals::fixture::{
+        ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, withdrawal_id,
+    },
 };
 
 on_both! {
@@ -14,6 +16,7 @@ on_both! {
     nonce_of_a_batch_decided_invalid_is_filled,
     filler_can_be_replaced_and_duplicate_is_stored_once,
     nonce_that_may_still_pay_is_not_filled,
+    nonce_of_a_cancelled_withdrawal_is_filled,
     only_nonces_below_the_assigned_one_are_filled,
     filler_needs_the_current_attempt,
     filler_must_not_pay,
@@ -107,6 +110,30 @@ fn nonce_that_may_still_pay_is_not_filled(db: &Database) {
         assert_eq!(fill(&store, &second, 0), None);
         assert_eq!(from(&store, 0), [signed(0, 100), signed(1, 100)]);
     }
+}
+
+/// Another withdrawal was signed ahead with nonce 1, and then nonce 0 of the first was used elsewhere.
+fn nonce_of_a_cancelled_withdrawal_is_filled(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));
+    let (first, _) = store.take_and_sign(ACCOUNT);
+    store.outcome(&first, Outcome::Accepted);
+    let following = store.following_payments(&first.service_id, &first.batch_id, 9).unwrap();
+    assert!(store.sign_following(&following.unwrap(), vec![signed(1, 100)]).unwrap());
+    let open = || store.open_payments_from(&service(ACCOUNT), 0).unwrap();
+    let nonces: Vec<u64> = open().iter().map(|it| it.payment.open_nonce().unwrap().nonce).collect();
+    assert_eq!(nonces, [0, 1]);
+    store.close_as(ACCOUNT, 0, NonceOutcome::UsedElsewhere);
+    let [second] = open().try_into().unwrap();
+    assert!(!second.is_held && !second.payment.cancel_requested);
+    store.evidence(&first, Evidence::Repeatable);
+    let (first, nonce) = store.take_and_sign(ACCOUNT);
+    assert_eq!(nonce, 2);
+    assert_eq!(fill(&store, &first, 1), None);
+    store.cancel_withdrawal(&withdrawal_id(2)).unwrap();
+    assert!(open()[0].payment.cancel_requested);
+    fill(&store, &first, 1).unwrap();
+    assert_eq!(from(&store, 1), [filler(1, 9), signed(2, 100)]);
 }
 
 fn only_nonces_below_the_assigned_one_are_filled(db: &Database) {
