@@ -55,7 +55,7 @@ macro_rules! with_each_case {
             kills::killed_before_the_answer "find_evidence";
             kills::killed_after_the_answer "statuses";
             kills::killed_before_a_commit_is_seen "statuses";
-            kills::two_instances "absence_rule";
+            kills::two_instances "find_evidence";
         }
     };
 }

@@ -15,7 +15,8 @@ pub trait Harness {
     fn facts(&self) -> LedgerFacts;
 
     /// The command that runs a server with this configuration file until it is killed. It prints a line with the URL
-    /// where it listens, such as `http://127.0.0.1:4711/`.
+    /// where it listens, such as `http://127.0.0.1:4711/`. If its nodes belong to another ledger than its database, it
+    /// ends with an error, and prints to its standard error what `Server::ledger_mismatch` says.
     fn server(&self, configuration: &Path) -> Command;
 
     /// What the configuration file says about the ledger: the table `ledger`, with the nodes as they are now, and

@@ -57,7 +57,11 @@ impl Report {
         let listed = |row: &Row| not_run.contains(&row.case);
         let expected: Vec<_> =
             self.rows.iter().filter(|row| listed(row)).map(|row| row.case).collect();
-        assert_eq!(self.not_run(), expected, "of cases that are not run\n{self}");
+        assert_eq!(
+            self.not_run(),
+            expected,
+            "other cases were not run than those that are listed\n{self}"
+        );
     }
 }
 
@@ -135,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "of cases that are not run"]
+    #[should_panic = "other cases were not run than those that are listed"]
     fn case_that_is_silently_not_run_panics() {
         report(CaseResult::NotRun("no events".to_owned())).assert_passed_but(&["c"]);
     }
 
     #[test]
-    #[should_panic = "of cases that are not run"]
+    #[should_panic = "other cases were not run than those that are listed"]
     fn case_that_is_run_although_it_is_listed_panics() {
         report(CaseResult::Passed).assert_passed_but(&["a"]);
     }

@@ -52,7 +52,7 @@ fn open(context: &LedgerContext<'_>) -> Result<Arc<dyn Ledger>, Box<dyn Error + 
     Ok(Arc::new(SequenceLedger {
         client: HttpClient::new(context.http())?,
         nodes: context.nodes(),
-        height_margin: context.settings().get("ledger.sequence.height_margin")?,
+        height_margin: context.settings().get::<u32>("ledger.sequence.height_margin")?.into(),
     }))
 }
 
@@ -180,7 +180,10 @@ impl SequenceLedger {
         let response = self.client.get(&join(node, path)?, &[]).await?;
         if response.status != 200 {
             let text = format!("{node}: HTTP status {}: {}", response.status, response.text());
-            return Err(BatchError::Unavailable(text));
+            return Err(match response.status {
+                429 | 500.. => BatchError::Unavailable(text),
+                _ => BatchError::InvalidAnswer(text),
+            });
         }
         serde_json::from_slice(&response.body?)
             .map_err(|error| BatchError::InvalidAnswer(format!("{node}: {error}")))

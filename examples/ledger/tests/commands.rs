@@ -85,13 +85,18 @@ impl Submitted {
         let address = server.wait_for_stdout("http://");
         let url = format!("http://{}", address.split('/').next().unwrap());
         let options = ClientOptions { url: url.clone(), ..ClientOptions::default() };
-        let last_height = node.with_chain(|chain| chain.height()) + 40;
+        let last_height = node.with_chain(|chain| chain.height()) + 1_000;
         let transaction = format!(
             r#"{{"account":"alice","sequence":{sequence},"last_height":{last_height},"to":"bob","amount":1}}"#
         );
         let client = Client::new(options).unwrap();
         client.submit(transaction.as_bytes(), Some("alice"), None, false).unwrap();
         Self { node, last_height, url, database, _server: server, _directory: directory }
+    }
+
+    /// Has the ledger pass the last block that can have the transaction.
+    fn pass_deadline(&self) {
+        self.node.with_chain(|chain| chain.skip_to(self.last_height + 1));
     }
 
     /// What `show` prints, in one line.
@@ -111,6 +116,7 @@ fn expired_transaction_is_shown_with_its_deadline() {
     let submitted = Submitted::new(2, 2);
     let last_height = submitted.last_height;
     submitted.wait_until_shown("alice-2-", "number 1 was not used yet");
+    submitted.pass_deadline();
     submitted.wait_until_shown("alice-2-", "state invalid");
     let reason = format!("expired: the ledger has passed its deadline, height {last_height}");
     submitted.wait_until_shown("alice-2-", &reason);
@@ -122,8 +128,9 @@ fn expired_transaction_is_shown_with_its_deadline() {
 
 #[test]
 fn transaction_is_not_sent_shortly_before_its_height() {
-    let submitted = Submitted::new(1, 1_000);
+    let submitted = Submitted::new(1, 10_000);
     submitted.wait_until_shown("alice-1-", "too little is left until the deadline of the batch");
+    submitted.pass_deadline();
     submitted.wait_until_shown("alice-1-", "state invalid");
     assert_eq!(submitted.node.arrivals(), 0);
 }

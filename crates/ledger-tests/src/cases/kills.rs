@@ -61,17 +61,19 @@ fn kill_while_nothing_is_applied(run: &mut CaseRun<'_>) -> Result<TestBatch, Not
     Ok(batch)
 }
 
-/// The instance that has a batch under way is killed while the other one runs.
+/// The instance that has sent a batch is killed before the answer, while another one runs. The first instance claims
+/// the service, because it is alone when the first batch is posted. The second one must take the service over.
 pub(crate) fn two_instances(run: &mut CaseRun<'_>) -> Done {
     run.use_postgres()?;
     run.start();
-    run.start();
     run.harness.fault(Fault::AppliesNothing)?;
-    for _ in 0..4 {
-        run.post_valid()?;
-        run.use_next_server();
-    }
+    run.harness.fault(Fault::HoldsAnswer)?;
+    run.post_valid()?;
     run.wait_for_arrival_after(0);
+    run.start();
+    for _ in 0..3 {
+        run.post_valid()?;
+    }
     run.kill();
     run.harness.heal();
     run.post_valid()?;

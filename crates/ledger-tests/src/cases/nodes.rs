@@ -17,7 +17,7 @@ pub(crate) fn second_node_lags(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// A server whose nodes belong to another ledger than its database sends nothing, and ends.
+/// A server whose nodes belong to another ledger than its database sends nothing, says so, and ends.
 pub(crate) fn other_ledger(run: &mut CaseRun<'_>) -> Done {
     run.start();
     run.post_valid()?;
@@ -36,7 +36,13 @@ pub(crate) fn other_ledger(run: &mut CaseRun<'_>) -> Done {
         assert_eq!(run.harness.applied(), before, "a batch was sent to another ledger");
         server.has_ended()
     });
-    assert_ne!(server.wait().exit_code, Some(0), "the server ended without an error");
+    let output = server.wait();
+    assert_ne!(output.exit_code, Some(0), "the server ended without an error");
+    assert!(
+        output.stderr.contains("another ledger"),
+        "the server ended for another reason than the ledger of its nodes: {}",
+        output.stderr
+    );
     assert_eq!(run.harness.applied(), before, "a batch was sent to another ledger");
     run.harness.heal();
     run.start();

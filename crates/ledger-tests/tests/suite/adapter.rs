@@ -1,7 +1,12 @@
 //! The adapter of the small ledger, and the program that has it.
 
 use std::{
-    env, error::Error, iter::empty, path::PathBuf, process::exit, sync::Arc, thread::park,
+    env,
+    error::Error,
+    iter::empty,
+    path::PathBuf,
+    sync::Arc,
+    thread::{current, park},
     time::Duration,
 };
 
@@ -31,14 +36,18 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
     let file = env::var(FILE)?;
     let config = Config::load_with_ledgers(&[SMALL], Some(&PathBuf::from(file)), empty(), vec![])?;
     let server = Server::start(&config)?;
-    server.on_ledger_mismatch(|| exit(78));
+    let main = current();
+    server.on_ledger_mismatch(move || main.unpark());
     println!("{}/", server.url());
     loop {
         park();
+        if let Some(mismatch) = server.ledger_mismatch() {
+            return Err(mismatch.clone().into());
+        }
     }
 }
 
-fn variant() -> Variant {
+pub fn variant() -> Variant {
     env::var(VARIANT).unwrap().parse().unwrap()
 }
 

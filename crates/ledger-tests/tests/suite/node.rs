@@ -29,6 +29,8 @@ struct State {
     /// What it reports, which a restart may lose.
     reported: Vec<(String, &'static str)>,
     applied: Vec<String>,
+    /// What is applied again with the next batch.
+    again: Vec<String>,
     arrivals: usize,
     height: u64,
     /// What it answers to each submission instead of taking it.
@@ -55,6 +57,7 @@ impl Node {
             queue: Vec::new(),
             reported: Vec::new(),
             applied: Vec::new(),
+            again: Vec::new(),
             arrivals: 0,
             height: 0,
             refusal: None,
@@ -189,6 +192,7 @@ impl State {
     }
 
     fn apply(&mut self, batch: &str) {
+        self.applied.append(&mut self.again);
         let words: Vec<&str> = batch.split(' ').collect();
         let id = words[0].to_owned();
         let deadline = match words[1..] {
@@ -202,7 +206,8 @@ impl State {
         } else if self.height <= deadline
             && (self.variant.applies_again() || self.status(&id) != "committed")
         {
-            self.applied.push(id.clone());
+            let waits = self.variant == Variant::AppliesAgainLater && self.applied.contains(&id);
+            if waits { &mut self.again } else { &mut self.applied }.push(id.clone());
             self.reported.push((id, "committed"));
         }
     }

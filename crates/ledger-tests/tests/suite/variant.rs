@@ -24,6 +24,10 @@ pub enum Variant {
     GuessesAbsence,
     /// Its adapter tells the same identity of every ledger.
     HidesIdentity,
+    /// Its program does not say why it ends.
+    HidesReason,
+    /// It forgets at a restart what it has applied. If that arrives again, it applies it again with the next batch.
+    AppliesAgainLater,
     /// Its adapter reads a lost answer as one that says that the node is busy.
     GuessesAnswers,
     /// It declares that batches expire, and applies them after their deadline.
@@ -31,7 +35,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Strong,
         Self::Weak,
         Self::AppliesAgain,
@@ -41,6 +45,8 @@ impl Variant {
         Self::Reorders,
         Self::GuessesAbsence,
         Self::HidesIdentity,
+        Self::HidesReason,
+        Self::AppliesAgainLater,
         Self::GuessesAnswers,
         Self::IgnoresDeadlines,
     ];
@@ -82,7 +88,7 @@ impl Variant {
 
     /// Whether a restart forgets what was applied.
     pub fn forgets(self) -> bool {
-        matches!(self, Self::ForgetsCommits | Self::Weak)
+        matches!(self, Self::ForgetsCommits | Self::AppliesAgainLater | Self::Weak)
     }
 }
 
