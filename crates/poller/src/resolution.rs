@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Evidence, EvidenceReport, Resolution, UnresolvedBatch};
+use grid_batch_core::{
+    BatchError, BatchState, Evidence, EvidenceReport, Resolution, UnresolvedBatch,
+};
 
-use log::warn;
-
-use crate::{InconclusivePolicy, MonitorOptions};
+use crate::{InconclusivePolicy, MonitorOptions, failure_log::FailureLog};
 
 /// How long a batch is in its state before evidence is looked for. `None`: not in this state.
 ///
@@ -22,20 +22,23 @@ pub(crate) fn evidence_due_after(
     }
 }
 
-/// The report as it counts: inconclusive if the facts of the ledger do not admit its evidence.
+/// The report as it counts: inconclusive if the facts of the ledger do not admit its evidence. That is logged once for
+/// each service.
 pub(crate) fn admitted(
     batch: &UnresolvedBatch,
     report: EvidenceReport,
     options: &MonitorOptions,
+    log: &mut FailureLog,
 ) -> EvidenceReport {
     if options.facts.is_none_or(|facts| facts.admit(report.evidence)) {
         return report;
     }
-    let UnresolvedBatch { service_id, batch_id, .. } = batch;
-    warn!(
-        service:% = service_id, batch_id:% = batch_id, evidence:? = report.evidence;
-        "the facts of the ledger do not admit this evidence; it is taken as inconclusive"
+    let UnresolvedBatch { batch_id, .. } = batch;
+    let error = format!(
+        "the facts of the ledger do not admit {:?} of the batch {batch_id}; it is taken as inconclusive",
+        report.evidence
     );
+    log.failed(batch.service_id.as_str(), &BatchError::InvalidAnswer(error));
     EvidenceReport { evidence: Evidence::Inconclusive, provable_in: None, ..report }
 }
 
