@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
+use futures_util::future::join;
 use grid_batch_core::{
     BatchError, BatchFormat, BatchResult, Clock, EvidenceReport, Ledger, LedgerConfirmation,
     LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ServiceId,
@@ -27,6 +28,8 @@ struct TestLedgers {
     nodes: Mutex<HashMap<String, Result<String, BatchError>>>,
     recorded: Mutex<Option<LedgerIdentity>>,
     asked: AtomicUsize,
+    /// How long a node takes to tell its ledger.
+    delay: Mutex<Duration>,
 }
 
 impl TestLedgers {
@@ -77,7 +80,11 @@ impl Ledger for TestLedgers {
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
         self.asked.fetch_add(1, Relaxed);
         let answer = self.nodes.lock().unwrap()[node].clone();
-        Box::pin(async { answer })
+        let delay = *self.delay.lock().unwrap();
+        Box::pin(async move {
+            sleep(delay).await;
+            answer
+        })
     }
 
     fn probe<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
@@ -258,6 +265,31 @@ async fn failed_connection_has_the_node_asked_again() {
     test.ledgers.set("a", Some("y"));
     assert!(test.check.pool().confirm("a").await.is_err());
     test.wait_until(|check| !check.pool().is_confirmed("a")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_that_fails_while_a_node_answers_has_it_asked_again() {
+    let test = TestCheck::start(None, None).await;
+    test.ledgers.set("a", Some("x"));
+    *test.ledgers.delay.lock().unwrap() = Duration::from_millis(300);
+    let fails = async {
+        sleep(Duration::from_millis(200)).await;
+        assert!(!test.check.pool().is_confirmed("a"), "it has not answered yet");
+        test.check.pool().failed("a", "reset");
+    };
+    let (confirmed, ()) = join(test.check.pool().confirm("a"), fails).await;
+    assert_eq!(confirmed, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_that_is_down_is_not_asked_in_a_loop() {
+    let test = TestCheck::start(None, None).await;
+    let asked = test.ledgers.asked.load(Relaxed);
+    for _ in 0..100 {
+        test.check.pool().failed("a", "refused");
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(test.ledgers.asked.load(Relaxed) - asked <= 4, "two nodes, each once a second");
 }
 
 #[tokio::test(start_paused = true)]
