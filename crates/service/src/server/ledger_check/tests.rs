@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use grid_batch_core::{
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;
+use log::{Log, Metadata, Record};
 use tokio::time::sleep;
 
 use super::{LedgerCheck, watch::Watcher};
@@ -353,4 +354,38 @@ async fn return_of_a_node_is_told() {
     returns.changed().await.unwrap();
     test.pass(5).await;
     assert!(!returns.has_changed().unwrap());
+}
+
+/// Keeps whether the node `a` was confirmed when the mismatch was logged.
+struct MismatchLog {
+    pool: OnceLock<NodePool>,
+    was_confirmed: OnceLock<bool>,
+}
+
+impl Log for MismatchLog {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let is_mismatch = record.args().to_string().starts_with("nothing is claimed or sent");
+        if let Some(pool) = self.pool.get().filter(|_| is_mismatch) {
+            self.was_confirmed.get_or_init(|| pool.is_confirmed("a"));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_while_a_mismatch_is_logged() {
+    static LOG: MismatchLog = MismatchLog { pool: OnceLock::new(), was_confirmed: OnceLock::new() };
+    let test = TestCheck::start(Some("x"), None).await;
+    LOG.pool.get_or_init(|| test.check.pool().clone());
+    assert!(test.check.pool().is_confirmed("a"));
+    log::set_logger(&LOG).unwrap();
+    log::set_max_level(log::LevelFilter::Error);
+    test.ledgers.set("b", Some("y"));
+    test.wait_until(|check| check.mismatch().is_some()).await;
+    assert_eq!(LOG.was_confirmed.get(), Some(&false));
 }
