@@ -224,7 +224,8 @@ fn whole_units(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, ItemId};
+    use grid_batch_core::{AttemptId, ItemId, LedgerFacts};
+    use grid_batch_test_support::log_lines::RecordingLog;
 
     use super::*;
 
@@ -521,5 +522,23 @@ mod tests {
             InconclusivePolicy::Hold,
         );
         assert_eq!(absent, NO_CHANGE, "there is no eleventh attempt");
+    }
+
+    #[test]
+    fn evidence_that_the_facts_do_not_admit_is_logged_once_for_each_service() {
+        static LOG: RecordingLog = RecordingLog::new();
+        LOG.install();
+        let facts = LedgerFacts::weakest(Duration::ZERO);
+        let options = MonitorOptions { facts: Some(facts), ..MonitorOptions::default() };
+        let (mut log, batch) = (FailureLog::of("searches"), unresolved(BatchState::InDoubt));
+        let mut other = batch.clone();
+        other.service_id = "other".parse().unwrap();
+        for batch in [&batch, &batch, &other] {
+            let report = admitted(batch, Evidence::Expired.into(), &options, &mut log);
+            assert_eq!(report.evidence, Evidence::Inconclusive);
+        }
+        let lines = LOG.lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("do not admit Expired"), "{lines:?}");
     }
 }
