@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn evidence_that_another_ledger_would_give_needs_every_node_of_the_ledger() {
+    async fn evidence_of_any_ledger_needs_every_node() {
         use IdentityAnswer::{Confirmed, Failed, OtherLedger};
         let (down, other) = (Failed("refused".to_owned()), OtherLedger("other".to_owned()));
         use Evidence::{Absent, Expired, Lost, NeverApplicable};

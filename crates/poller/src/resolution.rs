@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_that_the_facts_do_not_admit_is_logged_once_for_each_service() {
+    fn evidence_that_is_not_admitted_is_logged_once() {
         static LOG: RecordingLog = RecordingLog::new();
         LOG.install();
         let facts = LedgerFacts::weakest(Duration::ZERO);

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn node_that_confirms_too_late_for_one_attempt_is_trusted_in_the_next() {
+    async fn node_that_confirms_late_is_trusted_in_the_next_attempt() {
         let pool = NodePool::new(["http://ledger"]);
         pool.require_confirmation(Duration::from_secs(1));
         let mut sender = MockSubmissionSender::<GlobalScopeId>::new();

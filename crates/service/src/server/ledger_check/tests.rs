@@ -269,7 +269,7 @@ async fn failed_connection_has_the_node_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connection_that_fails_while_a_node_answers_has_it_asked_again() {
+async fn node_is_asked_again_if_a_connection_fails_meanwhile() {
     let test = TestCheck::start(None, None).await;
     test.ledgers.set("a", Some("x"));
     *test.ledgers.delay.lock().unwrap() = Duration::from_millis(300);
