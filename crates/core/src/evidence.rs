@@ -21,7 +21,8 @@ pub enum Evidence {
     /// Sending it again may stop the node again.
     StoppedNode,
     /// The ledger has not applied it and can never apply it, whatever attempt arrives: a transaction of
-    /// it was applied with another batch.
+    /// it was applied with another batch. As for absence and expiry, the nodes are asked again for their ledger before
+    /// this counts.
     NeverApplicable,
     /// The ledger has not applied it, and its [deadline](crate::Deadline) has passed there: it can never apply it,
     /// whatever attempt arrives.

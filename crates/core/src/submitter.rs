@@ -17,8 +17,10 @@ pub trait UrlResolver: fmt::Debug + Sync + Send {
         Box::pin(async { Ok(()) })
     }
 
-    /// An attempt to send this batch to `url` had this outcome. It is called on the threads that send, so it must
-    /// return quickly.
+    /// An attempt to send this batch to `url` had this outcome: [`Refused`](Outcome::Refused) also if [`confirm`] failed.
+    /// It is called on the threads that send, so it must return quickly.
+    ///
+    /// [`confirm`]: Self::confirm
     fn report(&self, _batch_header: &str, _url: &str, _outcome: Outcome) {}
 }
 

@@ -37,7 +37,14 @@ impl NodePool {
         failures: u64,
     ) {
         let is_back = answer == IdentityAnswer::Confirmed && !node.is_confirmed();
-        node.lock().identity.answered(answer, asked_at, failures);
+        let must_be_asked_again = {
+            let identity = &mut node.lock().identity;
+            identity.answered(answer, asked_at, failures);
+            identity.is_confirmed() && identity.has_failed_since_asked()
+        };
+        if must_be_asked_again {
+            node.wanted.notify_one();
+        }
         self.0.answers.send_replace(());
         if is_back {
             self.node_returned();
@@ -76,7 +83,8 @@ impl NodePool {
         let _ = timeout(limit, answers.wait_for(is_answered)).await;
     }
 
-    /// None of these nodes answered a request about a batch, so each must confirm its ledger again.
+    /// None of these nodes answered a request about a batch, or events of one of them ended, so each must confirm its
+    /// ledger again.
     pub fn not_answered(&self, urls: &[String]) {
         urls.iter().filter_map(|url| self.node(url)).for_each(Node::connection_failed);
     }
@@ -153,7 +161,7 @@ impl Node {
             identity.connection_failed();
             identity.is_confirmed()
         };
-        // A node that is not confirmed is asked regularly.
+        // A node that is not confirmed is asked regularly, and again if its answer is older than this failure.
         if was_confirmed {
             self.wanted.notify_one();
         }

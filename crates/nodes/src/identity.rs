@@ -89,6 +89,11 @@ impl Identity {
         self.failures
     }
 
+    /// Whether a connection to the node has failed since the request was sent that was answered last.
+    pub(crate) fn has_failed_since_asked(&self) -> bool {
+        self.answered_failures != self.failures
+    }
+
     /// How long ago the request was sent that was answered last.
     pub fn time_since_asked(&self, now: MonotonicTime) -> Option<Duration> {
         self.asked_at.map(|asked_at| now.since(asked_at))
@@ -112,7 +117,7 @@ impl Identity {
     /// Whether a batch may be sent to the node without asking it again.
     pub fn is_trusted(&self, now: MonotonicTime) -> bool {
         self.is_confirmed()
-            && self.answered_failures == self.failures
+            && !self.has_failed_since_asked()
             && self.asked_at.is_some_and(|asked_at| now.since(asked_at) < Self::TRUSTED_FOR)
     }
 

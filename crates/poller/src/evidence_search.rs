@@ -40,6 +40,7 @@ pub(crate) struct EvidenceSearch {
     observed: ObservedBatches,
     request_failures: FailureLog,
     read_failures: FailureLog,
+    not_admitted: FailureLog,
     policy: InconclusivePolicyFn,
     options: MonitorOptions,
     clock: Arc<dyn Clock>,
@@ -80,6 +81,7 @@ impl EvidenceSearch {
             observed: ObservedBatches::new(keep),
             request_failures: FailureLog::of("evidence requests"),
             read_failures: FailureLog::of("reads of unresolved batches"),
+            not_admitted: FailureLog::of("searches for evidence"),
             policy,
             options,
             clock,
@@ -218,7 +220,7 @@ impl EvidenceSearch {
             Ok(report) => {
                 self.request_failures.succeeded(batch.service());
                 let policy = self.policy(&batch);
-                let report = admitted(&batch, report, &self.options);
+                let report = admitted(&batch, report, &self.options, &mut self.not_admitted);
                 let resolution = self.resolve(&batch, &report, policy);
                 Some((batch, resolution))
             }

@@ -87,8 +87,8 @@ where
     }
 }
 
-/// Evidence about batches of one service. Absence and expiry count only if every node that was asked confirms its ledger
-/// again: a node of another ledger would give this evidence, too.
+/// Evidence about batches of one service. Absence, expiry and that a batch can never be applied count only if every node
+/// that was asked confirms its ledger again: a node of another ledger would give this evidence, too.
 pub(crate) async fn find_evidence(
     ledger: &dyn Ledger,
     nodes: &NodePool,
@@ -111,7 +111,9 @@ pub(crate) async fn find_evidence(
 }
 
 fn needs_all_nodes(report: &BatchResult<EvidenceReport>) -> bool {
-    let needs = |evidence: Evidence| evidence.is_absence() || evidence == Evidence::Expired;
+    let needs = |evidence: Evidence| {
+        evidence.is_absence() || matches!(evidence, Evidence::Expired | Evidence::NeverApplicable)
+    };
     report.as_ref().is_ok_and(|report| needs(report.evidence))
 }
 
@@ -238,10 +240,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn absence_and_expiry_need_every_node_of_the_ledger() {
+    async fn evidence_of_any_ledger_needs_every_node() {
         use IdentityAnswer::{Confirmed, Failed, OtherLedger};
         let (down, other) = (Failed("refused".to_owned()), OtherLedger("other".to_owned()));
-        for found in [Evidence::Absent, Evidence::Lost, Evidence::Expired] {
+        use Evidence::{Absent, Expired, Lost, NeverApplicable};
+        for found in [Absent, Lost, Expired, NeverApplicable] {
             for (answers, expected) in [
                 ([Confirmed, Confirmed], found),
                 ([Confirmed, down.clone()], Evidence::Inconclusive),

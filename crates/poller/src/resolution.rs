@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Evidence, EvidenceReport, Resolution, UnresolvedBatch};
+use grid_batch_core::{
+    BatchError, BatchState, Evidence, EvidenceReport, Resolution, UnresolvedBatch,
+};
 
-use log::warn;
-
-use crate::{InconclusivePolicy, MonitorOptions};
+use crate::{InconclusivePolicy, MonitorOptions, failure_log::FailureLog};
 
 /// How long a batch is in its state before evidence is looked for. `None`: not in this state.
 ///
@@ -22,20 +22,23 @@ pub(crate) fn evidence_due_after(
     }
 }
 
-/// The report as it counts: inconclusive if the facts of the ledger do not admit its evidence.
+/// The report as it counts: inconclusive if the facts of the ledger do not admit its evidence. That is logged once for
+/// each service.
 pub(crate) fn admitted(
     batch: &UnresolvedBatch,
     report: EvidenceReport,
     options: &MonitorOptions,
+    log: &mut FailureLog,
 ) -> EvidenceReport {
     if options.facts.is_none_or(|facts| facts.admit(report.evidence)) {
         return report;
     }
-    let UnresolvedBatch { service_id, batch_id, .. } = batch;
-    warn!(
-        service:% = service_id, batch_id:% = batch_id, evidence:? = report.evidence;
-        "the facts of the ledger do not admit this evidence; it is taken as inconclusive"
+    let UnresolvedBatch { batch_id, .. } = batch;
+    let error = format!(
+        "the facts of the ledger do not admit {:?} of the batch {batch_id}; it is taken as inconclusive",
+        report.evidence
     );
+    log.failed(batch.service_id.as_str(), &BatchError::InvalidAnswer(error));
     EvidenceReport { evidence: Evidence::Inconclusive, provable_in: None, ..report }
 }
 
@@ -221,7 +224,8 @@ fn whole_units(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, ItemId};
+    use grid_batch_core::{AttemptId, ItemId, LedgerFacts};
+    use grid_batch_test_support::log_lines::RecordingLog;
 
     use super::*;
 
@@ -518,5 +522,23 @@ mod tests {
             InconclusivePolicy::Hold,
         );
         assert_eq!(absent, NO_CHANGE, "there is no eleventh attempt");
+    }
+
+    #[test]
+    fn evidence_that_is_not_admitted_is_logged_once() {
+        static LOG: RecordingLog = RecordingLog::new();
+        LOG.install();
+        let facts = LedgerFacts::weakest(Duration::ZERO);
+        let options = MonitorOptions { facts: Some(facts), ..MonitorOptions::default() };
+        let (mut log, batch) = (FailureLog::of("searches"), unresolved(BatchState::InDoubt));
+        let mut other = batch.clone();
+        other.service_id = "other".parse().unwrap();
+        for batch in [&batch, &batch, &other] {
+            let report = admitted(batch, Evidence::Expired.into(), &options, &mut log);
+            assert_eq!(report.evidence, Evidence::Inconclusive);
+        }
+        let lines = LOG.lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("do not admit Expired"), "{lines:?}");
     }
 }

@@ -49,10 +49,13 @@ impl<S: ScopeId> SubmissionCommand<S> {
         abort: impl Future<Output = &'static str>,
     ) -> Result<(), SubmissionAnswer> {
         self.attempts = self.attempts.saturating_add(1);
+        let mut is_confirming = true;
         let checks = async {
             self.confirm(url).await?;
+            is_confirming = false;
             self.check_node(url).await?;
             let expired = self.check_deadline(url).await?;
+            is_confirming = true;
             // The answers may have taken long, and a connection may have failed meanwhile.
             self.confirm(url).await?;
             Ok(expired)
@@ -62,8 +65,13 @@ impl<S: ScopeId> SubmissionCommand<S> {
             checked = checks => checked,
             reason = abort => Err(reason.to_owned()),
         };
+        // A node that does not confirm its ledger may only be slow: that is no failed connection.
+        let reported = match is_confirming {
+            true => Outcome::Refused,
+            false => Outcome::NotSent,
+        };
         let expired = checked.map_err(|reason| {
-            self.report(url, Outcome::NotSent);
+            self.report(url, reported);
             with_node(url, error_answer(Outcome::NotSent, redact_userinfo(&reason)))
         })?;
         match expired {
@@ -237,13 +245,21 @@ fn expired(deadline: Deadline) -> SubmissionAnswer {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
+    use std::{
+        future::{pending, ready},
+        sync::{
+            Mutex,
+            atomic::{AtomicUsize, Ordering::Relaxed},
+        },
+        time::Duration,
+    };
 
     use futures_core::future::BoxFuture;
     use grid_batch_core::{
         AttemptId, BatchResult, GlobalScopeId, LedgerPosition,
         mocks::{MockSubmissionSender, MockUrlResolver},
     };
+    use grid_batch_nodes::{IdentityAnswer, NodePool};
 
     use super::*;
 
@@ -285,10 +301,14 @@ mod tests {
         assert_eq!(check(1, down).await.unwrap_err().outcome, Outcome::NotSent);
     }
 
+    /// The node confirms its ledger this many times.
     #[derive(Debug)]
-    struct NotConfirmed;
+    struct Confirming {
+        left: AtomicUsize,
+        reported: Mutex<Vec<Outcome>>,
+    }
 
-    impl UrlResolver for NotConfirmed {
+    impl UrlResolver for Confirming {
         type Id = GlobalScopeId;
 
         fn url(&self, _: &GlobalScopeId) -> String {
@@ -296,15 +316,25 @@ mod tests {
         }
 
         fn confirm<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), String>> {
-            Box::pin(ready(Err("not confirmed".to_owned())))
+            let left = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+            Box::pin(ready(left.map(drop).map_err(|_| "not confirmed".to_owned())))
+        }
+
+        fn report(&self, _: &str, _: &str, outcome: Outcome) {
+            self.reported.lock().unwrap().push(outcome);
         }
     }
 
-    #[tokio::test]
-    async fn node_that_is_not_confirmed_is_asked_nothing() {
+    /// The error of the check of a batch with a deadline, and what was reported, if the node confirms its ledger this
+    /// many times.
+    async fn check_confirming(
+        times: usize,
+        sender: MockSubmissionSender<GlobalScopeId>,
+    ) -> (String, Vec<Outcome>) {
+        let resolver = Arc::new(Confirming { left: times.into(), reported: Mutex::default() });
         let factory = CommandFactory {
-            url_resolver: Arc::new(NotConfirmed),
-            sender: Arc::new(MockSubmissionSender::new()),
+            url_resolver: Arc::<Confirming>::clone(&resolver),
+            sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
             recalls: Recalls::new(),
         };
@@ -313,7 +343,55 @@ mod tests {
         let mut command = Arc::new(factory).command(submission);
         let answer = command.check("http://ledger", pending()).await.unwrap_err();
         assert_eq!(answer.outcome, Outcome::NotSent);
-        assert_eq!(answer.message.as_deref(), Some("http://ledger: not confirmed"));
+        (answer.message.unwrap(), resolver.reported.lock().unwrap().clone())
+    }
+
+    #[tokio::test]
+    async fn node_that_is_not_confirmed_is_asked_nothing() {
+        let (message, reported) = check_confirming(0, MockSubmissionSender::new()).await;
+        assert_eq!(message, "http://ledger: not confirmed");
+        assert_eq!(reported, [Outcome::Refused], "no connection has failed");
+    }
+
+    #[tokio::test]
+    async fn node_must_still_be_confirmed_after_it_was_asked() {
+        let mut sender = MockSubmissionSender::new();
+        sender.expect_position().once().returning(|_| Box::pin(ready(Ok(at_height(1)))));
+        let (message, reported) = check_confirming(1, sender).await;
+        assert_eq!(message, "http://ledger: not confirmed");
+        assert_eq!(reported, [Outcome::Refused], "no connection has failed");
+    }
+
+    #[tokio::test]
+    async fn failed_question_counts_as_a_failed_connection() {
+        let mut sender = MockSubmissionSender::new();
+        let down = || Err(BatchError::Unavailable("no answer".to_owned()));
+        sender.expect_position().once().returning(move |_| Box::pin(ready(down())));
+        let (_, reported) = check_confirming(2, sender).await;
+        assert_eq!(reported, [Outcome::NotSent]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn node_that_confirms_late_is_trusted_in_the_next_attempt() {
+        let pool = NodePool::new(["http://ledger"]);
+        pool.require_confirmation(Duration::from_secs(1));
+        let mut sender = MockSubmissionSender::<GlobalScopeId>::new();
+        sender.expect_position().once().returning(|_| Box::pin(ready(Ok(at_height(1)))));
+        let factory = Arc::new(CommandFactory {
+            url_resolver: pool.resolver(),
+            sender: Arc::new(sender),
+            counters: SubmitterCounters::default(),
+            recalls: Recalls::new(),
+        });
+        let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
+            .with_deadline(Some(DEADLINE));
+        let mut command = factory.command(submission);
+        let (node, asked_at) = (&pool.nodes()[0], pool.monotonic());
+        let failures = node.identity().failures();
+        let answer = command.check("http://ledger", pending()).await.unwrap_err();
+        assert_eq!(answer.outcome, Outcome::NotSent);
+        pool.told_identity(node, IdentityAnswer::Confirmed, asked_at, failures);
+        assert_eq!(command.check("http://ledger", pending()).await, Ok(()));
     }
 
     #[tokio::test]

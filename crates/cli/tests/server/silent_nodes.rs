@@ -140,7 +140,7 @@ impl Fixture {
         wait_until("every node answers", || self.ledger_part()["status"] == "ok");
         println!("{url} is shown as answering again after {:.2?}", back.elapsed());
         assert!(back.elapsed() < SHOWN_WITHIN, "{:?}", back.elapsed());
-        self.server.process.wait_for_log("the node answers again");
+        self.server.process.wait_for_log("the node works again");
         let top = self.top();
         assert!(!top.contains("has not answered"), "{top}");
         let explanation = self.explain(&self.batches[0]);

@@ -1,7 +1,8 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use grid_batch_core::{BatchError, BatchResult, Ledger, LedgerEventStream};
+use grid_batch_core::{BatchError, BatchResult, Ledger, LedgerEventStream, StatusUrlResolver};
+use grid_batch_nodes::NodePool;
 use grid_batch_support::{Delays, catch_panic_async, rng};
 use log::{debug, info, warn};
 use tokio::{
@@ -21,6 +22,7 @@ pub(crate) struct EventListener {
     pub(crate) follower: EventFollower,
     pub(crate) trigger: PollTrigger,
     pub(crate) options: EventOptions,
+    pub(crate) nodes: NodePool,
 }
 
 /// A node that does not answer is tried again this soon, so that batches go on when it is back.
@@ -52,7 +54,11 @@ impl EventListener {
                         delays.reset();
                     }
                     match end {
-                        StreamEnd::Lost(error) => error,
+                        StreamEnd::Lost(error) => {
+                            // The node may have been replaced.
+                            self.nodes.not_answered(&self.nodes.status_urls(service, ""));
+                            error
+                        }
                         StreamEnd::Silent => {
                             debug!(service = service; "connecting a silent event stream again");
                             continue;

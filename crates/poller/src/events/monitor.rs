@@ -1,6 +1,7 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{InternalError, Ledger, ShutdownHandle};
+use grid_batch_nodes::NodePool;
 use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
 use tokio::{
     runtime::Handle,
@@ -23,6 +24,7 @@ pub struct EventMonitor {
     trigger: PollTrigger,
     options: EventOptions,
     follower: EventFollower,
+    nodes: NodePool,
 }
 
 /// The handle of a running event monitor.
@@ -44,7 +46,14 @@ impl EventMonitor {
     ) -> Result<Self, MonitorOptionsError> {
         options.check()?;
         let follower = EventFollower::new(&options);
-        Ok(Self { events, trigger, options, follower })
+        Ok(Self { events, trigger, options, follower, nodes: NodePool::default() })
+    }
+
+    /// Sets the nodes of the services. They must confirm their ledger again when an event stream breaks.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: NodePool) -> Self {
+        self.nodes = nodes;
+        self
     }
 
     /// The follower, which selects the services to listen to.
@@ -91,6 +100,7 @@ impl EventMonitor {
             follower: self.follower.clone(),
             trigger: self.trigger.clone(),
             options: self.options.clone(),
+            nodes: self.nodes.clone(),
         }
     }
 }

@@ -14,6 +14,7 @@ use grid_batch_core::{
     EventSubscriptions, LedgerEvent, LedgerEventStream, LedgerStatus, ShutdownHandle, SystemClock,
     mocks::MockLedger,
 };
+use grid_batch_nodes::NodePool;
 use grid_batch_poller::{
     Backoff, EventMonitor, EventOptions, MonitorOptions, PollTrigger, RunningEventMonitor,
 };
@@ -124,6 +125,21 @@ fn event_ends_a_batch_before_the_poll_interval() {
     store.wait_for_state(0, Committed);
     listening.wait_for_shutdown().unwrap();
     polling.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn node_must_confirm_its_ledger_again_after_a_stream_broke() {
+    let (streams, pool) = (Arc::new(TestStreams::default()), NodePool::new(["http://node"]));
+    let events = Arc::<TestStreams>::clone(&streams);
+    let monitor = EventMonitor::new(events, PollTrigger::new(), event_options()).unwrap();
+    let listening = monitor.with_nodes(pool.clone()).run().unwrap();
+    listening.follower().follow("a");
+    streams.wait_for(1);
+    assert_eq!(pool.nodes()[0].identity().failures(), 0);
+    streams.send("a", Err(unavailable()));
+    streams.wait_for(2);
+    assert_eq!(pool.nodes()[0].identity().failures(), 1);
+    listening.wait_for_shutdown().unwrap();
 }
 
 #[test]

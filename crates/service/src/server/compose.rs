@@ -332,7 +332,8 @@ fn start_event_monitor(
         ..EventOptions::default()
     };
     let monitor = EventMonitor::new(Arc::clone(ledger), trigger.clone(), options);
-    Ok(Some(monitor.map_err(StartError::part)?.run()?))
+    let monitor = monitor.map_err(StartError::part)?.with_nodes(config.ledger.http.nodes.clone());
+    Ok(Some(monitor.run()?))
 }
 
 /// Asks about the next batch of each service, if the ledger needs that.

@@ -75,11 +75,12 @@ impl LedgerCheck {
     }
 
     pub(super) fn found_mismatch(&self, mismatch: LedgerMismatchError) {
+        // A log line may take long to write, and nothing may be sent meanwhile.
+        self.pool().close();
         let reason = mismatch.to_string();
         if self.0.mismatch.set(mismatch).is_ok() {
             error!(reason = reason.as_str(); "nothing is claimed or sent any more; the server must stop");
         }
-        self.pool().close();
         self.call_back();
     }
 

@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
 use futures_core::future::BoxFuture;
+use futures_util::future::join;
 use grid_batch_core::{
     BatchError, BatchFormat, BatchResult, Clock, EvidenceReport, Ledger, LedgerConfirmation,
     LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ServiceId,
@@ -17,6 +18,7 @@ use grid_batch_core::{
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_support::Shutdown;
+use log::{Log, Metadata, Record};
 use tokio::time::sleep;
 
 use super::{LedgerCheck, watch::Watcher};
@@ -27,6 +29,8 @@ struct TestLedgers {
     nodes: Mutex<HashMap<String, Result<String, BatchError>>>,
     recorded: Mutex<Option<LedgerIdentity>>,
     asked: AtomicUsize,
+    /// How long a node takes to tell its ledger.
+    delay: Mutex<Duration>,
 }
 
 impl TestLedgers {
@@ -77,7 +81,11 @@ impl Ledger for TestLedgers {
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
         self.asked.fetch_add(1, Relaxed);
         let answer = self.nodes.lock().unwrap()[node].clone();
-        Box::pin(async { answer })
+        let delay = *self.delay.lock().unwrap();
+        Box::pin(async move {
+            sleep(delay).await;
+            answer
+        })
     }
 
     fn probe<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
@@ -261,6 +269,31 @@ async fn failed_connection_has_the_node_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn node_is_asked_again_if_a_connection_fails_meanwhile() {
+    let test = TestCheck::start(None, None).await;
+    test.ledgers.set("a", Some("x"));
+    *test.ledgers.delay.lock().unwrap() = Duration::from_millis(300);
+    let fails = async {
+        sleep(Duration::from_millis(200)).await;
+        assert!(!test.check.pool().is_confirmed("a"), "it has not answered yet");
+        test.check.pool().failed("a", "reset");
+    };
+    let (confirmed, ()) = join(test.check.pool().confirm("a"), fails).await;
+    assert_eq!(confirmed, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_that_is_down_is_not_asked_in_a_loop() {
+    let test = TestCheck::start(None, None).await;
+    let asked = test.ledgers.asked.load(Relaxed);
+    for _ in 0..100 {
+        test.check.pool().failed("a", "refused");
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(test.ledgers.asked.load(Relaxed) - asked <= 4, "two nodes, each once a second");
+}
+
+#[tokio::test(start_paused = true)]
 async fn jump_of_the_time_of_day_trusts_no_node_longer() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     test.clock.set(Timestamp::from_micros(-3_600_000_000));
@@ -321,4 +354,38 @@ async fn return_of_a_node_is_told() {
     returns.changed().await.unwrap();
     test.pass(5).await;
     assert!(!returns.has_changed().unwrap());
+}
+
+/// Keeps whether the node `a` was confirmed when the mismatch was logged.
+struct MismatchLog {
+    pool: OnceLock<NodePool>,
+    was_confirmed: OnceLock<bool>,
+}
+
+impl Log for MismatchLog {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let is_mismatch = record.args().to_string().starts_with("nothing is claimed or sent");
+        if let Some(pool) = self.pool.get().filter(|_| is_mismatch) {
+            self.was_confirmed.get_or_init(|| pool.is_confirmed("a"));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_while_a_mismatch_is_logged() {
+    static LOG: MismatchLog = MismatchLog { pool: OnceLock::new(), was_confirmed: OnceLock::new() };
+    let test = TestCheck::start(Some("x"), None).await;
+    LOG.pool.get_or_init(|| test.check.pool().clone());
+    assert!(test.check.pool().is_confirmed("a"));
+    log::set_logger(&LOG).unwrap();
+    log::set_max_level(log::LevelFilter::Error);
+    test.ledgers.set("b", Some("y"));
+    test.wait_until(|check| check.mismatch().is_some()).await;
+    assert_eq!(LOG.was_confirmed.get(), Some(&false));
 }

@@ -127,7 +127,7 @@ impl Watcher {
         }
     }
 
-    /// Logs when a node does not answer any more, and when it answers again.
+    /// Logs when a node does not answer or does not tell its ledger any more, and when it works again.
     fn log_outage(&self, node: &Node, was_out: bool) -> bool {
         let (outage, name) = (self.check.pool().outage(node), node.name());
         match (&outage, was_out) {
@@ -139,7 +139,7 @@ impl Watcher {
                 warn!(node = name, reason = reason.as_str();
                     "the node does not tell which ledger it belongs to; batches that depend on it wait");
             }
-            (None, true) => info!(node = name; "the node answers again"),
+            (None, true) => info!(node = name; "the node works again"),
             _ => {}
         }
         outage.is_some()
