@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use grid_batch_service::LedgerType;
+use grid_batch_service::{LedgerType, Origin, SETTINGS, SettingValues};
 use grid_batch_tests::{
     declared_facts,
     sources::{read, root, source_files, without_tests},
@@ -93,10 +93,27 @@ fn table_of(ledger: &LedgerType) -> Vec<(&'static str, String)> {
         ("one_node_for_service", yes(all.one_node_for_service)),
         ("batches_expire", yes(all.batches_expire)),
         ("has_events", yes(all.has_events)),
+        ("compares_states", yes(all.compares_states)),
         ("tells_identity", yes(all.tells_identity)),
         ("checks_keys", yes(all.checks_keys)),
         ("signs_batches", yes(all.signs_batches)),
+        ("quiet_after", quiet_after(ledger)),
     ]
+}
+
+/// It depends on a setting of one ledger only.
+fn quiet_after(ledger: &LedgerType) -> String {
+    let with = |resend_after: &str| {
+        let setting = SETTINGS.named("evm.resend_after");
+        let given = setting.map(|setting| setting.given(Origin::Default, resend_after));
+        let settings = SettingValues::defaults(SETTINGS.clone()).override_with(given);
+        ledger.facts(&settings).unwrap().quiet_after
+    };
+    match (with("20s"), with("30s")) {
+        (None, None) => "none".to_owned(),
+        (Some(short), Some(long)) if short == long => format!("{long:?}"),
+        _ => "setting".to_owned(),
+    }
 }
 
 #[test]

@@ -1,6 +1,5 @@
 use std::{
     collections::{HashMap, HashSet},
-    mem::replace,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -33,6 +32,9 @@ pub(crate) struct NodeRecord {
 
 struct Seen {
     batches: BoundedMap<NodeAndBatch, BatchAtNode>,
+    /// The node reported the batch as invalid, and may not have applied all before it. Doubts are few, and none is
+    /// forgotten because of other batches: the node may report the batch as invalid for long after.
+    doubted: BoundedMap<NodeAndBatch, ()>,
     /// The last question to each node.
     questions: HashMap<String, Arc<AsyncMutex<Option<Answer>>>>,
 }
@@ -44,8 +46,6 @@ struct BatchAtNode {
     committed_at: Option<Instant>,
     /// The node had applied all batches before this one when it was sent there.
     is_checked: bool,
-    /// The node reported it as invalid, and may not have applied all before it.
-    is_doubted: bool,
 }
 
 type NodeAndBatch = (String, String);
@@ -59,9 +59,12 @@ struct Answer {
 
 impl NodeRecord {
     pub(crate) fn new(history: Arc<dyn CommitHistory>, nodes: Vec<String>) -> Self {
-        let batches = BoundedMap::new(REMEMBERED);
-        let seen = Mutex::new(Seen { batches, questions: HashMap::new() });
-        Self { history, nodes, seen }
+        let seen = Seen {
+            batches: BoundedMap::new(REMEMBERED),
+            doubted: BoundedMap::new(REMEMBERED),
+            questions: HashMap::new(),
+        };
+        Self { history, nodes, seen: Mutex::new(seen) }
     }
 
     /// Whether these are all nodes of the ledger.
@@ -154,26 +157,25 @@ impl NodeRecord {
     /// The node may not have applied all batches before this one when it found it invalid. Returns
     /// whether that is new.
     pub(crate) fn set_doubted(&self, node: &str, batch_id: &str) -> bool {
-        self.change(node, batch_id, |batch| !replace(&mut batch.is_doubted, true))
+        let mut seen = lock(&self.seen);
+        let key = key(node, batch_id);
+        let is_new = !seen.doubted.contains(&key);
+        seen.doubted.set(&key, ());
+        is_new
     }
 
     pub(crate) fn is_doubted(&self, node: &str, batch_id: &str) -> bool {
-        self.at_node(node, batch_id).is_doubted
+        lock(&self.seen).doubted.contains(&key(node, batch_id))
     }
 
     fn at_node(&self, node: &str, batch_id: &str) -> BatchAtNode {
         lock(&self.seen).batches.get(&key(node, batch_id)).copied().unwrap_or_default()
     }
 
-    fn change<R>(
-        &self,
-        node: &str,
-        batch_id: &str,
-        change: impl FnOnce(&mut BatchAtNode) -> R,
-    ) -> R {
+    fn change(&self, node: &str, batch_id: &str, change: impl FnOnce(&mut BatchAtNode)) {
         let mut seen = lock(&self.seen);
         let new = BatchAtNode::default;
-        change(seen.batches.get_or_insert_with(&key(node, batch_id), new))
+        change(seen.batches.get_or_insert_with(&key(node, batch_id), new));
     }
 }
 
@@ -186,4 +188,36 @@ impl Answer {
 
 fn key(node: &str, batch_id: &str) -> NodeAndBatch {
     (node.to_owned(), batch_id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::ItemId;
+
+    use super::*;
+
+    struct NoHistory;
+
+    impl CommitHistory for NoHistory {
+        fn committed_before(&self, _: &ServiceId, _: &ItemId) -> BatchResult<CommittedBefore> {
+            Ok(CommittedBefore::default())
+        }
+
+        fn has_committed(&self, _: &ServiceId) -> BatchResult<bool> {
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn doubt_is_kept_whatever_is_seen_of_other_batches() {
+        let record = NodeRecord::new(Arc::new(NoHistory), Vec::new());
+        assert!(record.set_doubted("node", "doubted"));
+        for number in 0..=REMEMBERED {
+            let other = number.to_string();
+            record.set_committed("node", &other);
+            record.set_checked("node", &other);
+        }
+        assert!(record.is_doubted("node", "doubted"));
+        assert!(!record.set_doubted("node", "doubted"));
+    }
 }

@@ -32,6 +32,19 @@ pub enum ConfigError {
         /// A setting with a similar name.
         nearest: Option<String>,
     },
+    /// The setting is of a ledger whose adapter is not compiled in.
+    #[error(
+        "{origin}: there is no setting {name}, because this build has no adapter for {ledger}; build it with \
+         --features {ledger}"
+    )]
+    NoAdapter {
+        /// Where it was given.
+        origin: Origin,
+        /// The name.
+        name: String,
+        /// The name of the ledger, and of the feature.
+        ledger: &'static str,
+    },
     /// The setting cannot have this value.
     #[error("{origin}: {name} is {value}; {rule}")]
     Value {

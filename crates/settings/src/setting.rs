@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use crate::{ConfigError, GivenValue, Origin, SettingValues};
+use crate::{ConfigError, GivenValue, Origin, SettingValues, redact_secrets, secret::PLACEHOLDER};
 
 /// One setting.
 ///
@@ -32,7 +32,7 @@ pub struct Setting {
 pub enum Form {
     /// A text in quotes.
     Text,
-    /// A text in quotes that may contain a password.
+    /// A text in quotes that is a secret, or a URL with one.
     Secret,
     /// A number.
     Number,
@@ -79,7 +79,8 @@ impl Setting {
         Self::new(Form::Text, name, default, help)
     }
 
-    /// A text that may contain a password. Errors do not show it.
+    /// A text that is a secret, or a URL with one. Errors do not show it. It is printed as `***`, and a URL without its
+    /// secrets.
     pub const fn secret(name: &'static str, default: &'static str, help: &'static str) -> Self {
         Self::new(Form::Secret, name, default, help)
     }
@@ -167,6 +168,16 @@ impl Setting {
     /// This value, which was given there.
     pub fn given(&'static self, origin: Origin, text: impl Into<String>) -> GivenValue {
         GivenValue { setting: self, origin, text: text.into() }
+    }
+
+    /// This value without its secrets.
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let is_url = text.contains("://");
+        match self.form {
+            _ if !self.may_hold_secret || text.is_empty() => Cow::Borrowed(text),
+            Form::Secret if !is_url => Cow::Borrowed(PLACEHOLDER),
+            _ => redact_secrets(text),
+        }
     }
 
     /// An error if the value is out of range.

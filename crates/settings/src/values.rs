@@ -124,7 +124,8 @@ impl SettingValues {
     /// The error for a value that breaks this rule.
     pub fn invalid(&self, name: &str, rule: String) -> ConfigError {
         let given = self.given(name);
-        let value = match may_hold_secret(&given.text) {
+        let is_secret = given.setting.form == Form::Secret || may_hold_secret(&given.text);
+        let value = match is_secret {
             true => NOT_SHOWN.to_owned(),
             false => format!("{:?}", given.text),
         };
@@ -173,5 +174,26 @@ struct Parsed<T>(T);
 impl<T: FromStr<Err: fmt::Display>> SettingValue for Parsed<T> {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|error: T::Err| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_does_not_show_a_secret() {
+        static SETTINGS: &[Setting] = &[
+            Setting::secret("ledger.mine.token", "", "Token of the nodes"),
+            Setting::text("ledger.mine.account", "", "Account that pays"),
+        ];
+        let given = SETTINGS.iter().map(|it| it.given(Origin::Variable(it.variable()), "hidden"));
+        let values = SettingValues::defaults(SettingTable::new(SETTINGS)).override_with(given);
+        let invalid = |name| values.invalid(name, "it is too short".to_owned()).to_string();
+        assert_eq!(
+            invalid("ledger.mine.token"),
+            "the variable GRID_BATCH_LEDGER_MINE_TOKEN: ledger.mine.token is not shown; it is too short"
+        );
+        assert!(invalid("ledger.mine.account").contains("is \"hidden\";"));
     }
 }

@@ -1,5 +1,7 @@
 use grid_batch_settings::{ConfigError, GivenValue, Origin, Setting, SettingTable};
 
+use super::ledger_type::without_adapter;
+
 /// Reads the environment. A variable with our prefix that is no setting is an error: its name is
 /// probably misspelt.
 pub(super) fn read(
@@ -19,6 +21,9 @@ pub(super) fn read(
         }
         let origin = Origin::Variable(variable.clone());
         let Some(setting) = table.iter().find(|setting| setting.variable() == variable) else {
+            if let Some(ledger) = without_adapter(rest.split('_').next().unwrap_or(rest)) {
+                return Err(ConfigError::NoAdapter { origin, name: variable, ledger });
+            }
             let nearest = table.nearest(&rest.to_lowercase().replacen('_', ".", 1));
             let nearest = nearest.map(Setting::variable);
             return Err(ConfigError::UnknownSetting { origin, name: variable, nearest });

@@ -10,6 +10,8 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
+use super::ledger_type::without_adapter;
+
 /// Reads the file. If it does not exist it gives no values, unless it is `required`.
 pub(super) fn read(
     table: &SettingTable,
@@ -76,6 +78,9 @@ impl SourceFile<'_> {
     ) -> Result<GivenValue, ConfigError> {
         let origin = self.origin(position);
         let Some(setting) = self.table.named(name) else {
+            if let Some(ledger) = without_adapter(name.split('.').next().unwrap_or(name)) {
+                return Err(ConfigError::NoAdapter { origin, name: name.to_owned(), ledger });
+            }
             let nearest = self.table.nearest(name).map(|setting| setting.name.to_owned());
             return Err(ConfigError::UnknownSetting { origin, name: name.to_owned(), nearest });
         };

@@ -118,6 +118,15 @@ impl LedgerType {
 /// The ledgers whose adapters are compiled in only with a feature of the same name.
 pub(super) const OPTIONAL_LEDGERS: &[&str] = &["sawtooth", "scabbard", "evm"];
 
+/// The ledger whose settings are in this section, if its adapter is not compiled in.
+pub(super) fn without_adapter(section: &str) -> Option<&'static str> {
+    let is_known = |name: &str| LedgerType::known().iter().any(|ledger| ledger.name == name);
+    OPTIONAL_LEDGERS
+        .iter()
+        .copied()
+        .find(|name| name.eq_ignore_ascii_case(section) && !is_known(name))
+}
+
 /// What `ledger.kind` must be, if no other ledgers are registered.
 pub(crate) static KIND_RULE: LazyLock<String> = LazyLock::new(|| rule_of(LedgerType::known()));
 
@@ -222,6 +231,20 @@ mod tests {
         assert_eq!(evm.absence_rule(), AbsenceRule::Reported);
         assert!(!evm.asks_before_sending() && !evm.can_halt());
         assert!(evm.invalid_is_final_after().is_zero());
+    }
+
+    #[cfg(not(feature = "evm"))]
+    #[test]
+    fn settings_of_a_ledger_without_an_adapter_name_the_feature() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.toml");
+        let rule = "because this build has no adapter for evm; build it with --features evm";
+        std::fs::write(&file, "[evm]\nchain_id = 1\n").unwrap();
+        let error = Config::load(Some(&file), empty(), Vec::new()).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("there is no setting evm, {rule}")), "{error}");
+        let variable = ("GRID_BATCH_EVM_CHAIN_ID".to_owned(), "1".to_owned());
+        let error = Config::load(None, [variable].into_iter(), Vec::new()).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("setting GRID_BATCH_EVM_CHAIN_ID, {rule}")), "{error}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use grid_batch_settings::{Form, GivenValue, Origin, Setting, redact_secrets};
+use grid_batch_settings::{Form, GivenValue, Origin, Setting};
 
 use super::Config;
 
@@ -61,8 +61,8 @@ impl Config {
 fn toml_value(setting: &Setting, given: &GivenValue, secrets: Secrets) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let shown = |text: &str| match secrets {
-        Secrets::Replaced if setting.may_hold_secret => quoted(&redact_secrets(text)),
-        _ => quoted(text),
+        Secrets::Replaced => quoted(&setting.redact(text)),
+        Secrets::Shown => quoted(text),
     };
     match setting.form {
         Form::Number | Form::Bool => given.text.clone(),
@@ -105,7 +105,12 @@ fn wrapped(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
+
+    use grid_batch_core::LedgerFacts;
+
     use super::*;
+    use crate::{LedgerType, ReadableSecret};
 
     fn load(variables: &[(&str, &str)]) -> Config {
         let variables = variables.iter().map(|(name, text)| ((*name).into(), (*text).into()));
@@ -175,5 +180,45 @@ mod tests {
         assert!(
             printed.contains("database = \"postgres://u:***@h/d?host=%2Ftmp&sslpassword=***\"")
         );
+    }
+
+    #[test]
+    fn secret_of_a_registered_ledger_is_not_printed() {
+        static OF_MINE: &[Setting] = &[
+            Setting::secret("ledger.mine.token", "", "Token of the nodes"),
+            Setting::secret("ledger.mine.url", "", "URL of the nodes"),
+            Setting::secret("ledger.mine.other", "", "Another token"),
+        ];
+        let mine = LedgerType::new(
+            "mine",
+            |_| Ok(LedgerFacts::weakest(Duration::ZERO)),
+            |_| Err("it has no adapter".into()),
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        let load = |content: &str, flags: Vec<(&'static Setting, String)>| {
+            std::fs::write(&file, content).unwrap();
+            std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+            let mine = [mine.with_settings(OF_MINE)];
+            Config::load_with_ledgers(&mine, Some(&file), std::iter::empty(), flags).unwrap()
+        };
+        let readable = |config: &Config| -> Vec<String> {
+            config.readable_secrets().iter().map(ReadableSecret::name).collect()
+        };
+
+        let url = "http://u:hidden@h/x";
+        let by_flag =
+            load("", vec![(&OF_MINE[0], "hidden".to_owned()), (&OF_MINE[1], url.to_owned())]);
+        let printed = by_flag.to_string();
+        assert!(!printed.contains("hidden"), "{printed}");
+        assert!(printed.contains("\ntoken = \"***\"\n"), "{printed}");
+        assert!(printed.contains("\nurl = \"http://u:***@h/x\"\n"), "{printed}");
+        assert!(printed.contains("\nother = \"\"\n"), "{printed}");
+        assert!(by_flag.with_secrets().to_string().contains("\ntoken = \"hidden\"\n"));
+        assert_eq!(readable(&by_flag), ["--ledger-mine-token", "--ledger-mine-url"]);
+
+        let by_file = load("[ledger.mine]\ntoken = \"hidden\"", Vec::new());
+        assert_eq!(readable(&by_file), [file.display().to_string()]);
+        assert_eq!(readable(&load("[ledger.mine]\ntoken = \"\"", Vec::new())), [""; 0]);
     }
 }

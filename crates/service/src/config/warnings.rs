@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use grid_batch_settings::{GivenValue, Origin, Setting, redact_secrets};
+use grid_batch_settings::{GivenValue, Origin, Setting};
 use log::warn;
 
 use super::Config;
@@ -68,8 +68,7 @@ impl Config {
         let mut found = Found::default();
         let table = self.settings.table();
         for given in table.iter().map(|setting| self.settings.given(setting.name)) {
-            let is_secret =
-                given.setting.may_hold_secret && redact_secrets(&given.text) != given.text;
+            let is_secret = given.setting.redact(&given.text) != given.text;
             if let Some(file) = self.file_of_setting(given) {
                 found.add_file(Path::new(file), "the file of a setting");
             } else if is_secret {
