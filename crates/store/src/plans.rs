@@ -635,7 +635,7 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 26] = [
+const WITHOUT_PLAN_TEST: [&str; 27] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "begin_event_generation",
@@ -647,6 +647,7 @@ const WITHOUT_PLAN_TEST: [&str; 26] = [
     "durability",
     "has_schema",
     "journal_mode",
+    "lanes_after_downgrade",
     "list",
     "lock_all_services",
     "lock_database_state",

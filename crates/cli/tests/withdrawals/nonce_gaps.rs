@@ -58,3 +58,30 @@ fn wrong_nonce_parks_until_an_operator_corrects_it() {
     server.wait_until_withdrawn(&[id]);
     assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1, 2], 2));
 }
+
+/// A node was wrong when a withdrawal was signed.
+#[test]
+fn missing_nonces_are_filled_over_http() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve_with(&[("--evm-longest-gap", "2")]);
+    let first = server.schedule(&harness.withdrawal_request(0, 1));
+    server.wait_until_withdrawn(&[first]);
+    harness.proxy.set("eth_getTransactionCount", Fault::Result(json!("0x5")));
+    let id = server.schedule(&harness.withdrawal_request(0, 2));
+    let parked = server.wait_for_state(&id, "parked");
+    let service = parked["gas_admin"].as_str().unwrap();
+    let nonces = format!("/v1/services/{}/nonces", service.replace(':', "%3A"));
+    let started = server.post(&format!("{nonces}/start"), &json!({ "nonce": 5 }));
+    assert_eq!(started.status, 200, "{started:?}");
+    wait_until("it is signed", || server.withdrawal(&id)["transactions"][0]["nonce"] == 5);
+
+    harness.proxy.clear();
+    wait_until("the way out is said", || {
+        let waits_for = server.withdrawal(&id)["waits_for"].clone();
+        waits_for.as_str().is_some_and(|text| text.contains(&format!("{service} 1-4 fill")))
+    });
+    let filled = server.post(&format!("{nonces}/fill"), &json!({ "first": 1, "last": 4 }));
+    assert_eq!(filled.status, 200, "{filled:?}");
+    server.wait_until_withdrawn(&[id]);
+    assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1, 2], 6));
+}

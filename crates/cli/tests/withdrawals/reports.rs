@@ -59,7 +59,7 @@ fn payment_without_the_event_does_not_hold_up_others() {
     server.wait_until_withdrawn(&[next]);
 
     let held = server.wait_for_state(&id, "held");
-    let (service, nonce) = (held["gas_admin"].as_str().unwrap(), "0");
+    let service = held["gas_admin"].as_str().unwrap();
     let waits_for = held["waits_for"].as_str().unwrap();
     assert!(waits_for.contains("did not emit WithdrawPollCreated"), "{waits_for}");
     assert!(waits_for.contains(&format!("grid-batch nonce {service} 0 elsewhere")), "{waits_for}");
@@ -70,7 +70,9 @@ fn payment_without_the_event_does_not_hold_up_others() {
     assert_eq!(server.post(&retry, &json!({})).status, 409);
     assert!(operate(&harness, &["nonce"]).starts_with(&format!("{service} 0 mined in block")));
 
-    operate(&harness, &["nonce", service, nonce, "elsewhere"]);
+    let elsewhere = format!("/v1/services/{}/nonces/elsewhere", service.replace(':', "%3A"));
+    let decided = server.post(&elsewhere, &json!({ "first": 0, "last": 0, "reason": "no event" }));
+    assert_eq!(decided.status, 200, "{decided:?}");
     assert_eq!(operate(&harness, &["nonce"]), "");
     assert!(server.wait_for_state(&id, "failed")["fail_reason"].is_string());
     assert_eq!(server.post(&retry, &json!({})).status, 200);

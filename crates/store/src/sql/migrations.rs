@@ -226,7 +226,8 @@ mod tests {
         }
         let lanes = Statement::new(
             connection.dialect(),
-            "select l.lane, l.created_at, l.ended, (
+            "-- lanes_after_downgrade
+             select l.lane, l.created_at, l.ended, (
                  select count(*) from waiting_holds h join batches b on b.seq = h.batch_seq
                  where b.created_at = 20) as holds
              from lanes l",
