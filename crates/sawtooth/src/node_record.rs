@@ -32,8 +32,8 @@ pub(crate) struct NodeRecord {
 
 struct Seen {
     batches: BoundedMap<NodeAndBatch, BatchAtNode>,
-    /// The node reported the batch as invalid, and may not have applied all before it. Doubts are few, and none is
-    /// forgotten because of other batches: the node may report the batch as invalid for long after.
+    /// The node reported the batch as invalid, and may not have applied all before it. There are few of
+    /// these, and none is forgotten because of other batches: the node may report it as invalid for long after.
     doubted: BoundedMap<NodeAndBatch, ()>,
     /// The last question to each node.
     questions: HashMap<String, Arc<AsyncMutex<Option<Answer>>>>,
