@@ -154,7 +154,8 @@ fn run_withdrawals(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 #[cfg(not(feature = "evm"))]
 fn run_withdrawals(_: &ArgMatches) -> Result<ExitCode, Failure> {
-    Err(grid_batch_service::StartError::NotBuilt { kind: "evm" }.into())
+    let reason = "this build has no adapter for evm; build it with --features evm";
+    Err(Failure::configuration(reason))
 }
 
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
