@@ -71,7 +71,8 @@ fn missing_nonces_are_filled_over_http() {
     let parked = server.wait_for_state(&id, "parked");
     let service = parked["gas_admin"].as_str().unwrap();
     let nonces = format!("/v1/services/{}/nonces", service.replace(':', "%3A"));
-    let started = server.post(&format!("{nonces}/start"), &json!({ "nonce": 5 }));
+    let started =
+        server.post(&format!("{nonces}/start"), &json!({ "nonce": 5, "reason": "shown" }));
     assert_eq!(started.status, 200, "{started:?}");
     wait_until("it is signed", || server.withdrawal(&id)["transactions"][0]["nonce"] == 5);
 
@@ -80,7 +81,8 @@ fn missing_nonces_are_filled_over_http() {
         let waits_for = server.withdrawal(&id)["waits_for"].clone();
         waits_for.as_str().is_some_and(|text| text.contains(&format!("{service} 1-4 fill")))
     });
-    let filled = server.post(&format!("{nonces}/fill"), &json!({ "first": 1, "last": 4 }));
+    let filled = server
+        .post(&format!("{nonces}/fill"), &json!({ "first": 1, "last": 4, "reason": "never used" }));
     assert_eq!(filled.status, 200, "{filled:?}");
     server.wait_until_withdrawn(&[id]);
     assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1, 2], 6));
