@@ -40,12 +40,33 @@ impl Timestamp {
     /// assert_eq!(Timestamp::from_micros(1_700_000_000_000_000).rfc3339(), "2023-11-14T22:13:20Z");
     /// ```
     pub fn rfc3339(self) -> String {
+        let (date_and_time, _) = self.in_utc();
+        format!("{date_and_time}Z")
+    }
+
+    /// The same, to the microsecond.
+    ///
+    /// ```
+    /// use grid_batch_core::Timestamp;
+    ///
+    /// let time = Timestamp::from_micros(1_700_000_000_000_007);
+    /// assert_eq!(time.rfc3339_micros(), "2023-11-14T22:13:20.000007Z");
+    /// ```
+    pub fn rfc3339_micros(self) -> String {
+        let (date_and_time, micros) = self.in_utc();
+        format!("{date_and_time}.{micros:06}Z")
+    }
+
+    /// Date and time to the second, and the microseconds of the second.
+    fn in_utc(self) -> (String, i64) {
+        const SECOND: i64 = 1_000_000;
         const DAY: i64 = 86_400;
-        const LATEST: i64 = 253_402_300_799;
-        let seconds = (self.0 / 1_000_000).clamp(0, LATEST);
+        const LATEST: i64 = 253_402_300_799_999_999;
+        let micros = self.0.clamp(0, LATEST);
+        let (seconds, micros) = (micros / SECOND, micros % SECOND);
         let (year, month, day) = date(seconds / DAY);
         let (hour, minute, second) = (seconds % DAY / 3_600, seconds / 60 % 60, seconds % 60);
-        format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        (format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"), micros)
     }
 
     /// The time elapsed since `earlier`; zero if `earlier` is later.

@@ -1,12 +1,9 @@
-use std::time::{Duration, UNIX_EPOCH};
-
-use grid_batch_core::{BatchEvent, EventWithdrawal, Message, Timestamp};
-use humantime::format_rfc3339_micros;
+use grid_batch_core::{BatchEvent, EventWithdrawal, Message};
 use serde_json::json;
 
 /// What is sent for an event: the form of Standard Webhooks.
 pub(crate) fn message(event: &BatchEvent) -> Message {
-    let at = rfc3339(event.at);
+    let at = event.at.rfc3339_micros();
     let mut body = json!({
         "type": format!("batch.{}", event.kind),
         "timestamp": at,
@@ -35,16 +32,9 @@ fn message_id(event: &BatchEvent) -> String {
     format!("evt_{}-{}", event.id, event.at.as_micros())
 }
 
-fn rfc3339(time: Timestamp) -> String {
-    /// The last microsecond of the year 9999.
-    const LATEST: u64 = 253_402_300_799_999_999;
-    let micros = u64::try_from(time.as_micros()).unwrap_or(0).min(LATEST);
-    format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
-}
-
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchState, EventId, EventKind, ItemId};
+    use grid_batch_core::{BatchState, EventId, EventKind, ItemId, Timestamp};
     use serde_json::Value;
 
     use super::*;

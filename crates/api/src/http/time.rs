@@ -1,16 +1,9 @@
-use std::time::{Duration, UNIX_EPOCH};
-
 use grid_batch_core::Timestamp;
-use humantime::format_rfc3339_micros;
-
-/// The last microsecond of the year 9999: RFC 3339 has no later time.
-const LATEST: u64 = 253_402_300_799_999_999;
 
 /// A time in the format of RFC 3339, in UTC. Times that the format cannot express become the nearest
 /// that it can.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
-    let micros = u64::try_from(time.as_micros()).unwrap_or(0).min(LATEST);
-    format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
+    time.rfc3339_micros()
 }
 
 #[cfg(test)]
