@@ -2,9 +2,8 @@
 
 use grid_batch_core::{AbsenceRule, SecondArrival};
 
+use super::Done;
 use crate::{BatchKind, Fault, NotPossible, case_run::CaseRun, operator::Operator};
-
-type Done = Result<(), NotPossible>;
 
 pub(crate) fn slow_commits(run: &mut CaseRun<'_>) -> Done {
     run.start();

@@ -1,8 +1,7 @@
 //! Batches that the ledger can apply only until a time or a height.
 
+use super::Done;
 use crate::{BatchKind, Fault, NotPossible, TestBatch, case_run::CaseRun, operator::Operator};
-
-type Done = Result<(), NotPossible>;
 
 fn batch_with_deadline(run: &mut CaseRun<'_>) -> Result<TestBatch, NotPossible> {
     if !run.facts.batches_expire {

@@ -1,8 +1,7 @@
 //! Servers that are killed at each step, and several of them.
 
+use super::Done;
 use crate::{Fault, NotPossible, TestBatch, case_run::CaseRun, operator::Operator};
-
-type Done = Result<(), NotPossible>;
 
 /// The submission is on its way, and never arrives.
 pub(crate) fn killed_before_arrival(run: &mut CaseRun<'_>) -> Done {

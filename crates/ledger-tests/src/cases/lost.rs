@@ -1,8 +1,7 @@
 //! Requests and answers that are lost or late, and nodes that forget.
 
-use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
-
-type Done = Result<(), NotPossible>;
+use super::Done;
+use crate::{Fault, case_run::CaseRun, operator::Operator};
 
 pub(crate) fn lost_request(run: &mut CaseRun<'_>) -> Done {
     run.start();

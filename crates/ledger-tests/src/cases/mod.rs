@@ -7,3 +7,8 @@ pub(crate) mod lost;
 pub(crate) mod nodes;
 pub(crate) mod order;
 pub(crate) mod taking;
+
+use crate::NotPossible;
+
+/// The end of a case that has not panicked.
+type Done = Result<(), NotPossible>;

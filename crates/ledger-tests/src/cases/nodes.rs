@@ -1,8 +1,7 @@
 //! Several nodes, and nodes of another ledger.
 
+use super::Done;
 use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
-
-type Done = Result<(), NotPossible>;
 
 pub(crate) fn second_node_lags(run: &mut CaseRun<'_>) -> Done {
     if run.facts.one_node_for_service {

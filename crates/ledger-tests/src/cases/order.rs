@@ -1,9 +1,8 @@
 //! Several batches of a service that are under way together.
 
+use super::Done;
 use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
 use grid_batch_core::Strategy;
-
-type Done = Result<(), NotPossible>;
 
 /// The ledger accepts several batches before it applies one.
 pub(crate) fn pipeline(run: &mut CaseRun<'_>) -> Done {

@@ -2,9 +2,8 @@
 
 use grid_batch_client::ClientError;
 
+use super::Done;
 use crate::{BatchKind, Fault, NotPossible, case_run::CaseRun, operator::Operator};
-
-type Done = Result<(), NotPossible>;
 
 pub(crate) fn commits_batches(run: &mut CaseRun<'_>) -> Done {
     run.start();
