@@ -85,13 +85,13 @@ impl NodePool {
 
     /// None of these nodes answered a request about a batch, or events of one of them ended, so each must confirm its
     /// ledger again.
-    pub fn not_answered(&self, urls: &[String]) {
+    pub fn require_new_confirmation(&self, urls: &[String]) {
         urls.iter().filter_map(|url| self.node(url)).for_each(Node::connection_failed);
     }
 
     /// Whether all these nodes confirm their ledger in answer to a new question.
     pub async fn confirm_again(&self, urls: &[String]) -> bool {
-        self.not_answered(urls);
+        self.require_new_confirmation(urls);
         for url in urls {
             if self.confirm(url).await.is_err() {
                 return false;

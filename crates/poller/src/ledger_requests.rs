@@ -57,7 +57,7 @@ where
                 let asked = nodes.nodes_to_ask(&request.service_id, first)?;
                 let statuses = reader.get_batch_statuses(&request.service_id, &ids).await;
                 if statuses.as_ref().is_err_and(is_outage) {
-                    nodes.not_answered(&asked);
+                    nodes.require_new_confirmation(&asked);
                 }
                 statuses
             });
@@ -99,7 +99,7 @@ pub(crate) async fn find_evidence(
     let asked = nodes.nodes_to_ask(first.service(), &first.batch_id.to_string())?;
     let mut reports = ledger.find_evidence_of_all(batches).await;
     if reports.iter().any(|report| report.as_ref().is_err_and(is_outage)) {
-        nodes.not_answered(&asked);
+        nodes.require_new_confirmation(&asked);
     }
     if reports.iter().any(needs_all_nodes) && !nodes.confirm_again(&asked).await {
         let detail = "a node does not confirm that it belongs to the ledger any more";

@@ -22,12 +22,12 @@ impl SendAttempt<'_> {
         }
         let stored = self.context.store.transactions_from(self.service_id(), count).await;
         let stored = stored.map_err(answer::store_failed)?;
-        let open = self.open_payments_from(count, Some(nonce)).await?;
+        let lower = self.check_open_payments(count, Some(nonce)).await?;
+        let cancelled = lower.iter().filter(|it| it.payment.cancel_requested);
+        let cancelled: Vec<_> = cancelled.filter_map(|it| it.payment.open_nonce()).collect();
         for nonce in count..nonce.min(count.saturating_add(MAX_AT_ONCE)) {
             let stored = stored.iter().find(|signed| signed.nonce == nonce);
-            let cancelled = open.iter().filter(|lower| lower.payment.cancel_requested);
-            let mut cancelled = cancelled.filter_map(|lower| lower.payment.nonce.as_ref());
-            let filler = match cancelled.find(|it| it.nonce == nonce && !has_filler(it)) {
+            let filler = match cancelled.iter().find(|it| it.nonce == nonce && !has_filler(it)) {
                 Some(assigned) => Some(self.cancel_lower(assigned).await?),
                 None => self.fill_nonce(nonce, stored).await?,
             };
@@ -96,7 +96,7 @@ impl SendAttempt<'_> {
 
     /// The open withdrawals with nonces from `count` on, below this one. This one waits if one of them must not be
     /// sent: it is held, or its transaction bids more than a cap that was lowered.
-    pub(super) async fn open_payments_from(
+    pub(super) async fn check_open_payments(
         &self,
         count: u64,
         below: Option<u64>,

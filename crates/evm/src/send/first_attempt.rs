@@ -29,7 +29,7 @@ impl SendAttempt<'_> {
     pub(super) async fn send_with_new_nonce(&self, count: u64) -> Step<SubmissionAnswer> {
         self.signer()?;
         self.check_gap_before_next(count).await?;
-        self.open_payments_from(count, None).await?;
+        self.check_open_payments(count, None).await?;
         let call = self.pool_call()?;
         self.check_beneficiary(call.pool)?;
         let bid = self.pass_price_gate(call.pool).await?;

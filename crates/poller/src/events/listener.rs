@@ -56,7 +56,8 @@ impl EventListener {
                     match end {
                         StreamEnd::Lost(error) => {
                             // The node may have been replaced.
-                            self.nodes.not_answered(&self.nodes.status_urls(service, ""));
+                            self.nodes
+                                .require_new_confirmation(&self.nodes.status_urls(service, ""));
                             error
                         }
                         StreamEnd::Silent => {
