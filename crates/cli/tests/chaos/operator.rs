@@ -1,9 +1,9 @@
-//! The operator, who reads the ledger's record and decides about held batches.
+//! The operator, who reads the ledger's record and decides about held batches, or releases them.
 
 use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::{
-    ChangeOutcome, Clock, Decision, ItemId, StoredBatch, SystemClock, Timestamp,
+    BatchState, ChangeOutcome, Clock, Decision, ItemId, StoredBatch, SystemClock, Timestamp,
 };
 use grid_batch_ledger_sim::ExecutionResult;
 use grid_batch_store::{Store, StoreError, StoreOptions};
@@ -43,10 +43,12 @@ fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> 
         let (decision, event) = match results.get(&batch.batch_id) {
             Some(ExecutionResult::Applied) => (Decision::Committed, "held, decided: committed"),
             Some(ExecutionResult::Invalid) => (Decision::Invalid, "held, decided: invalid"),
-            None if cannot_be_sent(&batch, now, since_pause) => {
-                (Decision::Absent, "held, decided: absent")
+            None if !cannot_be_sent(&batch, now, since_pause) => continue,
+            None if is_waiting_to_be_sent(&batch) => {
+                release(harness, store, &batch)?;
+                continue;
             }
-            None => continue,
+            None => (Decision::Absent, "held, decided: absent"),
         };
         if let ChangeOutcome::Applied { .. } =
             store.decide(&batch.service_id, &batch.batch_id, batch.progress.attempts, decision)?
@@ -56,6 +58,23 @@ fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> 
         }
     }
     Ok(())
+}
+
+/// Ends the hold of a batch that was not proved to be new.
+fn release(harness: &ChaosHarness, store: &Store, batch: &StoredBatch) -> Result<(), StoreError> {
+    let reason = Some("the ledger's record does not have it");
+    if let ChangeOutcome::Applied { .. } =
+        store.release_batch(&batch.service_id, &batch.batch_id, reason)?
+    {
+        harness.events.count("held, released");
+        harness.events.waited_for_operator(&batch.service_id, taken_at(batch));
+    }
+    Ok(())
+}
+
+/// Whether there is nothing to decide: the batch is not at the ledger, as the store knows.
+fn is_waiting_to_be_sent(batch: &StoredBatch) -> bool {
+    matches!(batch.progress.state, BatchState::New | BatchState::Delayed | BatchState::Absent)
 }
 
 /// Whether no process can send the batch any more: each one that took it has ended, or the time of
