@@ -243,6 +243,28 @@ impl<'a> CaseRun<'a> {
         self.check_promises();
     }
 
+    /// Commits one batch after the other until the condition holds.
+    #[track_caller]
+    pub(crate) fn commit_until(
+        &mut self,
+        what: &str,
+        condition: impl Fn(&Self) -> bool,
+    ) -> Result<(), NotPossible> {
+        let started = Instant::now();
+        while !condition(self) {
+            assert!(started.elapsed() < LIMIT, "committed batches for {LIMIT:?} until {what}");
+            self.post_valid()?;
+            self.finish(Operator::Absent);
+        }
+        Ok(())
+    }
+
+    /// Whether the server has noticed that events do not tell of commits.
+    pub(crate) fn has_silent_events(&self) -> bool {
+        let health = self.client().get("/health", &[]).unwrap_or_default();
+        health["silent_event_streams"].as_f64() >= Some(1.0)
+    }
+
     /// Waits until all batches have ended. Returns how many decisions the operator took.
     #[track_caller]
     fn wait_for_ends(&self, operator: Operator) -> usize {

@@ -69,7 +69,6 @@ impl SimulatedLedger for Sawtooth {
     fn fault(&mut self, node: &LedgerSim, fault: Fault) -> Result<(), NotPossible> {
         match fault {
             Fault::Refuses => node.inject(SimFault::OtherServer { status: 403 }, When::Always),
-            Fault::SendsNoEvents => node.stop_sending_events(),
             _ => self.second = Some(self.builder().join_chain_of(node, LAG).start().unwrap()),
         }
         Ok(())

@@ -9,7 +9,7 @@ use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_test_support::http::request;
 use tempfile::TempDir;
 
-use crate::simulated::{NEVER, SimulatedHarness, SimulatedLedger};
+use crate::simulated::{SimulatedHarness, SimulatedLedger};
 
 ledger_tests!(SimulatedHarness::start(Scabbard::new()), not_run: [
     "second_arrival",
@@ -66,7 +66,6 @@ impl SimulatedLedger for Scabbard {
     fn fault(&mut self, node: &LedgerSim, fault: Fault) -> Result<(), NotPossible> {
         match fault {
             Fault::Refuses => node.inject(SimFault::Unauthorized, When::Always),
-            Fault::SendsNoEvents => node.inject(SimFault::LateEvents(NEVER), When::Always),
             _ => return Err(NotPossible::new("a service is at one node")),
         }
         Ok(())

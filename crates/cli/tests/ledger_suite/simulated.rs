@@ -21,7 +21,7 @@ use grid_batch_test_support::{
 
 /// How long a batch is pending, and how long it is voted on.
 const STEP: Duration = Duration::from_millis(5);
-pub const NEVER: Duration = Duration::from_hours(1);
+const NEVER: Duration = Duration::from_hours(1);
 
 /// What differs between the simulated ledgers.
 pub trait SimulatedLedger {
@@ -125,7 +125,11 @@ impl<L: SimulatedLedger> Harness for SimulatedHarness<L> {
                 self.other = Some((self.ledger.builder().start().unwrap(), true));
                 return Ok(());
             }
-            Fault::Refuses | Fault::SendsNoEvents | Fault::SecondNodeLags => {
+            Fault::SendsNoEvents => {
+                self.node.stop_sending_events();
+                return Ok(());
+            }
+            Fault::Refuses | Fault::SecondNodeLags => {
                 return self.ledger.fault(&self.node, fault);
             }
         };
