@@ -43,11 +43,11 @@ fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> 
         let (decision, event) = match results.get(&batch.batch_id) {
             Some(ExecutionResult::Applied) => (Decision::Committed, "held, decided: committed"),
             Some(ExecutionResult::Invalid) => (Decision::Invalid, "held, decided: invalid"),
-            None if !cannot_be_sent(&batch, now, since_pause) => continue,
             None if is_waiting_to_be_sent(&batch) => {
                 release(harness, store, &batch)?;
                 continue;
             }
+            None if !cannot_be_sent(&batch, now, since_pause) => continue,
             None => (Decision::Absent, "held, decided: absent"),
         };
         if let ChangeOutcome::Applied { .. } =
@@ -72,7 +72,7 @@ fn release(harness: &ChaosHarness, store: &Store, batch: &StoredBatch) -> Result
     Ok(())
 }
 
-/// Whether there is nothing to decide: the batch is not at the ledger, as the store knows.
+/// Whether there is nothing to decide: the server knows that the ledger does not have the batch.
 fn is_waiting_to_be_sent(batch: &StoredBatch) -> bool {
     matches!(batch.progress.state, BatchState::New | BatchState::Delayed | BatchState::Absent)
 }
