@@ -11,7 +11,7 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, ItemId, LedgerStatus, NewBatch, Outcome, RunnableSubmitter,
+    Change, Event, ItemId, LedgerStatus, NewBatch, Outcome, Recorded, RunnableSubmitter,
     RunningSubmitter, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
 };
 use grid_batch_nodes::NodePool;
@@ -116,8 +116,8 @@ fn observer(store: &Store, wake_up: WakeUp) -> StoreObserver<ServiceScopeId> {
     let commit_store = store.clone();
     let at_once =
         DelayOptions { first: Duration::ZERO, longest: Duration::ZERO, ..DelayOptions::default() };
-    StoreObserver::new(store.clone(), at_once, move |change: &Change, recorded| {
-        assert!(matches!(recorded, ChangeOutcome::Applied { .. }), "{recorded:?}");
+    StoreObserver::new(store.clone(), at_once, move |item: Recorded<'_>| {
+        let Recorded::Change { change, .. } = item else { panic!("{item:?}") };
         if let Event::Outcome { outcome: Outcome::Accepted, .. } = change.event {
             let event = Event::status(LedgerStatus::Committed);
             let committed = Change { event, ..change.clone() };

@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_claims::{ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions};
+use grid_batch_claims::{ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests};
 use grid_batch_core::{
-    BatchResult, Claim, ClaimKeeper, PollTriggers, ServiceId, SubmittedBatch, Takeover, WakeUps,
+    BatchResult, Claim, ClaimKeeper, Recorded, ServiceId, SubmittedBatch, Takeover,
 };
 
 /// A service's epoch and its owner.
@@ -75,62 +75,45 @@ impl ClaimKeeper for InMemoryClaims {
     }
 }
 
-/// Sends every wake-up to the main thread, instead of waking a queue.
-struct PrintedWakeUps {
-    instance: &'static str,
-    woken: mpsc::Sender<(&'static str, ServiceId)>,
-}
-
-impl WakeUps for PrintedWakeUps {
-    fn wake(&self, service_id: &ServiceId) {
-        // An error means that the main thread has ended.
-        let _ = self.woken.send((self.instance, service_id.clone()));
-    }
-
-    fn wake_after(&self, service_id: &ServiceId, _delay: Duration) {
-        self.wake(service_id);
-    }
-}
-
-/// There is no ledger to poll.
-struct NoPoller;
-
-impl PollTriggers for NoPoller {
-    fn trigger(&self, _service_id: &ServiceId) {}
-
-    fn submitted(&self, _service_id: &ServiceId) {}
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let services = ["circuit::one", "circuit::two"].map(str::parse::<ServiceId>);
     let services = services.into_iter().collect::<Result<Vec<_>, _>>()?;
     let owners = services.iter().map(|service| (service.clone(), (0, None))).collect();
     let owners = Arc::new(Mutex::new(owners));
-    let (woken, wake_ups) = mpsc::channel();
+    let (sender, taken) = mpsc::channel();
     let start = |instance: &'static str| {
-        let queue = PrintedWakeUps { instance, woken: woken.clone() };
+        let sender = sender.clone();
+        // A server would wake its queue and its poller.
+        let subscriber = move |item: Recorded<'_>| {
+            let Recorded::TakenOver(takeover) = item else { return };
+            for claim in &takeover.claims {
+                // An error means that the main thread has ended.
+                let _ = sender.send((instance, claim.service_id.clone()));
+            }
+        };
         ClaimMaintainer::start(
             InMemoryClaims { instance, owners: Arc::clone(&owners) },
             ClaimMaintainerOptions::default(),
-            ChangeFollowUp::new(queue, NoPoller),
+            subscriber,
+            ClaimRequests::new(),
         )
     };
 
     let first = start("the first instance")?;
-    print_wake_ups(&wake_ups, services.len())?;
+    print_taken(&taken, services.len())?;
     let second = start("the second instance")?;
     drop(first);
-    print_wake_ups(&wake_ups, services.len())?;
+    print_taken(&taken, services.len())?;
     drop(second);
     Ok(())
 }
 
-fn print_wake_ups(
-    wake_ups: &mpsc::Receiver<(&'static str, ServiceId)>,
+fn print_taken(
+    taken: &mpsc::Receiver<(&'static str, ServiceId)>,
     count: usize,
 ) -> Result<(), mpsc::RecvTimeoutError> {
     for _ in 0..count {
-        let (instance, service) = wake_ups.recv_timeout(Duration::from_secs(10))?;
+        let (instance, service) = taken.recv_timeout(Duration::from_secs(10))?;
         println!("{instance} owns {service}");
     }
     Ok(())

@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::ItemId;
+use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
 
 /// The batches whose end clients wait for at one instance while another one records it. Clones share them.
 ///
-/// Tell it of each batch that a client begins to wait for, and of each that has ended. A
-/// [`NotificationListener`](crate::NotificationListener) exchanges them with the other instances.
+/// Tell it of each batch that a client begins to wait for. It subscribes to what is recorded, to hear of each that
+/// has ended. A [`NotificationListener`](crate::NotificationListener) exchanges them with the other instances.
 #[derive(Clone, Default)]
 pub struct AwaitedEnds(Arc<Mutex<State>>);
 
@@ -60,6 +60,14 @@ impl AwaitedEnds {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecordedSubscriber for AwaitedEnds {
+    fn recorded(&self, item: Recorded<'_>) {
+        if let Some((batch_id, _)) = item.ended() {
+            self.ended(batch_id);
+        }
     }
 }
 

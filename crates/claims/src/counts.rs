@@ -1,6 +1,6 @@
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use grid_batch_core::{BatchState, Change, Event};
+use grid_batch_core::{BatchState, Change, ChangeOutcome, Recorded, RecordedSubscriber, Stale};
 
 /// How often each kind of change was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,61 +23,125 @@ pub struct ChangeCounts {
     pub stale: u64,
 }
 
-/// Counts recorded changes, from any thread.
-#[derive(Debug, Default)]
-pub(crate) struct ChangeCounters {
-    delayed: AtomicU64,
-    in_doubt: AtomicU64,
-    absent: AtomicU64,
-    held: AtomicU64,
-    committed: AtomicU64,
-    invalid: AtomicU64,
-    committed_after_invalid: AtomicU64,
-    stale: AtomicU64,
-}
+/// Counts recorded changes. Clones share the counts.
+#[derive(Debug, Clone, Default)]
+pub struct ChangeCounters(Arc<Mutex<ChangeCounts>>);
 
 impl ChangeCounters {
+    /// The present counts.
+    pub fn read(&self) -> ChangeCounts {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ChangeCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecordedSubscriber for ChangeCounters {
+    fn recorded(&self, item: Recorded<'_>) {
+        match item {
+            Recorded::Change { change, state, .. } => self.lock().count(change, state),
+            Recorded::NotApplied {
+                outcome: ChangeOutcome::Stale(Stale::CommittedAfterInvalid),
+                ..
+            } => self.lock().committed_after_invalid += 1,
+            Recorded::NotApplied { .. } => self.lock().stale += 1,
+            Recorded::EndedUnsent(batches) => self.lock().invalid += batches,
+            _ => {}
+        }
+    }
+}
+
+impl ChangeCounts {
     /// Counts a change that brought its batch to this state.
-    pub(crate) fn count(&self, change: &Change, state: BatchState) {
-        if change.hold.is_some() {
-            self.held.fetch_add(1, Relaxed);
+    fn count(&mut self, change: &Change, state: BatchState) {
+        self.held += u64::from(change.hold.is_some());
+        match state {
+            BatchState::Delayed => self.delayed += 1,
+            BatchState::InDoubt if change.event.ends_submission() => self.in_doubt += 1,
+            BatchState::Absent => self.absent += 1,
+            BatchState::Committed => self.committed += 1,
+            BatchState::Invalid => self.invalid += 1,
+            _ => {}
         }
-        let counter = match (state, change.event) {
-            (BatchState::Delayed, _) => &self.delayed,
-            (BatchState::InDoubt, Event::Outcome { .. } | Event::OwnerLost { .. }) => {
-                &self.in_doubt
-            }
-            (BatchState::Absent, _) => &self.absent,
-            (BatchState::Committed, _) => &self.committed,
-            (BatchState::Invalid, _) => &self.invalid,
-            _ => return,
-        };
-        counter.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{Event, Evidence, ItemId, LedgerStatus, Outcome};
+
+    use super::*;
+
+    fn change(event: Event) -> Change {
+        Change::new("circuit::service".parse().unwrap(), ItemId::from_bytes([1; 64]), event)
     }
 
-    /// Counts batches that ended as invalid without a change of their own.
-    pub(crate) fn count_invalid(&self, batches: u64) {
-        self.invalid.fetch_add(batches, Relaxed);
+    /// The counts after this change.
+    fn counts(change: &Change, outcome: ChangeOutcome) -> ChangeCounts {
+        let counters = ChangeCounters::default();
+        counters.recorded(Recorded::new(change, outcome));
+        counters.read()
     }
 
-    pub(crate) fn count_commit_after_invalid(&self) {
-        self.committed_after_invalid.fetch_add(1, Relaxed);
+    fn applied(state: BatchState) -> ChangeOutcome {
+        ChangeOutcome::Applied { state, next_waits: false }
     }
 
-    pub(crate) fn count_stale(&self) {
-        self.stale.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn read(&self) -> ChangeCounts {
-        ChangeCounts {
-            delayed: self.delayed.load(Relaxed),
-            in_doubt: self.in_doubt.load(Relaxed),
-            absent: self.absent.load(Relaxed),
-            held: self.held.load(Relaxed),
-            committed: self.committed.load(Relaxed),
-            invalid: self.invalid.load(Relaxed),
-            committed_after_invalid: self.committed_after_invalid.load(Relaxed),
-            stale: self.stale.load(Relaxed),
+    #[test]
+    fn each_change_is_counted_by_its_state() {
+        let none = ChangeCounts::default();
+        let outcome = |outcome| change(Event::Outcome { attempt: 1, outcome });
+        let evidence = |evidence| change(Event::Evidence { attempt: 1, evidence });
+        for (change, state, expected) in [
+            (outcome(Outcome::NotSent), BatchState::Delayed, ChangeCounts { delayed: 1, ..none }),
+            (outcome(Outcome::Accepted), BatchState::Pending, none),
+            (
+                outcome(Outcome::Ambiguous),
+                BatchState::InDoubt,
+                ChangeCounts { in_doubt: 1, ..none },
+            ),
+            (evidence(Evidence::Inconclusive), BatchState::InDoubt, none),
+            (evidence(Evidence::Absent), BatchState::Absent, ChangeCounts { absent: 1, ..none }),
+            (
+                change(Event::status(LedgerStatus::Committed)),
+                BatchState::Committed,
+                ChangeCounts { committed: 1, ..none },
+            ),
+            (
+                change(Event::status(LedgerStatus::Invalid)),
+                BatchState::Invalid,
+                ChangeCounts { invalid: 1, ..none },
+            ),
+        ] {
+            assert_eq!(counts(&change, applied(state)), expected, "{change:?}");
         }
+    }
+
+    #[test]
+    fn held_batch_is_counted_as_held() {
+        let event = Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive };
+        let held = Change { hold: Some("no evidence".to_owned()), ..change(event) };
+        let expected = ChangeCounts { held: 1, ..ChangeCounts::default() };
+        assert_eq!(counts(&held, applied(BatchState::InDoubt)), expected);
+    }
+
+    #[test]
+    fn changes_that_were_not_applied_are_counted() {
+        let none = ChangeCounts::default();
+        let change = change(Event::Evidence { attempt: 1, evidence: Evidence::Committed });
+        let after_invalid = ChangeOutcome::Stale(Stale::CommittedAfterInvalid);
+        let expected = ChangeCounts { committed_after_invalid: 1, ..none };
+        assert_eq!(counts(&change, after_invalid), expected);
+        let expected = ChangeCounts { stale: 1, ..none };
+        assert_eq!(counts(&change, ChangeOutcome::NotFound), expected);
+    }
+
+    #[test]
+    fn batches_that_end_unsent_are_counted_as_invalid() {
+        let counters = ChangeCounters::default();
+        counters.recorded(Recorded::EndedUnsent(3));
+        assert_eq!(counters.read(), ChangeCounts { invalid: 3, ..ChangeCounts::default() });
     }
 }

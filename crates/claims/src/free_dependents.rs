@@ -1,11 +1,10 @@
 use std::{
-    collections::BTreeSet,
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread::JoinHandle,
     time::Duration,
 };
 
-use grid_batch_core::{BatchResult, InternalError, ServiceId, WakeUps};
+use grid_batch_core::{BatchResult, InternalError};
 use grid_batch_support::spawn_thread;
 use log::warn;
 
@@ -34,15 +33,6 @@ enum Request {
     End,
 }
 
-/// The result of one look.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DependentsLook {
-    /// Services that may have a batch to submit now.
-    pub ready: BTreeSet<ServiceId>,
-    /// Whether more batches can be evaluated.
-    pub more: bool,
-}
-
 /// How often it looks without being asked.
 const INTERVAL: Duration = Duration::from_millis(500);
 
@@ -61,13 +51,12 @@ impl DependentsRequests {
 }
 
 impl DependentsJob {
-    /// Starts the thread. `look` evaluates some batches; the services that are ready then are woken.
+    /// Starts the thread. `look` evaluates some batches, and returns whether more can be evaluated.
     pub fn start(
         (requests, received): (DependentsRequests, ReceivedRequests),
-        wake_ups: impl WakeUps + 'static,
-        look: impl FnMut() -> BatchResult<DependentsLook> + Send + 'static,
+        look: impl FnMut() -> BatchResult<bool> + Send + 'static,
     ) -> Result<Self, InternalError> {
-        let mut worker = DependentsWorker { look, wake_ups, has_failed: false };
+        let mut worker = DependentsWorker { look, has_failed: false };
         let thread = spawn_thread("dependents", move || worker.run(&received.0))?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
@@ -85,13 +74,12 @@ impl Drop for DependentsJob {
     }
 }
 
-struct DependentsWorker<L, W> {
+struct DependentsWorker<L> {
     look: L,
-    wake_ups: W,
     has_failed: bool,
 }
 
-impl<L: FnMut() -> BatchResult<DependentsLook>, W: WakeUps> DependentsWorker<L, W> {
+impl<L: FnMut() -> BatchResult<bool>> DependentsWorker<L> {
     fn run(&mut self, requests: &Receiver<Request>) {
         loop {
             match requests.recv_timeout(INTERVAL) {
@@ -109,9 +97,8 @@ impl<L: FnMut() -> BatchResult<DependentsLook>, W: WakeUps> DependentsWorker<L, 
     /// Looks once. Returns whether there are more.
     fn look(&mut self) -> bool {
         match (self.look)() {
-            Ok(DependentsLook { ready, more }) => {
+            Ok(more) => {
                 self.has_failed = false;
-                ready.iter().for_each(|service_id| self.wake_ups.wake(service_id));
                 more
             }
             Err(error) => {
@@ -128,66 +115,63 @@ impl<L: FnMut() -> BatchResult<DependentsLook>, W: WakeUps> DependentsWorker<L, 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Sender, channel};
+    use std::sync::mpsc::channel;
 
     use grid_batch_core::BatchError;
 
     use super::*;
 
-    /// Reports the services that are woken.
-    struct Woken(Sender<ServiceId>);
-
-    impl WakeUps for Woken {
-        fn wake(&self, service_id: &ServiceId) {
-            self.0.send(service_id.clone()).unwrap();
-        }
-
-        fn wake_after(&self, _: &ServiceId, _: Duration) {
-            panic!("nothing is delayed");
-        }
-    }
-
-    fn ready(name: &str, more: bool) -> BatchResult<DependentsLook> {
-        Ok(DependentsLook { ready: [name.parse().unwrap()].into(), more })
+    fn unavailable() -> BatchResult<bool> {
+        Err(BatchError::Unavailable("no connection".to_owned()))
     }
 
     #[test]
-    fn job_looks_until_nothing_is_left_and_wakes_services() {
-        let (sender, woken) = channel();
-        let mut looks = vec![ready("c", false), ready("b", true), ready("a", true)];
-        looks.insert(0, Err(BatchError::Unavailable("no connection".to_owned())));
-        let channel = DependentsRequests::new();
-        let requests = channel.0.clone();
-        let look = move || looks.pop().unwrap_or_else(|| Ok(DependentsLook::default()));
-        let job = DependentsJob::start(channel, Woken(sender), look).unwrap();
-        (0..5).for_each(|_| requests.request());
-        let names: Vec<_> = woken.iter().take(3).map(|id| id.to_string()).collect();
-        assert_eq!(names, ["a", "b", "c"]);
+    fn job_looks_until_nothing_is_left() {
+        let (sender, looked) = channel();
+        let mut looks = vec![Ok(false), Ok(true), Ok(true), unavailable()];
+        let (requests, received) = DependentsRequests::new();
+        let asked = requests.clone();
+        let look = move || {
+            let more = looks.pop().unwrap_or(Ok(false));
+            sender.send(more.clone()).unwrap();
+            more
+        };
+        let job = DependentsJob::start((requests, received), look).unwrap();
+        (0..5).for_each(|_| asked.request());
+        let found: Vec<_> = looked.iter().take(4).collect();
+        assert_eq!(found, [unavailable(), Ok(true), Ok(true), Ok(false)]);
         drop(job);
-        assert!(woken.recv().is_err(), "the thread has ended");
-        requests.request();
+        assert!(looked.iter().all(|more| more == Ok(false)), "the thread has ended");
+        asked.request();
     }
 
     #[test]
     fn job_looks_without_being_asked() {
-        let (sender, woken) = channel();
-        let look = || ready("a", false);
-        let _job = DependentsJob::start(DependentsRequests::new(), Woken(sender), look).unwrap();
-        assert!(woken.recv_timeout(Duration::from_secs(30)).is_ok());
+        let (sender, looked) = channel();
+        let look = move || {
+            // The test has ended when nothing receives it.
+            let _ = sender.send(());
+            Ok(false)
+        };
+        let _job = DependentsJob::start(DependentsRequests::new(), look).unwrap();
+        assert!(looked.recv_timeout(Duration::from_secs(30)).is_ok());
     }
 
     #[test]
     fn error_is_logged_and_tried_again() {
-        let (sender, woken) = channel();
+        let (sender, looked) = channel();
         let mut failures = 2;
         let look = move || match failures {
-            0 => ready("a", false),
+            0 => {
+                let _ = sender.send(());
+                Ok(false)
+            }
             _ => {
                 failures -= 1;
-                Err(BatchError::Unavailable("no connection".to_owned()))
+                unavailable()
             }
         };
-        let _job = DependentsJob::start(DependentsRequests::new(), Woken(sender), look).unwrap();
-        assert!(woken.recv_timeout(Duration::from_secs(30)).is_ok());
+        let _job = DependentsJob::start(DependentsRequests::new(), look).unwrap();
+        assert!(looked.recv_timeout(Duration::from_secs(30)).is_ok());
     }
 }

@@ -2,22 +2,24 @@
 
 mod awaited_ends;
 mod counts;
-mod follow_up;
 mod free_dependents;
 mod health;
 mod maintainer;
 mod notifications;
+mod recorded_log;
+mod recorded_stream;
 mod recovery;
 mod requests;
 mod retention;
 
 pub use awaited_ends::AwaitedEnds;
-pub use counts::ChangeCounts;
-pub use follow_up::ChangeFollowUp;
-pub use free_dependents::{DependentsJob, DependentsLook, DependentsRequests, ReceivedRequests};
+pub use counts::{ChangeCounters, ChangeCounts};
+pub use free_dependents::{DependentsJob, DependentsRequests, ReceivedRequests};
 pub use health::ClaimHealth;
 pub use maintainer::{ClaimMaintainer, ClaimMaintainerOptions};
 pub use notifications::NotificationListener;
+pub use recorded_log::log_recorded;
+pub use recorded_stream::RecordedStream;
 pub use recovery::OrphanRecovery;
-pub use requests::ClaimRequests;
+pub use requests::{ClaimRequests, ReceivedClaimRequests};
 pub use retention::{Retention, RetentionOptions};

@@ -1,16 +1,18 @@
 use std::{
     mem::take,
-    sync::mpsc::{Receiver, channel},
+    sync::mpsc::Receiver,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchResult, ClaimKeeper, InternalError, ServiceId, Takeover};
+use grid_batch_core::{
+    BatchResult, ClaimKeeper, InternalError, Recorded, RecordedSubscriber, ServiceId, Takeover,
+};
 use grid_batch_support::spawn_thread;
 use log::{info, warn};
 
 use crate::{
-    ChangeFollowUp, ClaimHealth, ClaimRequests,
+    ClaimHealth, ClaimRequests, ReceivedClaimRequests,
     requests::{PendingRequests, Request},
 };
 
@@ -56,18 +58,13 @@ impl ClaimMaintainer {
     pub fn start(
         claims: impl ClaimKeeper + 'static,
         options: ClaimMaintainerOptions,
-        follow_up: ChangeFollowUp,
+        subscriber: impl RecordedSubscriber + 'static,
+        (requests, received): (ClaimRequests, ReceivedClaimRequests),
     ) -> Result<Self, InternalError> {
-        let (sender, requests) = channel();
         let health = ClaimHealth::default();
-        let worker = MaintainerWorker::new(claims, options, follow_up, health.clone());
-        let thread = spawn_thread("claims", move || worker.run(&requests))?;
-        Ok(Self { requests: ClaimRequests(sender), health, thread: Some(thread) })
-    }
-
-    /// Where to ask for services to be claimed.
-    pub fn requests(&self) -> ClaimRequests {
-        self.requests.clone()
+        let worker = MaintainerWorker::new(claims, options, subscriber, health.clone());
+        let thread = spawn_thread("claims", move || worker.run(&received.0))?;
+        Ok(Self { requests, health, thread: Some(thread) })
     }
 
     /// Whether the claims can be maintained.
@@ -96,7 +93,7 @@ impl Drop for ClaimMaintainer {
 struct MaintainerWorker<K> {
     claims: K,
     options: ClaimMaintainerOptions,
-    follow_up: ChangeFollowUp,
+    subscriber: Box<dyn RecordedSubscriber>,
     health: ClaimHealth,
     next_renewal: Instant,
     /// When to take requested services next.
@@ -111,11 +108,12 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
     fn new(
         claims: K,
         options: ClaimMaintainerOptions,
-        follow_up: ChangeFollowUp,
+        subscriber: impl RecordedSubscriber + 'static,
         health: ClaimHealth,
     ) -> Self {
+        let subscriber = Box::new(subscriber);
         let (next_renewal, next_take) = (Instant::now(), Instant::now());
-        Self { claims, options, follow_up, health, next_renewal, next_take, takes: true }
+        Self { claims, options, subscriber, health, next_renewal, next_take, takes: true }
     }
 
     fn run(mut self, requests: &Receiver<Request>) {
@@ -190,17 +188,18 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
                 "the previous owner was submitting batches when it lost its claims; they are in doubt");
         }
         self.health.count(&takeover);
-        self.follow_up.taken_over(&takeover);
+        if !claims.is_empty() {
+            self.subscriber.recorded(Recorded::TakenOver(&takeover));
+        }
         claims.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{
-        BatchError, Claim, ItemId, ServiceId,
-        mocks::{MockClaimKeeper, MockEventSubscriptions, MockPollTriggers, MockWakeUps},
-    };
+    use std::sync::mpsc::{channel, sync_channel};
+
+    use grid_batch_core::{BatchError, Claim, ServiceId, mocks::MockClaimKeeper};
 
     use super::*;
 
@@ -213,38 +212,23 @@ mod tests {
         Takeover { claims: (0..count).map(claim).collect(), in_doubt: Vec::new() }
     }
 
-    /// A worker that wakes the queue and triggers the poller this many times.
-    fn worker(claims: MockClaimKeeper, wake_ups: usize) -> MaintainerWorker<MockClaimKeeper> {
-        let mut queue = MockWakeUps::new();
-        queue.expect_wake().times(wake_ups).return_const(());
-        let mut triggers = MockPollTriggers::new();
-        triggers.expect_trigger().times(wake_ups).return_const(());
-        let follow_up = ChangeFollowUp::new(queue, triggers);
+    /// A worker, and the takeovers that its subscriber hears of.
+    fn worker(claims: MockClaimKeeper) -> (MaintainerWorker<MockClaimKeeper>, Receiver<Takeover>) {
+        let (sender, heard) = sync_channel(9);
+        let subscriber = move |item: Recorded<'_>| {
+            let Recorded::TakenOver(takeover) = item else { panic!("{item:?}") };
+            sender.send(takeover.clone()).unwrap();
+        };
         let options = ClaimMaintainerOptions {
             renewal_interval: Duration::from_secs(3_600),
             takeover_limit: 2,
         };
-        MaintainerWorker::new(claims, options, follow_up, ClaimHealth::default())
+        let health = ClaimHealth::default();
+        (MaintainerWorker::new(claims, options, subscriber, health), heard)
     }
 
     fn request() -> PendingRequests {
         PendingRequests { services: [service()].into(), ..PendingRequests::default() }
-    }
-
-    #[test]
-    fn service_with_a_hundred_batches_in_doubt_is_woken_once() {
-        let mut claims = MockClaimKeeper::new();
-        claims.expect_take_services().once().returning(|_| {
-            let in_doubt = |number: u8| (service(), ItemId::from_bytes([number; 64]));
-            let in_doubt = (0..100).map(in_doubt).collect();
-            Ok(Takeover { claims: vec![Claim { service_id: service(), epoch: 2 }], in_doubt })
-        });
-        let mut worker = worker(claims, 1);
-        let mut events = MockEventSubscriptions::new();
-        events.expect_follow().once().withf(|id| *id == service()).return_const(());
-        worker.follow_up = worker.follow_up.clone().with_events(events);
-        worker.next_renewal = Instant::now() + worker.options.renewal_interval;
-        worker.handle(&mut request());
     }
 
     #[test]
@@ -255,9 +239,10 @@ mod tests {
             .once()
             .withf(|services| services == [service()])
             .returning(|_| Ok(takeover(1)));
-        let mut worker = worker(claims, 1);
+        let (mut worker, heard) = worker(claims);
         worker.next_renewal = Instant::now() + worker.options.renewal_interval;
         worker.handle(&mut request());
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [takeover(1)]);
     }
 
     #[test]
@@ -266,7 +251,7 @@ mod tests {
         claims.expect_take_services().returning(|_| Ok(takeover(1)));
         claims.expect_renew().once().returning(|| Ok(true));
         claims.expect_take().once().returning(|_| Ok(takeover(0)));
-        let mut worker = worker(claims, 1);
+        let (mut worker, _heard) = worker(claims);
         let started = Instant::now();
         worker.handle(&mut request());
         assert!(worker.next_renewal > started + Duration::from_secs(3_000));
@@ -276,10 +261,11 @@ mod tests {
     fn worker_that_stops_taking_still_renews() {
         let mut claims = MockClaimKeeper::new();
         claims.expect_renew().times(2).returning(|| Ok(true));
-        let mut worker = worker(claims, 0);
+        let (mut worker, heard) = worker(claims);
         worker.handle(&mut PendingRequests { stop_taking: true, ..request() });
         worker.next_renewal = Instant::now();
         worker.handle(&mut request());
+        assert!(heard.try_recv().is_err(), "nothing is taken");
     }
 
     #[test]
@@ -287,8 +273,9 @@ mod tests {
         let mut claims = MockClaimKeeper::new();
         claims.expect_renew().once().returning(|| Ok(true));
         claims.expect_take().once().withf(|limit| *limit == 2).returning(|_| Ok(takeover(2)));
-        let mut worker = worker(claims, 2);
+        let (mut worker, heard) = worker(claims);
         worker.handle(&mut PendingRequests::default());
+        assert_eq!(heard.try_recv(), Ok(takeover(2)));
         assert!(worker.next_renewal <= Instant::now());
     }
 
@@ -298,7 +285,9 @@ mod tests {
         claims.expect_renew().once().returning(|| Ok(false));
         claims.expect_register_again().once().returning(|| Ok(()));
         claims.expect_take().once().returning(|_| Ok(takeover(1)));
-        worker(claims, 1).handle(&mut PendingRequests::default());
+        let (mut worker, heard) = worker(claims);
+        worker.handle(&mut PendingRequests::default());
+        assert_eq!(heard.try_recv(), Ok(takeover(1)));
     }
 
     #[test]
@@ -307,27 +296,10 @@ mod tests {
         let error = BatchError::Unavailable("no connection".to_owned());
         let returned = error.clone();
         claims.expect_renew().once().returning(move || Err(returned.clone()));
-        let mut worker = worker(claims, 0);
+        let (mut worker, _heard) = worker(claims);
         worker.handle(&mut PendingRequests::default());
         assert_eq!(worker.health.error(), Some(error));
         assert!(worker.next_renewal > Instant::now(), "it does not retry without a pause");
-    }
-
-    #[test]
-    fn batches_in_doubt_are_polled() {
-        let mut claims = MockClaimKeeper::new();
-        claims.expect_take_services().returning(|_| {
-            let in_doubt = vec![(service(), ItemId::from_bytes([1; 64]))];
-            Ok(Takeover { in_doubt, ..takeover(1) })
-        });
-        let mut triggers = MockPollTriggers::new();
-        triggers.expect_trigger().once().return_const(());
-        let mut worker = worker(claims, 0);
-        let mut queue = MockWakeUps::new();
-        queue.expect_wake().once().return_const(());
-        worker.follow_up = ChangeFollowUp::new(queue, triggers);
-        worker.next_renewal = Instant::now() + worker.options.renewal_interval;
-        worker.handle(&mut request());
     }
 
     #[test]
@@ -339,7 +311,7 @@ mod tests {
             sender.send(request).unwrap();
         }
         // It would block for ever otherwise: the sender still exists.
-        worker(claims, 0).run(&requests);
+        worker(claims).0.run(&requests);
     }
 
     #[test]
@@ -348,11 +320,10 @@ mod tests {
         claims.expect_renew().returning(|| Ok(true));
         claims.expect_take().returning(|_| Ok(takeover(0)));
         claims.expect_release().once().returning(|| Ok(0));
-        let follow_up = ChangeFollowUp::new(MockWakeUps::new(), MockPollTriggers::new());
-        let maintainer =
-            ClaimMaintainer::start(claims, ClaimMaintainerOptions::default(), follow_up).unwrap();
-        let requests = maintainer.requests();
-        drop(maintainer);
+        let channel = ClaimRequests::new();
+        let (requests, ignored) = (channel.0.clone(), |_: Recorded<'_>| ());
+        let options = ClaimMaintainerOptions::default();
+        drop(ClaimMaintainer::start(claims, options, ignored, channel).unwrap());
         requests.claim(&[service()]);
     }
 }

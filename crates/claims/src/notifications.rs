@@ -1,14 +1,16 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchResult, InternalError, ItemId, Notifications, WorkNotifications};
+use grid_batch_core::{
+    BatchResult, InternalError, Notifications, Recorded, RecordedSubscriber, WorkNotifications,
+};
 use grid_batch_support::PeriodicThread;
 use log::{debug, info, warn};
 
-use crate::{AwaitedEnds, ChangeFollowUp};
+use crate::AwaitedEnds;
 
-/// Exchanges notifications with other instances, in a thread of its own: it wakes the queue for services of which
-/// another one has stored batches, and tells of the end of batches that clients wait for elsewhere. Dropping it ends
-/// the thread.
+/// Exchanges notifications with other instances, in a thread of its own: it tells this one of services of which
+/// another one has stored batches, and the others of the end of batches that their clients wait for. Dropping it
+/// ends the thread.
 pub struct NotificationListener {
     _thread: PeriodicThread,
 }
@@ -20,12 +22,11 @@ const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl NotificationListener {
-    /// Starts to listen. `ended` is called with each batch that another instance says has ended.
+    /// Starts to listen.
     pub fn start(
         mut notifications: impl WorkNotifications + 'static,
-        follow_up: ChangeFollowUp,
+        subscriber: impl RecordedSubscriber + 'static,
         awaited: AwaitedEnds,
-        ended: impl Fn(&ItemId) + Send + 'static,
     ) -> Result<Self, InternalError> {
         let mut is_working = true;
         let receive = move || {
@@ -33,9 +34,11 @@ impl NotificationListener {
             log_change(&received, &mut is_working);
             let Ok(received) = received else { return PAUSE_AFTER_FAILURE };
             if !received.stored.is_empty() {
-                follow_up.stored(&received.stored);
+                subscriber.recorded(Recorded::Submittable(&received.stored));
             }
-            received.ended.iter().for_each(&ended);
+            if !received.ended.is_empty() {
+                subscriber.recorded(Recorded::EndedElsewhere(&received.ended));
+            }
             awaited.awaited_by_others(received.awaited);
             RECEIVE_INTERVAL
         };
@@ -85,10 +88,7 @@ impl fmt::Debug for NotificationListener {
 mod tests {
     use std::sync::mpsc::{SyncSender, sync_channel};
 
-    use grid_batch_core::{
-        BatchError, ServiceId,
-        mocks::{MockPollTriggers, MockWakeUps},
-    };
+    use grid_batch_core::{BatchError, ItemId, ServiceId};
 
     use super::*;
 
@@ -111,35 +111,32 @@ mod tests {
 
     fn start(
         received: Vec<BatchResult<Notifications>>,
-        follow_up: ChangeFollowUp,
+        told: SyncSender<Vec<ServiceId>>,
     ) -> NotificationListener {
         let script = Script { received, sent: sync_channel(9).0 };
-        let awaited = AwaitedEnds::default();
-        NotificationListener::start(script, follow_up, awaited, |_| ()).unwrap()
-    }
-
-    fn follow_up(woken: SyncSender<ServiceId>) -> ChangeFollowUp {
-        let mut wake_ups = MockWakeUps::new();
-        wake_ups.expect_wake().returning(move |service| woken.send(service.clone()).unwrap());
-        ChangeFollowUp::new(wake_ups, MockPollTriggers::new())
+        let told = move |item: Recorded<'_>| {
+            let Recorded::Submittable(services) = item else { panic!("{item:?}") };
+            told.send(services.to_vec()).unwrap();
+        };
+        NotificationListener::start(script, told, AwaitedEnds::default()).unwrap()
     }
 
     #[test]
-    fn services_with_stored_batches_are_woken() {
-        let (woken, services) = sync_channel(9);
+    fn services_with_stored_batches_are_published() {
+        let (told, services) = sync_channel(9);
         let service: ServiceId = "circuit::service".parse().unwrap();
         let stored = Notifications { stored: vec![service.clone()], ..Notifications::default() };
-        let listener = start(vec![Ok(stored), Ok(Notifications::default())], follow_up(woken));
-        assert_eq!(services.recv(), Ok(service));
+        let listener = start(vec![Ok(stored), Ok(Notifications::default())], told);
+        assert_eq!(services.recv(), Ok(vec![service]));
         drop(listener);
         assert!(services.recv().is_err(), "its thread has ended");
     }
 
     #[test]
     fn listener_ends_during_the_pause_after_a_failure() {
-        let (woken, services) = sync_channel(9);
+        let (told, services) = sync_channel(9);
         let failure = Err(BatchError::Unavailable("the database".to_owned()));
-        drop(start(vec![failure], follow_up(woken)));
+        drop(start(vec![failure], told));
         assert!(services.recv().is_err());
     }
 
@@ -154,11 +151,13 @@ mod tests {
         let awaited = AwaitedEnds::default();
         awaited.awaited(&[here]);
         let ends = awaited.clone();
-        let follow_up = ChangeFollowUp::new(MockWakeUps::new(), MockPollTriggers::new());
-        let told = move |id: &ItemId| told.send(*id).unwrap();
-        let listener = NotificationListener::start(script, follow_up, awaited, told).unwrap();
+        let told = move |item: Recorded<'_>| {
+            let Recorded::EndedElsewhere(ids) = item else { panic!("{item:?}") };
+            told.send(ids.to_vec()).unwrap();
+        };
+        let listener = NotificationListener::start(script, told, awaited).unwrap();
         assert_eq!(sent.recv(), Ok((vec![here], vec![])));
-        assert_eq!(ended.recv(), Ok(here));
+        assert_eq!(ended.recv(), Ok(vec![here]));
         // What is received is remembered after that.
         let outcome = loop {
             ends.ended(&there);

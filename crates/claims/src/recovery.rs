@@ -1,12 +1,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, ClaimKeeper, Clock, InternalError, MonotonicTime, SubmittedBatch,
+    BatchResult, ClaimKeeper, Clock, InternalError, MonotonicTime, Recorded, RecordedSubscriber,
+    SubmittedBatch,
 };
 use grid_batch_support::PeriodicThread;
 use log::{info, warn};
-
-use crate::ChangeFollowUp;
 
 /// A thread that finds orphaned batches: recorded as being with a submitter, but with none.
 ///
@@ -29,12 +28,12 @@ impl OrphanRecovery {
         claims: impl ClaimKeeper + 'static,
         longest_submission: Duration,
         clock: Arc<dyn Clock>,
-        follow_up: ChangeFollowUp,
+        subscriber: impl RecordedSubscriber + 'static,
     ) -> Result<Self, InternalError> {
         let minimum_age = longest_submission.saturating_add(Self::INTERVAL);
         let mut submissions = ObservedSubmissions { minimum_age, first_seen: HashMap::new() };
         let thread = PeriodicThread::start("recovery", Self::INTERVAL, move || {
-            recover(&claims, &mut submissions, clock.monotonic(), &follow_up);
+            recover(&claims, &mut submissions, clock.monotonic(), &subscriber);
         })?;
         Ok(Self { _thread: thread })
     }
@@ -44,9 +43,9 @@ fn recover(
     claims: &impl ClaimKeeper,
     submissions: &mut ObservedSubmissions,
     now: MonotonicTime,
-    follow_up: &ChangeFollowUp,
+    subscriber: &impl RecordedSubscriber,
 ) {
-    match try_recover(claims, submissions, now, follow_up) {
+    match try_recover(claims, submissions, now, subscriber) {
         Ok(0) => {}
         Ok(count) => info!(batches = count; "orphaned batches are in doubt now"),
         Err(error) => warn!(error:% = error; "cannot look for orphaned batches; retrying later"),
@@ -57,14 +56,14 @@ fn try_recover(
     claims: &impl ClaimKeeper,
     submissions: &mut ObservedSubmissions,
     now: MonotonicTime,
-    follow_up: &ChangeFollowUp,
+    subscriber: &impl RecordedSubscriber,
 ) -> BatchResult<usize> {
     let orphans = submissions.find_orphans(claims.with_submitter()?, now);
     if orphans.is_empty() {
         return Ok(0);
     }
     let recovered = claims.recover(&orphans)?;
-    follow_up.recovered(&recovered);
+    subscriber.recorded(Recorded::Recovered(&recovered));
     Ok(recovered.len())
 }
 
@@ -94,10 +93,9 @@ impl ObservedSubmissions {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{
-        AttemptId, BatchError, ItemId, SystemClock,
-        mocks::{MockClaimKeeper, MockPollTriggers, MockWakeUps},
-    };
+    use std::sync::mpsc::channel;
+
+    use grid_batch_core::{AttemptId, BatchError, ItemId, SystemClock, mocks::MockClaimKeeper};
 
     use super::*;
 
@@ -113,11 +111,18 @@ mod tests {
         MonotonicTime::default().plus(Duration::from_secs(seconds))
     }
 
-    /// A follow-up that polls this many services.
-    fn follow_up(polled: usize) -> ChangeFollowUp {
-        let mut triggers = MockPollTriggers::new();
-        triggers.expect_trigger().times(polled).return_const(());
-        ChangeFollowUp::new(MockWakeUps::new(), triggers)
+    /// Recovers orphans, and returns those that the subscriber hears of.
+    fn recover(
+        claims: &MockClaimKeeper,
+        submissions: &mut ObservedSubmissions,
+        now: MonotonicTime,
+    ) -> Vec<SubmittedBatch> {
+        let (sender, heard) = channel();
+        super::recover(claims, submissions, now, &move |item: Recorded<'_>| {
+            let Recorded::Recovered(orphans) = item else { panic!("{item:?}") };
+            sender.send(orphans.to_vec()).unwrap();
+        });
+        heard.iter().flatten().collect()
     }
 
     fn submissions(minimum_age: u64) -> ObservedSubmissions {
@@ -149,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_are_recovered_and_polled() {
+    fn orphans_are_recovered_and_published() {
         let mut claims = MockClaimKeeper::new();
         let orphans = || vec![submitted(1, 3), submitted(2, 1)];
         claims.expect_with_submitter().times(2).returning(move || Ok(orphans()));
@@ -157,8 +162,8 @@ mod tests {
         let first = |_: &[SubmittedBatch]| Ok(vec![submitted(1, 3)]);
         claims.expect_recover().once().withf(|of| of.len() == 2).returning(first);
         let mut submissions = submissions(7);
-        recover(&claims, &mut submissions, at(10), &follow_up(0));
-        recover(&claims, &mut submissions, at(17), &follow_up(1));
+        assert_eq!(recover(&claims, &mut submissions, at(10)), []);
+        assert_eq!(recover(&claims, &mut submissions, at(17)), [submitted(1, 3)]);
     }
 
     #[test]
@@ -170,8 +175,8 @@ mod tests {
         let all = |of: &[SubmittedBatch]| Ok(of.to_vec());
         claims.expect_recover().once().withf(|of| of.len() == 100).returning(all);
         let mut submissions = submissions(7);
-        recover(&claims, &mut submissions, at(10), &follow_up(0));
-        recover(&claims, &mut submissions, at(17), &follow_up(1));
+        assert_eq!(recover(&claims, &mut submissions, at(10)), []);
+        assert_eq!(recover(&claims, &mut submissions, at(17)).len(), 100);
     }
 
     #[test]
@@ -189,14 +194,13 @@ mod tests {
         let mut claims = MockClaimKeeper::new();
         let error = || BatchError::Unavailable("no connection".to_owned());
         claims.expect_with_submitter().once().returning(move || Err(error()));
-        recover(&claims, &mut submissions(7), at(10), &follow_up(0));
+        assert_eq!(recover(&claims, &mut submissions(7), at(10)), []);
     }
 
     #[test]
     fn dropped_recovery_ends_without_waiting_for_its_interval() {
         let claims = MockClaimKeeper::new();
-        let recovery =
-            OrphanRecovery::start(claims, Duration::MAX, Arc::new(SystemClock), follow_up(0));
-        drop(recovery.unwrap());
+        let (clock, ignored) = (Arc::new(SystemClock), |_: Recorded<'_>| ());
+        drop(OrphanRecovery::start(claims, Duration::MAX, clock, ignored).unwrap());
     }
 }

@@ -1,16 +1,26 @@
 use std::{
     collections::BTreeSet,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     time::Duration,
 };
 
-use grid_batch_core::ServiceId;
+use grid_batch_core::{Recorded, RecordedSubscriber, ServiceId};
 
 /// Asks a [`ClaimMaintainer`](crate::ClaimMaintainer) to claim services. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ClaimRequests(pub(crate) Sender<Request>);
+pub struct ClaimRequests(Sender<Request>);
+
+/// The receiving end of [`ClaimRequests`].
+#[derive(Debug)]
+pub struct ReceivedClaimRequests(pub(crate) Receiver<Request>);
 
 impl ClaimRequests {
+    /// Where to ask for services, also before the maintainer has started.
+    pub fn new() -> (Self, ReceivedClaimRequests) {
+        let (sender, receiver) = channel();
+        (Self(sender), ReceivedClaimRequests(receiver))
+    }
+
     /// Claims those of these services that no live instance owns, without waiting for the next
     /// renewal. Call it for services whose batches were just stored.
     ///
@@ -22,6 +32,15 @@ impl ClaimRequests {
     pub(crate) fn send(&self, request: Request) {
         // An error means that the maintainer's thread has ended.
         let _ = self.0.send(request);
+    }
+}
+
+/// Has the services of new batches claimed. Those that another instance tells of are its own to claim.
+impl RecordedSubscriber for ClaimRequests {
+    fn recorded(&self, item: Recorded<'_>) {
+        if let Recorded::Stored(services) = item {
+            self.claim(services);
+        }
     }
 }
 
@@ -61,8 +80,6 @@ impl PendingRequests {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
-
     use super::*;
 
     fn service(name: &str) -> ServiceId {
@@ -85,6 +102,14 @@ mod tests {
         let pending = receive(&requests, Duration::ZERO);
         let services = [service("a"), service("b")].into();
         assert_eq!(pending, PendingRequests { services, stop_taking: false, end: true });
+    }
+
+    #[test]
+    fn services_of_stored_batches_are_requested() {
+        let (requests, ReceivedClaimRequests(received)) = ClaimRequests::new();
+        requests.recorded(Recorded::Submittable(&[service("a")]));
+        requests.recorded(Recorded::Stored(&[service("b")]));
+        assert_eq!(receive(&received, Duration::ZERO).services, [service("b")].into());
     }
 
     #[test]

@@ -100,7 +100,8 @@ pub struct Notifications {
     pub ended: Vec<ItemId>,
 }
 
-/// Sends and receives notifications between instances. They are hints, and may be lost.
+/// Sends and receives notifications between instances. They may be lost: what they tell of is also
+/// read from the store at intervals.
 pub trait WorkNotifications: Send {
     /// What has arrived since the last call. It does not wait for more.
     fn receive(&mut self) -> BatchResult<Notifications>;

@@ -20,7 +20,6 @@ mod events;
 mod evidence;
 mod excerpt;
 mod explain;
-mod follow_up;
 mod hex;
 mod history;
 mod intake;
@@ -45,6 +44,7 @@ mod pass_through;
 mod peer_service;
 mod possible_action;
 mod query;
+mod recorded;
 mod retention;
 mod round;
 mod scope;
@@ -90,7 +90,6 @@ pub use events::{LedgerEvent, LedgerEventStream};
 pub use evidence::{Evidence, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore};
 pub use excerpt::Excerpt;
 pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
-pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
 pub use hex::Hex;
 pub use history::{HistoryEntry, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
@@ -127,6 +126,7 @@ pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
     PageCursor, QueueDepth,
 };
+pub use recorded::{Recorded, RecordedSubscriber};
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};

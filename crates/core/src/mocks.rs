@@ -9,23 +9,23 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAheadRequests, BatchConflict, BatchDetails,
-    BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore,
-    BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
+    ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
+    BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore, BatchResult,
+    BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
     CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents, EventFilter,
-    EventListener, EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions,
-    EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, GroupObserver, InstanceId, IntakeStore, InternalError, ItemId, ItemIdPrefix,
-    Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerPosition,
+    EventListener, EventPage, EventPosition, EventReadError, EventStore, EvidenceReport,
+    FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse, ForwardedSocket,
+    GroupObserver, InstanceId, IntakeStore, InternalError, ItemId, ItemIdPrefix, Ledger,
+    LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerPosition,
     LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime, NewBatch,
     NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget, PageCursor,
-    PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
-    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages,
-    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    PageOrder, PassThroughError, PendingBatchStore, PollPace, RecordedAction, Removed, Resolution,
+    RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter,
+    ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages, StatusReport,
+    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
     SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
-    Webhook, WebhookId, WebhookLease, WebhookStore,
+    TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, Webhook,
+    WebhookId, WebhookLease, WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -407,31 +407,6 @@ mock! {
 }
 
 mock! {
-    pub WakeUps {}
-    impl WakeUps for WakeUps {
-        fn wake(&self, service_id: &ServiceId);
-        fn wake_after(&self, service_id: &ServiceId, delay: Duration);
-    }
-}
-
-mock! {
-    pub PollTriggers {}
-    impl PollTriggers for PollTriggers {
-        fn trigger(&self, service_id: &ServiceId);
-        fn submitted(&self, service_id: &ServiceId);
-    }
-}
-
-mock! {
-    pub EventSubscriptions {}
-    impl EventSubscriptions for EventSubscriptions {
-        fn follow(&self, service_id: &ServiceId);
-        fn accepted(&self, service_id: &ServiceId);
-        fn committed(&self, service_id: &ServiceId);
-    }
-}
-
-mock! {
     #[derive(Debug)]
     pub UrlResolver<S: ScopeId> {}
     impl<S: ScopeId> UrlResolver for UrlResolver<S> {
@@ -459,14 +434,6 @@ mock! {
     impl<S: ScopeId> GroupObserver for GroupObserver<S> {
         type Id = S;
         fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()>;
-    }
-}
-
-mock! {
-    pub AskAheadRequests {}
-    impl AskAheadRequests for AskAheadRequests {
-        fn stored(&self, service_id: &ServiceId);
-        fn accepted(&self, service_id: &ServiceId);
     }
 }
 

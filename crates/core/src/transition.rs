@@ -115,6 +115,11 @@ impl Event {
         }
     }
 
+    /// Whether the event ends a submission: the submitter has its outcome, or is gone.
+    pub const fn ends_submission(self) -> bool {
+        matches!(self, Self::Outcome { .. } | Self::OwnerLost { .. })
+    }
+
     /// Whether the event proves that the batch was applied. Such an event counts for any attempt and in any
     /// epoch.
     pub const fn is_proof_of_commit(self) -> bool {

@@ -8,8 +8,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    AskAheadRequests, InternalError, ItemId, Ledger, NextBatchStore, PollPace, ServiceId,
-    ShutdownHandle,
+    BatchState, InternalError, ItemId, Ledger, NextBatchStore, PollPace, Recorded,
+    RecordedSubscriber, ServiceId, ShutdownHandle,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{
@@ -47,6 +47,18 @@ struct Requested {
 }
 
 impl NextBatchRequests {
+    /// A batch of the service was stored, and may wait behind another one.
+    pub fn stored(&self, service_id: &ServiceId) {
+        self.request(service_id, self.requested());
+    }
+
+    /// A ledger has accepted a batch of the service: another one may wait behind it.
+    pub fn accepted(&self, service_id: &ServiceId) {
+        let mut requested = self.requested();
+        requested.last_questions.accepted(service_id);
+        self.request(service_id, requested);
+    }
+
     /// Takes the requested services for which this is true.
     fn take(&self, is_ready: impl Fn(&ServiceId) -> bool) -> Vec<ServiceId> {
         self.requested().services.extract_if(|service| is_ready(service)).collect()
@@ -70,15 +82,19 @@ impl NextBatchRequests {
     }
 }
 
-impl AskAheadRequests for NextBatchRequests {
-    fn stored(&self, service_id: &ServiceId) {
-        self.request(service_id, self.requested());
-    }
-
-    fn accepted(&self, service_id: &ServiceId) {
-        let mut requested = self.requested();
-        requested.last_questions.accepted(service_id);
-        self.request(service_id, requested);
+impl RecordedSubscriber for NextBatchRequests {
+    fn recorded(&self, item: Recorded<'_>) {
+        match item {
+            Recorded::Change { change, state: BatchState::Pending, .. }
+                if change.event.ends_submission() =>
+            {
+                self.accepted(&change.service_id);
+            }
+            Recorded::Stored(services) | Recorded::Submittable(services) => {
+                services.iter().for_each(|service_id| self.stored(service_id));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -311,5 +327,33 @@ impl fmt::Debug for NextBatchMonitor {
 impl fmt::Debug for RunningNextBatchMonitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunningNextBatchMonitor").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_core::{Change, Event, LedgerStatus, Outcome};
+
+    use super::*;
+
+    #[test]
+    fn stored_and_accepted_batches_request_questions() {
+        let requests = NextBatchRequests::default();
+        let service: ServiceId = "circuit::service".parse().unwrap();
+        let is_requested = |item: Recorded<'_>| {
+            requests.recorded(item);
+            !requests.take(|_| true).is_empty()
+        };
+        assert!(is_requested(Recorded::Stored(&[service.clone()])));
+        assert!(is_requested(Recorded::Submittable(&[service.clone()])));
+        for (event, expected) in [
+            (Event::Outcome { attempt: 1, outcome: Outcome::Accepted }, true),
+            (Event::status(LedgerStatus::Pending), false),
+        ] {
+            let change = &Change::new(service.clone(), ItemId::from_bytes([1; 64]), event);
+            let state = BatchState::Pending;
+            let item = Recorded::Change { change, state, next_waits: false };
+            assert_eq!(is_requested(item), expected, "{event:?}");
+        }
     }
 }

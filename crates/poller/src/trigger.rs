@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::{PollTriggers, ServiceId};
+use grid_batch_core::{BatchState, Recorded, RecordedSubscriber};
 use tokio::sync::Notify;
 
 /// Makes a polling monitor poll a service now, even if its batches are not due.
@@ -122,13 +122,28 @@ impl PollTrigger {
     }
 }
 
-impl PollTriggers for PollTrigger {
-    fn trigger(&self, service_id: &ServiceId) {
-        Self::trigger(self, service_id.as_str());
-    }
-
-    fn submitted(&self, service_id: &ServiceId) {
-        Self::submitted(self, service_id.as_str());
+/// Polls services whose batches were accepted, and at once those whose batches may have ended: what was triggered
+/// before this instance had taken them found nothing to poll.
+impl RecordedSubscriber for PollTrigger {
+    fn recorded(&self, item: Recorded<'_>) {
+        match item {
+            Recorded::Change { change, state, .. } if change.event.ends_submission() => match state
+            {
+                BatchState::Pending => self.submitted(change.service_id.as_str()),
+                BatchState::InDoubt => self.trigger(change.service_id.as_str()),
+                _ => {}
+            },
+            Recorded::Resumed(services) => {
+                services.iter().for_each(|service_id| self.trigger(service_id.as_str()));
+            }
+            Recorded::TakenOver(takeover) => {
+                takeover.claims.iter().for_each(|claim| self.trigger(claim.service_id.as_str()));
+            }
+            Recorded::Recovered(orphans) => {
+                orphans.iter().for_each(|orphan| self.trigger(orphan.service_id.as_str()));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -145,12 +160,59 @@ impl TriggeredServices {
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::{
+        AttemptId, Change, Claim, Event, Evidence, ItemId, LedgerStatus, Outcome, ServiceId,
+        SubmittedBatch, Takeover,
+    };
+
     use super::*;
+
+    fn service(name: &str) -> ServiceId {
+        name.parse().unwrap()
+    }
 
     fn take(trigger: &PollTrigger) -> Vec<String> {
         let mut taken = trigger.take(|_| true);
         taken.sort();
         taken
+    }
+
+    #[test]
+    fn service_is_polled_after_its_submission_ended() {
+        let trigger = PollTrigger::new();
+        let recorded = |event, state| {
+            let change = Change::new(service("a"), ItemId::from_bytes([1; 64]), event);
+            trigger.recorded(Recorded::Change { change: &change, state, next_waits: false });
+            (trigger.take_accepted().len(), take(&trigger).len())
+        };
+        let outcome = |outcome| Event::Outcome { attempt: 1, outcome };
+        let status = Event::status(LedgerStatus::Pending);
+        assert_eq!(recorded(outcome(Outcome::Accepted), BatchState::Pending), (1, 0));
+        assert_eq!(recorded(status, BatchState::Pending), (0, 0));
+        assert_eq!(recorded(outcome(Outcome::Ambiguous), BatchState::InDoubt), (0, 1));
+        assert_eq!(recorded(Event::OwnerLost { attempt: 1 }, BatchState::InDoubt), (0, 1));
+        let inconclusive = Event::Evidence { attempt: 1, evidence: Evidence::Inconclusive };
+        assert_eq!(recorded(inconclusive, BatchState::InDoubt), (0, 0));
+        assert_eq!(recorded(outcome(Outcome::NotSent), BatchState::Delayed), (0, 0));
+    }
+
+    #[test]
+    fn taken_resumed_and_recovered_services_are_polled() {
+        let trigger = PollTrigger::new();
+        let claims = ["a", "b"].map(|name| Claim { service_id: service(name), epoch: 1 });
+        let in_doubt = vec![(service("a"), ItemId::from_bytes([1; 64]))];
+        let takeover = Takeover { claims: claims.into(), in_doubt };
+        trigger.recorded(Recorded::TakenOver(&takeover));
+        assert_eq!(take(&trigger), ["a", "b"]);
+        trigger.recorded(Recorded::Resumed(&[service("c")]));
+        assert_eq!(take(&trigger), ["c"]);
+        let orphan = |number| SubmittedBatch {
+            service_id: service("d"),
+            batch_id: ItemId::from_bytes([number; 64]),
+            attempt_id: AttemptId { attempt: 1, epoch: 1 },
+        };
+        trigger.recorded(Recorded::Recovered(&[orphan(1), orphan(2)]));
+        assert_eq!(take(&trigger), ["d"]);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{InternalError, ServiceId, WakeUps};
+use grid_batch_core::{
+    BatchState, Clock, InternalError, Recorded, RecordedSubscriber, ServiceId, SystemClock,
+};
 use grid_batch_support::spawn_thread;
 
 /// Reports to a queue which services have a batch to submit.
@@ -19,6 +21,7 @@ use grid_batch_support::spawn_thread;
 pub struct WakeUp {
     state: Arc<WakeUpState>,
     delays: Sender<(Instant, ServiceId)>,
+    clock: Arc<dyn Clock>,
 }
 
 struct WakeUpState {
@@ -43,7 +46,13 @@ impl WakeUp {
         let (delays, delayed) = channel();
         let thread_state = Arc::clone(&state);
         spawn_thread("queue-delays", move || wake_delayed(&delayed, &thread_state))?;
-        Ok(Self { state, delays })
+        Ok(Self { state, delays, clock: Arc::new(SystemClock) })
+    }
+
+    /// Uses this clock instead of the system's.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
     }
 
     /// The service has a batch that may be submitted now: one was added, or the last one ended.
@@ -86,13 +95,30 @@ impl WakeUp {
     }
 }
 
-impl WakeUps for WakeUp {
-    fn wake(&self, service_id: &ServiceId) {
-        Self::wake(self, service_id.clone());
-    }
-
-    fn wake_after(&self, service_id: &ServiceId, delay: Duration) {
-        Self::wake_after(self, service_id.clone(), delay);
+/// Wakes services that have a batch to submit now, or after its delay.
+impl RecordedSubscriber for WakeUp {
+    fn recorded(&self, item: Recorded<'_>) {
+        match item {
+            Recorded::Change { change, state, next_waits } => {
+                let service_id = &change.service_id;
+                if next_waits || state == BatchState::Absent {
+                    self.wake(service_id.clone());
+                }
+                if state == BatchState::Delayed {
+                    let delay = change.retry_at.map(|time| time.since(self.clock.now()));
+                    self.wake_after(service_id.clone(), delay.unwrap_or_default());
+                }
+            }
+            Recorded::Stored(services)
+            | Recorded::Submittable(services)
+            | Recorded::Resumed(services) => {
+                services.iter().for_each(|service_id| self.wake(service_id.clone()));
+            }
+            Recorded::TakenOver(takeover) => {
+                takeover.claims.iter().for_each(|claim| self.wake(claim.service_id.clone()));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -145,10 +171,19 @@ fn wake_delayed(delayed: &Receiver<(Instant, ServiceId)>, state: &WakeUpState) {
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::{
+        Change, Claim, Event, Evidence, ItemId, LedgerStatus, ManualClock, Outcome, Takeover,
+        Timestamp,
+    };
+
     use super::*;
 
     fn service(name: &str) -> ServiceId {
         name.parse().unwrap()
+    }
+
+    fn change(event: Event) -> Change {
+        Change::new(service("a"), ItemId::from_bytes([1; 64]), event)
     }
 
     /// A wake-up, and a channel that receives its notifications.
@@ -185,11 +220,61 @@ mod tests {
     }
 
     #[test]
-    fn delayed_wake_up_through_the_trait_notifies() {
+    fn change_wakes_its_service_if_it_has_a_batch_to_submit() {
         let (wake_up, notified) = wake_up();
-        WakeUps::wake_after(&wake_up, &service("a"), Duration::from_millis(1));
+        let committed = change(Event::status(LedgerStatus::Committed));
+        let accepted = change(Event::Outcome { attempt: 1, outcome: Outcome::Accepted });
+        let absent = change(Event::Evidence { attempt: 1, evidence: Evidence::Absent });
+        for (change, state, next_waits, is_woken) in [
+            (&committed, BatchState::Committed, true, true),
+            (&committed, BatchState::Committed, false, false),
+            (&accepted, BatchState::Pending, true, true),
+            (&accepted, BatchState::Pending, false, false),
+            (&absent, BatchState::Absent, true, true),
+            (&absent, BatchState::Absent, false, true),
+        ] {
+            wake_up.recorded(Recorded::Change { change, state, next_waits });
+            assert_eq!(notified.try_iter().count(), usize::from(is_woken), "{state} {next_waits}");
+            assert_eq!(wake_up.take(9).len(), usize::from(is_woken), "{state} {next_waits}");
+        }
+    }
+
+    #[test]
+    fn delayed_batch_wakes_its_service_when_it_is_due() {
+        let (wake_up, notified) = wake_up();
+        let now = Timestamp::from_micros(7);
+        let wake_up = wake_up.with_clock(Arc::new(ManualClock::at(now)));
+        let change = change(Event::Outcome { attempt: 1, outcome: Outcome::NotSent });
+        let delayed = |delay| {
+            let change = Change { retry_at: Some(now.plus(delay)), ..change.clone() };
+            let state = BatchState::Delayed;
+            wake_up.recorded(Recorded::Change { change: &change, state, next_waits: false });
+        };
+        let started = Instant::now();
+        delayed(Duration::from_secs(3_600));
+        delayed(Duration::from_millis(20));
         notified.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert!(started.elapsed() >= Duration::from_millis(20));
         assert_eq!(wake_up.take(9), ["a"].map(service));
+    }
+
+    #[test]
+    fn services_with_new_batches_or_a_new_owner_are_woken() {
+        let (wake_up, notified) = wake_up();
+        let [a, b] = ["a", "b"].map(service);
+        wake_up.recorded(Recorded::Stored(&[a.clone(), b.clone()]));
+        assert_eq!(wake_up.take(9), ["a", "b"].map(service));
+        wake_up.recorded(Recorded::Submittable(&[b.clone()]));
+        wake_up.recorded(Recorded::Resumed(&[a.clone()]));
+        assert_eq!(wake_up.take(9), ["b", "a"].map(service));
+        notified.try_iter().for_each(drop);
+        let claims = [a.clone(), b].map(|service_id| Claim { service_id, epoch: 1 });
+        let in_doubt = |number: u8| (a.clone(), ItemId::from_bytes([number; 64]));
+        let in_doubt = (0..100).map(in_doubt).collect();
+        let takeover = Takeover { claims: claims.into(), in_doubt };
+        wake_up.recorded(Recorded::TakenOver(&takeover));
+        assert_eq!(wake_up.take(9), ["a", "b"].map(service));
+        assert_eq!(notified.try_iter().count(), 2, "each is woken once");
     }
 
     #[test]

@@ -1,14 +1,14 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, ItemId, LedgerStatus,
-    NextBatchStore, PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp,
-    UnresolvedBatch, UnresolvedBatchStore,
+    BatchError, BatchResult, BatchUpdater, Change, ItemId, LedgerStatus, NextBatchStore,
+    PendingBatchStore, PollPace, Recorded, RecordedSubscriber, Resolution, ServiceId, StatusReport,
+    Timestamp, UnresolvedBatch, UnresolvedBatchStore,
 };
 
 use crate::{
     ClaimStore, PendingBatch, StoreError,
-    batch::{BatchKey, ChangeListener, record},
+    batch::{BatchKey, record},
     polling::{self, InFlightQueries, pending_key},
     sql::groups::GroupResult,
 };
@@ -16,20 +16,20 @@ use crate::{
 /// The store as a monitor sees it: which batches to ask the ledger about, and where to record the
 /// answers.
 ///
-/// Each group of answers is one commit. After it, the listener is called with each change and its outcome: a
-/// service may have another batch, or a batch to send again, or a held one. An answer that changes nothing is
+/// Each group of answers is one commit. After it, the subscriber hears of each change: a service may have
+/// another batch, or a batch to send again, or a held one. An answer that changes nothing is
 /// recorded once a second. An answer that comes too late changes nothing and is no error. Answers about
 /// services that another transaction keeps locked are given up, and the error names the services. Clones
 /// share their state.
 ///
 /// ```no_run
-/// use grid_batch_core::{BatchState, ChangeOutcome};
+/// use grid_batch_core::{BatchState, Recorded};
 /// use grid_batch_store::{ClaimStore, MonitorStore};
 ///
 /// # fn example(claims: ClaimStore) {
-/// let store = MonitorStore::new(claims, |change, outcome| match outcome {
-///     ChangeOutcome::Applied { state: BatchState::Absent, .. }
-///     | ChangeOutcome::Applied { next_waits: true, .. } => println!("wake {}", change.service_id),
+/// let store = MonitorStore::new(claims, |item: Recorded<'_>| match item {
+///     Recorded::Change { change, state: BatchState::Absent, .. }
+///     | Recorded::Change { change, next_waits: true, .. } => println!("wake {}", change.service_id),
 ///     _ => {}
 /// });
 /// # }
@@ -37,27 +37,24 @@ use crate::{
 #[derive(Clone)]
 pub struct MonitorStore {
     claims: ClaimStore,
-    listener: Arc<ChangeListener>,
+    subscriber: Arc<dyn RecordedSubscriber>,
     queries: Arc<InFlightQueries>,
 }
 
 impl MonitorStore {
-    /// The batches of the services that `claims` holds; `listener` is called for each change.
+    /// The batches of the services that `claims` holds; `subscriber` hears of each change.
     ///
     /// An answer counts for the epoch and attempt of its query. Without a query, it counts only as
     /// proof of a commit.
-    pub fn new(
-        claims: ClaimStore,
-        listener: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
-    ) -> Self {
-        Self { claims, listener: Arc::new(listener), queries: Arc::default() }
+    pub fn new(claims: ClaimStore, subscriber: impl RecordedSubscriber + 'static) -> Self {
+        Self { claims, subscriber: Arc::new(subscriber), queries: Arc::default() }
     }
 
     fn record(&self, changes: &[Change]) -> Result<(), StoreError> {
         let GroupResult { outcomes, error } = record(self.claims.store(), changes);
         for (change, outcome) in changes.iter().zip(outcomes) {
             if let Some(outcome) = outcome {
-                (self.listener)(change, outcome);
+                self.subscriber.recorded(Recorded::new(change, outcome));
             }
         }
         error.map_or(Ok(()), Err)

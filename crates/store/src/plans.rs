@@ -28,9 +28,9 @@ use diesel::{
 use grid_batch_core::{
     ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, InstanceId, ItemId,
     LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
-    OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId,
-    ServiceHistory, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome,
-    Timestamp, UnresolvedBatchStore,
+    OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Recorded, Resolution, RetentionStore,
+    ScopeId, ServiceHistory, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer,
+    SubmissionOutcome, Timestamp, UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -252,7 +252,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
         store.record(&changes).unwrap();
     };
     record(Event::Outcome { attempt: 1, outcome: Outcome::Accepted });
-    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
+    let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     monitor.get_pending_batch_ids(100).unwrap();
     monitor.get_pending_batch_ids_of(&[services[0].to_string()], 100).unwrap();
     assert_eq!(monitor.next_batches(services).unwrap().len(), 8 * services.len());
@@ -322,7 +322,7 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     assert_eq!(claims.recover(&claims.with_submitter().unwrap()).unwrap().len(), 1);
 
     let lost = &taken[2];
-    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
+    let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     let ids = [lost.batch_id.to_string()];
     let batch = monitor.get_unresolved_batches(lost.service_id.as_str(), &ids).unwrap().remove(0);
     monitor.resolve(&[(batch, Resolution::Hold("no evidence".to_owned()))]).unwrap();
@@ -335,7 +335,7 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
 fn process_delays(claims: &ClaimStore, services: &[ServiceId]) {
     let store = claims.store();
     let taken = claims.take_round(&services[..1]).unwrap().remove(0);
-    let observer = StoreObserver::new(store.clone(), DelayOptions::default(), |_, _| ());
+    let observer = StoreObserver::new(store.clone(), DelayOptions::default(), |_: Recorded<'_>| ());
     let outcome = SubmissionOutcome {
         batch_header: taken.batch_id.to_string(),
         scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),

@@ -170,7 +170,7 @@ impl Store {
     }
 
     /// Whether this process has left something to [`free_dependents`](Self::free_dependents) since this
-    /// was asked last. Only a hint that saves time: what other processes leave is found by calling that
+    /// was asked last. It only saves time: what other processes leave is found by calling that
     /// now and then.
     pub fn dependents_wait(&self) -> bool {
         self.scheduler.take_left_dependents()

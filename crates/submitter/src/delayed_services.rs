@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, MonotonicTime, Outcome, ServiceId, SubmissionAnswer};
+use grid_batch_core::{
+    Clock, MonotonicTime, Outcome, Recorded, RecordedSubscriber, ServiceId, SubmissionAnswer,
+};
 use log::{info, warn};
 
 use crate::listener::log_excerpt;
@@ -290,6 +292,18 @@ impl Waiting {
     }
 }
 
+/// A batch that is held after an attempt waits for an operator, and not for the ledger.
+impl RecordedSubscriber for DelayedServices {
+    fn recorded(&self, item: Recorded<'_>) {
+        if let Recorded::Change { change, .. } | Recorded::NotApplied { change, .. } = item
+            && change.hold.is_some()
+            && change.event.ends_submission()
+        {
+            self.forget(&change.service_id, &change.batch_id.to_string());
+        }
+    }
+}
+
 fn is_failure(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Busy | Outcome::NotSent | Outcome::Refused | Outcome::RefusedBatch => true,
@@ -311,7 +325,7 @@ impl fmt::Debug for DelayedServices {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::ManualClock;
+    use grid_batch_core::{BatchState, Change, Event, ItemId, ManualClock};
 
     use super::*;
 
@@ -384,6 +398,22 @@ mod tests {
         assert_eq!(delayed.read().services, 1);
         delayed.forget(&service(1), "refused");
         assert!(delayed.is_empty());
+    }
+
+    #[test]
+    fn service_is_forgotten_when_its_batch_is_held() {
+        let (delayed, _) = delayed();
+        let event = Event::Outcome { attempt: 1, outcome: Outcome::Refused };
+        let change = Change::new(service(1), ItemId::from_bytes([1; 64]), event);
+        let is_forgotten = |hold: Option<&str>| {
+            delayed.observe(&service(1), &change.batch_id.to_string(), &answer(Outcome::Refused));
+            let change = &Change { hold: hold.map(str::to_owned), ..change.clone() };
+            let state = BatchState::Delayed;
+            delayed.recorded(Recorded::Change { change, state, next_waits: false });
+            delayed.is_empty()
+        };
+        assert!(!is_forgotten(None));
+        assert!(is_forgotten(Some("refused too often")));
     }
 
     #[test]

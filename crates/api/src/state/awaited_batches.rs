@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use grid_batch_core::ItemId;
+use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
 use tokio::sync::Notify;
 
 /// Is called with batches that a request waits for.
@@ -12,7 +12,8 @@ type AwaitedCallback = dyn Fn(&[ItemId]) + Send + Sync;
 
 /// The batches whose end requests wait for. Clones share them.
 ///
-/// Tell it of each batch that has ended. A request that is not told reads its batches again at intervals.
+/// It subscribes to what is recorded, to hear of each batch that has ended. A request that is not told reads its
+/// batches again at intervals.
 #[derive(Clone)]
 pub struct AwaitedBatches {
     waits: Arc<Mutex<Waits>>,
@@ -90,6 +91,15 @@ impl Waits {
     }
 }
 
+impl RecordedSubscriber for AwaitedBatches {
+    fn recorded(&self, item: Recorded<'_>) {
+        match item {
+            Recorded::EndedElsewhere(batch_ids) => batch_ids.iter().for_each(|id| self.ended(id)),
+            _ => item.ended().into_iter().for_each(|(id, _)| self.ended(id)),
+        }
+    }
+}
+
 impl Default for AwaitedBatches {
     fn default() -> Self {
         Self::new(|_| ())
@@ -145,6 +155,7 @@ impl Drop for EndWait {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use grid_batch_core::{BatchState, Change, Event, LedgerStatus};
 
     use super::*;
 
@@ -169,6 +180,19 @@ mod tests {
         drop((both, one));
         let waits = awaited.lock();
         assert!(waits.by_batch.is_empty() && waits.by_id.is_empty());
+    }
+
+    #[test]
+    fn recorded_ends_wake_requests() {
+        let awaited = AwaitedBatches::default();
+        let [here, elsewhere] = [1, 2].map(|number| awaited.wait_for([id(number)]));
+        let event = Event::status(LedgerStatus::Committed);
+        let change = &Change::new("a::b".parse().unwrap(), id(1), event);
+        awaited.recorded(Recorded::EndedElsewhere(&[id(2)]));
+        assert!(!is_over(&here) && is_over(&elsewhere));
+        let state = BatchState::Committed;
+        awaited.recorded(Recorded::Change { change, state, next_waits: false });
+        assert!(is_over(&here));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{EventSubscriptions, ServiceId};
+use grid_batch_core::{BatchState, Recorded, RecordedSubscriber, ServiceId};
 use log::{debug, info, warn};
 use tokio::{
     sync::{Notify, watch},
@@ -79,21 +79,26 @@ impl FollowedService {
     }
 }
 
-impl EventSubscriptions for EventFollower {
-    fn follow(&self, service_id: &ServiceId) {
-        Self::follow(self, service_id.as_str());
-    }
-
-    fn accepted(&self, service_id: &ServiceId) {
-        if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
-            stream.silence.accepted();
-        }
-    }
-
-    fn committed(&self, service_id: &ServiceId) {
-        if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
-            let change = stream.silence.committed(Instant::now());
-            stream.silence_changed(service_id.as_str(), change);
+/// Follows services that have batches to submit or under way, and compares commits with events.
+impl RecordedSubscriber for EventFollower {
+    fn recorded(&self, item: Recorded<'_>) {
+        let follow = |service_id: &ServiceId| self.follow(service_id.as_str());
+        match item {
+            Recorded::Change { change, state, .. } => {
+                match (state, change.event.ends_submission()) {
+                    (BatchState::Pending, true) => self.accepted(&change.service_id),
+                    // No event told of a commit that the sender has found.
+                    (BatchState::Committed, false) => self.committed(&change.service_id),
+                    _ => {}
+                }
+            }
+            Recorded::Stored(services) | Recorded::Submittable(services) => {
+                services.iter().for_each(follow);
+            }
+            Recorded::TakenOver(takeover) => {
+                takeover.in_doubt.iter().for_each(|(service_id, _)| follow(service_id));
+            }
+            _ => {}
         }
     }
 }
@@ -128,6 +133,21 @@ impl EventFollower {
     pub fn follow(&self, service_id: &str) {
         if self.services().follow(service_id) {
             self.0.changed.notify_one();
+        }
+    }
+
+    /// A ledger has accepted a batch of the service: an event must tell of its commit.
+    pub fn accepted(&self, service_id: &ServiceId) {
+        if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
+            stream.silence.accepted();
+        }
+    }
+
+    /// A batch of the service has ended as committed, whether or not an event told of it.
+    pub fn committed(&self, service_id: &ServiceId) {
+        if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
+            let change = stream.silence.committed(Instant::now());
+            stream.silence_changed(service_id.as_str(), change);
         }
     }
 
@@ -308,6 +328,8 @@ impl FollowedServices {
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::{Change, Event, ItemId, LedgerStatus, Outcome, Takeover};
+
     use super::*;
 
     fn follower(sockets: usize) -> EventFollower {
@@ -408,6 +430,48 @@ mod tests {
         follower.event(&followed);
         assert!(follower.all_live(), "the event tells of the last commit");
         assert_eq!(follower.silent_streams(), 0);
+    }
+
+    #[test]
+    fn services_with_batches_are_followed() {
+        let follower = follower(9);
+        let [a, b, c] = ["a", "b", "c"].map(|name| name.parse::<ServiceId>().unwrap());
+        follower.recorded(Recorded::Stored(&[a]));
+        follower.recorded(Recorded::Submittable(&[b]));
+        let in_doubt = vec![(c, ItemId::from_bytes([1; 64]))];
+        let takeover = Takeover { in_doubt, ..Takeover::default() };
+        follower.recorded(Recorded::TakenOver(&takeover));
+        assert_eq!(services(&follower), ["a", "b", "c"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_commits_that_events_must_tell_of_count_as_silence() {
+        let is_silent = async |accept: Event, commit: Event, state| {
+            let follower = follower(1);
+            follower.follow("a");
+            connect_all(&follower);
+            let recorded = |event, state| {
+                let id = ItemId::from_bytes([1; 64]);
+                let change = Change::new("a".parse().unwrap(), id, event);
+                follower.recorded(Recorded::Change { change: &change, state, next_waits: false });
+            };
+            for _ in 0..EventOptions::default().silent_after {
+                tokio::time::advance(Duration::from_secs(10)).await;
+                recorded(accept, BatchState::Pending);
+                recorded(commit, state);
+            }
+            follower.silent_streams() == 1
+        };
+        let outcome = |outcome| Event::Outcome { attempt: 1, outcome };
+        let accepted = outcome(Outcome::Accepted);
+        let committed = Event::status(LedgerStatus::Committed);
+        assert!(is_silent(accepted, committed, BatchState::Committed).await);
+        let found = outcome(Outcome::Committed);
+        assert!(!is_silent(accepted, found, BatchState::Committed).await);
+        let pending = Event::status(LedgerStatus::Pending);
+        assert!(!is_silent(pending, committed, BatchState::Committed).await);
+        let invalid = Event::status(LedgerStatus::Invalid);
+        assert!(!is_silent(accepted, invalid, BatchState::Invalid).await);
     }
 
     #[test]

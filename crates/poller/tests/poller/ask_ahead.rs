@@ -3,7 +3,7 @@
 use std::{pin::Pin, sync::Arc};
 
 use grid_batch_core::{
-    AskAheadRequests, BatchError, ItemId, ServiceId, ShutdownHandle,
+    BatchError, ItemId, ServiceId, ShutdownHandle,
     mocks::{MockLedger, MockNextBatchStore},
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 use grid_batch_core::{
     BatchResult,
     BatchState::{self, Committed},
-    EventSubscriptions, LedgerEvent, LedgerEventStream, LedgerStatus, ShutdownHandle, SystemClock,
+    LedgerEvent, LedgerEventStream, LedgerStatus, ShutdownHandle, SystemClock,
     mocks::MockLedger,
 };
 use grid_batch_nodes::NodePool;

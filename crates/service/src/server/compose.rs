@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use grid_batch_api::{ApiBuilder, ApiOptions, AwaitedBatches, CommitProgress, RateLimits};
 use grid_batch_claims::{
-    AwaitedEnds, ChangeFollowUp, ClaimMaintainer, ClaimMaintainerOptions, DependentsRequests,
-    NotificationListener, OrphanRecovery, Retention, RetentionOptions,
+    AwaitedEnds, ChangeCounters, ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests,
+    DependentsRequests, NotificationListener, OrphanRecovery, RecordedStream, Retention,
+    RetentionOptions, log_recorded,
 };
 use grid_batch_core::{
-    Admission, BatchState, Ledger, LedgerFacts, LedgerParts, RunnableSubmitter, SearchLimits,
-    ServiceId, StatusReport,
+    Admission, Ledger, LedgerFacts, LedgerParts, Recorded, RecordedSubscriber, RunnableSubmitter,
+    SearchLimits, ServiceId, StatusReport,
 };
 use grid_batch_nodes::{NodePlaces, NodePool};
 use grid_batch_poller::{
@@ -77,12 +78,11 @@ pub(super) fn compose(
 
     let waker = SubmitterWaker::new();
     let wake_submitter = waker.clone();
-    let wake_up = WakeUp::new(move || wake_submitter.wake())?;
+    let wake_up = WakeUp::new(move || wake_submitter.wake())?.with_clock(config.clock());
     let trigger = PollTrigger::new();
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
-    let mut follow_up =
-        ChangeFollowUp::new(wake_up.clone(), trigger.clone()).with_clock(config.clock());
+    let changes = ChangeCounters::default();
     let stages = StageTimes::new();
     let notifications = claim_store.work_notifications();
     let awaited_ends = AwaitedEnds::default();
@@ -93,57 +93,53 @@ pub(super) fn compose(
         }
         None => AwaitedBatches::default(),
     };
-    let (ended, woken, told) = (stages.clone(), awaited.clone(), awaited_ends.clone());
-    follow_up = follow_up.with_ended(move |id, state| {
-        ended.ended(id, state == BatchState::Committed);
-        woken.ended(id);
-        told.ended(id);
-    });
-    if let Some(follower) = &follower {
-        follow_up = follow_up.with_events(follower.clone());
-    }
     let in_flight = ReadWindow::new(config, &claim_store, &wake_up);
-    if let Some(in_flight) = &in_flight {
-        follow_up = follow_up.with_in_flight(in_flight.clone());
-    }
-    let (dependents_requests, received_requests) = DependentsRequests::new();
-    follow_up = follow_up.with_dependents(dependents::request(&store, &dependents_requests));
-    let ask_ahead = start_ask_ahead(config, &ledger, &nodes, &claim_store)?;
-    let ask_ahead = ask_ahead.map(|(trigger, running)| {
-        follow_up = follow_up.clone().with_ask_ahead(trigger);
-        running
-    });
-    follow_open_services(&*ledger, &store, &follow_up, config.ledger.event_sockets)?;
-
-    let state_roots = start_state_root_watch(&ledger, &claim_store, &wake_up, &trigger)?;
-    let poller = start_poller(config, &ledger, &nodes, &claim_store, &follow_up, trigger)?;
-    let dependencies = dependencies::start(config, &ledger, &claim_store, &follow_up)?;
-    let (dependencies, lookups) = dependencies.unzip();
-    let admission = match &in_flight {
-        Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
-        None => nodes.has_own_nodes().then(|| places(config, &nodes, &wake_up)),
-    };
-    let requests = (dependents_requests, received_requests);
-    let dependents = dependents::start(&store, wake_up.clone(), &follow_up, requests)?;
-    let running_in_flight = in_flight.as_ref().map(ReadWindow::start).transpose()?;
-    let mut queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
-    if let Some(admission) = &admission {
-        queue = queue.with_admission(Arc::clone(admission));
-    }
+    let dependents_requests = DependentsRequests::new();
+    let claim_requests = ClaimRequests::new();
+    let (next_batches, ask_ahead) = start_ask_ahead(config, &ledger, &nodes, &claim_store)?.unzip();
     let delayed = DelayedServices::new(
         config.submit.warn_after,
         config.delays.longest_delay(),
         Arc::clone(&config.queue.clock),
     )
     .with_several_batches(config.store.scheduling.uses_declared_access);
+    follow_open_services(&*ledger, &store, follower.as_ref(), config.ledger.event_sockets)?;
+    let recorded = RecordedStream::default()
+        .with("counters", changes.clone())
+        .with("log", log_recorded)
+        .with("stage times", stages.clone())
+        .with("requests that wait", awaited.clone())
+        .with("requests that wait elsewhere", awaited_ends.clone())
+        .with("delayed services", delayed.clone())
+        .with("dependents", dependents::request_looks(&store, &dependents_requests.0))
+        .with("events", follower.clone());
+    let recorded = with_queue(recorded, in_flight.clone(), wake_up.clone())
+        .with("poller", trigger.clone())
+        .with("questions", next_batches)
+        .with("claims", claim_requests.0.clone());
+
+    let state_roots = start_state_root_watch(&ledger, &claim_store, &recorded)?;
+    let poller = start_poller(config, &ledger, &nodes, &claim_store, &recorded, trigger)?;
+    let dependencies = dependencies::start(config, &ledger, &claim_store, &recorded)?;
+    let (dependencies, lookups) = dependencies.unzip();
+    let admission = match &in_flight {
+        Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
+        None => nodes.has_own_nodes().then(|| places(config, &nodes, &wake_up)),
+    };
+    let dependents = dependents::start(&store, &recorded, dependents_requests)?;
+    let running_in_flight = in_flight.as_ref().map(ReadWindow::start).transpose()?;
+    let mut queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
+    if let Some(admission) = &admission {
+        queue = queue.with_admission(Arc::clone(admission));
+    }
     let (submitter, submitter_counters) = start_submitter(
         config,
         (&ledger, &nodes),
         queue,
         &store,
-        &follow_up,
+        &recorded,
         (waker, admission, delayed.clone(), recalls.clone()),
-        stages.clone(),
+        EventObserver { follower: follower.clone(), stages: stages.clone() },
     )?;
     let window = in_flight.as_ref().map(|in_flight| in_flight.window().clone());
     let recall = Recall::new(recalls, claim_store.clone(), window.clone());
@@ -151,25 +147,21 @@ pub(super) fn compose(
     let counts_log = CountsLog::start(
         config.log_counts,
         submitter_counters.clone(),
-        follow_up.clone(),
+        changes.clone(),
         window.clone(),
     )?;
     let recovery = OrphanRecovery::start(
         claims.clone(),
         config.longest_submission(),
         config.clock(),
-        follow_up.clone(),
+        recorded.clone(),
     )?;
     let retention = start_retention(config, &store)?;
     let webhooks = webhooks::start(config, &store)?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
-    let claims = ClaimMaintainer::start(claims, options, follow_up.clone())?;
-    let woken = awaited.clone();
+    let claims = ClaimMaintainer::start(claims, options, recorded.clone(), claim_requests)?;
     let notifications = notifications
-        .map(|notifications| {
-            let ended = move |id: &_| woken.ended(id);
-            NotificationListener::start(notifications, follow_up.clone(), awaited_ends, ended)
-        })
+        .map(|it| NotificationListener::start(it, recorded.clone(), awaited_ends))
         .transpose()?;
     let commits = CommitProgress::default();
     let sources = HealthSources {
@@ -193,7 +185,7 @@ pub(super) fn compose(
     let recorder = HistoryRecorder {
         history: history.clone(),
         submitter: submitter_counters.clone(),
-        changes: follow_up.clone(),
+        changes: changes.clone(),
     };
     let queue_metrics = queues.watch(&store, &claim_store, config.metrics_services, recorder)?;
     let metrics = MetricsSources {
@@ -203,7 +195,7 @@ pub(super) fn compose(
         claims: claims.health(),
         submitter: submitter_counters.clone(),
         poller: poller.counters(),
-        changes: follow_up.clone(),
+        changes: changes.clone(),
         stages: stages.clone(),
         store: Store::clone(&store),
     };
@@ -211,7 +203,7 @@ pub(super) fn compose(
     let in_memory = (window, check);
     let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory);
     let api = with_withdrawals(api, &store, withdrawals, gas)
-        .with_stored_callback(stored_callback(&follow_up, &claims))
+        .with_stored_callback(move |services| recorded.recorded(Recorded::Stored(services)))
         .with_operators(Arc::new(store.clone()), move || Some(claim_store.instance()))
         .with_recall(move || recall.run())
         .with_access(access.control())
@@ -250,7 +242,7 @@ pub(super) fn compose(
         health: running_health,
         queue_metrics,
         stop_limit: config.submit.drain_limit + STOP_SLACK,
-        follow_up,
+        changes,
         store,
     })
 }
@@ -346,7 +338,7 @@ fn start_ask_ahead(
     if !ledger.facts().asks_before_sending() {
         return Ok(None);
     }
-    let store = MonitorStore::new(claims.clone(), |_, _| ());
+    let store = MonitorStore::new(claims.clone(), RecordedStream::default());
     let monitor = NextBatchMonitor::new(store, Arc::clone(ledger), config.poll.connections)
         .with_nodes(nodes.clone());
     Ok(Some((monitor.requests(), monitor.run()?)))
@@ -364,33 +356,38 @@ fn places(config: &Config, nodes: &NodePool, wake_up: &WakeUp) -> Arc<dyn Admiss
 fn follow_open_services(
     ledger: &dyn Ledger,
     store: &Store,
-    follow_up: &ChangeFollowUp,
+    follower: Option<&EventFollower>,
     limit: usize,
 ) -> Result<(), StartError> {
+    let Some(follower) = follower else { return Ok(()) };
     let depths = store.depths(None, limit).map_err(StartError::part)?;
     let services = depths.iter().map(|depth| &depth.service_id);
     services
         .filter(|service| ledger.check_service_id(service).is_ok())
-        .for_each(|service| follow_up.follow_events(service));
+        .for_each(|service| follower.follow(service.as_str()));
     Ok(())
+}
+
+/// The window hears of an end before the service is woken, so that the service gets the place.
+fn with_queue(
+    recorded: RecordedStream,
+    window: impl RecordedSubscriber + 'static,
+    wake_up: WakeUp,
+) -> RecordedStream {
+    recorded.with("in-flight window", window).with("queue", wake_up)
 }
 
 /// Pauses services whose nodes have different states, and resumes them when the states agree.
 fn start_state_root_watch(
     ledger: &Arc<dyn Ledger>,
     claims: &ClaimStore,
-    wake_up: &WakeUp,
-    trigger: &PollTrigger,
+    recorded: &RecordedStream,
 ) -> Result<Option<RunningStateRootWatch>, StartError> {
     if !ledger.facts().compares_states {
         return Ok(None);
     }
-    let (wake_up, trigger) = (wake_up.clone(), trigger.clone());
-    let resumed = move |service: &ServiceId| {
-        wake_up.wake(service.clone());
-        trigger.trigger(service.as_str());
-    };
-    Ok(Some(RunningStateRootWatch::start(Arc::clone(ledger), claims.clone(), resumed)?))
+    let (ledger, claims) = (Arc::clone(ledger), claims.clone());
+    Ok(Some(RunningStateRootWatch::start(ledger, claims, recorded.clone())?))
 }
 
 fn start_poller(
@@ -398,13 +395,10 @@ fn start_poller(
     ledger: &Arc<dyn Ledger>,
     nodes: &NodePool,
     claims: &ClaimStore,
-    follow_up: &ChangeFollowUp,
+    recorded: &RecordedStream,
     trigger: PollTrigger,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
-    let follow_up = follow_up.clone();
-    let store = MonitorStore::new(claims.clone(), move |change, outcome| {
-        follow_up.recorded(change, outcome);
-    });
+    let store = MonitorStore::new(claims.clone(), recorded.clone());
     let resubmitted = config.poll.resubmit_inconclusive.clone();
     let policy = move |service: &ServiceId| match resubmitted.contains(service) {
         true => InconclusivePolicy::Resubmit,
@@ -448,29 +442,22 @@ fn start_submitter(
     (ledger, nodes): (&Arc<dyn Ledger>, &NodePool),
     queue: BatchQueue<ServiceId, CheckedClaims<ClaimStore>>,
     store: &Store,
-    follow_up: &ChangeFollowUp,
+    recorded: &RecordedStream,
     (waker, admission, delayed, recalls): (
         SubmitterWaker,
         Option<Arc<dyn Admission>>,
         DelayedServices,
         Recalls,
     ),
-    stages: StageTimes,
+    events: EventObserver,
 ) -> Result<(Box<dyn StoppableSubmitter>, SubmitterCounters), StartError> {
-    let (recorded, held) = (follow_up.clone(), delayed.clone());
-    let delays = config.delays.clone();
-    let observer = StoreObserver::new(store.clone(), delays, move |change, outcome| {
-        recorded.recorded(change, outcome);
-        if change.hold.is_some() {
-            held.forget(&change.service_id, &change.batch_id.to_string());
-        }
-    });
+    let observer = StoreObserver::new(store.clone(), config.delays.clone(), recorded.clone());
     let mut submitter = SubmitterBuilder::new()
         .with_queue(queue)
         .with_waker(waker)
         .with_sender(Arc::new(LedgerParts(Arc::clone(ledger))))
         .with_url_resolver(nodes.resolver())
-        .with_observer(Arc::new(EventObserver::new(follow_up.clone(), stages)))
+        .with_observer(Arc::new(events))
         .with_group_observer(Arc::new(observer))
         .with_options(config.submit.clone())
         .with_clock(Arc::clone(&config.queue.clock))
@@ -510,18 +497,6 @@ fn api_options(config: &Config, connections: usize) -> ApiOptions {
         max_requests_of_address: config.requests_of_address,
         drain_timeout: config.submit.drain_limit.min(usual.drain_timeout),
         ..usual
-    }
-}
-
-/// Has the services of new batches claimed and submitted.
-fn stored_callback(
-    follow_up: &ChangeFollowUp,
-    claims: &ClaimMaintainer,
-) -> impl Fn(&[ServiceId]) + Send + Sync + 'static {
-    let (follow_up, requests) = (follow_up.clone(), claims.requests());
-    move |services| {
-        follow_up.stored(services);
-        requests.claim(services);
     }
 }
 
@@ -586,4 +561,40 @@ fn with_withdrawals(
         api = api.with_withdrawals(Arc::new(store.clone()), rules);
     }
     api
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use grid_batch_core::{
+        BatchState, Change, Claim, Event, ItemId, LedgerStatus, ServiceId, Takeover,
+    };
+
+    use super::*;
+
+    #[test]
+    fn window_hears_of_an_end_before_its_service_is_woken() {
+        let (sender, heard) = channel();
+        let woken = sender.clone();
+        let wake_up = WakeUp::new(move || woken.send("woken").unwrap()).unwrap();
+        let window = move |item: Recorded<'_>| {
+            let name = match item {
+                Recorded::Change { .. } => "ended",
+                Recorded::TakenOver(_) => "claimed",
+                _ => panic!("{item:?}"),
+            };
+            sender.send(name).unwrap();
+        };
+        let recorded = with_queue(RecordedStream::default(), window, wake_up);
+        let service_id: ServiceId = "circuit::service".parse().unwrap();
+        let event = Event::status(LedgerStatus::Committed);
+        let change = &Change::new(service_id.clone(), ItemId::from_bytes([1; 64]), event);
+        let state = BatchState::Committed;
+        recorded.recorded(Recorded::Change { change, state, next_waits: true });
+        let claims = vec![Claim { service_id, epoch: 1 }];
+        recorded.recorded(Recorded::TakenOver(&Takeover { claims, in_doubt: Vec::new() }));
+        let heard: Vec<_> = heard.try_iter().collect();
+        assert_eq!(heard, ["ended", "woken", "claimed", "woken"]);
+    }
 }

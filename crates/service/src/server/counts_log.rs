@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_claims::ChangeFollowUp;
+use grid_batch_claims::ChangeCounters;
 use grid_batch_core::InternalError;
 use grid_batch_queuer::{InFlightCounts, InFlightWindow};
 use grid_batch_submitter::SubmitterCounters;
@@ -21,7 +21,7 @@ pub(super) struct CountsLog {
 
 struct CountsState {
     submitter: SubmitterCounters,
-    changes: ChangeFollowUp,
+    changes: ChangeCounters,
     in_flight: Option<InFlightWindow>,
     logged: Mutex<Counts>,
 }
@@ -42,7 +42,7 @@ impl CountsLog {
     pub(super) fn start(
         interval: Duration,
         submitter: SubmitterCounters,
-        changes: ChangeFollowUp,
+        changes: ChangeCounters,
         in_flight: Option<InFlightWindow>,
     ) -> Result<Self, InternalError> {
         let logged = Mutex::default();
@@ -81,7 +81,7 @@ impl CountsState {
     }
 
     fn read(&self) -> Counts {
-        let changes = self.changes.counts();
+        let changes = self.changes.read();
         Counts {
             accepted: self.submitter.read().accepted,
             committed: changes.committed,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use grid_batch_claims::ChangeFollowUp;
-use grid_batch_core::Ledger;
+use grid_batch_claims::RecordedStream;
+use grid_batch_core::{Ledger, Recorded, RecordedSubscriber};
 use grid_batch_poller::{
     LookupProgress, MissingTransactionMonitor, MissingTransactionOptions,
     RunningMissingTransactionMonitor,
@@ -16,16 +16,16 @@ pub(super) fn start(
     config: &Config,
     ledger: &Arc<dyn Ledger>,
     claims: &ClaimStore,
-    follow_up: &ChangeFollowUp,
+    recorded: &RecordedStream,
 ) -> Result<Option<(RunningMissingTransactionMonitor, LookupProgress)>, StartError> {
     if !ledger.facts().enforces_declared_access {
         return Ok(None);
     }
-    let follow_up = follow_up.clone();
+    let recorded = recorded.clone();
     let monitor = MissingTransactionMonitor::new(
         claims.clone(),
         Arc::clone(ledger),
-        move |services| follow_up.stored(services),
+        move |services| recorded.recorded(Recorded::Submittable(services)),
         MissingTransactionOptions::hold_after(config.ledger.dependency_limit),
     );
     let progress = monitor.progress();

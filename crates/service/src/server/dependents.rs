@@ -1,41 +1,93 @@
 //! The job that evaluates batches whose blockers have ended.
 
-use grid_batch_claims::{
-    ChangeFollowUp, DependentsJob, DependentsLook, DependentsRequests, ReceivedRequests,
-};
-use grid_batch_core::InternalError;
-use grid_batch_queuer::WakeUp;
-use grid_batch_store::{FreedDependents, Store};
+use grid_batch_claims::{DependentsJob, DependentsRequests, ReceivedRequests, RecordedStream};
+use grid_batch_core::{InternalError, Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_store::Store;
 
 /// How many batches are evaluated before services are woken.
 const STEP: usize = 1_000;
 
 /// Requests a look if this process has left batches to evaluate.
-pub(super) fn request(
+pub(super) fn request_looks(
     store: &Store,
     requests: &DependentsRequests,
-) -> impl Fn() + Send + Sync + 'static {
+) -> impl RecordedSubscriber + 'static {
     let (store, requests) = (store.clone(), requests.clone());
-    move || {
-        if store.dependents_wait() {
+    move |item: Recorded<'_>| {
+        if may_leave_dependents(item) && store.dependents_wait() {
             requests.request();
         }
+    }
+}
+
+/// Others may have waited for what has ended or was stored.
+fn may_leave_dependents(item: Recorded<'_>) -> bool {
+    match item {
+        Recorded::Stored(_) | Recorded::Submittable(_) => true,
+        _ => item.ended().is_some(),
     }
 }
 
 /// Starts the job. Where declared access is not used, it only works on invalid batches that stop others.
 pub(super) fn start(
     store: &Store,
-    wake_up: WakeUp,
-    follow_up: &ChangeFollowUp,
+    recorded: &RecordedStream,
     channel: (DependentsRequests, ReceivedRequests),
 ) -> Result<DependentsJob, InternalError> {
-    let (store, follow_up) = (store.clone(), follow_up.clone());
-    let look = move || {
+    let (store, recorded) = (store.clone(), recorded.clone());
+    DependentsJob::start(channel, move || {
         let freed = store.free_dependents(STEP);
-        follow_up.ended_unsent(store.take_ended_unsent());
-        let FreedDependents { ready, more } = freed?;
-        Ok(DependentsLook { ready, more })
-    };
-    DependentsJob::start(channel, wake_up, look)
+        let ready: Vec<ServiceId> = freed.iter().flat_map(|it| &it.ready).cloned().collect();
+        publish(&recorded, store.take_ended_unsent(), &ready);
+        Ok(freed?.more)
+    })
+}
+
+fn publish(recorded: &impl RecordedSubscriber, ended_unsent: u64, ready: &[ServiceId]) {
+    if ended_unsent > 0 {
+        recorded.recorded(Recorded::EndedUnsent(ended_unsent));
+    }
+    if !ready.is_empty() {
+        recorded.recorded(Recorded::Submittable(ready));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use grid_batch_core::{BatchState, Change, Event, ItemId, LedgerStatus};
+
+    use super::*;
+
+    #[test]
+    fn dependents_are_looked_for_after_ends_and_new_batches() {
+        let service: ServiceId = "a::b".parse().unwrap();
+        let event = Event::status(LedgerStatus::Committed);
+        let change = &Change::new(service.clone(), ItemId::from_bytes([1; 64]), event);
+        let in_state = |state| Recorded::Change { change, state, next_waits: false };
+        for (item, expected) in [
+            (in_state(BatchState::Committed), true),
+            (in_state(BatchState::Invalid), true),
+            (in_state(BatchState::Pending), false),
+            (Recorded::Stored(&[service.clone()]), true),
+            (Recorded::Submittable(&[service.clone()]), true),
+            (Recorded::Resumed(&[service]), false),
+        ] {
+            assert_eq!(may_leave_dependents(item), expected, "{item:?}");
+        }
+    }
+
+    #[test]
+    fn result_of_a_look_is_published_unless_it_is_empty() {
+        let (sender, heard) = channel();
+        let subscriber = move |item: Recorded<'_>| sender.send(format!("{item:?}")).unwrap();
+        publish(&subscriber, 0, &[]);
+        assert!(heard.try_recv().is_err());
+        let ready: [ServiceId; 1] = ["a::b".parse().unwrap()];
+        publish(&subscriber, 3, &ready);
+        let expected = [Recorded::EndedUnsent(3), Recorded::Submittable(&ready)];
+        let heard: Vec<String> = heard.try_iter().collect();
+        assert_eq!(heard, expected.map(|item| format!("{item:?}")));
+    }
 }

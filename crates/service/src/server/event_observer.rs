@@ -1,18 +1,12 @@
-use grid_batch_claims::ChangeFollowUp;
 use grid_batch_core::{ServiceId, SubmitterObserver};
+use grid_batch_poller::EventFollower;
 
 use super::metrics::StageTimes;
 
 /// Subscribes to the events of a service whenever a batch of it was submitted, and measures that.
 pub(super) struct EventObserver {
-    follow_up: ChangeFollowUp,
-    stages: StageTimes,
-}
-
-impl EventObserver {
-    pub(super) fn new(follow_up: ChangeFollowUp, stages: StageTimes) -> Self {
-        Self { follow_up, stages }
-    }
+    pub(super) follower: Option<EventFollower>,
+    pub(super) stages: StageTimes,
 }
 
 impl SubmitterObserver for EventObserver {
@@ -29,6 +23,8 @@ impl SubmitterObserver for EventObserver {
             (None, None) => self.stages.taken(&batch_id),
             _ => self.stages.answered(&batch_id),
         }
-        self.follow_up.follow_events(&service_id);
+        if let Some(follower) = &self.follower {
+            follower.follow(service_id.as_str());
+        }
     }
 }

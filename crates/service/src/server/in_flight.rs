@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchState, Change, InFlightUpdates, InternalError};
+use grid_batch_core::{InternalError, Recorded, RecordedSubscriber};
 use grid_batch_queuer::{InFlightOptions, InFlightWindow, WakeUp};
 use grid_batch_store::ClaimStore;
 use grid_batch_support::PeriodicThread;
@@ -61,12 +61,13 @@ impl ReadWindow {
     }
 }
 
-impl InFlightUpdates for ReadWindow {
-    fn recorded(&self, change: &Change, state: BatchState) {
-        self.window.recorded(change, state);
-    }
-
-    fn claimed(&self) {
-        self.refresh();
+/// Services that were taken over may have batches under way.
+impl RecordedSubscriber for ReadWindow {
+    fn recorded(&self, item: Recorded<'_>) {
+        match item {
+            Recorded::Change { change, state, .. } => self.window.recorded(change, state),
+            Recorded::TakenOver(_) => self.refresh(),
+            _ => {}
+        }
     }
 }

@@ -31,7 +31,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_api::RunningApi;
 use grid_batch_claims::{
-    ChangeFollowUp, ClaimMaintainer, DependentsJob, NotificationListener, OrphanRecovery, Retention,
+    ChangeCounters, ClaimMaintainer, DependentsJob, NotificationListener, OrphanRecovery, Retention,
 };
 use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
 use grid_batch_poller::{
@@ -114,7 +114,7 @@ pub struct RunningServer {
     health: RunningHealth,
     queue_metrics: Watcher,
     stop_limit: Duration,
-    follow_up: ChangeFollowUp,
+    changes: ChangeCounters,
     store: Store,
 }
 
@@ -131,7 +131,7 @@ impl RunningServer {
 
     /// What happened to batches since the start.
     pub fn counts(&self) -> ServerCounts {
-        ServerCounts::new(self.submitter_counters.read(), self.follow_up.counts())
+        ServerCounts::new(self.submitter_counters.read(), self.changes.read())
     }
 
     /// The services whose batches the ledger does not accept now, from memory.

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{InternalError, Ledger, ServiceId};
+use grid_batch_claims::RecordedStream;
+use grid_batch_core::{InternalError, Ledger, Recorded, RecordedSubscriber, ServiceId};
 use grid_batch_store::{ClaimStore, StoreError};
 use grid_batch_support::{ErrorChain, RuntimeThread, Shutdown, shut_down_runtime};
 use log::{info, warn};
@@ -24,19 +25,18 @@ pub(super) struct RunningStateRootWatch {
 }
 
 impl RunningStateRootWatch {
-    /// Compares the states of services as long as they may differ; `resumed` is called for each service
-    /// that goes on.
+    /// Compares the states of services as long as they may differ.
     pub(super) fn start(
         ledger: Arc<dyn Ledger>,
         claims: ClaimStore,
-        resumed: impl Fn(&ServiceId) + Send + 'static,
+        recorded: RecordedStream,
     ) -> Result<Self, InternalError> {
         let shutdown = Shutdown::new();
         let requested = shutdown.clone();
         let watch = async move {
             loop {
                 match compare(&*ledger, &claims).await {
-                    Ok(services) => services.iter().for_each(&resumed),
+                    Ok(services) => recorded.recorded(Recorded::Resumed(&services)),
                     Err(error) => warn!(error:% = ErrorChain(&error);
                         "cannot record whether the state roots of nodes differ"),
                 }

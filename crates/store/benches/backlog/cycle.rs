@@ -5,7 +5,7 @@ use std::fs;
 
 use grid_batch_core::{
     BatchUpdater, Event, LedgerStatus, NewBatch, NextBatchStore as _, Outcome, PendingBatchStore,
-    ServiceId, StatusReport,
+    Recorded, ServiceId, StatusReport,
 };
 use grid_batch_store::{ClaimStore, MonitorStore};
 
@@ -39,7 +39,7 @@ impl Costs {
 pub fn measure(target: &Target, group: usize, total: usize) -> Costs {
     let db = target.create_database();
     let claims = db.claim_all(1);
-    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
+    let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     let first: Vec<NewBatch> = (0..SERVICES).map(batch).collect();
     add(claims.store(), &first);
     claims

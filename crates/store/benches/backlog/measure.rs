@@ -5,7 +5,7 @@ use std::{
 
 use grid_batch_core::{
     Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus, NewBatch, Outcome,
-    PendingBatchStore, PollPace, ServiceId, TakenBatch, Timestamp,
+    PendingBatchStore, PollPace, Recorded, ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_store::{ClaimStore, MonitorStore, Store};
 
@@ -68,7 +68,7 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     }
     db.settle();
 
-    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
+    let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     let names: Vec<ServiceId> = (0..open.min(SERVICES)).map(service).collect();
     let mut rounds = names.chunks_exact(ROUND).cycle();
     let mut next = || rounds.next().expect("a round of services");

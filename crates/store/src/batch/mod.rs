@@ -25,7 +25,7 @@ mod write;
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{Change, ChangeOutcome, ItemId, ServiceId};
+use grid_batch_core::{ItemId, ServiceId};
 
 pub(crate) use attempt_log::AttemptLog;
 pub(crate) use end_waiting::{WaitingEnd, end_all_waiting, end_waiting};
@@ -58,9 +58,6 @@ pub(crate) const NOT_PROVED_NEW: &str = "not proved to be new";
 
 /// Names a batch.
 pub(crate) type BatchKey = (ServiceId, ItemId);
-
-/// Is called with each change and its outcome, after the commit.
-pub(crate) type ChangeListener = dyn Fn(&Change, ChangeOutcome) + Send + Sync;
 
 pub(crate) fn key_rows(keys: &BTreeSet<BatchKey>) -> Rows<'_> {
     Rows::default()

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use grid_batch_core::{
-    Change, Event, LedgerStatus, NewBatch, Outcome, PendingBatchStore as _, ServiceId,
+    Change, Event, LedgerStatus, NewBatch, Outcome, PendingBatchStore as _, Recorded, ServiceId,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -56,7 +56,7 @@ fn statements_of_a_group(url: &DatabaseUrl) -> [usize; 5] {
 
 /// Takes a batch of each service to its end.
 fn process(claims: &ClaimStore, services: &[ServiceId]) -> [usize; 4] {
-    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
+    let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     let names: Vec<String> = services.iter().map(ToString::to_string).collect();
     COUNT.set(0);
     let taken = claims.take_round(services).unwrap();

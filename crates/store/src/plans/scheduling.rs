@@ -7,8 +7,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
     AddressPrefix, AfterInvalid, Change, Decision, DeclaredAccess, Event, LedgerStatus, NewBatch,
-    NextBatchStore, Outcome, RoundStore, Scheduling, SchedulingRules, ServiceId, ServiceShare,
-    Strategy, TakenBatch,
+    NextBatchStore, Outcome, Recorded, RoundStore, Scheduling, SchedulingRules, ServiceId,
+    ServiceShare, Strategy, TakenBatch,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -92,7 +92,7 @@ fn process_scheduled(claims: &ClaimStore) {
         (0..20).map(|n| writing(parallel(), 10_000 + n, &address(n))).collect();
     add(store, &new);
     add(store, &[writing(parallel(), 10_100, "00"), new_batch(parallel(), 10_101)]);
-    let monitor = MonitorStore::new(claims.clone(), |_, _| ());
+    let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     assert_eq!(monitor.next_batches(&[parallel()]).unwrap().len(), 149);
     let taken = take(claims, parallel(), 40);
     assert_eq!(taken.len(), 40);

@@ -6,43 +6,42 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, ScopeId,
-    ServiceId, Stale, SubmissionOutcome, TransitionError,
+    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, Recorded,
+    RecordedSubscriber, ScopeId, ServiceId, Stale, SubmissionOutcome, TransitionError,
 };
 use log::{error, info, warn};
 
 use super::delay::{DelayOptions, DelayPolicy, read_delays};
 use crate::{
-    batch::{BatchKey, ChangeListener, record},
+    batch::{BatchKey, record},
     sql::{Store, groups::GroupResult, rows::DelayRow},
 };
 
 /// Records the outcomes of submissions: the observer of a submitter whose queue is this store.
 ///
-/// Each group is one commit. After it, the listener is called with each change and its outcome, so
-/// that it can wake the queue for a service with another batch or a delayed one.
+/// Each group is one commit. After it, the subscriber hears of each change, so that it can wake the queue
+/// for a service with another batch or a delayed one.
 pub struct StoreObserver<S> {
     store: Store,
     delays: DelayPolicy,
     /// The services whose ledger asked for a longer delay than it got: that is logged once.
     cut: Mutex<HashSet<ServiceId>>,
-    listener: Box<ChangeListener>,
+    subscriber: Box<dyn RecordedSubscriber>,
     scope: PhantomData<fn() -> S>,
 }
 
 impl<S: ScopeId> StoreObserver<S> {
-    /// An observer that delays a batch that was certainly not accepted, and calls `listener` for each
-    /// change.
+    /// An observer that delays a batch that was certainly not accepted; `subscriber` hears of each change.
     pub fn new(
         store: Store,
         delays: DelayOptions,
-        listener: impl Fn(&Change, ChangeOutcome) + Send + Sync + 'static,
+        subscriber: impl RecordedSubscriber + 'static,
     ) -> Self {
         Self {
             store,
             delays: DelayPolicy::new(delays),
             cut: Mutex::default(),
-            listener: Box::new(listener),
+            subscriber: Box::new(subscriber),
             scope: PhantomData,
         }
     }
@@ -137,7 +136,7 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
         for (change, outcome) in changes.iter().zip(recorded) {
             if let Some(outcome) = outcome {
                 log_ignored(change, outcome);
-                (self.listener)(change, outcome);
+                self.subscriber.recorded(Recorded::new(change, outcome));
             }
         }
         Ok(error.map_or(Ok(()), Err)?)

@@ -19,8 +19,8 @@ use diesel::{
 };
 use grid_batch_core::{
     AddOutcome, BatchResult, Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus,
-    ManualClock, NewBatch, Outcome, PendingBatchStore, PollPace, RetentionCursor, ServiceId,
-    StoredBatch, TakenBatch, Timestamp,
+    ManualClock, NewBatch, Outcome, PendingBatchStore, PollPace, Recorded, RetentionCursor,
+    ServiceId, StoredBatch, TakenBatch, Timestamp,
 };
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, MonitorStore, PendingBatch, Store,
@@ -165,6 +165,17 @@ pub fn service(name: &str) -> ServiceId {
 }
 
 /// The id that starts with `number` and is otherwise zero.
+/// The change that a subscriber hears of, and its outcome.
+pub fn change_of(item: Recorded<'_>) -> (Change, ChangeOutcome) {
+    match item {
+        Recorded::Change { change, state, next_waits } => {
+            (change.clone(), ChangeOutcome::Applied { state, next_waits })
+        }
+        Recorded::NotApplied { change, outcome } => (change.clone(), outcome),
+        other => panic!("not a change: {other:?}"),
+    }
+}
+
 pub fn id(number: u64) -> ItemId {
     let mut bytes = [0; 64];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
@@ -229,7 +240,7 @@ impl TestStore {
 
     /// A monitor of all services.
     pub fn monitor(&self) -> MonitorStore {
-        MonitorStore::new(self.worker_of_all().clone(), |_, _| ())
+        MonitorStore::new(self.worker_of_all().clone(), |_: Recorded<'_>| ())
     }
 
     pub fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {

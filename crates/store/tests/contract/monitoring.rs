@@ -6,11 +6,13 @@ use std::{
 use grid_batch_core::{
     AttemptId, BatchError, BatchFilter, BatchState, BatchUpdater, Change, ChangeOutcome, Deadline,
     Decision, Event, Evidence, LedgerStatus, NewBatch, Outcome, PendingBatchStore, PollPace,
-    Receipt, Resolution, StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
+    Receipt, Recorded, Resolution, StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
 };
 use grid_batch_store::{MonitorStore, PendingBatch};
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
+use crate::fixture::{
+    Database, StoreExt, TestStore, batch, change_of, happened, id, on_both, service,
+};
 
 on_both! {
     pending_batches_are_selected_by_pace_and_service,
@@ -30,7 +32,7 @@ on_both! {
     only_polled_batches_are_unresolved,
     resolutions_are_recorded_independently,
     only_proof_of_commit_counts_in_another_epoch,
-    holds_are_reported_to_the_listener,
+    holds_are_reported_to_the_subscriber,
     deadline_stays_with_the_batch_until_it_expires,
 }
 
@@ -66,9 +68,8 @@ type ReportedChanges = Arc<Mutex<Vec<(Change, ChangeOutcome)>>>;
 fn monitor(store: &TestStore) -> (MonitorStore, ReportedChanges) {
     let reported = ReportedChanges::default();
     let sink = Arc::clone(&reported);
-    let monitor = MonitorStore::new(store.worker().clone(), move |change, recorded| {
-        sink.lock().unwrap().push((change.clone(), recorded));
-    });
+    let subscriber = move |item: Recorded<'_>| sink.lock().unwrap().push(change_of(item));
+    let monitor = MonitorStore::new(store.worker().clone(), subscriber);
     (monitor, reported)
 }
 
@@ -427,7 +428,7 @@ fn only_proof_of_commit_counts_in_another_epoch(db: &Database) {
     assert_eq!(state(&store, 2), BatchState::Committed);
 }
 
-fn holds_are_reported_to_the_listener(db: &Database) {
+fn holds_are_reported_to_the_subscriber(db: &Database) {
     let store = db.open();
     accepted(&store, 1);
     let (monitor, reported) = monitor(&store);

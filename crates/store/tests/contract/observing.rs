@@ -5,12 +5,12 @@ use std::{
 
 use grid_batch_core::{
     BatchState, ChangeOutcome, Deadline, Decision, Evidence, GroupObserver, LedgerStatus, NewBatch,
-    Outcome, ScopeId, ServiceScopeId, SubmissionAnswer, SubmissionOutcome, TakenBatch,
+    Outcome, Recorded, ScopeId, ServiceScopeId, SubmissionAnswer, SubmissionOutcome, TakenBatch,
     UnresolvedBatchStore,
 };
 use grid_batch_store::{DelayOptions, StoreObserver};
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, batch, change_of, id, on_both, service};
 
 on_both! {
     each_outcome_changes_the_state,
@@ -41,7 +41,7 @@ fn options() -> DelayOptions {
 }
 
 fn observer(store: &TestStore) -> StoreObserver<ServiceScopeId> {
-    StoreObserver::new(store.clone().into_store(), options(), |_, _| ())
+    StoreObserver::new(store.clone().into_store(), options(), |_: Recorded<'_>| ())
 }
 
 /// How long the batch waits now.
@@ -92,8 +92,9 @@ fn each_outcome_changes_the_state(db: &Database) {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reported);
     let observer =
-        StoreObserver::new(store.clone().into_store(), options(), move |change, recorded| {
-            sink.lock().unwrap().push((change.service_id.clone(), recorded));
+        StoreObserver::new(store.clone().into_store(), options(), move |item: Recorded<'_>| {
+            let (change, outcome) = change_of(item);
+            sink.lock().unwrap().push((change.service_id, outcome));
         });
     let group: Vec<_> = taken.iter().zip(cases).map(|(t, (o, _))| outcome(t, o)).collect();
     observer.notify_group(&group).unwrap();
@@ -211,7 +212,7 @@ fn refused_batch_is_held_and_its_release_tries_again(db: &Database) {
 fn refused_batch_with_a_deadline_is_held_later(db: &Database) {
     let store = db.open();
     let options = DelayOptions { refusals_before_hold: 8, ..options() };
-    let observer = StoreObserver::new(store.clone().into_store(), options, |_, _| ());
+    let observer = StoreObserver::new(store.clone().into_store(), options, |_: Recorded<'_>| ());
     let cases = [
         ("a::b", None, 2),
         ("a::c", Some(Deadline::Height(7)), 8),
@@ -296,9 +297,8 @@ fn late_outcome_is_reported_and_changes_nothing(db: &Database) {
     let second = store.take_one("a::b");
     let reported = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reported);
-    let observer = StoreObserver::new(store.clone().into_store(), options(), move |_, recorded| {
-        sink.lock().unwrap().push(recorded);
-    });
+    let subscriber = move |item: Recorded<'_>| sink.lock().unwrap().push(change_of(item).1);
+    let observer = StoreObserver::new(store.clone().into_store(), options(), subscriber);
     observer.notify_group(&[outcome(&first, Outcome::Rejected)]).unwrap();
     assert!(matches!(reported.lock().unwrap()[..], [ChangeOutcome::Stale(_)]));
     observer.notify_group(&[outcome(&second, Outcome::Accepted)]).unwrap();

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerStatus, NewBatch, Outcome,
-    Stale, UnresolvedBatchStore,
+    Recorded, Stale, UnresolvedBatchStore,
 };
 use grid_batch_store::{
     ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, Store, StoreError,
@@ -223,7 +223,7 @@ fn lost_registration_puts_open_batches_in_doubt(db: &Database) {
     assert!(instance.renew().unwrap());
     assert_eq!(instance.take(9).unwrap().claims.len(), 1);
     assert!(instance.take_round(&[service("a::b")]).unwrap().is_empty());
-    let monitor = MonitorStore::new(instance.clone(), |_, _| ());
+    let monitor = MonitorStore::new(instance.clone(), |_: Recorded<'_>| ());
     let unresolved = monitor.get_unresolved_batches("a::b", &[id(1).to_string()]).unwrap();
     assert_eq!(unresolved[0].attempt_id.attempt, 0);
 }

@@ -2,7 +2,7 @@
 
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchState, Change, Event, GroupObserver, HistoryFacts, ItemId,
-    NewBatch, Outcome, ScopeId, ServiceHistory, ServiceScopeId, SubmissionAnswer,
+    NewBatch, Outcome, Recorded, ScopeId, ServiceHistory, ServiceScopeId, SubmissionAnswer,
     SubmissionOutcome, TakenBatch,
 };
 use grid_batch_store::{DelayOptions, Store, StoreObserver};
@@ -196,7 +196,7 @@ fn batch_that_its_client_declares_new_is_new(db: &Database) {
 fn take_unproved(store: &TestStore) -> TakenBatch {
     let taken = store.take_one(NAME);
     let options = DelayOptions::default();
-    let observer = StoreObserver::new(store.clone().into_store(), options, |_, _| ());
+    let observer = StoreObserver::new(store.clone().into_store(), options, |_: Recorded<'_>| ());
     let outcome = SubmissionOutcome {
         batch_header: taken.batch_id.to_string(),
         scope_id: ServiceScopeId::from_service_id(&taken.service_id).unwrap(),

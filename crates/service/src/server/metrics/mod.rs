@@ -8,7 +8,7 @@ mod stage_times;
 use std::sync::Arc;
 
 use grid_batch_api::{HealthStatus, MetricsText};
-use grid_batch_claims::{ChangeFollowUp, ClaimHealth};
+use grid_batch_claims::{ChangeCounters, ClaimHealth};
 use grid_batch_poller::MonitorCounters;
 use grid_batch_store::Store;
 use grid_batch_submitter::SubmitterCounters;
@@ -28,7 +28,7 @@ pub(super) struct MetricsSources {
     pub(super) claims: ClaimHealth,
     pub(super) submitter: SubmitterCounters,
     pub(super) poller: MonitorCounters,
-    pub(super) changes: ChangeFollowUp,
+    pub(super) changes: ChangeCounters,
     pub(super) stages: StageTimes,
     pub(super) queues: QueueMetrics,
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
@@ -184,7 +184,7 @@ impl MetricsSources {
     }
 
     fn write_changes(&self, text: &mut MetricsText) {
-        let changes = self.changes.counts();
+        let changes = self.changes.read();
         let help = "Batches that have ended, by result.";
         let mut ended = text.counters("grid_batch_ended_total", help);
         ended.sample(&[("result", "committed")], count(changes.committed));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_api::MetricsText;
-use grid_batch_claims::ChangeFollowUp;
+use grid_batch_claims::ChangeCounters;
 use grid_batch_core::{
     BatchResult, BatchState, InstanceId, InternalError, QueueDepth, Webhook, WebhookStore,
 };
@@ -29,13 +29,13 @@ pub(in crate::server) struct QueueMetrics(Arc<Mutex<Option<Queues>>>);
 pub(in crate::server) struct HistoryRecorder {
     pub(in crate::server) history: History,
     pub(in crate::server) submitter: SubmitterCounters,
-    pub(in crate::server) changes: ChangeFollowUp,
+    pub(in crate::server) changes: ChangeCounters,
 }
 
 impl HistoryRecorder {
     fn record(&self, queues: &Queues) {
         let ServerCounts { submitted, committed, invalid, .. } =
-            ServerCounts::new(self.submitter.read(), self.changes.counts());
+            ServerCounts::new(self.submitter.read(), self.changes.read());
         self.history.record(Sample {
             at: queues.read_at,
             open: queues.open,

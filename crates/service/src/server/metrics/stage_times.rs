@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::ItemId;
+use grid_batch_core::{BatchState, ItemId, Recorded, RecordedSubscriber};
 use grid_batch_support::{Histogram, HistogramValues};
 
 /// How long batches take from one stage to the next. Clones share it.
@@ -92,7 +92,7 @@ impl StageTimes {
     }
 
     /// The batch is committed, or has ended in another way.
-    pub(in crate::server) fn ended(&self, id: &ItemId, is_committed: bool) {
+    fn ended(&self, id: &ItemId, is_committed: bool) {
         let key = key(id.as_bytes());
         let place = self.place(key);
         if place.key.load(Relaxed) != key {
@@ -137,6 +137,14 @@ impl StageTimes {
 
     fn since_start(&self) -> u64 {
         micros(self.0.started.elapsed()) + 1
+    }
+}
+
+impl RecordedSubscriber for StageTimes {
+    fn recorded(&self, item: Recorded<'_>) {
+        if let Some((id, state)) = item.ended() {
+            self.ended(id, state == BatchState::Committed);
+        }
     }
 }
 

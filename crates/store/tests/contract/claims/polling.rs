@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_core::{
     BatchState, BatchUpdater, Evidence, LedgerStatus, Outcome, PendingBatchStore, PollPace,
-    Resolution, StatusReport, UnresolvedBatchStore,
+    Recorded, Resolution, StatusReport, UnresolvedBatchStore,
 };
 use grid_batch_store::{ClaimStore, MonitorStore};
 
@@ -18,7 +18,7 @@ on_both! {
 }
 
 fn monitor(instance: &ClaimStore) -> MonitorStore {
-    MonitorStore::new(instance.clone(), |_, _| ())
+    MonitorStore::new(instance.clone(), |_: Recorded<'_>| ())
 }
 
 fn report(number: u64, status: LedgerStatus) -> [StatusReport; 1] {

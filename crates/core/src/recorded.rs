@@ -1,0 +1,113 @@
+use crate::{BatchState, Change, ChangeOutcome, ItemId, ServiceId, SubmittedBatch, Takeover};
+
+/// Something that was recorded in the store, after its commit: an item of the stream of what this instance records.
+///
+/// Losing an item costs time and never correctness: queue and poller look at every service periodically, and what
+/// else depends on items is read from the store again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded<'a> {
+    /// A change of a batch.
+    Change {
+        /// The change.
+        change: &'a Change,
+        /// The state of the batch now.
+        state: BatchState,
+        /// The service has a batch that can be submitted now.
+        next_waits: bool,
+    },
+    /// A change was not applied: it came too late or is not possible.
+    NotApplied {
+        /// The change.
+        change: &'a Change,
+        /// Why.
+        outcome: ChangeOutcome,
+    },
+    /// This instance has stored batches of these services.
+    Stored(&'a [ServiceId]),
+    /// Batches of these services may be submitted now: another instance has stored them, or what they waited for
+    /// has ended or was found.
+    Submittable(&'a [ServiceId]),
+    /// Pauses of these services have ended.
+    Resumed(&'a [ServiceId]),
+    /// This instance has taken services. They may have batches under way: nothing that it heard before was about
+    /// them.
+    TakenOver(&'a Takeover),
+    /// Batches that no submitter has were put in doubt.
+    Recovered(&'a [SubmittedBatch]),
+    /// So many batches ended as invalid without being sent, because of another batch or an operator.
+    EndedUnsent(u64),
+    /// Another instance has recorded the end of these batches.
+    EndedElsewhere(&'a [ItemId]),
+}
+
+impl<'a> Recorded<'a> {
+    /// A change that was recorded with this outcome.
+    pub const fn new(change: &'a Change, outcome: ChangeOutcome) -> Self {
+        match outcome {
+            ChangeOutcome::Applied { state, next_waits } => {
+                Self::Change { change, state, next_waits }
+            }
+            ChangeOutcome::Stale(_) | ChangeOutcome::NotFound => {
+                Self::NotApplied { change, outcome }
+            }
+        }
+    }
+
+    /// The batch that this change has ended, and its state.
+    pub fn ended(self) -> Option<(&'a ItemId, BatchState)> {
+        match self {
+            Self::Change { change, state, .. } if state.is_terminal() => {
+                Some((&change.batch_id, state))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A part that hears of what is recorded. Writers of changes call it after each commit.
+///
+/// It must return quickly, because the writer waits for it.
+pub trait RecordedSubscriber: Send + Sync {
+    /// This was recorded.
+    fn recorded(&self, item: Recorded<'_>);
+}
+
+impl<F: Fn(Recorded<'_>) + Send + Sync> RecordedSubscriber for F {
+    fn recorded(&self, item: Recorded<'_>) {
+        self(item);
+    }
+}
+
+/// A part that a server may not have.
+impl<T: RecordedSubscriber> RecordedSubscriber for Option<T> {
+    fn recorded(&self, item: Recorded<'_>) {
+        if let Some(subscriber) = self {
+            subscriber.recorded(item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, LedgerStatus, Stale};
+
+    #[test]
+    fn only_applied_changes_to_a_final_state_end_a_batch() {
+        let batch_id = ItemId::from_bytes([1; 64]);
+        let event = Event::status(LedgerStatus::Committed);
+        let change = Change::new("circuit::service".parse().unwrap(), batch_id, event);
+        let ended = |outcome| Recorded::new(&change, outcome).ended();
+        let applied = |state| ChangeOutcome::Applied { state, next_waits: false };
+        for state in [BatchState::Committed, BatchState::Invalid] {
+            assert_eq!(ended(applied(state)), Some((&batch_id, state)));
+        }
+        for outcome in [
+            applied(BatchState::Pending),
+            ChangeOutcome::NotFound,
+            ChangeOutcome::Stale(Stale::CommittedAfterInvalid),
+        ] {
+            assert_eq!(ended(outcome), None, "{outcome:?}");
+        }
+    }
+}
