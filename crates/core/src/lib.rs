@@ -31,7 +31,6 @@ mod ledger;
 mod ledger_facts;
 mod ledger_identity;
 mod ledger_key;
-mod ledger_parts;
 mod missing_transactions;
 #[cfg(feature = "mocks")]
 pub mod mocks;
@@ -101,13 +100,12 @@ pub use ledger::Ledger;
 pub use ledger_facts::{AbsenceRule, LedgerFacts, LedgerFactsError, SecondArrival};
 pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, LedgerRegistry, RecordedLedger};
 pub use ledger_key::{KeyRefusal, LedgerKey};
-pub use ledger_parts::LedgerParts;
 pub use missing_transactions::{
     EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
 };
 pub use monitor::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    PendingBatchStore, PollPace, StatusUrlResolver,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace,
+    StatusUrlResolver,
 };
 pub use next_batches::NextBatchStore;
 pub use obstacle::Obstacle;
@@ -116,7 +114,7 @@ pub use operator::{
     OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, OperatorVerbError, RecordedAction,
 };
 pub use outage::{Outage, OutageKind};
-pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
+pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome};
 pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
     SocketMessage, SocketMessages,
@@ -139,9 +137,7 @@ pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
 pub use submission::{AttemptId, Submission, SubmissionResponse};
-pub use submitter::{
-    NO_ADDRESS, RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
-};
+pub use submitter::{NO_ADDRESS, ShutdownHandle, UrlResolver};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
 pub use webhooks::{

@@ -11,21 +11,20 @@ use mockall::mock;
 use crate::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAheadRequests, BatchConflict, BatchDetails,
     BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore,
-    BatchResult, BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
-    CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents, EventFilter,
-    EventListener, EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions,
-    EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, GroupObserver, InstanceId, IntakeStore, InternalError, ItemId, ItemIdPrefix,
-    Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerPosition,
-    LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime, NewBatch,
-    NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget, PageCursor,
-    PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers, RecordedAction,
-    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages,
-    StatusReport, StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps,
-    Webhook, WebhookId, WebhookLease, WebhookStore,
+    BatchResult, BatchSelection, BatchStatus, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
+    DeliveryResult, DeliveryStore, DueWebhook, EndedDependents, EventFilter, EventListener,
+    EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReport,
+    FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse, ForwardedSocket,
+    GroupObserver, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerConfirmation,
+    LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerRegistry, ListCursor, LookupLag,
+    MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, NextBatchStore, OperatorAction,
+    OperatorStore, OperatorTarget, PageCursor, PageOrder, PassThroughError, PendingBatchStore,
+    PollPace, PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore,
+    Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport,
+    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmittedBatch, TakenBatch, Takeover, Timestamp, TokenStore, TransactionAnswers,
+    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease,
+    WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -138,35 +137,8 @@ mock! {
     }
 }
 
-// `mockall` cannot set expectations on methods whose result borrows from their arguments. These mocks
-// have a method of the same name with a `'static` result, and the trait's method calls it.
-mock! {
-    pub BatchStatusReader {
-        pub fn get_batch_statuses(
-            &self,
-            service_id: &str,
-            batch_ids: &[String],
-        ) -> BoxFuture<'static, BatchResult<Vec<StatusReport>>>;
-        pub fn available_connections(&self) -> usize;
-    }
-}
-
-impl BatchStatusReader for MockBatchStatusReader {
-    type Status = StatusReport;
-
-    fn get_batch_statuses<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        Self::get_batch_statuses(self, service_id, batch_ids)
-    }
-
-    fn available_connections(&self) -> usize {
-        Self::available_connections(self)
-    }
-}
-
+// `mockall` cannot set expectations on methods whose result borrows from their arguments. This mock
+// has a method of the same name with a `'static` result, and the trait's method calls it.
 mock! {
     pub Ledger {
         pub fn identity(&self, node: &str) -> BoxFuture<'static, BatchResult<String>>;
@@ -297,30 +269,6 @@ mock! {
 }
 
 mock! {
-    pub SubmissionSender<S: ScopeId> {
-        pub fn send(&self, url: &str, submission: &Submission<S>)
-            -> BoxFuture<'static, SubmissionAnswer>;
-        pub fn position(&self, url: &str) -> BoxFuture<'static, BatchResult<LedgerPosition>>;
-    }
-}
-
-impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
-    type Id = S;
-
-    fn send<'a>(
-        &'a self,
-        url: &'a str,
-        submission: &'a Submission<S>,
-    ) -> BoxFuture<'a, SubmissionAnswer> {
-        Self::send(self, url, submission)
-    }
-
-    fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
-        Self::position(self, url)
-    }
-}
-
-mock! {
     pub CommitHistory {}
     impl CommitHistory for CommitHistory {
         fn committed_before(&self, service_id: &ServiceId, batch_id: &ItemId)
@@ -441,20 +389,6 @@ mock! {
 }
 
 mock! {
-    pub SubmitterObserver<S: ScopeId> {}
-    impl<S: ScopeId> SubmitterObserver for SubmitterObserver<S> {
-        type Id = S;
-        fn notify(
-            &self,
-            batch_header: String,
-            scope_id: S,
-            status: Option<u16>,
-            message: Option<String>,
-        );
-    }
-}
-
-mock! {
     pub GroupObserver<S: ScopeId> {}
     impl<S: ScopeId> GroupObserver for GroupObserver<S> {
         type Id = S;
@@ -486,26 +420,6 @@ mock! {
     pub NextBatchStore {}
     impl NextBatchStore for NextBatchStore {
         fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>>;
-    }
-}
-
-mock! {
-    pub RunnableSubmitter<S: ScopeId> {}
-    impl<S: ScopeId> RunnableSubmitter<S> for RunnableSubmitter<S> {
-        type RunningSubmitter = MockRunningSubmitter<S>;
-        fn run(self) -> Result<MockRunningSubmitter<S>, InternalError>;
-    }
-}
-
-mock! {
-    pub RunningSubmitter<S: ScopeId> {}
-    impl<S: ScopeId> ShutdownHandle for RunningSubmitter<S> {
-        fn signal_shutdown(&mut self) -> Result<(), InternalError>;
-        fn wait_for_shutdown(self) -> Result<(), InternalError>;
-    }
-    impl<S: ScopeId> RunningSubmitter<S> for RunningSubmitter<S> {
-        type RunnableSubmitter = MockRunnableSubmitter<S>;
-        fn stop(self) -> Result<MockRunnableSubmitter<S>, InternalError>;
     }
 }
 
@@ -597,43 +511,5 @@ mock! {
         fn delivered(&self, lease: &WebhookLease, result: &DeliveryResult) -> BatchResult<bool>;
         fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool>;
         fn now(&self) -> Timestamp;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{GlobalScopeId, LedgerStatus};
-
-    #[test]
-    fn mocked_reader_returns_the_expected_answer() {
-        let report = StatusReport {
-            batch_id: "b".to_owned(),
-            status: LedgerStatus::Valid,
-            receipts: Vec::new(),
-        };
-        let answer = vec![report.clone()];
-        let mut reader = MockBatchStatusReader::new();
-        reader
-            .expect_get_batch_statuses()
-            .withf(|service, ids| service == "s" && ids == ["b"])
-            .return_once(|_, _| Box::pin(std::future::ready(Ok(answer))));
-
-        let ids = ["b".to_owned()];
-        let mut future = BatchStatusReader::get_batch_statuses(&reader, "s", &ids);
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        let polled = future.as_mut().poll(&mut context);
-        assert_eq!(polled, std::task::Poll::Ready(Ok(vec![report])));
-    }
-
-    #[test]
-    fn mocked_submitter_runs_and_stops() {
-        let mut runnable = MockRunnableSubmitter::<GlobalScopeId>::new();
-        runnable.expect_run().return_once(|| {
-            let mut running = MockRunningSubmitter::new();
-            running.expect_stop().return_once(|| Ok(MockRunnableSubmitter::new()));
-            Ok(running)
-        });
-        assert!(runnable.run().unwrap().stop().is_ok());
     }
 }

@@ -1,6 +1,5 @@
 use std::{fmt, fmt::Debug, time::Duration};
 
-use futures_core::future::BoxFuture;
 use thiserror::Error;
 
 use crate::{ServiceId, Timestamp};
@@ -164,22 +163,6 @@ impl PollPace {
     pub fn pause(&self, age: Duration) -> Duration {
         (age / Self::PART).min(self.longest).max(self.interval)
     }
-}
-
-/// Reads the statuses of batches from a ledger.
-pub trait BatchStatusReader: Send {
-    /// The status type.
-    type Status: BatchStatus;
-
-    /// The statuses of these batches of one service.
-    fn get_batch_statuses<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<Self::Status>>>;
-
-    /// How many requests may be in flight at once.
-    fn available_connections(&self) -> usize;
 }
 
 /// Stores the statuses that a ledger reported.

@@ -29,42 +29,6 @@ pub trait UrlResolver: fmt::Debug + Sync + Send {
 /// The batch is not sent, and its outcome is [`Refused`](Outcome::Refused).
 pub const NO_ADDRESS: &str = "no-address:";
 
-/// Observes submissions one at a time.
-///
-/// See [`GroupObserver`](crate::GroupObserver) for groups.
-pub trait SubmitterObserver: Sync + Send {
-    /// The scope of the submissions.
-    type Id: ScopeId;
-
-    /// Handles an update. Without a status, the submission has started, or it failed with the error
-    /// in `message`.
-    fn notify(
-        &self,
-        batch_header: String,
-        scope_id: Self::Id,
-        status: Option<u16>,
-        message: Option<String>,
-    );
-}
-
-/// A configured submitter that is not running.
-pub trait RunnableSubmitter<S: ScopeId> {
-    /// The running submitter.
-    type RunningSubmitter: RunningSubmitter<S>;
-
-    /// Starts it.
-    fn run(self) -> Result<Self::RunningSubmitter, InternalError>;
-}
-
-/// A handle of a running submitter.
-pub trait RunningSubmitter<S: ScopeId>: ShutdownHandle {
-    /// The submitter after it was stopped.
-    type RunnableSubmitter: RunnableSubmitter<S>;
-
-    /// Stops it after the work in flight has finished, and returns what can be started again.
-    fn stop(self) -> Result<Self::RunnableSubmitter, InternalError>;
-}
-
 /// Shuts a component down in two steps, so that several can shut down at the same time.
 pub trait ShutdownHandle {
     /// Requests the shutdown.

@@ -13,10 +13,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchId, BatchResult, BatchStatusReader, BatchUpdater, LedgerStatus, PendingBatchStore,
-    ShutdownHandle, StatusReport,
+    BatchId, BatchResult, BatchUpdater, LedgerStatus, PendingBatchStore, ShutdownHandle,
+    StatusReport,
 };
-use grid_batch_poller::{MonitorOptions, PollingMonitorBuilder};
+use grid_batch_poller::{BatchStatusReader, MonitorOptions, PollingMonitorBuilder};
 
 const SERVICES: usize = 4;
 

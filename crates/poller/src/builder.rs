@@ -1,15 +1,15 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchId, BatchStatus, BatchStatusReader, BatchUpdater, Clock, Ledger, PendingBatchStore,
-    ServiceId, SystemClock, UnresolvedBatchStore,
+    BatchId, BatchStatus, BatchUpdater, Clock, Ledger, PendingBatchStore, ServiceId, SystemClock,
+    UnresolvedBatchStore,
 };
 use grid_batch_nodes::NodePool;
 use thiserror::Error;
 
 use crate::{
-    InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError, PollTrigger,
-    RunnablePollingMonitor, evidence_search::InconclusivePolicyFn,
+    BatchStatusReader, InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError,
+    PollTrigger, RunnablePollingMonitor, evidence_search::InconclusivePolicyFn,
     ledger_requests::SharedStatusReader, parts::PollerParts, poller_store::PollerStore,
 };
 

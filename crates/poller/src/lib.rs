@@ -33,6 +33,7 @@ mod service_search;
 mod stalled_services;
 mod stats;
 mod status_answer;
+mod status_reader;
 mod store_health;
 mod trigger;
 
@@ -50,4 +51,5 @@ pub use options::{
 pub use runnable::RunnablePollingMonitor;
 pub use running::RunningPollingMonitor;
 pub use stats::{MonitorCounters, MonitorStats};
+pub use status_reader::{BatchStatusReader, LedgerStatusReader};
 pub use trigger::PollTrigger;

@@ -13,11 +13,11 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, ShutdownHandle,
-    Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+    BatchResult, GlobalScopeId, GroupObserver, Outcome, ShutdownHandle, Submission,
+    SubmissionAnswer, SubmissionOutcome,
 };
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{SubmitterBuilder, SubmitterWaker};
+use grid_batch_submitter::{RunnableSubmitter, SubmissionSender, SubmitterBuilder, SubmitterWaker};
 
 const BATCHES: usize = 10;
 

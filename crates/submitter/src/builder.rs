@@ -1,14 +1,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Admission, Clock, GroupObserver, ScopeId, Submission, SubmissionSender, SubmitterObserver,
-    SystemClock, UrlResolver,
+    Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock, UrlResolver,
 };
 use thiserror::Error;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, Recalls, SubmitterCounters, SubmitterOptions,
-    SubmitterWaker,
+    BatchRunnableSubmitter, DelayedServices, Recalls, SubmissionSender, SubmitterCounters,
+    SubmitterObserver, SubmitterOptions, SubmitterWaker,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},

@@ -2,12 +2,12 @@ use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
     BatchError, Deadline, NO_ADDRESS, Outcome, ScopeId, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, TimeLeft, UrlResolver,
+    SubmissionOutcome, TimeLeft, UrlResolver,
 };
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
 use log::error;
 
-use crate::{Recalls, SubmitterCounters};
+use crate::{Recalls, SubmissionSender, SubmitterCounters};
 
 /// Creates the commands of a submitter, which share its resolver and sender.
 pub(crate) struct CommandFactory<S: ScopeId> {
@@ -254,10 +254,10 @@ mod tests {
         time::Duration,
     };
 
+    use crate::mocks::MockSubmissionSender;
     use futures_core::future::BoxFuture;
     use grid_batch_core::{
-        AttemptId, BatchResult, GlobalScopeId, LedgerPosition,
-        mocks::{MockSubmissionSender, MockUrlResolver},
+        AttemptId, BatchResult, GlobalScopeId, LedgerPosition, mocks::MockUrlResolver,
     };
     use grid_batch_nodes::{IdentityAnswer, NodePool};
 

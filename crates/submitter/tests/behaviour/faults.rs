@@ -10,11 +10,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission, SubmissionAnswer,
-    SubmissionSender, UrlResolver,
+    GlobalScopeId, Outcome, ShutdownHandle, Submission, SubmissionAnswer, UrlResolver,
 };
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::SubmitterOptions;
+use grid_batch_submitter::{RunningSubmitter, SubmissionSender, SubmitterOptions};
 
 use crate::support::*;
 

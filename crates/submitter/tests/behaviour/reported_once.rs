@@ -6,10 +6,12 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter,
-    RunningSubmitter, ShutdownHandle, Submission, SubmissionOutcome, SubmitterObserver,
+    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, ShutdownHandle, Submission,
+    SubmissionOutcome,
 };
-use grid_batch_submitter::SubmitterOptions;
+use grid_batch_submitter::{
+    RunnableSubmitter, RunningSubmitter, SubmitterObserver, SubmitterOptions,
+};
 
 use crate::support::*;
 

@@ -9,11 +9,13 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, StatusUrlResolver,
-    Submission, SubmissionAnswer, UrlResolver,
+    AttemptId, GlobalScopeId, Outcome, ShutdownHandle, StatusUrlResolver, Submission,
+    SubmissionAnswer, UrlResolver,
 };
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{SubmitterBuildError, SubmitterBuilder, SubmitterOptions};
+use grid_batch_submitter::{
+    RunningSubmitter, SubmitterBuildError, SubmitterBuilder, SubmitterOptions,
+};
 
 use crate::support::*;
 
@@ -149,7 +151,7 @@ fn queue_is_not_polled_without_a_free_slot() {
 #[test]
 fn next_attempt_skips_a_failed_node() {
     struct OneIsDown;
-    impl grid_batch_core::SubmissionSender for OneIsDown {
+    impl grid_batch_submitter::SubmissionSender for OneIsDown {
         type Id = GlobalScopeId;
         fn send<'a>(&'a self, url: &'a str, _: &'a Submission<GlobalScopeId>) -> AnswerFuture {
             let outcome = if url == "http://down" { Outcome::NotSent } else { Outcome::Accepted };
