@@ -105,7 +105,6 @@ pub use missing_transactions::{
 };
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace,
-    StatusUrlResolver,
 };
 pub use next_batches::NextBatchStore;
 pub use obstacle::Obstacle;
@@ -137,7 +136,7 @@ pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
 pub use submission::{AttemptId, Submission, SubmissionResponse};
-pub use submitter::{NO_ADDRESS, ShutdownHandle, UrlResolver};
+pub use submitter::ShutdownHandle;
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
 pub use webhooks::{

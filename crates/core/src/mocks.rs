@@ -20,11 +20,10 @@ use crate::{
     MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, NextBatchStore, OperatorAction,
     OperatorStore, OperatorTarget, PageCursor, PageOrder, PassThroughError, PendingBatchStore,
     PollPace, PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore,
-    Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport,
-    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmittedBatch, TakenBatch, Takeover, Timestamp, TokenStore, TransactionAnswers,
-    UnresolvedBatch, UnresolvedBatchStore, UrlResolver, WakeUps, Webhook, WebhookId, WebhookLease,
-    WebhookStore,
+    Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
+    Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover,
+    Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, WakeUps,
+    Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -261,14 +260,6 @@ mock! {
 }
 
 mock! {
-    #[derive(Debug)]
-    pub StatusUrlResolver {}
-    impl StatusUrlResolver for StatusUrlResolver {
-        fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
-    }
-}
-
-mock! {
     pub CommitHistory {}
     impl CommitHistory for CommitHistory {
         fn committed_before(&self, service_id: &ServiceId, batch_id: &ItemId)
@@ -376,15 +367,6 @@ mock! {
         fn follow(&self, service_id: &ServiceId);
         fn accepted(&self, service_id: &ServiceId);
         fn committed(&self, service_id: &ServiceId);
-    }
-}
-
-mock! {
-    #[derive(Debug)]
-    pub UrlResolver<S: ScopeId> {}
-    impl<S: ScopeId> UrlResolver for UrlResolver<S> {
-        type Id = S;
-        fn url(&self, scope_id: &S) -> String;
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{fmt, fmt::Debug, time::Duration};
+use std::{fmt::Debug, time::Duration};
 
 use thiserror::Error;
 
@@ -177,10 +177,4 @@ pub trait BatchUpdater: Send {
     fn update_groups(&self, groups: &[(String, Vec<Self::Status>)]) -> BatchResult<()> {
         groups.iter().try_for_each(|(id, batches)| self.update_batch_statuses(id, batches))
     }
-}
-
-/// Resolves the nodes that are asked for a batch's status.
-pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
-    /// Their URLs, the best first: the node that accepted the batch, then others that may know it.
-    fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
 }

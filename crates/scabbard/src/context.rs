@@ -5,10 +5,9 @@ use std::{
 
 use grid_batch_core::{
     BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceHistory, ServiceScopeId,
-    StatusUrlResolver,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError};
-use grid_batch_nodes::NodePool;
+use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{

@@ -5,8 +5,9 @@ use grid_batch_core::{
     AccessScope, BatchFormat, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts,
     LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId, ServiceScopeId,
-    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
+    SocketMessages, StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
 };
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_protocol::{CylinderToken, TransactFormat};
 
 use crate::{

@@ -1,13 +1,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock, UrlResolver,
-};
+use grid_batch_core::{Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock};
 use thiserror::Error;
 
 use crate::{
     BatchRunnableSubmitter, DelayedServices, Recalls, SubmissionSender, SubmitterCounters,
-    SubmitterObserver, SubmitterOptions, SubmitterWaker,
+    SubmitterObserver, SubmitterOptions, SubmitterWaker, UrlResolver,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},

@@ -26,7 +26,7 @@ mod waker;
 
 pub use builder::{SubmitterBuildError, SubmitterBuilder};
 pub use delayed_services::{DelayedService, DelayedServices, DelayedSummary};
-pub use grid_batch_core::NO_ADDRESS;
+pub use grid_batch_nodes::{NO_ADDRESS, UrlResolver};
 pub use grid_batch_support::Backoff;
 pub use observer::SubmitterObserver;
 pub use options::SubmitterOptions;

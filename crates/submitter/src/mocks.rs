@@ -8,7 +8,9 @@ use grid_batch_core::{
 };
 use mockall::mock;
 
-use crate::{RunnableSubmitter, RunningSubmitter, SubmissionSender, SubmitterObserver};
+use crate::{
+    RunnableSubmitter, RunningSubmitter, SubmissionSender, SubmitterObserver, UrlResolver,
+};
 
 // `mockall` cannot set expectations on methods whose result borrows from their arguments. This mock has a method of
 // the same name with a `'static` result, and the trait's method calls it.
@@ -33,6 +35,15 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
 
     fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
         Self::position(self, url)
+    }
+}
+
+mock! {
+    #[derive(Debug)]
+    pub UrlResolver<S: ScopeId> {}
+    impl<S: ScopeId> UrlResolver for UrlResolver<S> {
+        type Id = S;
+        fn url(&self, scope_id: &S) -> String;
     }
 }
 

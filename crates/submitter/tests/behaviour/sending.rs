@@ -9,12 +9,11 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, ShutdownHandle, StatusUrlResolver, Submission,
-    SubmissionAnswer, UrlResolver,
+    AttemptId, GlobalScopeId, Outcome, ShutdownHandle, Submission, SubmissionAnswer,
 };
-use grid_batch_nodes::NodePool;
+use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_submitter::{
-    RunningSubmitter, SubmitterBuildError, SubmitterBuilder, SubmitterOptions,
+    RunningSubmitter, SubmitterBuildError, SubmitterBuilder, SubmitterOptions, UrlResolver,
 };
 
 use crate::support::*;
