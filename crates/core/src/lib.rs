@@ -54,7 +54,6 @@ mod signer;
 mod state;
 mod strategy;
 mod submission;
-mod submitter;
 mod transition;
 mod waiting;
 mod webhooks;
@@ -136,7 +135,6 @@ pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
 pub use submission::{AttemptId, Submission, SubmissionResponse};
-pub use submitter::ShutdownHandle;
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
 pub use webhooks::{

@@ -9,7 +9,6 @@ use std::{
 
 use grid_batch_core::{
     AskAheadRequests, InternalError, ItemId, Ledger, NextBatchStore, PollPace, ServiceId,
-    ShutdownHandle,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{
@@ -24,6 +23,7 @@ use tokio::{
 };
 
 use crate::{
+    ShutdownHandle,
     last_questions::LastQuestions,
     per_service_queue::{PerServiceQueue, ServiceJob},
     runtime,

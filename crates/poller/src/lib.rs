@@ -41,7 +41,7 @@ pub use ask_ahead::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor
 pub use builder::{MonitorBuildError, PollingMonitorBuilder};
 pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
 pub use grid_batch_nodes::StatusUrlResolver;
-pub use grid_batch_support::Backoff;
+pub use grid_batch_support::{Backoff, ShutdownHandle};
 pub use missing_transactions::{
     LookupProgress, LookupReport, MissingTransactionMonitor, MissingTransactionOptions,
     RunningMissingTransactionMonitor,

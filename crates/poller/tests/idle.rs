@@ -4,13 +4,10 @@
 use std::{future::ready, sync::Arc, thread, time::Duration};
 
 use futures_util::{StreamExt, stream};
-use grid_batch_core::{
-    ShutdownHandle,
-    mocks::{MockBatchId, MockBatchUpdater, MockLedger, MockPendingBatchStore},
-};
+use grid_batch_core::mocks::{MockBatchId, MockBatchUpdater, MockLedger, MockPendingBatchStore};
 use grid_batch_poller::{
     EventMonitor, EventOptions, LedgerStatusReader, MonitorOptions, PollTrigger,
-    PollingMonitorBuilder,
+    PollingMonitorBuilder, ShutdownHandle,
 };
 use grid_batch_test_support::cpu_time::threads_and_cpu_time;
 

@@ -3,10 +3,12 @@
 use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchId, LedgerStatus, ShutdownHandle, StatusReport,
+    BatchError, BatchId, LedgerStatus, StatusReport,
     mocks::{MockBatchUpdater, MockLedger, MockPendingBatchStore},
 };
-use grid_batch_poller::{LedgerStatusReader, MonitorOptions, PollingMonitorBuilder};
+use grid_batch_poller::{
+    LedgerStatusReader, MonitorOptions, PollingMonitorBuilder, ShutdownHandle,
+};
 use grid_batch_test_support::log_lines::RecordingLog;
 
 static LOG: RecordingLog = RecordingLog::new();

@@ -13,11 +13,13 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, GlobalScopeId, GroupObserver, Outcome, ShutdownHandle, Submission,
-    SubmissionAnswer, SubmissionOutcome,
+    BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionAnswer,
+    SubmissionOutcome,
 };
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{RunnableSubmitter, SubmissionSender, SubmitterBuilder, SubmitterWaker};
+use grid_batch_submitter::{
+    RunnableSubmitter, ShutdownHandle, SubmissionSender, SubmitterBuilder, SubmitterWaker,
+};
 
 const BATCHES: usize = 10;
 

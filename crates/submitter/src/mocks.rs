@@ -3,13 +3,13 @@
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    BatchResult, InternalError, LedgerPosition, ScopeId, ShutdownHandle, Submission,
-    SubmissionAnswer,
+    BatchResult, InternalError, LedgerPosition, ScopeId, Submission, SubmissionAnswer,
 };
 use mockall::mock;
 
 use crate::{
-    RunnableSubmitter, RunningSubmitter, SubmissionSender, SubmitterObserver, UrlResolver,
+    RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmissionSender, SubmitterObserver,
+    UrlResolver,
 };
 
 // `mockall` cannot set expectations on methods whose result borrows from their arguments. This mock has a method of

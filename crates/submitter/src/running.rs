@@ -1,12 +1,10 @@
 use std::{fmt, sync::Arc, thread::JoinHandle};
 
-use grid_batch_core::{
-    Admission, Clock, InternalError, ScopeId, ShutdownHandle, SubmissionOutcome,
-};
+use grid_batch_core::{Admission, Clock, InternalError, ScopeId, SubmissionOutcome};
 use grid_batch_support::RuntimeThread;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, RunnableSubmitter, SubmitterCounters,
+    BatchRunnableSubmitter, DelayedServices, RunnableSubmitter, ShutdownHandle, SubmitterCounters,
     SubmitterOptions, SubmitterStats, SubmitterWaker,
     command::CommandFactory,
     leader::Queue,

@@ -3,12 +3,12 @@
 use std::{future::ready, sync::Arc};
 
 use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, ShutdownHandle, Submission, SubmissionAnswer,
-    mocks::MockGroupObserver,
+    AttemptId, GlobalScopeId, Outcome, Submission, SubmissionAnswer, mocks::MockGroupObserver,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_submitter::{
-    RunnableSubmitter, SubmitterBuilder, SubmitterOptions, mocks::MockSubmissionSender,
+    RunnableSubmitter, ShutdownHandle, SubmitterBuilder, SubmitterOptions,
+    mocks::MockSubmissionSender,
 };
 use grid_batch_test_support::log_lines::RecordingLog;
 

@@ -1,11 +1,11 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{DeliveryStore, EventStore, InternalError, ShutdownHandle, WebhookStore};
+use grid_batch_core::{DeliveryStore, EventStore, InternalError, WebhookStore};
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
 use tokio::{runtime::Builder, sync::Notify};
 
-use crate::{DeliveryOptions, deliverer::Deliverer};
+use crate::{DeliveryOptions, ShutdownHandle, deliverer::Deliverer};
 
 /// What a receiver answers matters only by its status.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;

@@ -16,11 +16,13 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
     BatchEvent, BatchResult, DeliveryStore, EventFilter, EventKind, EventListener, EventPage,
     EventPosition, EventReadError, EventStore, FailedDelivery, ItemId, NewBatch, NewWebhook,
-    ServiceId, ShutdownHandle, Webhook, WebhookId, WebhookSecret, WebhookStore,
+    ServiceId, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
-use grid_batch_webhooks::{AllowedNetworks, DeliveryOptions, DeliveryParts, RunningDeliverer};
+use grid_batch_webhooks::{
+    AllowedNetworks, DeliveryOptions, DeliveryParts, RunningDeliverer, ShutdownHandle,
+};
 use sha2::{Digest, Sha256};
 
 struct Fixture {

@@ -3,11 +3,13 @@
 use std::{pin::Pin, sync::Arc};
 
 use grid_batch_core::{
-    AskAheadRequests, BatchError, ItemId, ServiceId, ShutdownHandle,
+    AskAheadRequests, BatchError, ItemId, ServiceId,
     mocks::{MockLedger, MockNextBatchStore},
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
-use grid_batch_poller::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
+use grid_batch_poller::{
+    NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor, ShutdownHandle,
+};
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 

@@ -9,11 +9,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, ShutdownHandle, Submission,
-    SubmissionOutcome,
+    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionOutcome,
 };
 use grid_batch_submitter::{
-    RunnableSubmitter, RunningSubmitter, SubmitterObserver, SubmitterOptions,
+    RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, SubmitterOptions,
     mocks::MockSubmitterObserver,
 };
 

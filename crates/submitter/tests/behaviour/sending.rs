@@ -8,12 +8,11 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, ShutdownHandle, Submission, SubmissionAnswer,
-};
+use grid_batch_core::{AttemptId, GlobalScopeId, Outcome, Submission, SubmissionAnswer};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_submitter::{
-    RunningSubmitter, SubmitterBuildError, SubmitterBuilder, SubmitterOptions, UrlResolver,
+    RunningSubmitter, ShutdownHandle, SubmitterBuildError, SubmitterBuilder, SubmitterOptions,
+    UrlResolver,
 };
 
 use crate::support::*;

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{GlobalScopeId, Outcome, ShutdownHandle};
+use grid_batch_core::{GlobalScopeId, Outcome};
 use grid_batch_submitter::{
-    BatchRunningSubmitter, RunnableSubmitter, RunningSubmitter, SubmitterOptions,
+    BatchRunningSubmitter, RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterOptions,
 };
 
 use crate::support::*;
