@@ -138,7 +138,6 @@ pub use submission::{AttemptId, Submission, SubmissionResponse};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
 pub use webhooks::{
-    DeliveryResult, DeliveryStore, DueWebhook, FailedDelivery, FailedDeliveryId, Message,
-    NewWebhook, Webhook, WebhookId, WebhookLease, WebhookSecret, WebhookStore, WebhookUrlError,
-    check_webhook_url,
+    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook, Webhook,
+    WebhookId, WebhookLease, WebhookSecret, WebhookStore, WebhookUrlError, check_webhook_url,
 };

@@ -12,15 +12,15 @@ use crate::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAheadRequests, BatchConflict, BatchDetails,
     BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore,
     BatchResult, BatchSelection, BatchStatus, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
-    DeliveryResult, DeliveryStore, DueWebhook, EndedDependents, EventFilter, EventListener,
-    EventPage, EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReport,
-    FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse, ForwardedSocket,
-    GroupObserver, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerConfirmation,
-    LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerRegistry, ListCursor, LookupLag,
-    MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, NextBatchStore, OperatorAction,
-    OperatorStore, OperatorTarget, PageCursor, PageOrder, PassThroughError, PendingBatchStore,
-    PollPace, PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore,
-    Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
+    DeliveryResult, DueWebhook, EndedDependents, EventFilter, EventListener, EventPage,
+    EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReport, FailedDelivery,
+    FailedDeliveryId, ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver,
+    InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerConfirmation, LedgerEventStream,
+    LedgerFacts, LedgerIdentity, LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore,
+    MonotonicTime, NewBatch, NewWebhook, NextBatchStore, OperatorAction, OperatorStore,
+    OperatorTarget, PageCursor, PageOrder, PassThroughError, PendingBatchStore, PollPace,
+    PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round,
+    RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
     Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover,
     Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, WakeUps,
     Webhook, WebhookId, WebhookLease, WebhookStore,
@@ -477,12 +477,6 @@ mock! {
             id: WebhookId,
             failed: Option<FailedDeliveryId>,
         ) -> BatchResult<Option<u64>>;
-    }
-}
-
-mock! {
-    pub DeliveryStore {}
-    impl DeliveryStore for DeliveryStore {
         fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
         fn take_webhook(
             &self,
