@@ -47,7 +47,6 @@ mod query;
 mod retention;
 mod round;
 mod scope;
-mod service_history;
 mod service_id;
 mod service_overview;
 mod signer;
@@ -75,7 +74,7 @@ pub use claim::{
 };
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
-pub use commit_history::{CommitHistory, CommittedBefore};
+pub use commit_history::{CommitHistory, CommittedBefore, HistoryFacts};
 pub use deadline::{Deadline, DeadlineError, LedgerPosition, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
@@ -126,7 +125,6 @@ pub use query::{
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
-pub use service_history::{HistoryFacts, ServiceHistory};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{
     InstanceLease, OwnedService, ServiceOverview, ServiceOwner, ServiceQueryStore,

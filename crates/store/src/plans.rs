@@ -26,11 +26,11 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, InstanceId, ItemId,
-    LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
+    ActionOutcome, Change, ClientId, CommitHistory, Decision, Event, GroupObserver, InstanceId,
+    ItemId, LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
     OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId,
-    ServiceHistory, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome,
-    Timestamp, UnresolvedBatchStore,
+    ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
+    UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 

@@ -9,8 +9,8 @@ use grid_batch_core::{
     EventReadError, EventStore, HistoryFacts, InstanceId, InstanceLease, IntakeStore, ItemId,
     ItemIdPrefix, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget,
     OwnedService, PageCursor, PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore,
-    ServiceHistory, ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken,
-    SubmittedBatch, Timestamp, TokenId, TokenStore,
+    ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken, SubmittedBatch,
+    Timestamp, TokenId, TokenStore,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayment,
@@ -181,9 +181,7 @@ impl CommitHistory for Store {
     fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool> {
         Ok(submission::has_committed(self, service_id)?)
     }
-}
 
-impl ServiceHistory for Store {
     fn refuse_past_transactions(&self) {
         self.refuse_past_transactions();
     }
