@@ -35,7 +35,6 @@ mod missing_transactions;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
-mod next_batches;
 mod obstacle;
 mod operator;
 mod outage;
@@ -84,7 +83,7 @@ pub use event_feed::{
     PositionedEvent,
 };
 pub use events::{LedgerEvent, LedgerEventStream};
-pub use evidence::{Evidence, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore};
+pub use evidence::{Evidence, EvidenceReport, LedgerQuestionStore, Resolution, UnresolvedBatch};
 pub use excerpt::Excerpt;
 pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
 pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
@@ -104,7 +103,6 @@ pub use missing_transactions::{
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace,
 };
-pub use next_batches::NextBatchStore;
 pub use obstacle::Obstacle;
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,

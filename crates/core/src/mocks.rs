@@ -16,14 +16,14 @@ use crate::{
     EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReport, FailedDelivery,
     FailedDeliveryId, ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver,
     InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerConfirmation, LedgerEventStream,
-    LedgerFacts, LedgerIdentity, LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore,
-    MonotonicTime, NewBatch, NewWebhook, NextBatchStore, OperatorAction, OperatorStore,
+    LedgerFacts, LedgerIdentity, LedgerQuestionStore, LedgerRegistry, ListCursor, LookupLag,
+    MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, OperatorAction, OperatorStore,
     OperatorTarget, PageCursor, PageOrder, PassThroughError, PendingBatchStore, PollPace,
     PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round,
     RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
     Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover,
-    Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, WakeUps,
-    Webhook, WebhookId, WebhookLease, WebhookStore,
+    Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, WakeUps, Webhook, WebhookId,
+    WebhookLease, WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -252,10 +252,11 @@ mock! {
 }
 
 mock! {
-    pub UnresolvedBatchStore {}
-    impl UnresolvedBatchStore for UnresolvedBatchStore {
+    pub LedgerQuestionStore {}
+    impl LedgerQuestionStore for LedgerQuestionStore {
         fn get_unresolved_batches(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<UnresolvedBatch>>;
         fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
+        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>>;
     }
 }
 
@@ -395,13 +396,6 @@ mock! {
         fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>>;
         fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents>;
         fn hold_missing(&self, limit: Duration) -> BatchResult<usize>;
-    }
-}
-
-mock! {
-    pub NextBatchStore {}
-    impl NextBatchStore for NextBatchStore {
-        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>>;
     }
 }
 

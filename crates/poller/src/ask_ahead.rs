@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    AskAheadRequests, InternalError, ItemId, Ledger, NextBatchStore, PollPace, ServiceId,
+    AskAheadRequests, InternalError, ItemId, Ledger, LedgerQuestionStore, PollPace, ServiceId,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{
@@ -88,7 +88,7 @@ impl AskAheadRequests for NextBatchRequests {
 /// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated. A
 /// node that does not answer gets few questions, so that those to other nodes do not wait for it.
 pub struct NextBatchMonitor {
-    store: Box<dyn NextBatchStore>,
+    store: Box<dyn LedgerQuestionStore>,
     ledger: Arc<dyn Ledger>,
     requests: NextBatchRequests,
     concurrency: usize,
@@ -109,7 +109,7 @@ const PACE: PollPace =
 impl NextBatchMonitor {
     /// A monitor with at most `concurrency` questions at a time.
     pub fn new(
-        store: impl NextBatchStore + 'static,
+        store: impl LedgerQuestionStore + 'static,
         ledger: Arc<dyn Ledger>,
         concurrency: usize,
     ) -> Self {

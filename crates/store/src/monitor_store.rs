@@ -1,9 +1,9 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, ItemId, LedgerStatus,
-    NextBatchStore, PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp,
-    UnresolvedBatch, UnresolvedBatchStore,
+    BatchError, BatchResult, BatchUpdater, Change, ChangeOutcome, ItemId, LedgerQuestionStore,
+    LedgerStatus, PendingBatchStore, PollPace, Resolution, ServiceId, StatusReport, Timestamp,
+    UnresolvedBatch,
 };
 
 use crate::{
@@ -156,13 +156,6 @@ impl PendingBatchStore for MonitorStore {
     }
 }
 
-impl NextBatchStore for MonitorStore {
-    fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
-        let instance = self.claims.instance();
-        Ok(polling::next_batches(self.claims.store(), instance.as_str(), services)?)
-    }
-}
-
 impl BatchUpdater for MonitorStore {
     type Status = StatusReport;
 
@@ -175,7 +168,7 @@ impl BatchUpdater for MonitorStore {
     }
 }
 
-impl UnresolvedBatchStore for MonitorStore {
+impl LedgerQuestionStore for MonitorStore {
     fn get_unresolved_batches(
         &self,
         service_id: &str,
@@ -198,6 +191,11 @@ impl UnresolvedBatchStore for MonitorStore {
             .map(|(batch, resolution)| polling::resolution_change(batch, resolution))
             .collect();
         Ok(self.record(&changes)?)
+    }
+
+    fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
+        let instance = self.claims.instance();
+        Ok(polling::next_batches(self.claims.store(), instance.as_str(), services)?)
     }
 }
 

@@ -27,10 +27,9 @@ use diesel::{
 };
 use grid_batch_core::{
     ActionOutcome, Change, ClientId, CommitHistory, Decision, Event, GroupObserver, InstanceId,
-    ItemId, LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
+    ItemId, LedgerIdentity, LedgerQuestionStore, LedgerStatus, NewBatch, Operator, OperatorAction,
     OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Resolution, RetentionStore, ScopeId,
     ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
-    UnresolvedBatchStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 

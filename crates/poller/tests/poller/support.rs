@@ -10,8 +10,8 @@ use std::{
 
 use grid_batch_core::{
     AttemptId, BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Clock, Event,
-    LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress, Resolution, StatusReport,
-    Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
+    LedgerQuestionStore, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress,
+    Resolution, StatusReport, Timestamp, UnresolvedBatch, transition,
 };
 use grid_batch_poller::{
     Backoff, BatchStatusReader, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor,
@@ -269,7 +269,7 @@ impl Store {
     }
 }
 
-impl UnresolvedBatchStore for Store {
+impl LedgerQuestionStore for Store {
     fn get_unresolved_batches(
         &self,
         service: &str,
