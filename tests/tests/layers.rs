@@ -13,7 +13,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("grid-batch-withdrawals", &["grid-batch-core"]),
     ("grid-batch-store", &["grid-batch-core", "grid-batch-support", "grid-batch-withdrawals"]),
     ("grid-batch-queuer", &["grid-batch-core", "grid-batch-support"]),
-    ("grid-batch-submitter", &["grid-batch-core", "grid-batch-support"]),
+    ("grid-batch-submitter", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
     ("grid-batch-nodes", &["grid-batch-core", "grid-batch-support"]),
     ("grid-batch-poller", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
     ("grid-batch-claims", &["grid-batch-core", "grid-batch-support"]),
@@ -46,6 +46,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &[
             "grid-batch-core",
             "grid-batch-http",
+            "grid-batch-nodes",
             "grid-batch-settings",
             "grid-batch-support",
             "grid-batch-withdrawals",

@@ -11,15 +11,18 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    Change, Event, ItemId, LedgerStatus, NewBatch, Outcome, Recorded, RunnableSubmitter,
-    RunningSubmitter, ScopeId, ServiceScopeId, Submission, SubmissionAnswer, SubmissionSender,
+    Change, Event, ItemId, LedgerStatus, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId,
+    Submission, SubmissionAnswer,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_queuer::{BatchQueue, QueueOptions, WakeUp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DelayOptions, Store, StoreObserver, StoreOptions,
 };
-use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions, SubmitterWaker};
+use grid_batch_submitter::{
+    RunnableSubmitter, RunningSubmitter, SubmissionSender, SubmitterBuilder, SubmitterOptions,
+    SubmitterWaker,
+};
 use grid_batch_test_postgres::TestDatabase;
 
 const SERVICES: u64 = 5;

@@ -5,12 +5,12 @@ use std::{
     thread::JoinHandle,
 };
 
-use grid_batch_core::{InternalError, ShutdownHandle};
+use grid_batch_core::InternalError;
 use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime, spawn_thread};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    ApiListener,
+    ApiListener, ShutdownHandle,
     batches::{BatchListStore, BatchQueue},
     group_commit::{GroupStore, GroupWriter, QueueOf},
     parts::{ApiParts, WithdrawalParts},

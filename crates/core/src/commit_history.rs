@@ -1,6 +1,9 @@
 use crate::{ItemId, ServiceId, monitor::BatchResult};
 
-/// Tells which batches of a service were committed.
+/// What a store knows of the batches that services have ever committed.
+///
+/// Some ledgers apply a batch again that arrives again. Their adapters use the methods with default bodies to find out
+/// whether a batch is new: they alone know what their nodes remember. By default nothing is known.
 pub trait CommitHistory: Send + Sync {
     /// The last batch that was committed in each lane of the service, as far as they are still stored.
     ///
@@ -14,6 +17,41 @@ pub trait CommitHistory: Send + Sync {
 
     /// Whether a batch of the service was ever committed.
     fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool>;
+
+    /// Makes the store refuse batches with past transactions, and end a batch as committed of which all transactions
+    /// are past.
+    fn refuse_past_transactions(&self) {}
+
+    /// Reads what is known of the history of a service, for a batch that is to be sent.
+    fn read_history(
+        &self,
+        _service_id: &ServiceId,
+        _batch_id: &ItemId,
+    ) -> BatchResult<HistoryFacts> {
+        Ok(HistoryFacts::default())
+    }
+
+    /// Whether every batch that the service has committed is accounted for; `None`: not known yet.
+    fn is_history_known(&self, _service_id: &ServiceId) -> BatchResult<Option<bool>> {
+        Ok(None)
+    }
+
+    /// Records whether this store, together with what the nodes can still show, accounts for every batch that
+    /// the service has committed.
+    fn set_history_known(&self, _service_id: &ServiceId, _is_known: bool) -> BatchResult<()> {
+        Ok(())
+    }
+
+    /// Records transactions that the service has applied with batches that are not stored.
+    fn add_applied(&self, _service_id: &ServiceId, _transactions: &[ItemId]) -> BatchResult<()> {
+        Ok(())
+    }
+
+    /// A number that changes when the store notices that it went back to an earlier state. What was recorded
+    /// before may be lost then.
+    fn generation(&self) -> i64 {
+        0
+    }
 }
 
 /// The last batch that was committed in each lane of a service.
@@ -23,4 +61,18 @@ pub struct CommittedBefore {
     pub before: Vec<ItemId>,
     /// Those that ended later. What was committed in their lanes before may be older than the batch.
     pub since: Vec<ItemId>,
+}
+
+/// What a store knows of the history of a service.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HistoryFacts {
+    /// Whether every batch that the service has committed is accounted for; `None`: not known yet.
+    pub is_known: Option<bool>,
+    /// A committed batch that had ended before the last committed batch was taken. The history was known when
+    /// the last committed batch was sent. So a node that still reports the anchor still reports everything that it
+    /// has committed since the history was known.
+    pub anchor: Option<ItemId>,
+    /// The ledger cannot have committed the batch before its first attempt: its client or an operator has said
+    /// so, or that was proved before an earlier attempt which a node may have accepted.
+    pub is_new: bool,
 }

@@ -148,9 +148,9 @@ pub enum Resolution {
     HoldUntilDecision(String),
 }
 
-/// Reads the batches that need evidence, and stores what was found.
-pub trait UnresolvedBatchStore: Send {
-    /// Those of these batches that are still unresolved.
+/// Reads the batches about which a ledger is asked for more than their statuses, and stores what was found.
+pub trait LedgerQuestionStore: Send {
+    /// Those of these batches that are still unresolved, so that evidence is looked for.
     fn get_unresolved_batches(
         &self,
         service_id: &str,
@@ -159,4 +159,10 @@ pub trait UnresolvedBatchStore: Send {
 
     /// Stores the resolutions in one commit.
     fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
+
+    /// The batches that follow the present ones of these services: those that are sent next, not more of a
+    /// service than a ledger can be asked about with one request. By default a ledger is asked about none ahead.
+    fn next_batches(&self, _services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
+        Ok(Vec::new())
+    }
 }

@@ -30,12 +30,10 @@ mod ledger;
 mod ledger_facts;
 mod ledger_identity;
 mod ledger_key;
-mod ledger_parts;
 mod missing_transactions;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
-mod next_batches;
 mod obstacle;
 mod operator;
 mod outage;
@@ -48,14 +46,12 @@ mod recorded;
 mod retention;
 mod round;
 mod scope;
-mod service_history;
 mod service_id;
 mod service_overview;
 mod signer;
 mod state;
 mod strategy;
 mod submission;
-mod submitter;
 mod transition;
 mod waiting;
 mod webhooks;
@@ -69,7 +65,7 @@ pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
 pub use batch_format::{BatchFormat, FormatError};
 pub use batch_page::{
-    BatchPage, BatchPageStore, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
+    BatchPage, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use claim::{
@@ -77,7 +73,7 @@ pub use claim::{
 };
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
-pub use commit_history::{CommitHistory, CommittedBefore};
+pub use commit_history::{CommitHistory, CommittedBefore, HistoryFacts};
 pub use deadline::{Deadline, DeadlineError, LedgerPosition, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;
@@ -87,7 +83,7 @@ pub use event_feed::{
     PositionedEvent,
 };
 pub use events::{LedgerEvent, LedgerEventStream};
-pub use evidence::{Evidence, EvidenceReport, Resolution, UnresolvedBatch, UnresolvedBatchStore};
+pub use evidence::{Evidence, EvidenceReport, LedgerQuestionStore, Resolution, UnresolvedBatch};
 pub use excerpt::Excerpt;
 pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
 pub use hex::Hex;
@@ -100,22 +96,19 @@ pub use ledger::Ledger;
 pub use ledger_facts::{AbsenceRule, LedgerFacts, LedgerFactsError, SecondArrival};
 pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, LedgerRegistry, RecordedLedger};
 pub use ledger_key::{KeyRefusal, LedgerKey};
-pub use ledger_parts::LedgerParts;
 pub use missing_transactions::{
     EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
 };
 pub use monitor::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, BatchUpdater,
-    PendingBatchStore, PollPace, StatusUrlResolver,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace,
 };
-pub use next_batches::NextBatchStore;
 pub use obstacle::Obstacle;
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
     OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, OperatorVerbError, RecordedAction,
 };
 pub use outage::{Outage, OutageKind};
-pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome, SubmissionSender};
+pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome};
 pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
     SocketMessage, SocketMessages,
@@ -130,22 +123,15 @@ pub use recorded::{Recorded, RecordedSubscriber};
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
-pub use service_history::{HistoryFacts, ServiceHistory};
 pub use service_id::{ServiceId, ServiceIdError};
-pub use service_overview::{
-    InstanceLease, OwnedService, ServiceOverview, ServiceOwner, ServiceQueryStore,
-};
+pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, ServiceOwner};
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
 pub use submission::{AttemptId, Submission, SubmissionResponse};
-pub use submitter::{
-    NO_ADDRESS, RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, UrlResolver,
-};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
 pub use webhooks::{
-    DeliveryResult, DeliveryStore, DueWebhook, FailedDelivery, FailedDeliveryId, Message,
-    NewWebhook, Webhook, WebhookId, WebhookLease, WebhookSecret, WebhookStore, WebhookUrlError,
-    check_webhook_url,
+    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook, Webhook,
+    WebhookId, WebhookLease, WebhookSecret, WebhookStore, WebhookUrlError, check_webhook_url,
 };

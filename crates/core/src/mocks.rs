@@ -10,21 +10,18 @@ use mockall::mock;
 
 use crate::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
-    BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore, BatchResult,
-    BatchSelection, BatchStatus, BatchStatusReader, BatchUpdater, ClaimKeeper, Clock,
-    CommitHistory, DeliveryResult, DeliveryStore, DueWebhook, EndedDependents, EventFilter,
-    EventListener, EventPage, EventPosition, EventReadError, EventStore, EvidenceReport,
-    FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse, ForwardedSocket,
-    GroupObserver, InstanceId, IntakeStore, InternalError, ItemId, ItemIdPrefix, Ledger,
-    LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerPosition,
+    BatchFits, BatchId, BatchPage, BatchQueryStore, BatchResult, BatchSelection, BatchStatus,
+    BatchUpdater, ClaimKeeper, Clock, CommitHistory, DeliveryResult, DueWebhook, EndedDependents,
+    EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
+    EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
+    ForwardedSocket, GroupObserver, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger,
+    LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerQuestionStore,
     LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime, NewBatch,
-    NewWebhook, NextBatchStore, OperatorAction, OperatorStore, OperatorTarget, PageCursor,
-    PageOrder, PassThroughError, PendingBatchStore, PollPace, RecordedAction, Removed, Resolution,
-    RetentionCursor, RetentionStore, Round, RoundStore, RunnableSubmitter, RunningSubmitter,
-    ScopeId, ServiceId, ServiceShare, ShutdownHandle, SocketMessages, StatusReport,
-    StatusUrlResolver, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmissionSender, SubmittedBatch, SubmitterObserver, TakenBatch, Takeover, Timestamp,
-    TokenStore, TransactionAnswers, UnresolvedBatch, UnresolvedBatchStore, UrlResolver, Webhook,
+    NewWebhook, OperatorAction, OperatorStore, OperatorTarget, PageOrder, PassThroughError,
+    PendingBatchStore, PollPace, RecordedAction, Removed, Resolution, RetentionCursor,
+    RetentionStore, Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages,
+    StatusReport, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch,
+    TakenBatch, Takeover, Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, Webhook,
     WebhookId, WebhookLease, WebhookStore,
 };
 
@@ -138,35 +135,8 @@ mock! {
     }
 }
 
-// `mockall` cannot set expectations on methods whose result borrows from their arguments. These mocks
-// have a method of the same name with a `'static` result, and the trait's method calls it.
-mock! {
-    pub BatchStatusReader {
-        pub fn get_batch_statuses(
-            &self,
-            service_id: &str,
-            batch_ids: &[String],
-        ) -> BoxFuture<'static, BatchResult<Vec<StatusReport>>>;
-        pub fn available_connections(&self) -> usize;
-    }
-}
-
-impl BatchStatusReader for MockBatchStatusReader {
-    type Status = StatusReport;
-
-    fn get_batch_statuses<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<StatusReport>>> {
-        Self::get_batch_statuses(self, service_id, batch_ids)
-    }
-
-    fn available_connections(&self) -> usize {
-        Self::available_connections(self)
-    }
-}
-
+// `mockall` cannot set expectations on methods whose result borrows from their arguments. This mock
+// has a method of the same name with a `'static` result, and the trait's method calls it.
 mock! {
     pub Ledger {
         pub fn identity(&self, node: &str) -> BoxFuture<'static, BatchResult<String>>;
@@ -281,42 +251,11 @@ mock! {
 }
 
 mock! {
-    pub UnresolvedBatchStore {}
-    impl UnresolvedBatchStore for UnresolvedBatchStore {
+    pub LedgerQuestionStore {}
+    impl LedgerQuestionStore for LedgerQuestionStore {
         fn get_unresolved_batches(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<UnresolvedBatch>>;
         fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
-    }
-}
-
-mock! {
-    #[derive(Debug)]
-    pub StatusUrlResolver {}
-    impl StatusUrlResolver for StatusUrlResolver {
-        fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
-    }
-}
-
-mock! {
-    pub SubmissionSender<S: ScopeId> {
-        pub fn send(&self, url: &str, submission: &Submission<S>)
-            -> BoxFuture<'static, SubmissionAnswer>;
-        pub fn position(&self, url: &str) -> BoxFuture<'static, BatchResult<LedgerPosition>>;
-    }
-}
-
-impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
-    type Id = S;
-
-    fn send<'a>(
-        &'a self,
-        url: &'a str,
-        submission: &'a Submission<S>,
-    ) -> BoxFuture<'a, SubmissionAnswer> {
-        Self::send(self, url, submission)
-    }
-
-    fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
-        Self::position(self, url)
+        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>>;
     }
 }
 
@@ -337,35 +276,6 @@ mock! {
         fn take_round<'a>(&self, shares: &[ServiceShare], fits: &mut BatchFits<'a>)
             -> BatchResult<Round>;
         fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
-    }
-}
-
-mock! {
-    pub BatchPageStore {}
-    impl BatchPageStore for BatchPageStore {
-        fn batch_page(
-            &self,
-            selection: &BatchSelection,
-            order: PageOrder,
-            after: Option<ListCursor>,
-            limit: usize,
-        ) -> BatchResult<BatchPage>;
-    }
-}
-
-mock! {
-    pub ServiceQueryStore {}
-    impl crate::ServiceQueryStore for ServiceQueryStore {
-        fn services<'a>(&self, with_idle: bool, after: Option<&'a ServiceId>, limit: usize)
-            -> BatchResult<Vec<crate::ServiceOverview>>;
-        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::ServiceOverview>>;
-        fn instances(&self) -> BatchResult<Vec<crate::InstanceLease>>;
-        fn claims<'a>(
-            &self,
-            instance: Option<&'a InstanceId>,
-            after: Option<&'a ServiceId>,
-            limit: usize,
-        ) -> BatchResult<Vec<crate::OwnedService>>;
     }
 }
 
@@ -407,29 +317,6 @@ mock! {
 }
 
 mock! {
-    #[derive(Debug)]
-    pub UrlResolver<S: ScopeId> {}
-    impl<S: ScopeId> UrlResolver for UrlResolver<S> {
-        type Id = S;
-        fn url(&self, scope_id: &S) -> String;
-    }
-}
-
-mock! {
-    pub SubmitterObserver<S: ScopeId> {}
-    impl<S: ScopeId> SubmitterObserver for SubmitterObserver<S> {
-        type Id = S;
-        fn notify(
-            &self,
-            batch_header: String,
-            scope_id: S,
-            status: Option<u16>,
-            message: Option<String>,
-        );
-    }
-}
-
-mock! {
     pub GroupObserver<S: ScopeId> {}
     impl<S: ScopeId> GroupObserver for GroupObserver<S> {
         type Id = S;
@@ -446,33 +333,6 @@ mock! {
         fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>>;
         fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents>;
         fn hold_missing(&self, limit: Duration) -> BatchResult<usize>;
-    }
-}
-
-mock! {
-    pub NextBatchStore {}
-    impl NextBatchStore for NextBatchStore {
-        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>>;
-    }
-}
-
-mock! {
-    pub RunnableSubmitter<S: ScopeId> {}
-    impl<S: ScopeId> RunnableSubmitter<S> for RunnableSubmitter<S> {
-        type RunningSubmitter = MockRunningSubmitter<S>;
-        fn run(self) -> Result<MockRunningSubmitter<S>, InternalError>;
-    }
-}
-
-mock! {
-    pub RunningSubmitter<S: ScopeId> {}
-    impl<S: ScopeId> ShutdownHandle for RunningSubmitter<S> {
-        fn signal_shutdown(&mut self) -> Result<(), InternalError>;
-        fn wait_for_shutdown(self) -> Result<(), InternalError>;
-    }
-    impl<S: ScopeId> RunningSubmitter<S> for RunningSubmitter<S> {
-        type RunnableSubmitter = MockRunnableSubmitter<S>;
-        fn stop(self) -> Result<MockRunnableSubmitter<S>, InternalError>;
     }
 }
 
@@ -497,9 +357,23 @@ mock! {
             -> BatchResult<Option<Vec<u8>>>;
         fn ahead(&self, service_id: &ServiceId, created_at: &[Timestamp])
             -> BatchResult<Vec<Option<Ahead>>>;
-        fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
-            -> BatchResult<Vec<StoredBatch>>;
-        fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
+        fn batch_page(
+            &self,
+            selection: &BatchSelection,
+            order: PageOrder,
+            after: Option<ListCursor>,
+            limit: usize,
+        ) -> BatchResult<BatchPage>;
+        fn services<'a>(&self, with_idle: bool, after: Option<&'a ServiceId>, limit: usize)
+            -> BatchResult<Vec<crate::ServiceOverview>>;
+        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::ServiceOverview>>;
+        fn instances(&self) -> BatchResult<Vec<crate::InstanceLease>>;
+        fn claims<'a>(
+            &self,
+            instance: Option<&'a InstanceId>,
+            after: Option<&'a ServiceId>,
+            limit: usize,
+        ) -> BatchResult<Vec<crate::OwnedService>>;
     }
 }
 
@@ -548,12 +422,6 @@ mock! {
             id: WebhookId,
             failed: Option<FailedDeliveryId>,
         ) -> BatchResult<Option<u64>>;
-    }
-}
-
-mock! {
-    pub DeliveryStore {}
-    impl DeliveryStore for DeliveryStore {
         fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
         fn take_webhook(
             &self,
@@ -564,43 +432,5 @@ mock! {
         fn delivered(&self, lease: &WebhookLease, result: &DeliveryResult) -> BatchResult<bool>;
         fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool>;
         fn now(&self) -> Timestamp;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{GlobalScopeId, LedgerStatus};
-
-    #[test]
-    fn mocked_reader_returns_the_expected_answer() {
-        let report = StatusReport {
-            batch_id: "b".to_owned(),
-            status: LedgerStatus::Valid,
-            receipts: Vec::new(),
-        };
-        let answer = vec![report.clone()];
-        let mut reader = MockBatchStatusReader::new();
-        reader
-            .expect_get_batch_statuses()
-            .withf(|service, ids| service == "s" && ids == ["b"])
-            .return_once(|_, _| Box::pin(std::future::ready(Ok(answer))));
-
-        let ids = ["b".to_owned()];
-        let mut future = BatchStatusReader::get_batch_statuses(&reader, "s", &ids);
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        let polled = future.as_mut().poll(&mut context);
-        assert_eq!(polled, std::task::Poll::Ready(Ok(vec![report])));
-    }
-
-    #[test]
-    fn mocked_submitter_runs_and_stops() {
-        let mut runnable = MockRunnableSubmitter::<GlobalScopeId>::new();
-        runnable.expect_run().return_once(|| {
-            let mut running = MockRunningSubmitter::new();
-            running.expect_stop().return_once(|| Ok(MockRunnableSubmitter::new()));
-            Ok(running)
-        });
-        assert!(runnable.run().unwrap().stop().is_ok());
     }
 }

@@ -1,6 +1,5 @@
-use std::{fmt, fmt::Debug, time::Duration};
+use std::{fmt::Debug, time::Duration};
 
-use futures_core::future::BoxFuture;
 use thiserror::Error;
 
 use crate::{ServiceId, Timestamp};
@@ -166,22 +165,6 @@ impl PollPace {
     }
 }
 
-/// Reads the statuses of batches from a ledger.
-pub trait BatchStatusReader: Send {
-    /// The status type.
-    type Status: BatchStatus;
-
-    /// The statuses of these batches of one service.
-    fn get_batch_statuses<'a>(
-        &'a self,
-        service_id: &'a str,
-        batch_ids: &'a [String],
-    ) -> BoxFuture<'a, BatchResult<Vec<Self::Status>>>;
-
-    /// How many requests may be in flight at once.
-    fn available_connections(&self) -> usize;
-}
-
 /// Stores the statuses that a ledger reported.
 pub trait BatchUpdater: Send {
     /// The status type.
@@ -194,10 +177,4 @@ pub trait BatchUpdater: Send {
     fn update_groups(&self, groups: &[(String, Vec<Self::Status>)]) -> BatchResult<()> {
         groups.iter().try_for_each(|(id, batches)| self.update_batch_statuses(id, batches))
     }
-}
-
-/// Resolves the nodes that are asked for a batch's status.
-pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
-    /// Their URLs, the best first: the node that accepted the batch, then others that may know it.
-    fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
 }

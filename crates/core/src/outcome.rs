@@ -1,8 +1,6 @@
 use std::{fmt, time::Duration};
 
-use futures_core::future::BoxFuture;
-
-use crate::{AttemptId, Deadline, LedgerPosition, ScopeId, Submission, monitor::BatchResult};
+use crate::{AttemptId, Deadline, ScopeId, monitor::BatchResult};
 
 /// How sending a batch once ended, as an adapter reads its ledger's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,38 +90,6 @@ impl SubmissionAnswer {
     }
 }
 
-/// Sends a batch to a ledger once: an adapter's part of a submission.
-///
-/// It reads the ledger's response as an [`Outcome`] and never sends twice. It has a timeout of its
-/// own, shorter than the submitter's; if the batch may have arrived by then, the outcome is
-/// [`Outcome::Ambiguous`]. It must not block the thread that polls it.
-pub trait SubmissionSender: Send + Sync {
-    /// The scope of the batches.
-    type Id: ScopeId;
-
-    /// Sends the batch to the ledger at this URL.
-    fn send<'a>(
-        &'a self,
-        url: &'a str,
-        submission: &'a Submission<Self::Id>,
-    ) -> BoxFuture<'a, SubmissionAnswer>;
-
-    /// Whether the batch may be sent to the node at this URL now, as in
-    /// [`Ledger::check_node`](crate::Ledger::check_node).
-    fn check_node<'a>(
-        &'a self,
-        _url: &'a str,
-        _submission: &'a Submission<Self::Id>,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a deadline is sent.
-    fn position<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
-        Box::pin(async { Ok(LedgerPosition::default()) })
-    }
-}
-
 /// The result of a whole submission: of the last time the batch was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionOutcome<S: ScopeId> {
@@ -143,8 +109,7 @@ pub struct SubmissionOutcome<S: ScopeId> {
 
 /// Receives the outcomes of submissions in groups, so that a group can be one commit.
 ///
-/// It complements [`SubmitterObserver`](crate::SubmitterObserver), which receives one at a time and
-/// cannot report a failure.
+/// It complements the observer of a submitter, which receives one at a time and cannot report a failure.
 pub trait GroupObserver: Send + Sync {
     /// The scope of the submissions.
     type Id: ScopeId;

@@ -138,35 +138,7 @@ pub struct FailedDelivery {
     pub again: bool,
 }
 
-/// Stores webhooks.
-pub trait WebhookStore: Send + Sync {
-    /// Stores a webhook. `None`: there are as many as there may be.
-    fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>>;
-
-    /// All webhooks, by id.
-    fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
-
-    /// Removes a webhook and what was given up. Returns whether there was one.
-    fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool>;
-
-    /// Up to `limit` messages that were given up, by id, after one of them. `None`: there is no such webhook.
-    fn failed_deliveries(
-        &self,
-        id: WebhookId,
-        after: Option<FailedDeliveryId>,
-        limit: usize,
-    ) -> BatchResult<Option<Vec<FailedDelivery>>>;
-
-    /// Has messages sent once more that were given up: this one, or all. What waits is tried at once, and a
-    /// disabled webhook is enabled. Returns how many are sent once more. `None`: there is no such webhook.
-    fn redeliver(
-        &self,
-        id: WebhookId,
-        failed: Option<FailedDeliveryId>,
-    ) -> BatchResult<Option<u64>>;
-}
-
-/// A webhook that may be delivered to now, as [`DeliveryStore::due_webhooks`] found it.
+/// A webhook that may be delivered to now, as [`WebhookStore::due_webhooks`] found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueWebhook {
     /// The webhook.
@@ -251,8 +223,33 @@ pub enum DeliveryResult {
     },
 }
 
-/// Stores what was delivered to webhooks, so that one instance at a time delivers to each.
-pub trait DeliveryStore: Send + Sync {
+/// Stores webhooks and what was delivered to them, so that one instance at a time delivers to each.
+pub trait WebhookStore: Send + Sync {
+    /// Stores a webhook. `None`: there are as many as there may be.
+    fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>>;
+
+    /// All webhooks, by id.
+    fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
+
+    /// Removes a webhook and what was given up. Returns whether there was one.
+    fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool>;
+
+    /// Up to `limit` messages that were given up, by id, after one of them. `None`: there is no such webhook.
+    fn failed_deliveries(
+        &self,
+        id: WebhookId,
+        after: Option<FailedDeliveryId>,
+        limit: usize,
+    ) -> BatchResult<Option<Vec<FailedDelivery>>>;
+
+    /// Has messages sent once more that were given up: this one, or all. What waits is tried at once, and a
+    /// disabled webhook is enabled. Returns how many are sent once more. `None`: there is no such webhook.
+    fn redeliver(
+        &self,
+        id: WebhookId,
+        failed: Option<FailedDeliveryId>,
+    ) -> BatchResult<Option<u64>>;
+
     /// The webhooks that no instance delivers to and that do not wait.
     fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
 

@@ -3,9 +3,10 @@ use std::{fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchFormat, BatchResult, EvidenceReport, FormatError, Ledger, LedgerEventStream, LedgerFacts,
-    NewBatch, ScopeId, ScopeIdError, ServiceId, StatusReport, StatusUrlResolver, Submission,
-    SubmissionAnswer, UnresolvedBatch,
+    NewBatch, ScopeId, ScopeIdError, ServiceId, StatusReport, Submission, SubmissionAnswer,
+    UnresolvedBatch,
 };
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_withdrawals::SigningStore;
 
 use crate::{

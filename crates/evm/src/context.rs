@@ -1,8 +1,9 @@
 use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
 use alloy_primitives::Address;
-use grid_batch_core::{BatchError, BatchResult, Clock, ItemId, ServiceId, StatusUrlResolver};
+use grid_batch_core::{BatchError, BatchResult, Clock, ItemId, ServiceId};
 use grid_batch_http::{HttpClient, HttpError};
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
 

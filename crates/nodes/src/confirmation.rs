@@ -3,11 +3,11 @@
 
 use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
-use grid_batch_core::{BatchError, BatchResult, MonotonicTime, StatusUrlResolver};
+use grid_batch_core::{BatchError, BatchResult, MonotonicTime};
 use grid_batch_support::redact_url;
 use tokio::time::timeout;
 
-use crate::{IdentityAnswer, Node, NodePool};
+use crate::{IdentityAnswer, Node, NodePool, StatusUrlResolver};
 
 impl NodePool {
     /// From now on, nodes must confirm their ledger. A submission waits for at most `limit` until its node has.

@@ -15,4 +15,4 @@ pub use node::Node;
 pub use places::NodePlaces;
 pub use pool::{NodePool, NodePoolOptions};
 pub use requests::{RequestEnd, RequestGroup, RequestInFlight, RequestLimits};
-pub use resolver::NodeResolver;
+pub use resolver::{NO_ADDRESS, NodeResolver, StatusUrlResolver, UrlResolver};

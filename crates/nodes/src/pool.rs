@@ -5,14 +5,15 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    Clock, MonotonicTime, Outage, Outcome, ServiceId, StatusUrlResolver, SystemClock,
-};
+use grid_batch_core::{Clock, MonotonicTime, Outage, Outcome, ServiceId, SystemClock};
 use grid_batch_support::redact_url;
 use log::{info, warn};
 use tokio::sync::watch;
 
-use crate::{Node, NodeResolver, node::is_failure, resolver::ConfirmedNodes, routes::Routes};
+use crate::{
+    Node, NodeResolver, StatusUrlResolver, node::is_failure, resolver::ConfirmedNodes,
+    routes::Routes,
+};
 
 /// What this process knows of the nodes of a ledger. Clones share it.
 ///
@@ -366,10 +367,10 @@ impl fmt::Debug for NodePool {
 mod tests {
     use std::time::Duration;
 
-    use grid_batch_core::{GlobalScopeId, ManualClock, ServiceScopeId, Timestamp, UrlResolver};
+    use grid_batch_core::{GlobalScopeId, ManualClock, ServiceScopeId, Timestamp};
 
     use super::*;
-    use crate::IdentityAnswer;
+    use crate::{IdentityAnswer, UrlResolver};
 
     const RETRY_AFTER: Duration = Duration::from_secs(30);
 

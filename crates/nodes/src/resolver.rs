@@ -1,10 +1,40 @@
 use std::{fmt, marker::PhantomData};
 
 use futures_core::future::BoxFuture;
-
-use grid_batch_core::{NO_ADDRESS, Outcome, ScopeId, StatusUrlResolver, UrlResolver};
+use grid_batch_core::{Outcome, ScopeId};
 
 use crate::{Node, NodePool};
+
+/// Resolves where a batch is sent. It is called for each attempt.
+pub trait UrlResolver: fmt::Debug + Sync + Send {
+    /// The scope of the batches.
+    type Id: ScopeId;
+
+    /// The URL for batches of this scope, or [`NO_ADDRESS`] and the reason why there is none.
+    fn url(&self, scope_id: &Self::Id) -> String;
+
+    /// Succeeds if a batch may be sent to `url` now. The error is the reason why not, in words.
+    fn confirm<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// An attempt to send this batch to `url` had this outcome: [`Refused`](Outcome::Refused) also if [`confirm`] failed.
+    /// It is called on the threads that send, so it must return quickly.
+    ///
+    /// [`confirm`]: Self::confirm
+    fn report(&self, _batch_header: &str, _url: &str, _outcome: Outcome) {}
+}
+
+/// The prefix of a [`UrlResolver`]'s answer when it has no address for a scope. The reason follows it.
+///
+/// The batch is not sent, and its outcome is [`Refused`](Outcome::Refused).
+pub const NO_ADDRESS: &str = "no-address:";
+
+/// Resolves the nodes that are asked for a batch's status.
+pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
+    /// Their URLs, the best first: the node that accepted the batch, then others that may know it.
+    fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
+}
 
 /// Resolves where a submitter sends the batches of a scope.
 pub struct NodeResolver<S> {

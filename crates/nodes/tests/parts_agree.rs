@@ -3,10 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    Clock, ManualClock, Outcome, PollPace, ServiceId, StatusUrlResolver, UrlResolver,
+use grid_batch_core::{Clock, ManualClock, Outcome, PollPace, ServiceId};
+use grid_batch_nodes::{
+    IdentityAnswer, NodePool, NodePoolOptions, RequestLimits, StatusUrlResolver, UrlResolver,
 };
-use grid_batch_nodes::{IdentityAnswer, NodePool, NodePoolOptions, RequestLimits};
 
 const SECOND: Duration = Duration::from_secs(1);
 const A: &str = "http://a";

@@ -13,10 +13,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchId, BatchResult, BatchStatusReader, BatchUpdater, LedgerStatus, PendingBatchStore,
-    ShutdownHandle, StatusReport,
+    BatchId, BatchResult, BatchUpdater, LedgerStatus, PendingBatchStore, StatusReport,
 };
-use grid_batch_poller::{MonitorOptions, PollingMonitorBuilder};
+use grid_batch_poller::{BatchStatusReader, MonitorOptions, PollingMonitorBuilder, ShutdownHandle};
 
 const SERVICES: usize = 4;
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, InternalError, ItemId, Ledger, NextBatchStore, PollPace, Recorded,
-    RecordedSubscriber, ServiceId, ShutdownHandle,
+    BatchState, InternalError, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded,
+    RecordedSubscriber, ServiceId,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{
@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use crate::{
+    ShutdownHandle,
     last_questions::LastQuestions,
     per_service_queue::{PerServiceQueue, ServiceJob},
     runtime,
@@ -104,7 +105,7 @@ impl RecordedSubscriber for NextBatchRequests {
 /// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated. A
 /// node that does not answer gets few questions, so that those to other nodes do not wait for it.
 pub struct NextBatchMonitor {
-    store: Box<dyn NextBatchStore>,
+    store: Box<dyn LedgerQuestionStore>,
     ledger: Arc<dyn Ledger>,
     requests: NextBatchRequests,
     concurrency: usize,
@@ -125,7 +126,7 @@ const PACE: PollPace =
 impl NextBatchMonitor {
     /// A monitor with at most `concurrency` questions at a time.
     pub fn new(
-        store: impl NextBatchStore + 'static,
+        store: impl LedgerQuestionStore + 'static,
         ledger: Arc<dyn Ledger>,
         concurrency: usize,
     ) -> Self {

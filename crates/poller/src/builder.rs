@@ -1,15 +1,15 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchId, BatchStatus, BatchStatusReader, BatchUpdater, Clock, Ledger, PendingBatchStore,
-    ServiceId, SystemClock, UnresolvedBatchStore,
+    BatchId, BatchStatus, BatchUpdater, Clock, Ledger, LedgerQuestionStore, PendingBatchStore,
+    ServiceId, SystemClock,
 };
 use grid_batch_nodes::NodePool;
 use thiserror::Error;
 
 use crate::{
-    InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError, PollTrigger,
-    RunnablePollingMonitor, evidence_search::InconclusivePolicyFn,
+    BatchStatusReader, InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError,
+    PollTrigger, RunnablePollingMonitor, evidence_search::InconclusivePolicyFn,
     ledger_requests::SharedStatusReader, parts::PollerParts, poller_store::PollerStore,
 };
 
@@ -21,7 +21,7 @@ pub struct PollingMonitorBuilder<I, T> {
     store: Option<Box<dyn PendingBatchStore<Id = I>>>,
     updater: Option<Box<dyn BatchUpdater<Status = T>>>,
     status_reader: Option<SharedStatusReader<T>>,
-    unresolved: Option<Box<dyn UnresolvedBatchStore>>,
+    unresolved: Option<Box<dyn LedgerQuestionStore>>,
     evidence_reader: Option<Arc<dyn Ledger>>,
     inconclusive_policy: InconclusivePolicyFn,
     nodes: NodePool,
@@ -94,7 +94,7 @@ where
     #[must_use]
     pub fn with_evidence(
         mut self,
-        store: impl UnresolvedBatchStore + 'static,
+        store: impl LedgerQuestionStore + 'static,
         reader: Arc<dyn Ledger>,
     ) -> Self {
         self.unresolved = Some(Box::new(store));

@@ -1,16 +1,16 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchStatusReader, Evidence, EvidenceReport,
-    Ledger, UnresolvedBatch,
+    BatchError, BatchId, BatchResult, BatchStatus, Evidence, EvidenceReport, Ledger,
+    UnresolvedBatch,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_support::catch_panic_async;
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender, time::timeout};
 
 use crate::{
-    MonitorCounters, evidence_search::is_outage, per_service_queue::ServiceJob, stats::to_u64,
-    status_answer::StatusAnswer,
+    BatchStatusReader, MonitorCounters, evidence_search::is_outage, per_service_queue::ServiceJob,
+    stats::to_u64, status_answer::StatusAnswer,
 };
 
 pub(crate) type SharedStatusReader<T> = Arc<dyn BatchStatusReader<Status = T> + Sync>;

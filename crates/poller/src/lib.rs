@@ -33,13 +33,15 @@ mod service_search;
 mod stalled_services;
 mod stats;
 mod status_answer;
+mod status_reader;
 mod store_health;
 mod trigger;
 
 pub use ask_ahead::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
 pub use builder::{MonitorBuildError, PollingMonitorBuilder};
 pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
-pub use grid_batch_support::Backoff;
+pub use grid_batch_nodes::StatusUrlResolver;
+pub use grid_batch_support::{Backoff, ShutdownHandle};
 pub use missing_transactions::{
     LookupProgress, LookupReport, MissingTransactionMonitor, MissingTransactionOptions,
     RunningMissingTransactionMonitor,
@@ -50,4 +52,5 @@ pub use options::{
 pub use runnable::RunnablePollingMonitor;
 pub use running::RunningPollingMonitor;
 pub use stats::{MonitorCounters, MonitorStats};
+pub use status_reader::{BatchStatusReader, LedgerStatusReader};
 pub use trigger::PollTrigger;

@@ -10,7 +10,7 @@ use std::{
 
 use grid_batch_core::{
     BatchError, BatchResult, EndedDependents, InternalError, ItemId, Ledger, LookupLag,
-    MissingTransactionStore, ServiceId, ShutdownHandle, TransactionAnswers,
+    MissingTransactionStore, ServiceId, TransactionAnswers,
 };
 use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
 use log::warn;
@@ -19,7 +19,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{failure_log::FailureLog, runtime};
+use crate::{ShutdownHandle, failure_log::FailureLog, runtime};
 
 /// When a [`MissingTransactionMonitor`] asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use grid_batch_core::{
-    BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace, Resolution,
-    Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+    BatchId, BatchResult, BatchStatus, BatchUpdater, LedgerQuestionStore, PendingBatchStore,
+    PollPace, Resolution, Timestamp, UnresolvedBatch,
 };
 use grid_batch_support::catch_panic;
 
@@ -10,7 +10,7 @@ use crate::MonitorCounters;
 pub(crate) struct PollerStore<I, T> {
     pub(crate) pending: Box<dyn PendingBatchStore<Id = I>>,
     pub(crate) updater: Box<dyn BatchUpdater<Status = T>>,
-    pub(crate) unresolved: Option<Box<dyn UnresolvedBatchStore>>,
+    pub(crate) unresolved: Option<Box<dyn LedgerQuestionStore>>,
     pub(crate) counters: MonitorCounters,
 }
 

@@ -1,10 +1,11 @@
 use std::fmt;
 
-use grid_batch_core::{InternalError, ShutdownHandle};
+use grid_batch_core::InternalError;
 use grid_batch_support::{RuntimeThread, Shutdown};
 
 use crate::{
-    MonitorCounters, MonitorStats, PollTrigger, RunnablePollingMonitor, parts::PollerParts,
+    MonitorCounters, MonitorStats, PollTrigger, RunnablePollingMonitor, ShutdownHandle,
+    parts::PollerParts,
 };
 
 /// The handle of a running polling monitor.

@@ -4,14 +4,10 @@
 use std::{future::ready, sync::Arc, thread, time::Duration};
 
 use futures_util::{StreamExt, stream};
-use grid_batch_core::{
-    ShutdownHandle,
-    mocks::{
-        MockBatchId, MockBatchStatusReader, MockBatchUpdater, MockLedger, MockPendingBatchStore,
-    },
-};
+use grid_batch_core::mocks::{MockBatchId, MockBatchUpdater, MockLedger, MockPendingBatchStore};
 use grid_batch_poller::{
-    EventMonitor, EventOptions, MonitorOptions, PollTrigger, PollingMonitorBuilder,
+    EventMonitor, EventOptions, LedgerStatusReader, MonitorOptions, PollTrigger,
+    PollingMonitorBuilder, ShutdownHandle,
 };
 use grid_batch_test_support::cpu_time::threads_and_cpu_time;
 
@@ -20,8 +16,6 @@ fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
     let mut store = MockPendingBatchStore::<MockBatchId>::new();
     store.expect_get_due_batch_ids().returning(|_, _, _| Ok(Vec::new()));
     store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(Vec::new()));
-    let mut reader = MockBatchStatusReader::new();
-    reader.expect_available_connections().return_const(1_usize);
     let mut events = MockLedger::new();
     events.expect_events().returning(|_| Box::pin(ready(Ok(stream::pending().boxed()))));
 
@@ -33,7 +27,7 @@ fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
     let polling = PollingMonitorBuilder::new()
         .with_store(store)
         .with_updater(MockBatchUpdater::new())
-        .with_reader(Arc::new(reader))
+        .with_reader(Arc::new(LedgerStatusReader(Arc::new(MockLedger::new()))))
         .with_trigger(trigger)
         .with_options(MonitorOptions {
             poll_interval: Duration::from_millis(100),

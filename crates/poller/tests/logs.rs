@@ -3,10 +3,12 @@
 use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchId, LedgerStatus, ShutdownHandle, StatusReport,
-    mocks::{MockBatchStatusReader, MockBatchUpdater, MockPendingBatchStore},
+    BatchError, BatchId, LedgerStatus, StatusReport,
+    mocks::{MockBatchUpdater, MockLedger, MockPendingBatchStore},
 };
-use grid_batch_poller::{MonitorOptions, PollingMonitorBuilder};
+use grid_batch_poller::{
+    LedgerStatusReader, MonitorOptions, PollingMonitorBuilder, ShutdownHandle,
+};
 use grid_batch_test_support::log_lines::RecordingLog;
 
 static LOG: RecordingLog = RecordingLog::new();
@@ -35,10 +37,9 @@ fn failure_and_recovery_are_logged_once_each() {
         marks += 1;
         if marks == 4 { Err(BatchError::Unavailable("full".to_owned())) } else { Ok(()) }
     });
-    let mut reader = MockBatchStatusReader::new();
-    reader.expect_available_connections().return_const(1_usize);
+    let mut ledger = MockLedger::new();
     let mut requests = 0;
-    reader.expect_get_batch_statuses().returning(move |_, _| {
+    ledger.expect_statuses().returning(move |_, _| {
         requests += 1;
         let report = StatusReport {
             batch_id: "batch".to_owned(),
@@ -59,7 +60,7 @@ fn failure_and_recovery_are_logged_once_each() {
     let running = PollingMonitorBuilder::new()
         .with_store(store)
         .with_updater(updater)
-        .with_reader(Arc::new(reader))
+        .with_reader(Arc::new(LedgerStatusReader(Arc::new(ledger))))
         .with_options(MonitorOptions {
             poll_interval: short,
             trigger_gap: short,

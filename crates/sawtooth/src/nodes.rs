@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{BatchError, BatchResult, StatusReport, StatusUrlResolver};
+use grid_batch_core::{BatchError, BatchResult, StatusReport};
+use grid_batch_nodes::StatusUrlResolver;
 
 use crate::{
     api_error::successful_body,

@@ -9,10 +9,10 @@ use grid_batch_core::{
     BatchFormat, BatchResult, Clock, CommitHistory, Evidence, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, GlobalScopeId, ItemId, Ledger, LedgerEventStream,
     LedgerFacts, PassThroughError, ScopeId, ScopeIdError, ServiceId, SocketMessages, StatusReport,
-    StatusUrlResolver, Submission, SubmissionAnswer, SystemClock, TransactionAnswers,
-    UnresolvedBatch,
+    Submission, SubmissionAnswer, SystemClock, TransactionAnswers, UnresolvedBatch,
 };
 use grid_batch_http::{Forwarder, HttpError, HttpOptions, WebSocketOptions};
+use grid_batch_nodes::StatusUrlResolver;
 
 use grid_batch_protocol::TransactFormat;
 use grid_batch_support::lock;

@@ -4,11 +4,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceHistory, ServiceScopeId,
-    StatusUrlResolver,
+    BatchError, BatchResult, Clock, CommitHistory, ItemId, PeerService, ScopeId, ServiceScopeId,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError};
-use grid_batch_nodes::NodePool;
+use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
@@ -59,7 +58,7 @@ pub(crate) struct ScabbardContext {
     pub(crate) pool: NodePool,
     pub(crate) asked: AskedBatches,
     /// What the store knows of the batches that services have committed.
-    pub(crate) history_of_services: OnceLock<Arc<dyn ServiceHistory>>,
+    pub(crate) history_of_services: OnceLock<Arc<dyn CommitHistory>>,
     pub(crate) rules: OnceLock<NewBatchRules>,
     pub(crate) proof_waits: ProofWaits,
     pub(crate) foreign_transactions: ForeignTransactions,

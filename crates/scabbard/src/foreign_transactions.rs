@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchResult, ItemId, ServiceHistory, ServiceId};
+use grid_batch_core::{BatchResult, CommitHistory, ItemId, ServiceId};
 use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 use tokio::{runtime::Handle, task::spawn_blocking, time::sleep};
@@ -70,7 +70,7 @@ impl ForeignTransactions {
     }
 
     /// Stores what was heard of all services. Blocks.
-    pub(crate) fn store_heard(&self, history: &dyn ServiceHistory) -> BatchResult<()> {
+    pub(crate) fn store_heard(&self, history: &dyn CommitHistory) -> BatchResult<()> {
         let heard = take(&mut lock(&self.transactions).heard);
         let mut result = Ok(());
         for (service, transactions) in heard {

@@ -11,7 +11,7 @@ use futures_util::{
     future::{Either, select},
 };
 use grid_batch_core::{
-    BatchError, BatchResult, HistoryFacts, ItemId, MonotonicTime, Outcome, ServiceHistory,
+    BatchError, BatchResult, CommitHistory, HistoryFacts, ItemId, MonotonicTime, Outcome,
     ServiceId, SubmissionAnswer,
 };
 use grid_batch_support::{BoundedMap, lock};
@@ -113,7 +113,7 @@ impl ScabbardContext {
     /// Runs this with the store's history of services, on a thread that may block.
     async fn with_history<T: Default + Send + 'static>(
         &self,
-        run: impl FnOnce(&dyn ServiceHistory) -> BatchResult<T> + Send + 'static,
+        run: impl FnOnce(&dyn CommitHistory) -> BatchResult<T> + Send + 'static,
     ) -> BatchResult<T> {
         let Some(history) = self.history_of_services.get().cloned() else {
             return Ok(T::default());

@@ -1,7 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, PeerService, StatusUrlResolver, SystemClock};
+use grid_batch_core::{Clock, PeerService, SystemClock};
 use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
+use grid_batch_nodes::StatusUrlResolver;
 use thiserror::Error;
 
 /// Options of the Scabbard adapter.

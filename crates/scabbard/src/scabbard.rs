@@ -4,9 +4,10 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     AccessScope, BatchFormat, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest,
     ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts,
-    LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceHistory, ServiceId, ServiceScopeId,
-    SocketMessages, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer, UnresolvedBatch,
+    LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceId, ServiceScopeId, SocketMessages,
+    StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
 };
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_protocol::{CylinderToken, TransactFormat};
 
 use crate::{
@@ -36,23 +37,16 @@ impl Scabbard {
         Ok(Self(Arc::new(ScabbardContext::new(token, nodes, options)?)))
     }
 
-    /// Sets where to find out which services had committed batches before this process started. A node that starts
-    /// denies services that it has not started yet.
-    #[must_use]
-    pub fn with_commit_history(self, history: Arc<dyn CommitHistory>) -> Self {
-        self.0.unknown_services.set_history(history);
-        self
-    }
-
     /// Sets where to find out which batches services have committed. Without it, a batch that no node has counts as
-    /// new.
+    /// new, and a service that had batches before this process started is not known while a node starts that has it.
     #[must_use]
-    pub fn with_service_history(
+    pub fn with_commit_history(
         self,
-        history: Arc<dyn ServiceHistory>,
+        history: Arc<dyn CommitHistory>,
         rules: NewBatchRules,
     ) -> Self {
         history.refuse_past_transactions();
+        self.0.unknown_services.set_history(Arc::clone(&history));
         // Both are set once.
         let _ = self.0.history_of_services.set(history);
         let _ = self.0.rules.set(rules);

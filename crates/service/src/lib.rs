@@ -10,6 +10,7 @@ pub use config::{
     RetentionConfig, SETTINGS, TlsFiles, settings_reference,
 };
 pub use grid_batch_api::{AccessToken, new_webhook_secret};
+pub use grid_batch_nodes::StatusUrlResolver;
 pub use grid_batch_settings::{
     ConfigError, Form, Origin, Setting, SettingTable, SettingValue, SettingValues,
 };

@@ -1,9 +1,9 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Change, ItemId, LedgerStatus, NextBatchStore,
+    BatchError, BatchResult, BatchUpdater, Change, ItemId, LedgerQuestionStore, LedgerStatus,
     PendingBatchStore, PollPace, Recorded, RecordedSubscriber, Resolution, ServiceId, StatusReport,
-    Timestamp, UnresolvedBatch, UnresolvedBatchStore,
+    Timestamp, UnresolvedBatch,
 };
 
 use crate::{
@@ -153,13 +153,6 @@ impl PendingBatchStore for MonitorStore {
     }
 }
 
-impl NextBatchStore for MonitorStore {
-    fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
-        let instance = self.claims.instance();
-        Ok(polling::next_batches(self.claims.store(), instance.as_str(), services)?)
-    }
-}
-
 impl BatchUpdater for MonitorStore {
     type Status = StatusReport;
 
@@ -172,7 +165,7 @@ impl BatchUpdater for MonitorStore {
     }
 }
 
-impl UnresolvedBatchStore for MonitorStore {
+impl LedgerQuestionStore for MonitorStore {
     fn get_unresolved_batches(
         &self,
         service_id: &str,
@@ -195,6 +188,11 @@ impl UnresolvedBatchStore for MonitorStore {
             .map(|(batch, resolution)| polling::resolution_change(batch, resolution))
             .collect();
         Ok(self.record(&changes)?)
+    }
+
+    fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
+        let instance = self.claims.instance();
+        Ok(polling::next_batches(self.claims.store(), instance.as_str(), services)?)
     }
 }
 

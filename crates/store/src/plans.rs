@@ -26,11 +26,10 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    ActionOutcome, Change, ClientId, Decision, Event, GroupObserver, InstanceId, ItemId,
-    LedgerIdentity, LedgerStatus, NewBatch, NextBatchStore, Operator, OperatorAction,
+    ActionOutcome, Change, ClientId, CommitHistory, Decision, Event, GroupObserver, InstanceId,
+    ItemId, LedgerIdentity, LedgerQuestionStore, LedgerStatus, NewBatch, Operator, OperatorAction,
     OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Recorded, Resolution, RetentionStore,
-    ScopeId, ServiceHistory, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer,
-    SubmissionOutcome, Timestamp, UnresolvedBatchStore,
+    ScopeId, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 

@@ -13,11 +13,13 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, ShutdownHandle,
-    Submission, SubmissionAnswer, SubmissionOutcome, SubmissionSender,
+    BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionAnswer,
+    SubmissionOutcome,
 };
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{SubmitterBuilder, SubmitterWaker};
+use grid_batch_submitter::{
+    RunnableSubmitter, ShutdownHandle, SubmissionSender, SubmitterBuilder, SubmitterWaker,
+};
 
 const BATCHES: usize = 10;
 

@@ -1,14 +1,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    Admission, Clock, GroupObserver, ScopeId, Submission, SubmissionSender, SubmitterObserver,
-    SystemClock, UrlResolver,
-};
+use grid_batch_core::{Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock};
 use thiserror::Error;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, Recalls, SubmitterCounters, SubmitterOptions,
-    SubmitterWaker,
+    BatchRunnableSubmitter, DelayedServices, Recalls, SubmissionSender, SubmitterCounters,
+    SubmitterObserver, SubmitterOptions, SubmitterWaker, UrlResolver,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},

@@ -1,13 +1,13 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchError, Deadline, NO_ADDRESS, Outcome, ScopeId, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmissionSender, TimeLeft, UrlResolver,
+    BatchError, Deadline, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
+    TimeLeft,
 };
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
 use log::error;
 
-use crate::{Recalls, SubmitterCounters};
+use crate::{NO_ADDRESS, Recalls, SubmissionSender, SubmitterCounters, UrlResolver};
 
 /// Creates the commands of a submitter, which share its resolver and sender.
 pub(crate) struct CommandFactory<S: ScopeId> {
@@ -254,11 +254,9 @@ mod tests {
         time::Duration,
     };
 
+    use crate::mocks::{MockSubmissionSender, MockUrlResolver};
     use futures_core::future::BoxFuture;
-    use grid_batch_core::{
-        AttemptId, BatchResult, GlobalScopeId, LedgerPosition,
-        mocks::{MockSubmissionSender, MockUrlResolver},
-    };
+    use grid_batch_core::{AttemptId, BatchResult, GlobalScopeId, LedgerPosition};
     use grid_batch_nodes::{IdentityAnswer, NodePool};
 
     use super::*;

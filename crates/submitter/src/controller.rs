@@ -122,16 +122,17 @@ mod tests {
 
     use futures_core::future::BoxFuture;
     use grid_batch_core::{
-        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, SubmissionSender, TakenBatch,
-        Timestamp,
-        mocks::{MockSubmissionSender, MockUrlResolver},
+        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, TakenBatch, Timestamp,
     };
     use mockall::mock;
     use tokio::time::Instant;
 
     use super::*;
     use crate::{
-        Recalls, SubmitterCounters, command::CommandFactory, recalls::attempt_of_submission,
+        Recalls, SubmissionSender, SubmitterCounters,
+        command::CommandFactory,
+        mocks::{MockSubmissionSender, MockUrlResolver},
+        recalls::attempt_of_submission,
     };
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -3,15 +3,13 @@ use std::{
     sync::{Arc, mpsc},
 };
 
-use grid_batch_core::{
-    Admission, Clock, GroupObserver, InternalError, RunnableSubmitter, ScopeId, SubmissionOutcome,
-    SubmitterObserver,
-};
+use grid_batch_core::{Admission, Clock, GroupObserver, InternalError, ScopeId, SubmissionOutcome};
 use grid_batch_support::{GroupPause, RuntimeThread, spawn_thread};
 use tokio::{runtime::Handle, sync::mpsc::unbounded_channel};
 
 use crate::{
-    BatchRunningSubmitter, DelayedServices, SubmitterCounters, SubmitterOptions, SubmitterWaker,
+    BatchRunningSubmitter, DelayedServices, RunningSubmitter, SubmitterCounters, SubmitterObserver,
+    SubmitterOptions, SubmitterWaker,
     command::CommandFactory,
     group_notifier::GroupNotifier,
     leader::{Leader, Queue},
@@ -23,6 +21,15 @@ use crate::{
     slots::SubmissionSlots,
     task::OutcomeReports,
 };
+
+/// A configured submitter that is not running.
+pub trait RunnableSubmitter<S: ScopeId> {
+    /// The running submitter.
+    type RunningSubmitter: RunningSubmitter<S>;
+
+    /// Starts it.
+    fn run(self) -> Result<Self::RunningSubmitter, InternalError>;
+}
 
 /// A submitter that is configured and not running: new from its builder, or stopped.
 pub struct BatchRunnableSubmitter<S: ScopeId>(pub(crate) SubmitterParts<S>);

@@ -1,18 +1,25 @@
 use std::{fmt, sync::Arc, thread::JoinHandle};
 
-use grid_batch_core::{
-    Admission, Clock, InternalError, RunningSubmitter, ScopeId, ShutdownHandle, SubmissionOutcome,
-};
+use grid_batch_core::{Admission, Clock, InternalError, ScopeId, SubmissionOutcome};
 use grid_batch_support::RuntimeThread;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, SubmitterCounters, SubmitterOptions, SubmitterStats,
-    SubmitterWaker,
+    BatchRunnableSubmitter, DelayedServices, RunnableSubmitter, ShutdownHandle, SubmitterCounters,
+    SubmitterOptions, SubmitterStats, SubmitterWaker,
     command::CommandFactory,
     leader::Queue,
     runnable::{Observers, SubmitterParts},
     shutdown_deadline::ShutdownDeadline,
 };
+
+/// What every handle of a running submitter does.
+pub trait RunningSubmitter<S: ScopeId>: ShutdownHandle {
+    /// The submitter after it was stopped.
+    type RunnableSubmitter: RunnableSubmitter<S>;
+
+    /// Stops it after the work in flight has finished, and returns what can be started again.
+    fn stop(self) -> Result<Self::RunnableSubmitter, InternalError>;
+}
 
 /// The handle of a running submitter.
 ///

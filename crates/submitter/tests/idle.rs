@@ -3,12 +3,12 @@
 
 use std::{future::pending, iter, sync::Arc, thread, time::Duration};
 
-use grid_batch_core::{
-    GlobalScopeId, RunnableSubmitter, ShutdownHandle,
+use grid_batch_core::GlobalScopeId;
+use grid_batch_nodes::NodePool;
+use grid_batch_submitter::{
+    RunnableSubmitter, ShutdownHandle, SubmitterBuilder, SubmitterOptions,
     mocks::{MockSubmissionSender, MockSubmitterObserver},
 };
-use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions};
 use grid_batch_test_support::cpu_time::threads_and_cpu_time;
 
 #[test]

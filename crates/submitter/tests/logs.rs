@@ -3,12 +3,13 @@
 use std::{future::ready, sync::Arc};
 
 use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, RunnableSubmitter, ShutdownHandle, Submission,
-    SubmissionAnswer,
-    mocks::{MockGroupObserver, MockSubmissionSender},
+    AttemptId, GlobalScopeId, Outcome, Submission, SubmissionAnswer, mocks::MockGroupObserver,
 };
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions};
+use grid_batch_submitter::{
+    RunnableSubmitter, ShutdownHandle, SubmitterBuilder, SubmitterOptions,
+    mocks::MockSubmissionSender,
+};
 use grid_batch_test_support::log_lines::RecordingLog;
 
 static LOG: RecordingLog = RecordingLog::new();

@@ -26,6 +26,6 @@ pub use one_line::one_line;
 pub use panic::{Panic, catch_panic, catch_panic_async};
 pub use redact::{redact_password, redact_url, redact_userinfo};
 pub use service_pattern::{ServicePattern, ServicePatternError};
-pub use shutdown::Shutdown;
+pub use shutdown::{Shutdown, ShutdownHandle};
 pub use thread::{PeriodicThread, RuntimeThread, shut_down_runtime, spawn_thread};
 pub use wildcard::Wildcard;

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use grid_batch_core::InternalError;
 use tokio::sync::watch;
 
 /// A request to shut down. Threads and tasks check it or wait for it. Clones share one request.
@@ -43,6 +44,15 @@ impl Default for Shutdown {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Shuts a component down in two steps, so that several can shut down at the same time.
+pub trait ShutdownHandle {
+    /// Requests the shutdown.
+    fn signal_shutdown(&mut self) -> Result<(), InternalError>;
+
+    /// Waits until it has shut down.
+    fn wait_for_shutdown(self) -> Result<(), InternalError>;
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl Deliverer {
         let mut tasks: JoinSet<WebhookId> = JoinSet::new();
         let mut busy: HashSet<WebhookId> = HashSet::new();
         loop {
-            let due = parts.store(|stores| stores.deliveries.due_webhooks()).await;
+            let due = parts.store(|stores| stores.webhooks.due_webhooks()).await;
             let due = due.unwrap_or_else(|error| {
                 warn!(error:%; "cannot read the webhooks");
                 Vec::new()
@@ -107,7 +107,7 @@ impl Parts {
 
     /// The present time, for what is sent or stored.
     pub(crate) fn time(&self) -> Timestamp {
-        self.stores.deliveries.now()
+        self.stores.webhooks.now()
     }
 }
 

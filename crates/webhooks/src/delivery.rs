@@ -28,14 +28,14 @@ pub(crate) async fn deliver(parts: &Parts, webhook: DueWebhook) -> BatchResult<(
     }
     let duration = parts.options.lease();
     let due = webhook.clone();
-    let lease = parts.store(move |stores| stores.deliveries.take_webhook(&due, duration)).await?;
+    let lease = parts.store(move |stores| stores.webhooks.take_webhook(&due, duration)).await?;
     let Some(lease) = lease else { return Ok(()) };
     let stored = webhook.cursor.clone();
     let attempts = webhook.attempts;
     let stored_at = Instant::now();
     let delivery = Delivery { parts, webhook, lease, reached: from, stored, stored_at, attempts };
     let delivered = delivery.run(page).await;
-    let ended = parts.store(move |stores| stores.deliveries.end_webhook_lease(&lease)).await;
+    let ended = parts.store(move |stores| stores.webhooks.end_webhook_lease(&lease)).await;
     delivered.and(ended.map(drop))
 }
 
@@ -180,8 +180,7 @@ impl Delivery<'_> {
     /// Sends messages once more that were given up, until one fails. New events have their turn in between.
     async fn send_again(&mut self) -> BatchResult<Next> {
         let id = self.webhook.id;
-        let again =
-            self.parts.store(move |stores| stores.deliveries.failed_again(id, PAGE)).await?;
+        let again = self.parts.store(move |stores| stores.webhooks.failed_again(id, PAGE)).await?;
         for failed in again {
             let id = failed.id;
             let (result, goes_on) = match send(self.parts, &self.webhook, &failed.message).await {
@@ -225,7 +224,7 @@ impl Delivery<'_> {
         };
         let lease = self.lease;
         let is_stored =
-            self.parts.store(move |stores| stores.deliveries.delivered(&lease, &result)).await?;
+            self.parts.store(move |stores| stores.webhooks.delivered(&lease, &result)).await?;
         if !is_stored {
             return Ok(Next::Stop);
         }

@@ -11,5 +11,6 @@ mod scanned;
 mod signature;
 
 pub use addresses::{AllowedNetwork, AllowedNetworkError, AllowedNetworks};
+pub use grid_batch_support::ShutdownHandle;
 pub use options::DeliveryOptions;
 pub use running::{DeliveryParts, RunningDeliverer};

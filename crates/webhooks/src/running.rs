@@ -1,11 +1,11 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{DeliveryStore, EventStore, InternalError, ShutdownHandle, WebhookStore};
+use grid_batch_core::{EventStore, InternalError, WebhookStore};
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
 use tokio::{runtime::Builder, sync::Notify};
 
-use crate::{DeliveryOptions, deliverer::Deliverer};
+use crate::{DeliveryOptions, ShutdownHandle, deliverer::Deliverer};
 
 /// What a receiver answers matters only by its status.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
@@ -15,10 +15,8 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 pub struct DeliveryParts {
     /// The feed.
     pub events: Arc<dyn EventStore>,
-    /// The webhooks.
+    /// The webhooks, and what was delivered to them.
     pub webhooks: Arc<dyn WebhookStore>,
-    /// What was delivered to them.
-    pub deliveries: Arc<dyn DeliveryStore>,
 }
 
 /// Delivers events, on a thread of its own, until it is shut down. Dropping it starts the shutdown and does not

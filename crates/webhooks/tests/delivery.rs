@@ -14,13 +14,15 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    BatchEvent, BatchResult, DeliveryStore, EventFilter, EventKind, EventListener, EventPage,
-    EventPosition, EventReadError, EventStore, FailedDelivery, ItemId, NewBatch, NewWebhook,
-    ServiceId, ShutdownHandle, Webhook, WebhookId, WebhookSecret, WebhookStore,
+    BatchEvent, BatchResult, EventFilter, EventKind, EventListener, EventPage, EventPosition,
+    EventReadError, EventStore, FailedDelivery, ItemId, NewBatch, NewWebhook, ServiceId, Webhook,
+    WebhookId, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
-use grid_batch_webhooks::{AllowedNetworks, DeliveryOptions, DeliveryParts, RunningDeliverer};
+use grid_batch_webhooks::{
+    AllowedNetworks, DeliveryOptions, DeliveryParts, RunningDeliverer, ShutdownHandle,
+};
 use sha2::{Digest, Sha256};
 
 struct Fixture {
@@ -51,11 +53,7 @@ impl Fixture {
 
     fn deliver(&self, options: DeliveryOptions) -> RunningDeliverer {
         let store = &self.store;
-        let parts = DeliveryParts {
-            events: store.clone(),
-            webhooks: store.clone(),
-            deliveries: store.clone(),
-        };
+        let parts = DeliveryParts { events: store.clone(), webhooks: store.clone() };
         RunningDeliverer::start(parts, options).unwrap()
     }
 
@@ -165,7 +163,7 @@ fn requests_are_signed_with_the_secret_and_the_present_time() {
     let _running = fixture.deliver(options());
     let received = receiver.next();
     let sent_at: i64 = received.timestamp.parse().unwrap();
-    let now = DeliveryStore::now(&*fixture.store).as_micros() / 1_000_000;
+    let now = WebhookStore::now(&*fixture.store).as_micros() / 1_000_000;
     assert!((now - 60..=now).contains(&sent_at), "{sent_at} at {now}");
     assert_eq!(received.signature, signature(&received, [7; 24]));
     assert_ne!(received.signature, signature(&received, [8; 24]));
@@ -256,7 +254,7 @@ fn receiver_is_left_alone_for_as_long_as_it_asks() {
     let _running = fixture.deliver(DeliveryOptions { longest_delay: hour, ..options() });
     fixture.wait_for_error(id, "503");
     let webhook = fixture.webhook(id);
-    let wait = webhook.next_try_at.unwrap().since(DeliveryStore::now(&*fixture.store));
+    let wait = webhook.next_try_at.unwrap().since(WebhookStore::now(&*fixture.store));
     assert!((500..=600).contains(&wait.as_secs()), "{wait:?}");
 }
 
@@ -334,8 +332,7 @@ fn shutdown_ends_a_search_without_a_match() {
     fixture.create(&receiver);
     let store = &fixture.store;
     let feed = Arc::new(EndlessFeed { store: store.clone(), pages: AtomicUsize::new(0) });
-    let parts =
-        DeliveryParts { events: feed.clone(), webhooks: store.clone(), deliveries: store.clone() };
+    let parts = DeliveryParts { events: feed.clone(), webhooks: store.clone() };
     let running = RunningDeliverer::start(parts, options()).unwrap();
     let started = Instant::now();
     while feed.pages.load(Relaxed) < 3 {

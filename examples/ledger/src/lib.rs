@@ -7,11 +7,11 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::{
     BatchError, BatchFormat, BatchResult, Deadline, Evidence, EvidenceReport, Excerpt, FormatError,
     ItemIdError, Ledger, LedgerFacts, LedgerPosition, LedgerStatus, NewBatch, Outcome, Receipt,
-    ScopeIdError, SecondArrival, ServiceId, StatusReport, StatusUrlResolver, Submission,
-    SubmissionAnswer, UnresolvedBatch,
+    ScopeIdError, SecondArrival, ServiceId, StatusReport, Submission, SubmissionAnswer,
+    UnresolvedBatch,
 };
 use grid_batch_http::{HttpClient, HttpError, HttpResponse, join, submission_answer};
-use grid_batch_service::{LedgerContext, LedgerType, Setting};
+use grid_batch_service::{LedgerContext, LedgerType, Setting, StatusUrlResolver};
 use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_api::{ApiBuilder, ApiOptions, TrustedProxies};
+use grid_batch_api::{ApiBuilder, ApiOptions, ShutdownHandle, TrustedProxies};
 use grid_batch_core::{
     BatchEvent, BatchState, EventCursor, EventId, EventKind, EventListener, EventPage,
-    EventPosition, EventReadError, Outcome, PositionedEvent, ShutdownHandle, Timestamp,
+    EventPosition, EventReadError, Outcome, PositionedEvent, Timestamp,
     mocks::{MockBatchQueryStore, MockEventStore, MockIntakeStore},
 };
 use serde_json::{Value, json};

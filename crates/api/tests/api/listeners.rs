@@ -12,10 +12,10 @@ use std::{
 
 use grid_batch_api::{
     AccessControl, AccessMode, AccessOptions, ApiBuilder, ApiListener, ApiOptions, RunningApi,
-    TlsCertificate, UnixSocket,
+    ShutdownHandle, TlsCertificate, UnixSocket,
 };
 use grid_batch_core::{
-    ShutdownHandle, SystemClock,
+    SystemClock,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 use rustls::{

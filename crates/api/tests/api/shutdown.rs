@@ -4,8 +4,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_api::{ApiOptions, RunningApi};
-use grid_batch_core::ShutdownHandle;
+use grid_batch_api::{ApiOptions, RunningApi, ShutdownHandle};
 
 use crate::{
     client::{Client, encode_request},

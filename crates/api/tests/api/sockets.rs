@@ -13,10 +13,12 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::ready, stream};
-use grid_batch_api::{AccessControl, AccessMode, AccessOptions, AccessToken, ApiOptions};
+use grid_batch_api::{
+    AccessControl, AccessMode, AccessOptions, AccessToken, ApiOptions, ShutdownHandle,
+};
 use grid_batch_core::{
-    AccessScope, ForwardedSocket, NewToken, PassThroughError, ShutdownHandle, SocketMessage,
-    SocketMessages, SystemClock, TokenStore, mocks::MockLedger,
+    AccessScope, ForwardedSocket, NewToken, PassThroughError, SocketMessage, SocketMessages,
+    SystemClock, TokenStore, mocks::MockLedger,
 };
 use tokio_tungstenite::tungstenite::{
     Error, HandshakeError, Message, WebSocket,

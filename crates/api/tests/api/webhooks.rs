@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{
-    BatchError, DeliveryResult, DeliveryStore, DueWebhook, EventFilter, EventKind, FailedDelivery,
-    FailedDeliveryId, Message, Timestamp, Webhook, WebhookId,
+    BatchError, DeliveryResult, DueWebhook, EventFilter, EventKind, FailedDelivery,
+    FailedDeliveryId, Message, Timestamp, Webhook, WebhookId, WebhookStore,
     mocks::{MockBatchQueryStore, MockIntakeStore, MockWebhookStore},
 };
 use serde_json::{Value, json};

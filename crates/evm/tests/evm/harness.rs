@@ -11,10 +11,11 @@ use std::{
 use alloy_primitives::hex;
 use grid_batch_core::{
     AttemptId, BatchResult, BatchState, Clock, Evidence, Ledger, LedgerStatus, ManualClock,
-    Outcome, ScopeId, ServiceId, StatusReport, StatusUrlResolver, Submission, SubmissionAnswer,
-    Timestamp, UnresolvedBatch,
+    Outcome, ScopeId, ServiceId, StatusReport, Submission, SubmissionAnswer, Timestamp,
+    UnresolvedBatch,
 };
 use grid_batch_evm::{AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, PoolRules};
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
 use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment, SigningStore, WithdrawalId};
 use serde_json::{Value, json};

@@ -5,8 +5,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Ledger, LedgerStatus, Outcome, mocks::MockStatusUrlResolver};
+use grid_batch_core::{Ledger, LedgerStatus, Outcome};
 use grid_batch_evm::{Evm, EvmOptions};
+use grid_batch_nodes::NodePool;
 use grid_batch_withdrawals::mocks::MockSigningStore;
 
 use crate::harness::{Harness, SEND};
@@ -74,7 +75,7 @@ async fn slow_store_does_not_block_the_runtime() {
         Ok(None)
     });
     let options = EvmOptions::new(1, "200".parse().unwrap());
-    let nodes = Arc::new(MockStatusUrlResolver::new());
+    let nodes = Arc::new(NodePool::default());
     let sender = Evm::new(options, Arc::new(store), nodes).unwrap();
     let harness = Harness::new();
     let submission = harness.submission(harness.schedule("500"));

@@ -1,6 +1,6 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{InternalError, Ledger, ShutdownHandle};
+use grid_batch_core::{InternalError, Ledger};
 use grid_batch_nodes::NodePool;
 use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
 use tokio::{
@@ -10,9 +10,8 @@ use tokio::{
 };
 
 use crate::{
-    EventFollower, EventOptions, MonitorOptionsError, PollTrigger,
-    events::{follower::FollowedService, listener::EventListener},
-    runtime,
+    EventFollower, EventOptions, MonitorOptionsError, PollTrigger, ShutdownHandle,
+    events::follower::FollowedService, events::listener::EventListener, runtime,
 };
 
 /// An event monitor that is configured and not running.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use grid_batch_core::{
     BatchState::{Committed, Pending, Valid},
-    LedgerStatus, ShutdownHandle,
+    LedgerStatus,
 };
+use grid_batch_poller::ShutdownHandle;
 
 use crate::support::*;
 

@@ -3,11 +3,13 @@
 use std::{pin::Pin, sync::Arc};
 
 use grid_batch_core::{
-    BatchError, ItemId, ServiceId, ShutdownHandle,
-    mocks::{MockLedger, MockNextBatchStore},
+    BatchError, ItemId, ServiceId,
+    mocks::{MockLedger, MockLedgerQuestionStore},
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
-use grid_batch_poller::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
+use grid_batch_poller::{
+    NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor, ShutdownHandle,
+};
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
@@ -18,8 +20,8 @@ fn service(number: usize) -> ServiceId {
 }
 
 /// A store in which every service has a next batch.
-fn store() -> MockNextBatchStore {
-    let mut store = MockNextBatchStore::new();
+fn store() -> MockLedgerQuestionStore {
+    let mut store = MockLedgerQuestionStore::new();
     store.expect_next_batches().returning(|services| {
         Ok(services.iter().map(|service| (service.clone(), BATCH)).collect())
     });
@@ -39,7 +41,7 @@ impl Ledger {
 
     fn run(
         &self,
-        store: MockNextBatchStore,
+        store: MockLedgerQuestionStore,
         concurrency: usize,
     ) -> (NextBatchRequests, RunningNextBatchMonitor) {
         let mut ledger = MockLedger::new();
@@ -77,7 +79,7 @@ fn service_is_asked_about_again_after_its_answer() {
 
 #[test]
 fn one_question_is_about_all_next_batches_of_a_service() {
-    let mut store = MockNextBatchStore::new();
+    let mut store = MockLedgerQuestionStore::new();
     let next = |number: u8| (service(1), ItemId::from_bytes([number; 64]));
     store.expect_next_batches().returning(move |_| Ok((0..100).map(next).collect()));
     let asked = Arc::new(WatchedValue::<Vec<ItemId>>::default());
@@ -96,7 +98,7 @@ fn one_question_is_about_all_next_batches_of_a_service() {
 
 #[test]
 fn next_question_comes_when_most_batches_are_accepted() {
-    let mut store = MockNextBatchStore::new();
+    let mut store = MockLedgerQuestionStore::new();
     store.expect_next_batches().returning(|services| {
         let batches = |service: &ServiceId| {
             let service = service.clone();
@@ -144,7 +146,7 @@ fn number_of_questions_under_way_is_limited() {
 
 #[test]
 fn services_without_a_next_batch_do_not_stop_others() {
-    let mut store = MockNextBatchStore::new();
+    let mut store = MockLedgerQuestionStore::new();
     store.expect_next_batches().returning(|services| {
         Ok(services.iter().filter(|id| **id == service(50)).map(|id| (id.clone(), BATCH)).collect())
     });
@@ -157,7 +159,7 @@ fn services_without_a_next_batch_do_not_stop_others() {
 
 #[test]
 fn later_request_is_answered_after_the_store_failed() {
-    let mut store = MockNextBatchStore::new();
+    let mut store = MockLedgerQuestionStore::new();
     let failed = Arc::new(WatchedValue::<bool>::default());
     let first = Arc::clone(&failed);
     store.expect_next_batches().returning(move |services| {

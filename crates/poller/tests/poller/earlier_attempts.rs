@@ -4,10 +4,10 @@ use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchState::{Committed, InDoubt, Invalid, Pending},
-    Clock, Evidence, LedgerStatus, Resolution, ShutdownHandle,
+    Clock, Evidence, LedgerStatus, Resolution,
     mocks::MockLedger,
 };
-use grid_batch_poller::MonitorOptions;
+use grid_batch_poller::{MonitorOptions, ShutdownHandle};
 use tokio::time::sleep;
 
 use crate::support::*;

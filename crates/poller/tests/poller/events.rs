@@ -11,12 +11,13 @@ use futures_util::{StreamExt, stream};
 use grid_batch_core::{
     BatchResult,
     BatchState::{self, Committed},
-    LedgerEvent, LedgerEventStream, LedgerStatus, ShutdownHandle, SystemClock,
+    LedgerEvent, LedgerEventStream, LedgerStatus, SystemClock,
     mocks::MockLedger,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_poller::{
     Backoff, EventMonitor, EventOptions, MonitorOptions, PollTrigger, RunningEventMonitor,
+    ShutdownHandle,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 

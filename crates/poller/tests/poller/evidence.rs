@@ -4,10 +4,10 @@ use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchState::{self, Absent, Committed, InDoubt, Pending, Valid},
-    Evidence, LedgerFacts, LedgerStatus, Resolution, ShutdownHandle,
+    Evidence, LedgerFacts, LedgerStatus, Resolution,
     mocks::MockLedger,
 };
-use grid_batch_poller::{InconclusivePolicy, MonitorOptions};
+use grid_batch_poller::{InconclusivePolicy, MonitorOptions, ShutdownHandle};
 use tokio::sync::Semaphore;
 
 use crate::support::*;

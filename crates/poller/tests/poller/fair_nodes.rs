@@ -10,10 +10,10 @@ use std::{
 
 use grid_batch_core::{
     BatchState::{Committed, Pending},
-    LedgerStatus, ShutdownHandle,
+    LedgerStatus,
 };
 use grid_batch_nodes::{IdentityAnswer, NodePool, NodePoolOptions};
-use grid_batch_poller::MonitorOptions;
+use grid_batch_poller::{MonitorOptions, ShutdownHandle};
 
 use crate::support::*;
 

@@ -5,9 +5,10 @@ use std::{future::ready, sync::Arc};
 use grid_batch_core::{
     BatchError,
     BatchState::{Committed, InDoubt, Pending},
-    BatchStatusReader, Evidence, LedgerStatus, ShutdownHandle, StatusReport,
+    Evidence, LedgerStatus, StatusReport,
     mocks::MockLedger,
 };
+use grid_batch_poller::{BatchStatusReader, ShutdownHandle};
 
 use crate::support::*;
 

@@ -7,10 +7,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, EndedDependents, ItemId, LookupLag, ServiceId, ShutdownHandle, TransactionAnswers,
+    BatchError, EndedDependents, ItemId, LookupLag, ServiceId, TransactionAnswers,
     mocks::{MockLedger, MockMissingTransactionStore},
 };
-use grid_batch_poller::{MissingTransactionMonitor, MissingTransactionOptions};
+use grid_batch_poller::{MissingTransactionMonitor, MissingTransactionOptions, ShutdownHandle};
 use grid_batch_test_support::watched::WatchedValue;
 
 fn id(number: u8) -> ItemId {

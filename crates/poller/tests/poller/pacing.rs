@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, BatchUpdater, Clock, LedgerStatus, ManualClock, PendingBatchStore, ShutdownHandle,
-    StatusReport, Timestamp,
+    BatchResult, BatchUpdater, Clock, LedgerStatus, ManualClock, PendingBatchStore, StatusReport,
+    Timestamp,
 };
-use grid_batch_poller::MonitorOptions;
+use grid_batch_poller::{MonitorOptions, ShutdownHandle};
 use tokio::sync::Semaphore;
 
 use crate::support::*;

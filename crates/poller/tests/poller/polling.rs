@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
     BatchState::{self, Committed, Pending},
-    LedgerStatus, ShutdownHandle,
+    LedgerStatus,
 };
-use grid_batch_poller::MonitorOptions;
+use grid_batch_poller::{MonitorOptions, ShutdownHandle};
 use tokio::sync::Semaphore;
 
 use crate::support::*;

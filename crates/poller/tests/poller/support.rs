@@ -9,11 +9,13 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, BatchError, BatchId, BatchResult, BatchState, BatchStatusReader, BatchUpdater,
-    Clock, Event, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress, Resolution,
-    StatusReport, Timestamp, UnresolvedBatch, UnresolvedBatchStore, transition,
+    AttemptId, BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Clock, Event,
+    LedgerQuestionStore, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress,
+    Resolution, StatusReport, Timestamp, UnresolvedBatch, transition,
 };
-use grid_batch_poller::{Backoff, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor};
+use grid_batch_poller::{
+    Backoff, BatchStatusReader, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor,
+};
 pub use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
@@ -267,7 +269,7 @@ impl Store {
     }
 }
 
-impl UnresolvedBatchStore for Store {
+impl LedgerQuestionStore for Store {
     fn get_unresolved_batches(
         &self,
         service: &str,

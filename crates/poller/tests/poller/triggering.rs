@@ -7,9 +7,9 @@ use std::{
 
 use grid_batch_core::{
     BatchState::{Committed, Pending, Submitting},
-    LedgerStatus, ShutdownHandle,
+    LedgerStatus,
 };
-use grid_batch_poller::{MonitorOptions, PollTrigger};
+use grid_batch_poller::{MonitorOptions, PollTrigger, ShutdownHandle};
 use tokio::sync::Semaphore;
 
 use crate::support::*;

@@ -5,10 +5,10 @@ use std::{future::ready, sync::Arc};
 use grid_batch_core::{
     BatchError, BatchResult,
     BatchState::{InDoubt, Pending},
-    Evidence, EvidenceReport, LedgerStatus, Resolution, ShutdownHandle,
+    Evidence, EvidenceReport, LedgerStatus, Resolution,
     mocks::MockLedger,
 };
-use grid_batch_poller::InconclusivePolicy;
+use grid_batch_poller::{InconclusivePolicy, ShutdownHandle};
 
 use crate::support::*;
 

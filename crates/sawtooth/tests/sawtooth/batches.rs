@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{
-    AttemptId, BatchState, ServiceId, StatusUrlResolver, Submission, UnresolvedBatch,
-};
+use grid_batch_core::{AttemptId, BatchState, ServiceId, Submission, UnresolvedBatch};
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_protocol::{
     Batch, BatchBuilder, Message, SigningKey, Transaction, TransactionBuilder,
 };

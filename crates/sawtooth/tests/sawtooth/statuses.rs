@@ -5,8 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use grid_batch_core::{
     BatchError, Ledger,
     LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
-    Receipt, StatusReport, StatusUrlResolver,
+    Receipt, StatusReport,
 };
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_sawtooth::Sawtooth;
 
 use crate::{

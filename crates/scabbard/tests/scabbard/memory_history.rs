@@ -3,7 +3,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{BatchResult, HistoryFacts, ItemId, ServiceHistory, ServiceId};
+use grid_batch_core::{
+    BatchResult, CommitHistory, CommittedBefore, HistoryFacts, ItemId, ServiceId,
+};
 
 use crate::batches::id;
 
@@ -60,7 +62,15 @@ impl MemoryHistory {
     }
 }
 
-impl ServiceHistory for MemoryHistory {
+impl CommitHistory for MemoryHistory {
+    fn committed_before(&self, _: &ServiceId, _: &ItemId) -> BatchResult<CommittedBefore> {
+        Ok(CommittedBefore::default())
+    }
+
+    fn has_committed(&self, _: &ServiceId) -> BatchResult<bool> {
+        Ok(false)
+    }
+
     fn refuse_past_transactions(&self) {}
 
     fn read_history(&self, _: &ServiceId, _: &ItemId) -> BatchResult<HistoryFacts> {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::StatusUrlResolver;
+use grid_batch_nodes::StatusUrlResolver;
 
 /// A resolver that returns these nodes for every batch. If the batch id starts with a digit, the
 /// node at that index comes first, as if it had accepted the batch.

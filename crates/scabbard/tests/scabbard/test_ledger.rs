@@ -71,7 +71,7 @@ impl TestLedger {
 
     pub fn with_rules(self, history: &Arc<MemoryHistory>, rules: NewBatchRules) -> Self {
         let scabbard =
-            self.scabbard.with_service_history(Arc::<MemoryHistory>::clone(history), rules);
+            self.scabbard.with_commit_history(Arc::<MemoryHistory>::clone(history), rules);
         Self { scabbard, ..self }
     }
 

@@ -10,15 +10,17 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, GroupObserver, LedgerParts, Outcome, RunnableSubmitter, RunningSubmitter, ScopeId,
-    ServiceId, ServiceScopeId, Submission, SubmissionOutcome,
+    BatchResult, GroupObserver, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission,
+    SubmissionOutcome,
 };
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_nodes::NodePool;
 use grid_batch_protocol::{CylinderToken, Message, SigningKey, list_of_one};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};
-use grid_batch_submitter::{SubmitterBuilder, SubmitterOptions};
+use grid_batch_submitter::{
+    LedgerSender, RunnableSubmitter, RunningSubmitter, SubmitterBuilder, SubmitterOptions,
+};
 
 use crate::batches::{batch, service};
 
@@ -67,7 +69,7 @@ fn run_submitter(ledger: &LedgerSim, submissions: Vec<Submission<ServiceId>>) ->
     let accepted = Arc::new(AcceptedCounter::default());
     let runnable = SubmitterBuilder::new()
         .with_queue(submissions)
-        .with_sender(Arc::new(LedgerParts(Arc::new(scabbard))))
+        .with_sender(Arc::new(LedgerSender(Arc::new(scabbard))))
         .with_url_resolver(nodes.resolver())
         .with_group_observer(accepted.clone())
         .with_options(SubmitterOptions { concurrency: CONCURRENCY, ..SubmitterOptions::default() })

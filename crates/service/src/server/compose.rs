@@ -9,14 +9,14 @@ use grid_batch_claims::{
     RetentionOptions, log_recorded,
 };
 use grid_batch_core::{
-    Admission, Ledger, LedgerFacts, LedgerParts, Recorded, RecordedSubscriber, RunnableSubmitter,
-    SearchLimits, ServiceId, StatusReport,
+    Admission, Ledger, LedgerFacts, Recorded, RecordedSubscriber, SearchLimits, ServiceId,
+    StatusReport,
 };
 use grid_batch_nodes::{NodePlaces, NodePool};
 use grid_batch_poller::{
-    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, MonitorOptions,
-    NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder, RunningEventMonitor,
-    RunningNextBatchMonitor, RunningPollingMonitor,
+    EventFollower, EventMonitor, EventOptions, InconclusivePolicy, LedgerStatusReader,
+    MonitorOptions, NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder,
+    RunningEventMonitor, RunningNextBatchMonitor, RunningPollingMonitor,
 };
 use grid_batch_queuer::{BatchQueue, InFlightWindow, WakeUp};
 use grid_batch_store::{
@@ -24,7 +24,8 @@ use grid_batch_store::{
     StoreOptions,
 };
 use grid_batch_submitter::{
-    DelayedServices, Recalls, SubmitterBuilder, SubmitterCounters, SubmitterWaker,
+    DelayedServices, LedgerSender, Recalls, RunnableSubmitter, SubmitterBuilder, SubmitterCounters,
+    SubmitterWaker,
 };
 use grid_batch_withdrawals::WithdrawalRules;
 use log::{info, warn};
@@ -409,7 +410,7 @@ fn start_poller(
         .with_store(store.clone())
         .with_updater(store.clone())
         .with_evidence(store, Arc::clone(ledger))
-        .with_reader(Arc::new(LedgerParts(Arc::clone(ledger))))
+        .with_reader(Arc::new(LedgerStatusReader(Arc::clone(ledger))))
         .with_inconclusive_policy(policy)
         .with_trigger(trigger)
         .with_options(monitor_options(config, ledger.facts()))
@@ -455,7 +456,7 @@ fn start_submitter(
     let mut submitter = SubmitterBuilder::new()
         .with_queue(queue)
         .with_waker(waker)
-        .with_sender(Arc::new(LedgerParts(Arc::clone(ledger))))
+        .with_sender(Arc::new(LedgerSender(Arc::clone(ledger))))
         .with_url_resolver(nodes.resolver())
         .with_observer(Arc::new(events))
         .with_group_observer(Arc::new(observer))

@@ -1,5 +1,6 @@
-use grid_batch_core::{ServiceId, SubmitterObserver};
+use grid_batch_core::ServiceId;
 use grid_batch_poller::EventFollower;
+use grid_batch_submitter::SubmitterObserver;
 
 use super::metrics::StageTimes;
 

@@ -33,14 +33,14 @@ use grid_batch_api::RunningApi;
 use grid_batch_claims::{
     ChangeCounters, ClaimMaintainer, DependentsJob, NotificationListener, OrphanRecovery, Retention,
 };
-use grid_batch_core::{Clock, InternalError, ShutdownHandle, StatusReport, SystemClock};
+use grid_batch_core::{Clock, InternalError, StatusReport, SystemClock};
 use grid_batch_poller::{
     RunningEventMonitor, RunningMissingTransactionMonitor, RunningNextBatchMonitor,
     RunningPollingMonitor,
 };
 use grid_batch_store::{PendingBatch, Store};
 use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{PeriodicThread, ShutdownHandle};
 use grid_batch_webhooks::RunningDeliverer;
 
 pub use access::AccessInForce;

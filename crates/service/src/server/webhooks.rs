@@ -15,6 +15,6 @@ pub(super) fn start(
         return Ok(None);
     }
     let store = Arc::new(store.clone());
-    let parts = DeliveryParts { events: store.clone(), webhooks: store.clone(), deliveries: store };
+    let parts = DeliveryParts { events: store.clone(), webhooks: store };
     RunningDeliverer::start(parts, config.webhooks.clone()).map(Some)
 }

@@ -4,8 +4,8 @@
 use std::fs;
 
 use grid_batch_core::{
-    BatchUpdater, Event, LedgerStatus, NewBatch, NextBatchStore as _, Outcome, PendingBatchStore,
-    Recorded, ServiceId, StatusReport,
+    BatchUpdater, Event, LedgerQuestionStore as _, LedgerStatus, NewBatch, Outcome,
+    PendingBatchStore, Recorded, ServiceId, StatusReport,
 };
 use grid_batch_store::{ClaimStore, MonitorStore};
 

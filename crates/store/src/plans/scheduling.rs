@@ -6,8 +6,8 @@ mod one_lane;
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Change, Decision, DeclaredAccess, Event, LedgerStatus, NewBatch,
-    NextBatchStore, Outcome, Recorded, RoundStore, Scheduling, SchedulingRules, ServiceId,
+    AddressPrefix, AfterInvalid, Change, Decision, DeclaredAccess, Event, LedgerQuestionStore,
+    LedgerStatus, NewBatch, Outcome, Recorded, RoundStore, Scheduling, SchedulingRules, ServiceId,
     ServiceShare, Strategy, TakenBatch,
 };
 use grid_batch_test_postgres::TestDatabase;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    DeliveryResult, DeliveryStore, EventFilter, Message, NewWebhook, WebhookSecret, WebhookStore,
+    DeliveryResult, EventFilter, Message, NewWebhook, WebhookSecret, WebhookStore,
 };
 
 use crate::Store;

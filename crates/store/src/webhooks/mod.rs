@@ -5,4 +5,4 @@ mod lease;
 mod manage;
 mod result;
 mod rows;
-mod store_traits;
+mod webhook_store;

@@ -5,8 +5,9 @@ use std::{
 
 use grid_batch_core::{
     AttemptId, BatchError, BatchFilter, BatchState, BatchUpdater, Change, ChangeOutcome, Deadline,
-    Decision, Event, Evidence, LedgerStatus, NewBatch, Outcome, PendingBatchStore, PollPace,
-    Receipt, Recorded, Resolution, StatusReport, TakenBatch, UnresolvedBatch, UnresolvedBatchStore,
+    Decision, Event, Evidence, LedgerQuestionStore, LedgerStatus, NewBatch, Outcome,
+    PendingBatchStore, PollPace, Receipt, Recorded, Resolution, StatusReport, TakenBatch,
+    UnresolvedBatch,
 };
 use grid_batch_store::{MonitorStore, PendingBatch};
 

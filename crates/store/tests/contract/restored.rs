@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerStatus, NewBatch, Outcome,
-    Recorded, Stale, UnresolvedBatchStore,
+    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerQuestionStore,
+    LedgerStatus, NewBatch, Outcome, Recorded, Stale,
 };
 use grid_batch_store::{
     ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, Store, StoreError,

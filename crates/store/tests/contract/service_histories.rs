@@ -1,8 +1,8 @@
 //! What is known of the batches that services have ever committed.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchState, Change, Event, GroupObserver, HistoryFacts, ItemId,
-    NewBatch, Outcome, Recorded, ScopeId, ServiceHistory, ServiceScopeId, SubmissionAnswer,
+    AddOutcome, BatchConflict, BatchState, Change, CommitHistory, Event, GroupObserver,
+    HistoryFacts, ItemId, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId, SubmissionAnswer,
     SubmissionOutcome, TakenBatch,
 };
 use grid_batch_store::{DelayOptions, Store, StoreObserver};
@@ -31,7 +31,7 @@ fn facts(store: &Store, number: u64) -> HistoryFacts {
 }
 
 fn known(store: &Store) {
-    ServiceHistory::refuse_past_transactions(store);
+    CommitHistory::refuse_past_transactions(store);
     store.set_history_known(&service(NAME), true).unwrap();
 }
 

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use grid_batch_core::{
-    DeliveryResult, DeliveryStore, DueWebhook, EventCursor, EventFilter, EventKind, EventPosition,
-    EventStore, FailedDelivery, FailedDeliveryId, Message, NewWebhook, Timestamp, Webhook,
-    WebhookId, WebhookLease, WebhookSecret, WebhookStore,
+    DeliveryResult, DueWebhook, EventCursor, EventFilter, EventKind, EventPosition, EventStore,
+    FailedDelivery, FailedDeliveryId, Message, NewWebhook, Timestamp, Webhook, WebhookId,
+    WebhookLease, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::Store;
 

@@ -9,12 +9,11 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, Submission, SubmissionAnswer,
-    SubmissionSender, UrlResolver,
-};
+use grid_batch_core::{GlobalScopeId, Outcome, Submission, SubmissionAnswer};
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::SubmitterOptions;
+use grid_batch_submitter::{
+    RunningSubmitter, ShutdownHandle, SubmissionSender, SubmitterOptions, UrlResolver,
+};
 
 use crate::support::*;
 

@@ -9,11 +9,12 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter,
-    RunningSubmitter, ShutdownHandle, Submission, SubmissionOutcome, SubmitterObserver,
+    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionOutcome,
+};
+use grid_batch_submitter::{
+    RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, SubmitterOptions,
     mocks::MockSubmitterObserver,
 };
-use grid_batch_submitter::SubmitterOptions;
 
 use crate::support::*;
 

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{GlobalScopeId, ShutdownHandle, Submission};
-use grid_batch_submitter::{SubmitterOptions, SubmitterWaker};
+use grid_batch_core::{GlobalScopeId, Submission};
+use grid_batch_submitter::{ShutdownHandle, SubmitterOptions, SubmitterWaker};
 
 use crate::support::*;
 

@@ -6,10 +6,11 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter,
-    RunningSubmitter, ShutdownHandle, Submission, SubmissionOutcome, SubmitterObserver,
+    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionOutcome,
 };
-use grid_batch_submitter::SubmitterOptions;
+use grid_batch_submitter::{
+    RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, SubmitterOptions,
+};
 
 use crate::support::*;
 

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, RunningSubmitter, ShutdownHandle, StatusUrlResolver,
-    Submission, SubmissionAnswer, UrlResolver,
+use grid_batch_core::{AttemptId, GlobalScopeId, Outcome, Submission, SubmissionAnswer};
+use grid_batch_nodes::{NodePool, StatusUrlResolver};
+use grid_batch_submitter::{
+    RunningSubmitter, ShutdownHandle, SubmitterBuildError, SubmitterBuilder, SubmitterOptions,
+    UrlResolver,
 };
-use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{SubmitterBuildError, SubmitterBuilder, SubmitterOptions};
 
 use crate::support::*;
 
@@ -149,7 +149,7 @@ fn queue_is_not_polled_without_a_free_slot() {
 #[test]
 fn next_attempt_skips_a_failed_node() {
     struct OneIsDown;
-    impl grid_batch_core::SubmissionSender for OneIsDown {
+    impl grid_batch_submitter::SubmissionSender for OneIsDown {
         type Id = GlobalScopeId;
         fn send<'a>(&'a self, url: &'a str, _: &'a Submission<GlobalScopeId>) -> AnswerFuture {
             let outcome = if url == "http://down" { Outcome::NotSent } else { Outcome::Accepted };

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    GlobalScopeId, Outcome, RunnableSubmitter, RunningSubmitter, ShutdownHandle,
+use grid_batch_core::{GlobalScopeId, Outcome};
+use grid_batch_submitter::{
+    BatchRunningSubmitter, RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterOptions,
 };
-use grid_batch_submitter::{BatchRunningSubmitter, SubmitterOptions};
 
 use crate::support::*;
 

@@ -3,11 +3,14 @@
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, GlobalScopeId, GroupObserver, Outcome, RunnableSubmitter, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmissionSender, SubmitterObserver,
+    BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionAnswer,
+    SubmissionOutcome,
 };
 use grid_batch_nodes::NodePool;
-use grid_batch_submitter::{Backoff, BatchRunningSubmitter, SubmitterBuilder, SubmitterOptions};
+use grid_batch_submitter::{
+    Backoff, BatchRunningSubmitter, RunnableSubmitter, SubmissionSender, SubmitterBuilder,
+    SubmitterObserver, SubmitterOptions,
+};
 pub use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 

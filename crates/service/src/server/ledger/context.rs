@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use grid_batch_core::{Clock, StatusUrlResolver};
+use grid_batch_core::Clock;
 use grid_batch_http::HttpOptions;
+use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_settings::SettingValues;
 
 use crate::Config;

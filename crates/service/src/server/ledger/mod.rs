@@ -21,8 +21,8 @@ mod scabbard;
 
 use std::sync::Arc;
 
-use grid_batch_core::{Ledger, LedgerIdentity, StatusUrlResolver};
-use grid_batch_nodes::NodePool;
+use grid_batch_core::{Ledger, LedgerIdentity};
+use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::WithdrawalRules;
 

@@ -59,9 +59,7 @@ fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
         refuse_unknown: refuse_unknown_history,
     };
     Ok(Box::new(move |store| {
-        let scabbard = scabbard
-            .with_commit_history(Arc::new(store.clone()))
-            .with_service_history(Arc::new(store.clone()), rules);
+        let scabbard = scabbard.with_commit_history(Arc::new(store.clone()), rules);
         Ok(ServerLedger::new(Arc::new(scabbard)))
     }))
 }

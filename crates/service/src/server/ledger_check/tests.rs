@@ -14,9 +14,9 @@ use futures_util::future::join;
 use grid_batch_core::{
     BatchError, BatchFormat, BatchResult, Clock, EvidenceReport, Ledger, LedgerConfirmation,
     LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ServiceId,
-    StatusReport, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch, UrlResolver,
+    StatusReport, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
-use grid_batch_nodes::{NodePool, NodePoolOptions};
+use grid_batch_nodes::{NodePool, NodePoolOptions, UrlResolver};
 use grid_batch_support::Shutdown;
 use log::{Log, Metadata, Record};
 use tokio::time::sleep;

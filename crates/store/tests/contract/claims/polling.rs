@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, BatchUpdater, Evidence, LedgerStatus, Outcome, PendingBatchStore, PollPace,
-    Recorded, Resolution, StatusReport, UnresolvedBatchStore,
+    BatchState, BatchUpdater, Evidence, LedgerQuestionStore, LedgerStatus, Outcome,
+    PendingBatchStore, PollPace, Recorded, Resolution, StatusReport,
 };
 use grid_batch_store::{ClaimStore, MonitorStore};
 

@@ -1,8 +1,8 @@
 //! Evidence about batches of a pipeline.
 
 use grid_batch_core::{
-    BatchState, Evidence, LedgerStatus, Outcome, Resolution, Strategy, TakenBatch,
-    UnresolvedBatchStore,
+    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution, Strategy,
+    TakenBatch,
 };
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};

@@ -1,10 +1,10 @@
-//! How the store serves the traits of `grid_batch_core`.
+//! How the store serves `WebhookStore`.
 
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchResult, DeliveryResult, DeliveryStore, DueWebhook, FailedDelivery, FailedDeliveryId,
-    NewWebhook, Timestamp, Webhook, WebhookId, WebhookLease, WebhookStore,
+    BatchResult, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook,
+    Timestamp, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 use super::{failed, lease, manage, result};
@@ -40,9 +40,7 @@ impl WebhookStore for Store {
     ) -> BatchResult<Option<u64>> {
         Ok(failed::redeliver(self, id, failed)?)
     }
-}
 
-impl DeliveryStore for Store {
     fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>> {
         Ok(lease::due(self)?)
     }

@@ -1,0 +1,66 @@
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use grid_batch_core::{
+    BatchResult, Ledger, LedgerPosition, ScopeId, ServiceId, Submission, SubmissionAnswer,
+};
+
+/// Sends a batch to a ledger once: an adapter's part of a submission.
+///
+/// It reads the ledger's response as an [`Outcome`](grid_batch_core::Outcome) and never sends twice. It has a timeout of its
+/// own, shorter than the submitter's; if the batch may have arrived by then, the outcome is
+/// [`Outcome::Ambiguous`](grid_batch_core::Outcome::Ambiguous). It must not block the thread that polls it.
+pub trait SubmissionSender: Send + Sync {
+    /// The scope of the batches.
+    type Id: ScopeId;
+
+    /// Sends the batch to the ledger at this URL.
+    fn send<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<Self::Id>,
+    ) -> BoxFuture<'a, SubmissionAnswer>;
+
+    /// Whether the batch may be sent to the node at this URL now, as in
+    /// [`Ledger::check_node`].
+    fn check_node<'a>(
+        &'a self,
+        _url: &'a str,
+        _submission: &'a Submission<Self::Id>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a deadline is sent.
+    fn position<'a>(&'a self, _url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
+        Box::pin(async { Ok(LedgerPosition::default()) })
+    }
+}
+
+/// A ledger as the sender of a submitter.
+#[derive(Clone)]
+pub struct LedgerSender(pub Arc<dyn Ledger>);
+
+impl SubmissionSender for LedgerSender {
+    type Id = ServiceId;
+
+    fn send<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, SubmissionAnswer> {
+        self.0.send(url, submission)
+    }
+
+    fn check_node<'a>(
+        &'a self,
+        url: &'a str,
+        submission: &'a Submission<ServiceId>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        self.0.check_node(url, submission)
+    }
+
+    fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
+        self.0.position(url)
+    }
+}
