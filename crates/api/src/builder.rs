@@ -1,9 +1,9 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
-    BatchFormat, BatchPageStore, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId,
-    IntakeStore, InternalError, ItemId, Ledger, OperatorStore, Outage, SearchLimits, ServiceId,
-    ServicePause, ServiceQueryStore, SystemClock, WebhookStore,
+    BatchFormat, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId, IntakeStore,
+    InternalError, ItemId, Ledger, OperatorStore, Outage, SearchLimits, ServiceId, ServicePause,
+    SystemClock, WebhookStore,
 };
 use grid_batch_support::ServicePattern;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
@@ -16,7 +16,7 @@ use crate::{
     guard::AllowedSites,
     operators::OperatorParts,
     parts::{ApiParts, WithdrawalParts},
-    reads::{ReadParts, ReadSources},
+    reads::ReadSources,
     running,
     state::StoredCallback,
 };
@@ -54,7 +54,7 @@ impl ApiBuilder {
             commit_progress: CommitProgress::default(),
             awaited: AwaitedBatches::default(),
             clock: Arc::new(SystemClock),
-            reads: None,
+            serves_reads: false,
             read_sources: ReadSources::default(),
             events: None,
             webhooks: None,
@@ -185,14 +185,10 @@ impl ApiBuilder {
         self
     }
 
-    /// Serves what is read below `/v1`: batches, services, claims and ledgers. Usually both are the same object.
+    /// Serves what is read below `/v1`: batches, services, claims and ledgers.
     #[must_use]
-    pub fn with_reads(
-        mut self,
-        pages: Arc<dyn BatchPageStore>,
-        services: Arc<dyn ServiceQueryStore>,
-    ) -> Self {
-        self.parts.reads = Some(ReadParts { pages, services });
+    pub fn with_reads(mut self) -> Self {
+        self.parts.serves_reads = true;
         self
     }
 

@@ -14,7 +14,7 @@ use crate::{
     health::HealthSource,
     metrics::MetricsSource,
     operators::{OperatorParts, RecallFn},
-    reads::{ReadParts, ReadSources},
+    reads::ReadSources,
     state::{DatabaseCheck, StoredCallback},
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct ApiParts {
     /// The webhooks, if the store has them.
     pub(crate) webhooks: Option<Arc<dyn WebhookStore>>,
     /// What is read below `/v1`; `None`: nothing.
-    pub(crate) reads: Option<ReadParts>,
+    pub(crate) serves_reads: bool,
     pub(crate) read_sources: ReadSources,
     /// The feed of events, if the store has one.
     pub(crate) events: Option<Arc<dyn EventStore>>,

@@ -26,7 +26,7 @@ use crate::{
     operators::{self, OperatorContext},
     parts::{ApiParts, WithdrawalParts},
     pass_through::{self, Forwarding},
-    reads::{self, ReadContext, ReadParts, ReadSources},
+    reads::{self, ReadContext, ReadSources},
     rewards,
     running::Intake,
     scabbard::{self, ScabbardContext},
@@ -105,13 +105,13 @@ fn gas_admin_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
 }
 
 fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
-    let Some(ReadParts { pages, services }) = parts.reads.clone() else { return Router::new() };
+    if !parts.serves_reads {
+        return Router::new();
+    }
     let ReadSources { pauses, ledgers, history, outages, search } = parts.read_sources.clone();
     let context = ReadContext {
         api: Arc::clone(api),
         batches: Arc::clone(&parts.query_store),
-        pages,
-        services,
         gas_admins: parts.gas_admins.clone(),
         events: parts.events.clone(),
         operators: parts.operators.as_ref().map(|operators| Arc::clone(&operators.store)),
@@ -125,12 +125,12 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
 }
 
 fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
-    let Some((operators, reads)) = parts.operators.clone().zip(parts.reads.clone()) else {
+    let Some(operators) = parts.operators.clone().filter(|_| parts.serves_reads) else {
         return Router::new();
     };
     let (api, queries) = (Arc::clone(api), Arc::clone(&parts.query_store));
     let callbacks = (parts.stored.clone(), Arc::clone(&parts.recall));
-    let context = OperatorContext::new(api, queries, reads.pages, operators, callbacks);
+    let context = OperatorContext::new(api, queries, operators, callbacks);
     operators::routes().with_state(Arc::new(context)).into()
 }
 

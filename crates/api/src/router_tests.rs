@@ -10,8 +10,7 @@ use axum::Router;
 use grid_batch_core::{
     ServiceId, SystemClock,
     mocks::{
-        MockBatchPageStore, MockBatchQueryStore, MockEventStore, MockIntakeStore,
-        MockOperatorStore, MockServiceQueryStore, MockWebhookStore,
+        MockBatchQueryStore, MockEventStore, MockIntakeStore, MockOperatorStore, MockWebhookStore,
     },
 };
 use grid_batch_protocol::TransactFormat;
@@ -98,7 +97,7 @@ fn builder() -> ApiBuilder {
     events.expect_on_events().return_const(());
     ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(MockBatchQueryStore::new()))
         .with_format(Arc::new(TransactFormat::default()))
-        .with_reads(Arc::new(MockBatchPageStore::new()), Arc::new(MockServiceQueryStore::new()))
+        .with_reads()
         .with_operators(Arc::new(MockOperatorStore::new()), || None)
         .with_events(Arc::new(events))
         .with_webhooks(Arc::new(MockWebhookStore::new()))

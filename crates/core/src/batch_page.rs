@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{BatchLabel, BatchState, ServiceId, StoredBatch, Timestamp, monitor::BatchResult};
+use crate::{BatchLabel, BatchState, ServiceId, StoredBatch, Timestamp};
 
 /// Which batches a page has. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,18 +109,6 @@ pub struct BatchPage {
     /// Where the next page starts; `None` after the last page. A page can have fewer batches than were
     /// asked for, even none, and not be the last one: a limited number of batches is examined for each.
     pub next: Option<ListCursor>,
-}
-
-/// Reads pages of batches.
-pub trait BatchPageStore: Send + Sync {
-    /// One page: up to `limit` of the selected batches that come after `after` in this order.
-    fn batch_page(
-        &self,
-        selection: &BatchSelection,
-        order: PageOrder,
-        after: Option<ListCursor>,
-        limit: usize,
-    ) -> BatchResult<BatchPage>;
 }
 
 #[cfg(test)]

@@ -10,20 +10,20 @@ use mockall::mock;
 
 use crate::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, AskAheadRequests, BatchConflict, BatchDetails,
-    BatchEvent, BatchFilter, BatchFits, BatchId, BatchPage, BatchPageStore, BatchQueryStore,
-    BatchResult, BatchSelection, BatchStatus, BatchUpdater, ClaimKeeper, Clock, CommitHistory,
-    DeliveryResult, DueWebhook, EndedDependents, EventFilter, EventListener, EventPage,
-    EventPosition, EventReadError, EventStore, EventSubscriptions, EvidenceReport, FailedDelivery,
-    FailedDeliveryId, ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver,
-    InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerConfirmation, LedgerEventStream,
-    LedgerFacts, LedgerIdentity, LedgerQuestionStore, LedgerRegistry, ListCursor, LookupLag,
+    BatchEvent, BatchFits, BatchId, BatchPage, BatchQueryStore, BatchResult, BatchSelection,
+    BatchStatus, BatchUpdater, ClaimKeeper, Clock, CommitHistory, DeliveryResult, DueWebhook,
+    EndedDependents, EventFilter, EventListener, EventPage, EventPosition, EventReadError,
+    EventStore, EventSubscriptions, EvidenceReport, FailedDelivery, FailedDeliveryId,
+    ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, InstanceId, IntakeStore,
+    ItemId, ItemIdPrefix, Ledger, LedgerConfirmation, LedgerEventStream, LedgerFacts,
+    LedgerIdentity, LedgerQuestionStore, LedgerRegistry, ListCursor, LookupLag,
     MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, OperatorAction, OperatorStore,
-    OperatorTarget, PageCursor, PageOrder, PassThroughError, PendingBatchStore, PollPace,
-    PollTriggers, RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round,
-    RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
-    Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover,
-    Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, WakeUps, Webhook, WebhookId,
-    WebhookLease, WebhookStore,
+    OperatorTarget, PageOrder, PassThroughError, PendingBatchStore, PollPace, PollTriggers,
+    RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
+    ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover, Timestamp,
+    TokenStore, TransactionAnswers, UnresolvedBatch, WakeUps, Webhook, WebhookId, WebhookLease,
+    WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -281,35 +281,6 @@ mock! {
 }
 
 mock! {
-    pub BatchPageStore {}
-    impl BatchPageStore for BatchPageStore {
-        fn batch_page(
-            &self,
-            selection: &BatchSelection,
-            order: PageOrder,
-            after: Option<ListCursor>,
-            limit: usize,
-        ) -> BatchResult<BatchPage>;
-    }
-}
-
-mock! {
-    pub ServiceQueryStore {}
-    impl crate::ServiceQueryStore for ServiceQueryStore {
-        fn services<'a>(&self, with_idle: bool, after: Option<&'a ServiceId>, limit: usize)
-            -> BatchResult<Vec<crate::ServiceOverview>>;
-        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::ServiceOverview>>;
-        fn instances(&self) -> BatchResult<Vec<crate::InstanceLease>>;
-        fn claims<'a>(
-            &self,
-            instance: Option<&'a InstanceId>,
-            after: Option<&'a ServiceId>,
-            limit: usize,
-        ) -> BatchResult<Vec<crate::OwnedService>>;
-    }
-}
-
-mock! {
     pub RetentionStore {}
     impl RetentionStore for RetentionStore {
         fn start_retention(&self, interval: Duration) -> BatchResult<bool>;
@@ -420,9 +391,23 @@ mock! {
             -> BatchResult<Option<Vec<u8>>>;
         fn ahead(&self, service_id: &ServiceId, created_at: &[Timestamp])
             -> BatchResult<Vec<Option<Ahead>>>;
-        fn list<'a>(&self, filter: &BatchFilter, after: Option<&'a PageCursor>, limit: usize)
-            -> BatchResult<Vec<StoredBatch>>;
-        fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
+        fn batch_page(
+            &self,
+            selection: &BatchSelection,
+            order: PageOrder,
+            after: Option<ListCursor>,
+            limit: usize,
+        ) -> BatchResult<BatchPage>;
+        fn services<'a>(&self, with_idle: bool, after: Option<&'a ServiceId>, limit: usize)
+            -> BatchResult<Vec<crate::ServiceOverview>>;
+        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::ServiceOverview>>;
+        fn instances(&self) -> BatchResult<Vec<crate::InstanceLease>>;
+        fn claims<'a>(
+            &self,
+            instance: Option<&'a InstanceId>,
+            after: Option<&'a ServiceId>,
+            limit: usize,
+        ) -> BatchResult<Vec<crate::OwnedService>>;
     }
 }
 

@@ -1,6 +1,7 @@
 use crate::{
-    Ahead, BatchLabel, BatchState, Deadline, ItemId, ItemIdPrefix, Receipt, ServiceId, StoredBatch,
-    Timestamp, Wait, monitor::BatchResult,
+    Ahead, BatchLabel, BatchPage, BatchSelection, BatchState, Deadline, InstanceId, InstanceLease,
+    ItemId, ItemIdPrefix, ListCursor, OwnedService, PageOrder, Receipt, ServiceId, ServiceOverview,
+    StoredBatch, Timestamp, Wait, monitor::BatchResult,
 };
 
 /// Everything that is stored about one batch.
@@ -107,7 +108,7 @@ pub struct QueueDepth {
     pub open: u64,
 }
 
-/// Reads what is stored about batches.
+/// Reads what is stored, for programs and people: batches, their services, and who works on them.
 pub trait BatchQueryStore: Send + Sync {
     /// The batches with this id: at most one for each service.
     fn find(&self, batch_id: &ItemId) -> BatchResult<Vec<StoredBatch>>;
@@ -146,14 +147,35 @@ pub trait BatchQueryStore: Send + Sync {
         created_at: &[Timestamp],
     ) -> BatchResult<Vec<Option<Ahead>>>;
 
-    /// One page of batches, ordered by service and then by age, the oldest first.
-    fn list(
+    /// One page: up to `limit` of the selected batches that come after `after` in this order.
+    fn batch_page(
         &self,
-        filter: &BatchFilter,
-        after: Option<&PageCursor>,
+        selection: &BatchSelection,
+        order: PageOrder,
+        after: Option<ListCursor>,
         limit: usize,
-    ) -> BatchResult<Vec<StoredBatch>>;
+    ) -> BatchResult<BatchPage>;
 
-    /// How many batches the filter selects.
-    fn count(&self, filter: &BatchFilter) -> BatchResult<u64>;
+    /// One page of services, ordered by their ids, after one of them: those that have open batches or, with
+    /// `with_idle`, all.
+    fn services(
+        &self,
+        with_idle: bool,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceOverview>>;
+
+    /// One service. `None`: it never had a batch.
+    fn service(&self, service_id: &ServiceId) -> BatchResult<Option<ServiceOverview>>;
+
+    /// The instances, ordered by their ids.
+    fn instances(&self) -> BatchResult<Vec<InstanceLease>>;
+
+    /// One page of claims, ordered by service, after one of them: of one instance, or of all.
+    fn claims(
+        &self,
+        instance: Option<&InstanceId>,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<OwnedService>>;
 }

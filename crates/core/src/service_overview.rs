@@ -1,7 +1,7 @@
 //! Services as programs and operators see them: how many batches are open, who works on them, and what is
 //! wrong.
 
-use crate::{InstanceId, Scheduling, ServiceId, Timestamp, monitor::BatchResult};
+use crate::{InstanceId, Scheduling, ServiceId, Timestamp};
 
 /// The present state of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,30 +67,4 @@ pub struct OwnedService {
     pub instance_id: Option<InstanceId>,
     /// The epoch of the claim, which each takeover raises.
     pub epoch: u64,
-}
-
-/// Reads the state of services and claims.
-pub trait ServiceQueryStore: Send + Sync {
-    /// One page of services, ordered by their ids, after one of them: those that have open batches or, with
-    /// `with_idle`, all.
-    fn services(
-        &self,
-        with_idle: bool,
-        after: Option<&ServiceId>,
-        limit: usize,
-    ) -> BatchResult<Vec<ServiceOverview>>;
-
-    /// One service. `None`: it never had a batch.
-    fn service(&self, service_id: &ServiceId) -> BatchResult<Option<ServiceOverview>>;
-
-    /// The instances, ordered by their ids.
-    fn instances(&self) -> BatchResult<Vec<InstanceLease>>;
-
-    /// One page of claims, ordered by service, after one of them: of one instance, or of all.
-    fn claims(
-        &self,
-        instance: Option<&InstanceId>,
-        after: Option<&ServiceId>,
-        limit: usize,
-    ) -> BatchResult<Vec<OwnedService>>;
 }

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use grid_batch_core::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
-    BatchFilter, BatchPage, BatchPageStore, BatchQueryStore, BatchResult, BatchSelection,
-    CommitHistory, CommittedBefore, EventFilter, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, HistoryFacts, InstanceId, InstanceLease, IntakeStore, ItemId,
-    ItemIdPrefix, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget,
-    OwnedService, PageCursor, PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore,
-    ServiceId, ServiceOverview, ServiceQueryStore, StoredBatch, StoredToken, SubmittedBatch,
-    Timestamp, TokenId, TokenStore,
+    BatchPage, BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore,
+    EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore, HistoryFacts,
+    InstanceId, InstanceLease, IntakeStore, ItemId, ItemIdPrefix, ListCursor, NewBatch,
+    OperatorAction, OperatorStore, OperatorTarget, OwnedService, PageOrder, RecordedAction,
+    Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview, StoredBatch, StoredToken,
+    SubmittedBatch, Timestamp, TokenId, TokenStore,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayment,
@@ -73,21 +72,6 @@ impl BatchQueryStore for Store {
         Ok(Self::ahead(self, service_id, created_at)?)
     }
 
-    fn list(
-        &self,
-        filter: &BatchFilter,
-        after: Option<&PageCursor>,
-        limit: usize,
-    ) -> BatchResult<Vec<StoredBatch>> {
-        Ok(Self::list(self, filter, after, limit)?)
-    }
-
-    fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
-        Ok(Self::count(self, filter)?)
-    }
-}
-
-impl BatchPageStore for Store {
     fn batch_page(
         &self,
         selection: &BatchSelection,
@@ -97,9 +81,7 @@ impl BatchPageStore for Store {
     ) -> BatchResult<BatchPage> {
         Ok(Self::batch_page(self, selection, order, after, limit)?)
     }
-}
 
-impl ServiceQueryStore for Store {
     fn services(
         &self,
         with_idle: bool,

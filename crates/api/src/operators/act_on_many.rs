@@ -139,7 +139,7 @@ impl Targets {
         match self {
             Self::Named(targets) => Ok((targets, None)),
             Self::Selected { selection, after, limit } => {
-                let Selected { batches, next } = selection.find(&context.pages, after, limit)?;
+                let Selected { batches, next } = selection.find(&*context.queries, after, limit)?;
                 Ok((batches.into_iter().map(target_of).collect(), next))
             }
         }

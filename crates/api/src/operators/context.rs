@@ -2,8 +2,8 @@ use std::{slice, sync::Arc};
 
 use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionSource, BatchPageStore, BatchQueryStore, InstanceId, ItemId,
-    Operator, OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
+    ActionEffect, ActionOutcome, ActionSource, BatchQueryStore, InstanceId, ItemId, Operator,
+    OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
 };
 
 use super::actor::name_of;
@@ -40,7 +40,6 @@ pub(crate) struct OperatorParts {
 pub(crate) struct OperatorContext {
     pub(super) api: Arc<ApiState>,
     pub(super) queries: Arc<dyn BatchQueryStore>,
-    pub(super) pages: Arc<dyn BatchPageStore>,
     pub(super) store: Arc<dyn OperatorStore>,
     pub(super) writes: StoreAccess,
     pub(super) writes_of_many: StoreAccess,
@@ -53,7 +52,6 @@ impl OperatorContext {
     pub(crate) fn new(
         api: Arc<ApiState>,
         queries: Arc<dyn BatchQueryStore>,
-        pages: Arc<dyn BatchPageStore>,
         parts: OperatorParts,
         (stored, recall): (StoredCallback, Arc<RecallFn>),
     ) -> Self {
@@ -61,7 +59,7 @@ impl OperatorContext {
             |permits| StoreAccess::new(permits, api.database.clone(), ApiError::WriteFailed);
         let (writes, writes_of_many) = (access(WRITES), access(MANY));
         let OperatorParts { store, instance } = parts;
-        Self { api, queries, pages, store, writes, writes_of_many, instance, stored, recall }
+        Self { api, queries, store, writes, writes_of_many, instance, stored, recall }
     }
 
     /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.

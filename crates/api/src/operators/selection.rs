@@ -1,7 +1,7 @@
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    BatchPageStore, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, StoredBatch,
+    BatchQueryStore, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, StoredBatch,
 };
 
 use crate::http::{ApiError, JsonObject, parse_states};
@@ -57,7 +57,7 @@ impl Selection {
     /// Up to `limit` batches after `after`, the oldest first.
     pub(super) fn find(
         &self,
-        store: &Arc<dyn BatchPageStore>,
+        store: &dyn BatchQueryStore,
         mut after: Option<ListCursor>,
         limit: usize,
     ) -> Result<Selected, ApiError> {

@@ -51,7 +51,7 @@ pub(super) async fn get(
     let query = Query::parse(request.uri.query())?;
     let list = ListQuery::parse(&query, context.api.clock.now())?;
     Caller::of(&request)?.check_selected(list.selection.service_id.as_ref())?;
-    let pages = Arc::clone(&context.pages);
+    let pages = Arc::clone(&context.batches);
     let read = move || {
         let page = pages.batch_page(&list.selection, list.order, list.after, list.limit);
         page.map_err(ApiError::read_failed)

@@ -49,7 +49,7 @@ pub(super) async fn get(
     query.check_names(&["instance_id", "limit", "after"])?;
     let instance = query.text("instance_id")?.map(InstanceId::new);
     let (after, limit) = (after::<ServiceId>(&query)?, limit(&query)?);
-    let services = Arc::clone(&context.services);
+    let services = Arc::clone(&context.batches);
     let read = move || {
         let instances = services.instances().map_err(ApiError::read_failed)?;
         let claims = services.claims(instance.as_ref(), after.as_ref(), limit + 1);

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    Ahead, BatchDetails, BatchPageStore, BatchQueryStore, EventStore, ItemId, OperatorStore,
-    SearchLimits, ServiceId, ServiceQueryStore, StoredBatch,
+    Ahead, BatchDetails, BatchQueryStore, EventStore, ItemId, OperatorStore, SearchLimits,
+    ServiceId, StoredBatch,
 };
 
 use super::{HistorySource, LedgerSource, OutageSource, PauseSource};
@@ -10,13 +10,6 @@ use crate::{
     GasAdminReport, access::Caller, batches::NamedBatch, gas_admins::GasAdminSource,
     http::ApiError, state::ApiState,
 };
-
-/// What is read below `/v1`.
-#[derive(Clone)]
-pub(crate) struct ReadParts {
-    pub(crate) pages: Arc<dyn BatchPageStore>,
-    pub(crate) services: Arc<dyn ServiceQueryStore>,
-}
 
 /// What can be told if the builder says where it is.
 #[derive(Clone, Default)]
@@ -34,8 +27,6 @@ pub(crate) struct ReadSources {
 pub(crate) struct ReadContext {
     pub(crate) api: Arc<ApiState>,
     pub(crate) batches: Arc<dyn BatchQueryStore>,
-    pub(crate) pages: Arc<dyn BatchPageStore>,
-    pub(crate) services: Arc<dyn ServiceQueryStore>,
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// `None`: the history of a batch is what its rows tell.
     pub(crate) events: Option<Arc<dyn EventStore>>,

@@ -111,7 +111,7 @@ impl ReadContext {
             states: open.collect(),
             ..BatchSelection::default()
         };
-        let page = self.pages.batch_page(&selection, PageOrder::OldestFirst, None, 1);
+        let page = self.batches.batch_page(&selection, PageOrder::OldestFirst, None, 1);
         let page = page.map_err(ApiError::read_failed)?;
         Ok(page.batches.into_iter().next().map(|listed| listed.batch))
     }

@@ -21,7 +21,7 @@ use std::{collections::HashMap, sync::Arc};
 use grid_batch_core::{BatchResult, ServiceId, ServicePause};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use context::{ReadContext, ReadParts, ReadSources};
+pub(crate) use context::{ReadContext, ReadSources};
 pub use history::HistoryPoint;
 pub(crate) use history::HistorySource;
 pub use ledgers::{LedgerReport, NodeReport};

@@ -45,7 +45,7 @@ pub(super) async fn list(
     let reading = Arc::clone(&context);
     // One more than the page has shows whether there is a next page.
     let read = move || {
-        let services = reading.services.services(with_idle, after.as_ref(), limit + 1);
+        let services = reading.batches.services(with_idle, after.as_ref(), limit + 1);
         let mut services = services.map_err(ApiError::read_failed)?;
         let has_next = services.len() > limit;
         services.truncate(limit);
@@ -104,7 +104,7 @@ impl ReadContext {
         &self,
         service_id: &ServiceId,
     ) -> Result<(ServiceOverview, Option<ServicePause>), ApiError> {
-        let service = self.services.service(service_id).map_err(ApiError::read_failed)?;
+        let service = self.batches.service(service_id).map_err(ApiError::read_failed)?;
         let service = service.ok_or_else(|| ApiError::ServiceNotFound(service_id.clone()))?;
         let pause = self.pauses(std::slice::from_ref(&service))?.remove(service_id);
         Ok((service, pause))

@@ -9,7 +9,7 @@ use grid_batch_api::{
 use grid_batch_core::{
     AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, Obstacle, Scheduling,
     ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, TokenStore,
-    mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
+    mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
@@ -500,10 +500,9 @@ fn serve_waiting_batch(control: &AccessControl) -> (RunningApi, SocketAddr) {
     store.expect_find().returning(move |id| Ok(vec![of(SERVICE, *id)]));
     store.expect_ahead().returning(move |_, _| Ok(vec![Some(ahead.clone())]));
     store.expect_details().returning(move |_, _| Ok(Some(details.clone())));
-    let mut services = MockServiceQueryStore::new();
-    services.expect_service().returning(|service_id| Ok(Some(idle_service(service_id.clone()))));
+    store.expect_service().returning(|service_id| Ok(Some(idle_service(service_id.clone()))));
     let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(store))
-        .with_reads(Arc::new(MockBatchPageStore::new()), Arc::new(services))
+        .with_reads()
         .with_access(control.clone())
         .with_allowed_hosts(test_hosts());
     serve(builder)

@@ -56,7 +56,7 @@ impl TestServer {
         let store = Arc::new(Store::open(&url(&directory), options).unwrap());
         let builder = ApiBuilder::new(store.clone(), store.clone())
             .with_format(Arc::new(TransactFormat::default()))
-            .with_reads(store.clone(), store.clone())
+            .with_reads()
             .with_allowed_hosts(test_hosts());
         let (api, address) = serve(configure(builder, &store));
         Self { api, store, address, directory }

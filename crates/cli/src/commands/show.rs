@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use grid_batch_core::{
-    BatchDetails, BatchExplanation, FailedAttempt, ServiceFacts, ServiceOverview,
-    ServiceQueryStore, StoredBatch, Timestamp,
+    BatchDetails, BatchExplanation, BatchQueryStore, FailedAttempt, ServiceFacts, ServiceOverview,
+    StoredBatch, Timestamp,
 };
 use serde_json::json;
 
@@ -47,7 +47,7 @@ fn show_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         // Retention may have removed it since it was found.
         if let Some(details) = database.store.details(service_id, batch_id)? {
             let behind = count_behind(&database, &details)?;
-            let service = ServiceQueryStore::service(&database.store, service_id)?;
+            let service = BatchQueryStore::service(&database.store, service_id)?;
             shown.push((details, behind, service));
         }
     }

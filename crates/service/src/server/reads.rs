@@ -17,7 +17,7 @@ pub(super) fn with_reads(
 ) -> ApiBuilder {
     let outages = check.clone();
     let (ledgers, pauses) = (Arc::clone(store), Arc::clone(store));
-    api.with_reads(Arc::<Store>::clone(store), Arc::<Store>::clone(store))
+    api.with_reads()
         .with_pauses(move |services| Ok(pauses.pauses(services)?))
         .with_outages(move |service| outages.pool().outages_of(service.as_str()))
         .with_search_limits(search)

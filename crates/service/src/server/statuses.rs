@@ -1,8 +1,9 @@
 //! Statuses of batches, with what only this process knows: whether the in-flight window keeps them back.
 
 use grid_batch_core::{
-    Ahead, BatchDetails, BatchFilter, BatchQueryStore, BatchResult, BatchState, ItemId,
-    ItemIdPrefix, Obstacle, PageCursor, ServiceId, StoredBatch, Timestamp,
+    Ahead, BatchDetails, BatchPage, BatchQueryStore, BatchResult, BatchSelection, BatchState,
+    InstanceId, InstanceLease, ItemId, ItemIdPrefix, ListCursor, Obstacle, OwnedService, PageOrder,
+    ServiceId, ServiceOverview, StoredBatch, Timestamp,
 };
 use grid_batch_queuer::InFlightWindow;
 use grid_batch_store::Store;
@@ -82,17 +83,40 @@ impl BatchQueryStore for Statuses {
         }
     }
 
-    fn list(
+    fn batch_page(
         &self,
-        filter: &BatchFilter,
-        after: Option<&PageCursor>,
+        selection: &BatchSelection,
+        order: PageOrder,
+        after: Option<ListCursor>,
         limit: usize,
-    ) -> BatchResult<Vec<StoredBatch>> {
-        BatchQueryStore::list(&self.store, filter, after, limit)
+    ) -> BatchResult<BatchPage> {
+        BatchQueryStore::batch_page(&self.store, selection, order, after, limit)
     }
 
-    fn count(&self, filter: &BatchFilter) -> BatchResult<u64> {
-        BatchQueryStore::count(&self.store, filter)
+    fn services(
+        &self,
+        with_idle: bool,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceOverview>> {
+        self.store.services(with_idle, after, limit)
+    }
+
+    fn service(&self, service_id: &ServiceId) -> BatchResult<Option<ServiceOverview>> {
+        self.store.service(service_id)
+    }
+
+    fn instances(&self) -> BatchResult<Vec<InstanceLease>> {
+        self.store.instances()
+    }
+
+    fn claims(
+        &self,
+        instance: Option<&InstanceId>,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<OwnedService>> {
+        self.store.claims(instance, after, limit)
     }
 }
 

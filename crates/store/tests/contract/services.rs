@@ -1,5 +1,5 @@
 use grid_batch_core::{
-    Change, Event, InstanceId, Outcome, ServiceId, ServiceOverview, ServiceQueryStore, Strategy,
+    BatchQueryStore, Change, Event, InstanceId, Outcome, ServiceId, ServiceOverview, Strategy,
 };
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
@@ -13,7 +13,7 @@ on_both! {
 }
 
 fn one(store: &TestStore, name: &str) -> ServiceOverview {
-    ServiceQueryStore::service(&**store, &service(name)).unwrap().unwrap()
+    BatchQueryStore::service(&**store, &service(name)).unwrap().unwrap()
 }
 
 fn names(services: &[ServiceOverview]) -> Vec<&str> {
@@ -36,7 +36,7 @@ fn services_are_listed_in_pages(db: &Database) {
     assert_eq!(names(&page(true, None, 9)), ["a", "b", "c", "d"]);
     assert_eq!(names(&page(true, Some("a"), 2)), ["b", "c"]);
     assert_eq!(page(false, Some("d"), 9), []);
-    assert_eq!(ServiceQueryStore::service(&*store, &service("e")).unwrap(), None);
+    assert_eq!(BatchQueryStore::service(&*store, &service("e")).unwrap(), None);
 }
 
 fn service_tells_what_its_batches_do(db: &Database) {

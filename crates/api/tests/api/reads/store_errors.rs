@@ -3,7 +3,7 @@ use std::sync::Arc;
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{
     BatchError, BatchState, ItemId,
-    mocks::{MockBatchPageStore, MockBatchQueryStore, MockIntakeStore, MockServiceQueryStore},
+    mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 
 use crate::{
@@ -16,19 +16,10 @@ fn unavailable<T>() -> Result<T, BatchError> {
     Err(BatchError::Unavailable("cannot connect to db.internal".to_owned()))
 }
 
-/// The error of a request to an interface over these stores.
-fn error_of(batches: MockBatchQueryStore, pages: MockBatchPageStore, path: &str) -> (u16, u64) {
-    error_of_all(batches, pages, MockServiceQueryStore::new(), path)
-}
-
-fn error_of_all(
-    batches: MockBatchQueryStore,
-    pages: MockBatchPageStore,
-    services: MockServiceQueryStore,
-    path: &str,
-) -> (u16, u64) {
+/// The error of a request to an interface over this store.
+fn error_of(batches: MockBatchQueryStore, path: &str) -> (u16, u64) {
     let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(batches))
-        .with_reads(Arc::new(pages), Arc::new(services))
+        .with_reads()
         .with_allowed_hosts(test_hosts());
     let (_api, address) = serve(builder);
     let response = Client::connect(address).request("GET", path, &[], b"");
@@ -39,13 +30,13 @@ fn error_of_all(
 #[test]
 fn failed_reads_are_reported() {
     let path = format!("/v1/batches/{}", id(&batch(1)));
-    let mut pages = MockBatchPageStore::new();
-    pages.expect_batch_page().returning(|_, _, _, _| unavailable());
-    assert_eq!(error_of(MockBatchQueryStore::new(), pages, "/v1/batches"), (503, 1013));
+    let mut batches = MockBatchQueryStore::new();
+    batches.expect_batch_page().returning(|_, _, _, _| unavailable());
+    assert_eq!(error_of(batches, "/v1/batches"), (503, 1013));
 
     let mut batches = MockBatchQueryStore::new();
     batches.expect_find().returning(|_| unavailable());
-    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (503, 1013));
+    assert_eq!(error_of(batches, &path), (503, 1013));
 
     let found = || {
         let mut batches = MockBatchQueryStore::new();
@@ -54,11 +45,11 @@ fn failed_reads_are_reported() {
     };
     let mut batches = found();
     batches.expect_details().returning(|_, _| unavailable());
-    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (503, 1013));
+    assert_eq!(error_of(batches, &path), (503, 1013));
     let mut batches = found();
     batches.expect_serialized_batch().returning(|_, _| unavailable());
     let path = format!("{path}/bytes");
-    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (503, 1013));
+    assert_eq!(error_of(batches, &path), (503, 1013));
 }
 
 /// Retention may remove a batch between two reads.
@@ -68,7 +59,7 @@ fn batch_that_is_removed_meanwhile_is_unknown() {
     let mut batches = MockBatchQueryStore::new();
     batches.expect_find().returning(|id| Ok(vec![stored_batch(*id, BatchState::Committed)]));
     batches.expect_details().returning(|_, _| Ok(None));
-    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (404, 1060));
+    assert_eq!(error_of(batches, &path), (404, 1060));
 }
 
 #[test]
@@ -79,20 +70,20 @@ fn waiting_request_reads_the_batch_again() {
     batches.expect_find().times(1).returning(in_state(BatchState::Pending));
     batches.expect_find().times(1).returning(in_state(BatchState::Committed));
     batches.expect_details().times(1).returning(|_, _| Ok(None));
-    assert_eq!(error_of(batches, MockBatchPageStore::new(), &path), (404, 1060));
+    assert_eq!(error_of(batches, &path), (404, 1060));
 }
 
 #[test]
 fn failed_reads_of_services_are_reported() {
-    let error_of = |path: &str| {
-        let mut services = MockServiceQueryStore::new();
+    let error = |path: &str| {
+        let mut services = MockBatchQueryStore::new();
         services.expect_services().returning(|_, _, _| unavailable());
         services.expect_service().returning(|_| unavailable());
         services.expect_instances().returning(unavailable);
-        error_of_all(MockBatchQueryStore::new(), MockBatchPageStore::new(), services, path)
+        error_of(services, path)
     };
     for path in ["/v1/services", "/v1/services/a::b", "/v1/claims"] {
-        assert_eq!(error_of(path), (503, 1013), "{path}");
+        assert_eq!(error(path), (503, 1013), "{path}");
     }
 }
 
@@ -106,5 +97,5 @@ fn characters_of_several_batches_are_refused() {
     let mut batches = MockBatchQueryStore::new();
     batches.expect_find_by_prefix().returning(move |_, _, _| Ok(vec![alike(1), alike(2)]));
     let path = "/v1/batches/5a5a5a5a";
-    assert_eq!(error_of(batches, MockBatchPageStore::new(), path), (400, 1063));
+    assert_eq!(error_of(batches, path), (400, 1063));
 }

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    ActionFilter, BatchFilter, BatchState, CommitHistory, InstanceId, OperatorTarget, OperatorVerb,
-    PageCursor, ServiceId, ServiceQueryStore, Timestamp, TokenStore,
+    ActionFilter, BatchFilter, BatchQueryStore, BatchState, CommitHistory, InstanceId,
+    OperatorTarget, OperatorVerb, PageCursor, ServiceId, Timestamp, TokenStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};

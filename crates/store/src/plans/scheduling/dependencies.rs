@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddressPrefix, BatchConflict, DeclaredAccess, ItemId, MissingTransactionStore, NewBatch,
-    Outcome, ServiceId, ServiceQueryStore, SignerId, Timestamp,
+    AddressPrefix, BatchConflict, BatchQueryStore, DeclaredAccess, ItemId, MissingTransactionStore,
+    NewBatch, Outcome, ServiceId, SignerId, Timestamp,
 };
 
 use super::{address, end, take, writing};
