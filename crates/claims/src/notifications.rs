@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchResult, InternalError, ItemId, Notifications, WorkNotifications};
+use grid_batch_core::{BatchResult, InternalError, ItemId, Notifications};
 use grid_batch_support::PeriodicThread;
 use log::{debug, info, warn};
 
@@ -20,16 +20,18 @@ const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl NotificationListener {
-    /// Starts to listen. `ended` is called with each batch that another instance says has ended.
+    /// Starts to listen. `exchange` is told of batches that clients of this instance wait for and of batches that have
+    /// ended, and returns what has arrived since the last call, without waiting for more. `ended` is called with each batch that another instance says has ended.
     pub fn start(
-        mut notifications: impl WorkNotifications + 'static,
+        mut exchange: impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> + Send + 'static,
         follow_up: ChangeFollowUp,
         awaited: AwaitedEnds,
         ended: impl Fn(&ItemId) + Send + 'static,
     ) -> Result<Self, InternalError> {
         let mut is_working = true;
         let receive = move || {
-            let received = exchange(&mut notifications, &awaited);
+            let (awaited_here, ended_here) = awaited.take();
+            let received = exchange(&awaited_here, &ended_here);
             log_change(&received, &mut is_working);
             let Ok(received) = received else { return PAUSE_AFTER_FAILURE };
             if !received.stored.is_empty() {
@@ -42,18 +44,6 @@ impl NotificationListener {
         let thread = PeriodicThread::start_with_pauses("notifications", Duration::ZERO, receive)?;
         Ok(Self { _thread: thread })
     }
-}
-
-/// Sends what there is to send, and receives what has arrived.
-fn exchange(
-    notifications: &mut impl WorkNotifications,
-    awaited: &AwaitedEnds,
-) -> BatchResult<Notifications> {
-    let (awaited, ended) = awaited.take();
-    if !awaited.is_empty() || !ended.is_empty() {
-        notifications.notify(&awaited, &ended)?;
-    }
-    notifications.receive()
 }
 
 /// Logs the first failure, and the first success after it.
@@ -92,20 +82,16 @@ mod tests {
 
     use super::*;
 
-    /// Returns these results, and then nothing.
-    struct Script {
-        received: Vec<BatchResult<Notifications>>,
+    /// Returns these results, the last one first, and then nothing.
+    fn script(
+        mut received: Vec<BatchResult<Notifications>>,
         sent: SyncSender<(Vec<ItemId>, Vec<ItemId>)>,
-    }
-
-    impl WorkNotifications for Script {
-        fn receive(&mut self) -> BatchResult<Notifications> {
-            self.received.pop().unwrap_or(Ok(Notifications::default()))
-        }
-
-        fn notify(&mut self, awaited: &[ItemId], ended: &[ItemId]) -> BatchResult<()> {
-            self.sent.send((awaited.to_vec(), ended.to_vec())).unwrap();
-            Ok(())
+    ) -> impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> {
+        move |awaited, ended| {
+            if !awaited.is_empty() || !ended.is_empty() {
+                sent.send((awaited.to_vec(), ended.to_vec())).unwrap();
+            }
+            received.pop().unwrap_or(Ok(Notifications::default()))
         }
     }
 
@@ -113,9 +99,8 @@ mod tests {
         received: Vec<BatchResult<Notifications>>,
         follow_up: ChangeFollowUp,
     ) -> NotificationListener {
-        let script = Script { received, sent: sync_channel(9).0 };
-        let awaited = AwaitedEnds::default();
-        NotificationListener::start(script, follow_up, awaited, |_| ()).unwrap()
+        let script = script(received, sync_channel(9).0);
+        NotificationListener::start(script, follow_up, AwaitedEnds::default(), |_| ()).unwrap()
     }
 
     fn follow_up(woken: SyncSender<ServiceId>) -> ChangeFollowUp {
@@ -150,7 +135,7 @@ mod tests {
         let [here, there] = [1, 2].map(|number| ItemId::from_bytes([number; 64]));
         let received =
             Notifications { awaited: vec![there], ended: vec![here], ..Notifications::default() };
-        let script = Script { received: vec![Ok(received)], sent: send };
+        let script = script(vec![Ok(received)], send);
         let awaited = AwaitedEnds::default();
         awaited.awaited(&[here]);
         let ends = awaited.clone();

@@ -57,7 +57,7 @@ mod waiting;
 mod webhooks;
 
 pub use access_token::{
-    AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError, TokenStore,
+    AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError,
 };
 pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
@@ -68,9 +68,7 @@ pub use batch_page::{
     BatchPage, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
-pub use claim::{
-    Claim, ClaimKeeper, InstanceId, Notifications, SubmittedBatch, Takeover, WorkNotifications,
-};
+pub use claim::{Claim, ClaimKeeper, InstanceId, Notifications, SubmittedBatch, Takeover};
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use commit_history::{CommitHistory, CommittedBefore, HistoryFacts};
@@ -95,7 +93,7 @@ pub use item_id_prefix::{ItemIdPrefix, ItemIdPrefixError};
 pub use label::{BatchLabel, BatchLabelError};
 pub use ledger::Ledger;
 pub use ledger_facts::{AbsenceRule, LedgerFacts, LedgerFactsError, SecondArrival};
-pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, LedgerRegistry, RecordedLedger};
+pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, RecordedLedger};
 pub use ledger_key::{KeyRefusal, LedgerKey};
 pub use missing_transactions::{
     EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
