@@ -22,7 +22,6 @@ mod excerpt;
 mod explain;
 mod follow_up;
 mod hex;
-mod history;
 mod intake;
 mod item_id;
 mod item_id_prefix;
@@ -86,7 +85,6 @@ pub use excerpt::Excerpt;
 pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
 pub use follow_up::{AskAheadRequests, EventSubscriptions, InFlightUpdates, PollTriggers, WakeUps};
 pub use hex::Hex;
-pub use history::{HistoryEntry, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use item_id::{ItemId, ItemIdError};
 pub use item_id_prefix::{ItemIdPrefix, ItemIdPrefixError};
@@ -126,7 +124,7 @@ pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, Service
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
-pub use submission::{AttemptId, Submission, SubmissionResponse};
+pub use submission::{AttemptId, Submission};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
 pub use webhooks::{
