@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, InternalError, Notifications, Recorded, RecordedSubscriber, WorkNotifications,
+    BatchResult, InternalError, ItemId, Notifications, Recorded, RecordedSubscriber,
 };
 use grid_batch_support::PeriodicThread;
 use log::{debug, info, warn};
@@ -22,15 +22,17 @@ const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl NotificationListener {
-    /// Starts to listen.
+    /// Starts to listen. `exchange` is told of batches that clients of this instance wait for and of batches that have
+    /// ended, and returns what has arrived since the last call, without waiting for more.
     pub fn start(
-        mut notifications: impl WorkNotifications + 'static,
+        mut exchange: impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> + Send + 'static,
         subscriber: impl RecordedSubscriber + 'static,
         awaited: AwaitedEnds,
     ) -> Result<Self, InternalError> {
         let mut is_working = true;
         let receive = move || {
-            let received = exchange(&mut notifications, &awaited);
+            let (awaited_here, ended_here) = awaited.take();
+            let received = exchange(&awaited_here, &ended_here);
             log_change(&received, &mut is_working);
             let Ok(received) = received else { return PAUSE_AFTER_FAILURE };
             if !received.stored.is_empty() {
@@ -45,18 +47,6 @@ impl NotificationListener {
         let thread = PeriodicThread::start_with_pauses("notifications", Duration::ZERO, receive)?;
         Ok(Self { _thread: thread })
     }
-}
-
-/// Sends what there is to send, and receives what has arrived.
-fn exchange(
-    notifications: &mut impl WorkNotifications,
-    awaited: &AwaitedEnds,
-) -> BatchResult<Notifications> {
-    let (awaited, ended) = awaited.take();
-    if !awaited.is_empty() || !ended.is_empty() {
-        notifications.notify(&awaited, &ended)?;
-    }
-    notifications.receive()
 }
 
 /// Logs the first failure, and the first success after it.
@@ -88,24 +78,20 @@ impl fmt::Debug for NotificationListener {
 mod tests {
     use std::sync::mpsc::{SyncSender, sync_channel};
 
-    use grid_batch_core::{BatchError, ItemId, ServiceId};
+    use grid_batch_core::{BatchError, ServiceId};
 
     use super::*;
 
-    /// Returns these results, and then nothing.
-    struct Script {
-        received: Vec<BatchResult<Notifications>>,
+    /// Returns these results, the last one first, and then nothing.
+    fn script(
+        mut received: Vec<BatchResult<Notifications>>,
         sent: SyncSender<(Vec<ItemId>, Vec<ItemId>)>,
-    }
-
-    impl WorkNotifications for Script {
-        fn receive(&mut self) -> BatchResult<Notifications> {
-            self.received.pop().unwrap_or(Ok(Notifications::default()))
-        }
-
-        fn notify(&mut self, awaited: &[ItemId], ended: &[ItemId]) -> BatchResult<()> {
-            self.sent.send((awaited.to_vec(), ended.to_vec())).unwrap();
-            Ok(())
+    ) -> impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> {
+        move |awaited, ended| {
+            if !awaited.is_empty() || !ended.is_empty() {
+                sent.send((awaited.to_vec(), ended.to_vec())).unwrap();
+            }
+            received.pop().unwrap_or(Ok(Notifications::default()))
         }
     }
 
@@ -113,7 +99,7 @@ mod tests {
         received: Vec<BatchResult<Notifications>>,
         told: SyncSender<Vec<ServiceId>>,
     ) -> NotificationListener {
-        let script = Script { received, sent: sync_channel(9).0 };
+        let script = script(received, sync_channel(9).0);
         let told = move |item: Recorded<'_>| {
             let Recorded::Submittable(services) = item else { panic!("{item:?}") };
             told.send(services.to_vec()).unwrap();
@@ -147,7 +133,7 @@ mod tests {
         let [here, there] = [1, 2].map(|number| ItemId::from_bytes([number; 64]));
         let received =
             Notifications { awaited: vec![there], ended: vec![here], ..Notifications::default() };
-        let script = Script { received: vec![Ok(received)], sent: send };
+        let script = script(vec![Ok(received)], send);
         let awaited = AwaitedEnds::default();
         awaited.awaited(&[here]);
         let ends = awaited.clone();

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{Excerpt, Hex, Timestamp, monitor::BatchResult};
+use crate::{Excerpt, Hex, Timestamp};
 
 /// A kind of request, which a client needs the right for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,15 +125,6 @@ impl StoredToken {
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.token.expires_at.is_none_or(|expiry| now < expiry)
     }
-}
-
-/// Reads access tokens, and records that they were used.
-pub trait TokenStore: Send + Sync {
-    /// The tokens that are not revoked. Some may have expired.
-    fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>>;
-
-    /// Records that these tokens were used.
-    fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()>;
 }
 
 #[cfg(test)]

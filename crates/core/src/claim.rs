@@ -99,14 +99,3 @@ pub struct Notifications {
     /// Batches that have ended and were awaited.
     pub ended: Vec<ItemId>,
 }
-
-/// Sends and receives notifications between instances. They may be lost: what they tell of is also
-/// read from the store at intervals.
-pub trait WorkNotifications: Send {
-    /// What has arrived since the last call. It does not wait for more.
-    fn receive(&mut self) -> BatchResult<Notifications>;
-
-    /// Notifies other instances, if there are any, of batches that clients of this one wait for, and of batches
-    /// that have ended.
-    fn notify(&mut self, awaited: &[ItemId], ended: &[ItemId]) -> BatchResult<()>;
-}

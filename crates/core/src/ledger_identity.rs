@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Excerpt, Timestamp, monitor::BatchResult};
+use crate::{Excerpt, Timestamp};
 
 /// Which ledger it is: what a database is bound to, so that no batch is sent to another ledger.
 ///
@@ -105,13 +105,6 @@ pub enum LedgerConfirmation {
     Confirmed,
     /// The store is bound to another one.
     Other(RecordedLedger),
-}
-
-/// Binds a store to one ledger, on behalf of one instance.
-pub trait LedgerRegistry: Send + Sync {
-    /// Compares this ledger with the one that the store is bound to. Only an instance whose ledger
-    /// is confirmed can claim services.
-    fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation>;
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ mod evidence;
 mod excerpt;
 mod explain;
 mod hex;
-mod history;
 mod intake;
 mod item_id;
 mod item_id_prefix;
@@ -57,7 +56,7 @@ mod waiting;
 mod webhooks;
 
 pub use access_token::{
-    AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError, TokenStore,
+    AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError,
 };
 pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
@@ -68,9 +67,7 @@ pub use batch_page::{
     BatchPage, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
-pub use claim::{
-    Claim, ClaimKeeper, InstanceId, Notifications, SubmittedBatch, Takeover, WorkNotifications,
-};
+pub use claim::{Claim, ClaimKeeper, InstanceId, Notifications, SubmittedBatch, Takeover};
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use commit_history::{CommitHistory, CommittedBefore, HistoryFacts};
@@ -87,14 +84,13 @@ pub use evidence::{Evidence, EvidenceReport, LedgerQuestionStore, Resolution, Un
 pub use excerpt::Excerpt;
 pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
 pub use hex::Hex;
-pub use history::{HistoryEntry, stored_history};
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use item_id::{ItemId, ItemIdError};
 pub use item_id_prefix::{ItemIdPrefix, ItemIdPrefixError};
 pub use label::{BatchLabel, BatchLabelError};
 pub use ledger::Ledger;
 pub use ledger_facts::{AbsenceRule, LedgerFacts, LedgerFactsError, SecondArrival};
-pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, LedgerRegistry, RecordedLedger};
+pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, RecordedLedger};
 pub use ledger_key::{KeyRefusal, LedgerKey};
 pub use missing_transactions::{
     EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
@@ -128,7 +124,7 @@ pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, Service
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
-pub use submission::{AttemptId, Submission, SubmissionResponse};
+pub use submission::{AttemptId, Submission};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use waiting::{Ahead, Wait, WaitCause};
 pub use webhooks::{

@@ -15,14 +15,13 @@ use crate::{
     EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
     EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
     ForwardedSocket, GroupObserver, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger,
-    LedgerConfirmation, LedgerEventStream, LedgerFacts, LedgerIdentity, LedgerQuestionStore,
-    LedgerRegistry, ListCursor, LookupLag, MissingTransactionStore, MonotonicTime, NewBatch,
-    NewWebhook, OperatorAction, OperatorStore, OperatorTarget, PageOrder, PassThroughError,
-    PendingBatchStore, PollPace, RecordedAction, Removed, Resolution, RetentionCursor,
-    RetentionStore, Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages,
-    StatusReport, StoredBatch, Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch,
-    TakenBatch, Takeover, Timestamp, TokenStore, TransactionAnswers, UnresolvedBatch, Webhook,
-    WebhookId, WebhookLease, WebhookStore,
+    LedgerEventStream, LedgerFacts, LedgerQuestionStore, ListCursor, LookupLag,
+    MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, OperatorAction, OperatorStore,
+    OperatorTarget, PageOrder, PassThroughError, PendingBatchStore, PollPace, RecordedAction,
+    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, ScopeId, ServiceId,
+    ServiceShare, SocketMessages, StatusReport, StoredBatch, Submission, SubmissionAnswer,
+    SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover, Timestamp, TransactionAnswers,
+    UnresolvedBatch, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -289,14 +288,6 @@ mock! {
 }
 
 mock! {
-    pub TokenStore {}
-    impl TokenStore for TokenStore {
-        fn unrevoked_tokens(&self) -> BatchResult<Vec<crate::StoredToken>>;
-        fn note_token_use(&self, ids: &[crate::TokenId]) -> BatchResult<()>;
-    }
-}
-
-mock! {
     pub ClaimKeeper {}
     impl ClaimKeeper for ClaimKeeper {
         fn renew(&self) -> BatchResult<bool>;
@@ -306,13 +297,6 @@ mock! {
         fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
         fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>>;
         fn release(&self) -> BatchResult<usize>;
-    }
-}
-
-mock! {
-    pub LedgerRegistry {}
-    impl LedgerRegistry for LedgerRegistry {
-        fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation>;
     }
 }
 

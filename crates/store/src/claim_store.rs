@@ -9,8 +9,8 @@ use std::{
 
 use grid_batch_core::{
     BatchFits, BatchResult, ClaimKeeper, EndedDependents, InstanceId, ItemId, LedgerConfirmation,
-    LedgerIdentity, LedgerRegistry, LookupLag, MissingTransactionStore, Notifications, Round,
-    RoundStore, ServiceId, ServiceShare, SubmittedBatch, TakenBatch, Takeover, WorkNotifications,
+    LedgerIdentity, LookupLag, MissingTransactionStore, Notifications, Round, RoundStore,
+    ServiceId, ServiceShare, SubmittedBatch, TakenBatch, Takeover,
 };
 
 use crate::{
@@ -203,12 +203,23 @@ impl ClaimStore {
         claims::release_services(&self.store, &self.instance(), &self.options, services)
     }
 
-    /// The notifications of other instances. `None` if only one instance can use the database. They take a
-    /// connection of their own.
-    pub fn work_notifications(&self) -> Option<impl WorkNotifications + use<>> {
-        let connection = NotificationConnection::default();
-        let is_possible = claims::notifications_are_supported(self.store.dialect());
-        is_possible.then(|| NotificationsOfInstance { claims: self.clone(), connection })
+    /// A function that exchanges notifications with other instances: it tells them of batches that clients of this one
+    /// wait for, and of batches that have ended, and returns what has arrived since the last call. `None` if only one
+    /// instance can use the database. It takes a connection of its own.
+    pub fn work_notifications(
+        &self,
+    ) -> Option<impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> + Send + use<>> {
+        if !claims::notifications_are_supported(self.store.dialect()) {
+            return None;
+        }
+        let (claims, mut connection) = (self.clone(), NotificationConnection::default());
+        Some(move |awaited: &[ItemId], ended: &[ItemId]| {
+            let instance = claims.instance();
+            if !awaited.is_empty() || !ended.is_empty() {
+                connection.notify(&claims.store, instance.as_str(), awaited, ended)?;
+            }
+            Ok(connection.receive(&claims.store, instance.as_str())?)
+        })
     }
 
     /// Up to `limit` claimed services that have a batch to submit, in the order of their ids, from
@@ -340,12 +351,6 @@ impl ClaimKeeper for ClaimStore {
     }
 }
 
-impl LedgerRegistry for ClaimStore {
-    fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation> {
-        Ok(Self::confirm_ledger(self, ledger)?)
-    }
-}
-
 impl MissingTransactionStore for ClaimStore {
     fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<ItemId>> {
         Ok(Self::missing_transactions(self, pause, limit)?)
@@ -387,23 +392,6 @@ impl RoundStore for ClaimStore {
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
         Ok(Self::give_back(self, batches)?)
-    }
-}
-
-struct NotificationsOfInstance {
-    claims: ClaimStore,
-    connection: NotificationConnection,
-}
-
-impl WorkNotifications for NotificationsOfInstance {
-    fn receive(&mut self) -> BatchResult<Notifications> {
-        let instance = self.claims.instance();
-        Ok(self.connection.receive(&self.claims.store, instance.as_str())?)
-    }
-
-    fn notify(&mut self, awaited: &[ItemId], ended: &[ItemId]) -> BatchResult<()> {
-        let instance = self.claims.instance();
-        Ok(self.connection.notify(&self.claims.store, instance.as_str(), awaited, ended)?)
     }
 }
 

@@ -533,6 +533,16 @@ impl Store {
         operator::tokens(self, after, count)
     }
 
+    /// The access tokens that are not revoked. Some may have expired.
+    pub fn unrevoked_tokens(&self) -> Result<Vec<StoredToken>, StoreError> {
+        operator::unrevoked_tokens(self)
+    }
+
+    /// Records that these access tokens were used.
+    pub fn note_token_use(&self, ids: &[TokenId]) -> Result<(), StoreError> {
+        operator::note_token_use(self, ids)
+    }
+
     /// Revokes the access token with this id or name. Returns whether there was one that was not revoked.
     pub fn revoke_token(&self, id_or_name: &str) -> Result<bool, StoreError> {
         operator::revoke_token(self, id_or_name)

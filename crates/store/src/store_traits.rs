@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use grid_batch_core::{
     ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
-    BatchFilter, BatchPage, BatchQueryStore, BatchResult, BatchSelection, CommitHistory,
-    CommittedBefore, EventFilter, EventListener, EventPage, EventPosition, EventReadError,
-    EventStore, HistoryFacts, InstanceId, InstanceLease, IntakeStore, ItemId, ItemIdPrefix,
-    ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, OwnedService, PageCursor,
-    PageOrder, RecordedAction, Removed, RetentionCursor, RetentionStore, ServiceId,
-    ServiceOverview, StoredBatch, StoredToken, SubmittedBatch, Timestamp, TokenId, TokenStore,
+    BatchPage, BatchQueryStore, BatchResult, BatchSelection, CommitHistory, CommittedBefore,
+    EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore, HistoryFacts,
+    InstanceId, InstanceLease, IntakeStore, ItemId, ItemIdPrefix, ListCursor, NewBatch,
+    OperatorAction, OperatorStore, OperatorTarget, OwnedService, PageOrder, RecordedAction,
+    Removed, RetentionCursor, RetentionStore, ServiceId, ServiceOverview, StoredBatch,
+    SubmittedBatch, Timestamp,
 };
 use grid_batch_withdrawals::{
     BatchAttempt, CancelOutcome, ClosedNonce, FailedFilter, FailedWithdrawal, FollowingPayment,
@@ -201,16 +201,6 @@ impl RetentionStore for Store {
         limit: usize,
     ) -> BatchResult<Removed> {
         Ok(self.remove_ended(self.now().minus(age), from, limit)?)
-    }
-}
-
-impl TokenStore for Store {
-    fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>> {
-        Ok(operator::unrevoked_tokens(self)?)
-    }
-
-    fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()> {
-        Ok(operator::note_token_use(self, ids)?)
     }
 }
 

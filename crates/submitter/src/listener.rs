@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome, SubmissionResponse};
+use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome};
 use grid_batch_support::{GroupPause, catch_panic};
 use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    DelayedServices, SubmitterCounters, SubmitterObserver,
+    DelayedServices, SubmissionResponse, SubmitterCounters, SubmitterObserver,
     group_notifier::GroupNotifier,
     message::{EndedSubmission, TaskMessage},
 };

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use grid_batch_core::{Moment, ScopeId, Submission, SubmissionOutcome, SubmissionResponse};
+use grid_batch_core::{Moment, ScopeId, Submission, SubmissionOutcome};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
-use crate::slots::SubmissionSlot;
+use crate::{SubmissionResponse, slots::SubmissionSlot};
 
 /// Sent by the leader to the runtime. The leader closes the channel when it ends.
 pub(crate) struct LeaderMessage<S: ScopeId> {

@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use grid_batch_core::{
     BatchQueryStore, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, StoredBatch,

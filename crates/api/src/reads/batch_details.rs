@@ -4,11 +4,14 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{
-    ActionFilter, BatchDetails, HistoryEntry, RecordedAction, StoredBatch, stored_history,
-};
+use grid_batch_core::{ActionFilter, BatchDetails, RecordedAction, StoredBatch};
 
-use super::{ReadContext, details_json::DetailsJson, wait::find_or_wait};
+use super::{
+    ReadContext,
+    batch_history::{HistoryEntry, stored_history},
+    details_json::DetailsJson,
+    wait::find_or_wait,
+};
 use crate::{
     access::Caller,
     batches::{NamedBatch, PathText, requested_wait},

@@ -1,12 +1,14 @@
 use axum::http::request::Parts;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    BatchDetails, BatchState, CommitAfterInvalid, Deadline, FailedAttempt, HistoryEntry, Receipt,
+    BatchDetails, BatchState, CommitAfterInvalid, Deadline, FailedAttempt, Receipt,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ReadContext, batch_details::ReadDetails, batch_json::BatchJson};
+use super::{
+    ReadContext, batch_details::ReadDetails, batch_history::HistoryEntry, batch_json::BatchJson,
+};
 use crate::{
     batches::WaitJson,
     http::{link, rfc3339},

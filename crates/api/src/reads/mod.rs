@@ -2,6 +2,7 @@
 
 mod batch_bytes;
 mod batch_details;
+mod batch_history;
 mod batch_json;
 mod batch_list;
 mod claims;

@@ -8,7 +8,7 @@ use grid_batch_api::{
 };
 use grid_batch_core::{
     AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, Obstacle, Scheduling,
-    ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, TokenStore,
+    ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};

@@ -18,7 +18,7 @@ use grid_batch_api::{
 };
 use grid_batch_core::{
     AccessScope, ForwardedSocket, NewToken, PassThroughError, SocketMessage, SocketMessages,
-    SystemClock, TokenStore, mocks::MockLedger,
+    SystemClock, mocks::MockLedger,
 };
 use tokio_tungstenite::tungstenite::{
     Error, HandshakeError, Message, WebSocket,

@@ -1,9 +1,10 @@
 //! Keeps what the HTTP interface knows of tokens as it is in the database.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use grid_batch_api::{AccessControl, AccessMode};
-use grid_batch_core::{InternalError, TokenStore};
+use grid_batch_core::InternalError;
+use grid_batch_store::Store;
 use grid_batch_support::PeriodicThread;
 use log::{info, warn};
 
@@ -21,10 +22,7 @@ impl RunningAccess {
     const INTERVAL: Duration = Duration::from_secs(1);
 
     /// Reads the tokens and starts the thread, if requests need tokens.
-    pub(super) fn start(
-        config: &Config,
-        store: Arc<dyn TokenStore>,
-    ) -> Result<Self, InternalError> {
+    pub(super) fn start(config: &Config, store: Store) -> Result<Self, InternalError> {
         let control = AccessControl::new(config.access.options.clone(), config.clock());
         info!(access_mode = AccessInForce::of(config).text; "access to the HTTP interface");
         if config.access.options.mode != AccessMode::Tokens {
@@ -83,7 +81,7 @@ impl AccessInForce {
 
 struct Tokens {
     control: AccessControl,
-    store: Arc<dyn TokenStore>,
+    store: Store,
     passes: u32,
     is_failing: bool,
 }

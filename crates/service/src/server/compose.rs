@@ -180,7 +180,7 @@ pub(super) fn compose(
     };
     let running_gas = gas.clone().map(RunningGasWatch::start).transpose()?;
     let (health, running_health) = Health::start(sources, &store)?;
-    let access = RunningAccess::start(config, Arc::new(store.clone()))?;
+    let access = RunningAccess::start(config, store.clone())?;
     let queues = QueueMetrics::default();
     let history = History::default();
     let recorder = HistoryRecorder {
@@ -294,8 +294,9 @@ fn start_ledger_check(
 ) -> Result<RunningLedgerCheck, StartError> {
     const FIRST_ANSWERS_LIMIT: Duration = Duration::from_secs(2);
     let was_bound = claims.store().ledger().map_err(StartError::part)?.is_some();
-    let running =
-        RunningLedgerCheck::start(check, Arc::clone(ledger), Arc::new(claims.clone()), was_bound)?;
+    let confirming = claims.clone();
+    let confirm = Arc::new(move |ledger: &_| Ok(confirming.confirm_ledger(ledger)?));
+    let running = RunningLedgerCheck::start(check, Arc::clone(ledger), confirm, was_bound)?;
     running.wait_for_answers(FIRST_ANSWERS_LIMIT);
     let check = running.check();
     if let Some(mismatch) = check.mismatch() {

@@ -1,4 +1,4 @@
-use grid_batch_core::{TokenId, TokenStore};
+use grid_batch_core::TokenId;
 
 use crate::Store;
 

@@ -1,4 +1,4 @@
-use grid_batch_core::{AccessScope, NewToken, Timestamp, TokenId, TokenStore};
+use grid_batch_core::{AccessScope, NewToken, Timestamp, TokenId};
 
 use crate::fixture::{Database, on_both};
 

@@ -13,8 +13,8 @@ use futures_core::future::BoxFuture;
 use futures_util::future::join;
 use grid_batch_core::{
     BatchError, BatchFormat, BatchResult, Clock, EvidenceReport, Ledger, LedgerConfirmation,
-    LedgerFacts, LedgerIdentity, LedgerRegistry, ManualClock, Outcome, RecordedLedger, ServiceId,
-    StatusReport, Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
+    LedgerFacts, LedgerIdentity, ManualClock, Outcome, RecordedLedger, ServiceId, StatusReport,
+    Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions, UrlResolver};
 use grid_batch_support::Shutdown;
@@ -93,7 +93,7 @@ impl Ledger for TestLedgers {
     }
 }
 
-impl LedgerRegistry for TestLedgers {
+impl TestLedgers {
     fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation> {
         let mut recorded = self.recorded.lock().unwrap();
         let identity = recorded.get_or_insert_with(|| ledger.clone()).clone();
@@ -134,8 +134,8 @@ impl TestCheck {
         let check = LedgerCheck::new(configured, pool, Duration::from_secs(1));
         let was_bound = ledgers.recorded.lock().unwrap().is_some();
         let database = Arc::<TestLedgers>::clone(&ledgers);
-        let watcher =
-            Watcher { check: check.clone(), ledger: ledgers.clone(), database, was_bound };
+        let confirm = Arc::new(move |ledger: &LedgerIdentity| database.confirm_ledger(ledger));
+        let watcher = Watcher { check: check.clone(), ledger: ledgers.clone(), confirm, was_bound };
         tokio::spawn(async move { watcher.run(&Shutdown::new()).await });
         let test = Self { ledgers, clock, check };
         test.wait_until(|check| check.is_complete()).await;

@@ -6,8 +6,8 @@ use std::{
 
 use futures_util::future::join;
 use grid_batch_core::{
-    BatchError, BatchResult, InternalError, Ledger, LedgerConfirmation, LedgerIdentity,
-    LedgerRegistry, Outage, OutageKind,
+    BatchError, BatchResult, InternalError, Ledger, LedgerConfirmation, LedgerIdentity, Outage,
+    OutageKind,
 };
 use grid_batch_nodes::{Identity, IdentityAnswer, Node};
 use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
@@ -21,6 +21,10 @@ use tokio::{
 
 use super::{LedgerMismatchError, check::LedgerCheck};
 
+/// Compares a ledger with the one that the database is bound to.
+pub(in crate::server) type ConfirmFn =
+    dyn Fn(&LedgerIdentity) -> BatchResult<LedgerConfirmation> + Send + Sync;
+
 /// The thread that asks the nodes. Dropping it ends the thread.
 #[derive(Debug)]
 pub(in crate::server) struct RunningLedgerCheck {
@@ -30,17 +34,17 @@ pub(in crate::server) struct RunningLedgerCheck {
 }
 
 impl RunningLedgerCheck {
-    /// Asks each node at once, and then regularly. The answers are compared with the ledger of
-    /// this database, which `was_bound` to it before.
+    /// Asks each node at once, and then regularly. `confirm` compares the answers with the ledger of
+    /// the database, which `was_bound` to it before.
     pub(in crate::server) fn start(
         check: LedgerCheck,
         ledger: Arc<dyn Ledger>,
-        database: Arc<dyn LedgerRegistry>,
+        confirm: Arc<ConfirmFn>,
         was_bound: bool,
     ) -> Result<Self, InternalError> {
         let shutdown = Shutdown::new();
         let requested = shutdown.clone();
-        let watcher = Watcher { check: check.clone(), ledger, database, was_bound };
+        let watcher = Watcher { check: check.clone(), ledger, confirm, was_bound };
         let runtime = || Builder::new_current_thread().enable_all().build();
         let thread = RuntimeThread::start("ledger-check", runtime, move |runtime: Runtime| {
             runtime.block_on(watcher.run(&requested));
@@ -78,7 +82,7 @@ impl Drop for RunningLedgerCheck {
 pub(super) struct Watcher {
     pub(super) check: LedgerCheck,
     pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) database: Arc<dyn LedgerRegistry>,
+    pub(super) confirm: Arc<ConfirmFn>,
     /// Whether the database was bound to its ledger before any node was asked.
     pub(super) was_bound: bool,
 }
@@ -217,8 +221,8 @@ impl Watcher {
     }
 
     async fn compare(&self, ledger: LedgerIdentity) -> BatchResult<LedgerConfirmation> {
-        let database = Arc::clone(&self.database);
-        let compared = spawn_blocking(move || database.confirm_ledger(&ledger)).await;
+        let confirm = Arc::clone(&self.confirm);
+        let compared = spawn_blocking(move || confirm(&ledger)).await;
         compared.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
     }
 }

@@ -2,23 +2,23 @@
 
 use std::cmp::Reverse;
 
-use crate::{BatchDetails, BatchEvent, BatchState, EventKind, FailedAttempt, Timestamp};
+use grid_batch_core::{BatchDetails, BatchEvent, BatchState, EventKind, FailedAttempt, Timestamp};
 
 /// What happened to a batch at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryEntry {
+pub(crate) struct HistoryEntry {
     /// When.
-    pub at: Timestamp,
+    pub(crate) at: Timestamp,
     /// What.
-    pub kind: EventKind,
+    pub(crate) kind: EventKind,
     /// The state of the batch afterwards, if that is known.
-    pub state: Option<BatchState>,
+    pub(crate) state: Option<BatchState>,
     /// The attempt that it belongs to, counted from 1.
-    pub attempt: Option<u32>,
+    pub(crate) attempt: Option<u32>,
     /// What a ledger or an operator said, or what went wrong.
-    pub detail: Option<String>,
+    pub(crate) detail: Option<String>,
     /// The instance that recorded it, if that is known.
-    pub instance: Option<String>,
+    pub(crate) instance: Option<String>,
 }
 
 impl From<BatchEvent> for HistoryEntry {
@@ -31,7 +31,7 @@ impl From<BatchEvent> for HistoryEntry {
 
 /// What the rows of a batch tell of its history where no events of it are kept: the time when it was stored, the latest failed attempts, the
 /// current attempt, and the present state.
-pub fn stored_history(details: &BatchDetails) -> Vec<HistoryEntry> {
+pub(crate) fn stored_history(details: &BatchDetails) -> Vec<HistoryEntry> {
     let BatchDetails { batch, failed_attempts, .. } = details;
     let entry = |at, kind, attempt| HistoryEntry {
         at,
@@ -81,7 +81,7 @@ fn outcome_text(attempt: &FailedAttempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ItemId, Progress, StoredBatch};
+    use grid_batch_core::{ItemId, Progress, StoredBatch};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)
