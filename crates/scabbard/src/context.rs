@@ -15,7 +15,6 @@ use crate::{
     ScabbardOptions,
     accepted_keys::AcceptedKeys,
     applied_transactions::AppliedTransactions,
-    asked_batches::AskedBatches,
     batch_history::BatchHistory,
     endings::EndLimits,
     foreign_transactions::ForeignTransactions,
@@ -57,7 +56,6 @@ pub(crate) struct ScabbardContext {
     pub(crate) outages: NodeOutages,
     /// When nodes did not answer, as all requests of the process have shown.
     pub(crate) pool: NodePool,
-    pub(crate) asked: AskedBatches,
     /// What the store knows of the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn ServiceHistory>>,
     pub(crate) rules: OnceLock<NewBatchRules>,
@@ -98,7 +96,6 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             subscriptions: Arc::default(),
             outages: NodeOutages::new(),
-            asked: AskedBatches::new(),
             history_of_services: OnceLock::new(),
             rules: OnceLock::new(),
             proof_waits: ProofWaits::new(),

@@ -11,8 +11,7 @@ use grid_batch_protocol::transaction_ids;
 use log::{debug, warn};
 
 use crate::{
-    asked_batches::AskedAt,
-    batch_history::{BatchKey, FirstPost},
+    batch_history::{BatchKey, FirstPost, Question},
     context::{ScabbardContext, parse_scope},
     new_batches::Unreported,
     node_reports::{CombinedStatus, NodeAnswer, NodeReport, no_status},
@@ -30,7 +29,7 @@ impl ScabbardContext {
     ) -> Option<SubmissionAnswer> {
         // Until the POST begins, no node can have this attempt, even if this future is dropped.
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        self.history.skip_post(batch, attempt);
+        self.history.begin_attempt(batch, attempt);
         let in_memory = || {
             let reason = self.earlier_submission_in_memory(submission, batch)?;
             Some(refuse(batch, reason))
@@ -79,8 +78,17 @@ impl ScabbardContext {
 
     /// Whether nodes were asked about the batch lately, and their answers count and prove that it is new.
     fn is_asked(&self, batch: &BatchKey) -> bool {
-        self.asked.contains(batch, AskedAt::now(self, batch))
-            && (self.is_history_shown(&batch.0) || self.asked.shows_history(batch))
+        self.history.get(batch).not_found.is_some_and(|question| {
+            question.counts(self.question(&batch.0))
+                && (question.shows_history || self.is_history_shown(&batch.0))
+        })
+    }
+
+    /// A question about batches of the service that is asked now.
+    fn question(&self, service: &ServiceId) -> Question {
+        let (asked_at, subscription) =
+            (self.clock.monotonic(), self.subscriptions.caught_up(service));
+        Question { asked_at, subscription, shows_history: false }
     }
 
     /// Whether a batch with this status was sent before this attempt and must not be sent again. A
@@ -94,7 +102,7 @@ impl ScabbardContext {
         let AttemptId { attempt, .. } = attempt_id;
         attempt == 1
             || status != LedgerStatus::Valid
-            || self.history.first_post(batch, attempt) == FirstPost::None
+            || self.history.get(batch).first_post(attempt) == FirstPost::None
     }
 
     /// What this adapter remembers of an earlier submission of the batch, or of its transactions.
@@ -104,7 +112,8 @@ impl ScabbardContext {
         batch: &BatchKey,
     ) -> Option<String> {
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        if self.history.is_committed(batch) {
+        let record = self.history.get(batch);
+        if record.is_committed {
             self.history.skip_known_batch(batch, attempt);
             return Some("a node has reported the batch as committed".to_owned());
         }
@@ -119,7 +128,7 @@ impl ScabbardContext {
                 "the ledger was heard to have committed {applied} of its {all} transactions before"
             ));
         }
-        if attempt.is_some_and(|attempt| self.history.was_posted(batch, attempt)) {
+        if attempt.is_some_and(|attempt| record.was_posted(attempt)) {
             self.history.skip_known_batch(batch, attempt);
             return Some("this attempt was sent before, and the database has lost that".to_owned());
         }
@@ -139,7 +148,7 @@ impl ScabbardContext {
         let Ok(scope) = parse_scope(service_id.as_str()) else { return };
         let is_open_question = |id: &ItemId| {
             let batch = (service_id.clone(), *id);
-            !self.history.is_committed(&batch) && !self.is_asked(&batch)
+            !self.history.get(&batch).is_committed && !self.is_asked(&batch)
         };
         let ids: Vec<ItemId> = batch_ids.iter().copied().filter(is_open_question).collect();
         for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
@@ -158,7 +167,7 @@ impl ScabbardContext {
         let (generation, live) =
             (self.history_generation(), self.subscriptions.at_post(scope.service_id()).node);
         let key = |id: &ItemId| (scope.service_id().clone(), *id);
-        let asked_at: Vec<AskedAt> = ids.iter().map(|id| AskedAt::now(self, &key(id))).collect();
+        let question = self.question(scope.service_id());
         let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let texts: Vec<&str> = texts.iter().chain(&anchor).map(String::as_str).collect();
         let nodes = self.all_nodes(scope, texts.first().copied().unwrap_or_default())?;
@@ -172,11 +181,11 @@ impl ScabbardContext {
         }
         let is_complete = answers.iter().all(NodeAnswer::is_complete);
         let mut statuses = Vec::with_capacity(ids.len());
-        for ((id, text), asked_at) in ids.iter().zip(&texts).zip(asked_at) {
+        for (id, text) in ids.iter().zip(&texts) {
             let reports: Vec<_> = answers.iter().map(|answer| answer.about(text)).collect();
             let status = combined_status(&reports)?;
             if status.is_none() {
-                self.asked.add(&key(id), asked_at.with_history_shown(shows_history));
+                self.history.mark_not_found(&key(id), Question { shows_history, ..question });
             }
             statuses.push(status);
         }

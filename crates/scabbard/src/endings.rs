@@ -8,10 +8,10 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, ServiceScopeId};
+use grid_batch_core::{LedgerStatus, ScopeId, ServiceId, ServiceScopeId};
 
 use crate::{
-    absence::AbsenceFacts, batch_history::BatchKey, context::ScabbardContext,
+    absence::AbsenceFacts, batch_history::BatchRecord, context::ScabbardContext,
     node_reports::NodeReport, subscriptions::EventSource,
 };
 
@@ -91,30 +91,35 @@ impl ScabbardContext {
     pub(crate) fn ending(
         &self,
         scope: &ServiceScopeId,
-        batch: &BatchKey,
+        record: &BatchRecord,
         reports: &[NodeReport],
     ) -> Ending {
-        let last_outage = self.outages.last_end(&batch.0, self.coordinator(scope));
-        let steady_for = |end| self.clock.monotonic().since(end);
+        let last_outage = self.outages.last_end(scope.service_id(), self.coordinator(scope));
+        let now = self.clock.monotonic();
+        let explains = |report| self.explains_loss(scope.service_id(), record, report);
         Ending {
-            may_arrive_for: self.history.may_arrive_for(batch, self.limits.late_arrival_limit),
-            is_explained: self.history.may_be_left_over(batch)
-                || reports.iter().any(|report| self.explains_loss(batch, report)),
-            coordinator_steady_for: last_outage.map_or(Duration::MAX, steady_for),
+            may_arrive_for: record.may_arrive_for(self.limits.late_arrival_limit, now),
+            is_explained: record.may_be_left_over || reports.iter().any(explains),
+            coordinator_steady_for: last_outage.map_or(Duration::MAX, |end| now.since(end)),
         }
     }
 
     /// Whether this node explains that the circuit gave the batch up: it did not vote on it, because it did
     /// not answer for as long as the coordinator waits; or it has forgotten the batch, or never heard of it,
     /// because it was away.
-    fn explains_loss(&self, batch: &BatchKey, NodeReport { node, status }: &NodeReport) -> bool {
-        let Some(sent_at) = self.history.sent_at(batch) else { return false };
-        let was_frozen = self.history.valid_since(batch).is_some_and(|since| {
-            let outage = self.outages.longest(&batch.0, node.source, since);
+    fn explains_loss(
+        &self,
+        service: &ServiceId,
+        record: &BatchRecord,
+        NodeReport { node, status }: &NodeReport,
+    ) -> bool {
+        let Some(sent_at) = record.sent_at() else { return false };
+        let was_frozen = record.valid_since().is_some_and(|since| {
+            let outage = self.outages.longest(service, node.source, since);
             outage >= self.limits.explaining_outage()
         });
         let is_unknown = *status == Ok(LedgerStatus::NotReported);
-        was_frozen || (is_unknown && self.outages.was_away(&batch.0, node.source, sent_at))
+        was_frozen || (is_unknown && self.outages.was_away(service, node.source, sent_at))
     }
 
     /// The node that proposes the batches of the circuit: the one at which the service has the lowest id.

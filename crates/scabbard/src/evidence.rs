@@ -19,8 +19,6 @@ use crate::{
     subscriptions::EventSource,
 };
 
-/// Looks for evidence of a batch. Reports that a node has it are always evidence; reports that it
-/// has not are evidence only with a proof that it was not applied.
 /// A batch that evidence is looked for.
 struct Search<'a> {
     unresolved: &'a UnresolvedBatch,
@@ -28,6 +26,8 @@ struct Search<'a> {
     batch: BatchKey,
 }
 
+/// Looks for evidence of a batch. Reports that a node has it are always evidence; reports that it
+/// has not are evidence only with a proof that it was not applied.
 impl Scabbard {
     pub(crate) async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = parse_scope(unresolved.service_id.as_str())?;
@@ -53,7 +53,7 @@ impl Scabbard {
         if let Some(error) = no_status(reports.iter()) {
             return Err(error);
         }
-        let (history, attempt) = (&self.0.history, unresolved.attempt_id.attempt);
+        let attempt = unresolved.attempt_id.attempt;
         let ends_in = facts.ends_in(self.0.limits);
         let not_applied = facts.not_applied().filter(|_| !self.may_be_applied(&search));
         if let Some(not_applied) = not_applied
@@ -63,7 +63,7 @@ impl Scabbard {
                 is_of_only_attempt: facts.is_accepted && facts.is_only_attempt,
                 is_explained: facts.ending.is_explained,
             };
-            history.certify_absence(&search.batch, attempt, loss, observed, subscriptions);
+            self.0.history.certify_absence(&search.batch, attempt, loss, observed, subscriptions);
             let status = facts.combined.status;
             info!(
                 batch_id = batch_id.as_str(), service:% = search.scope, status:? = status,
@@ -80,13 +80,14 @@ impl Scabbard {
 
     /// Whether a node has reported the batch as committed, or events prove it.
     fn is_committed(&self, search: &Search<'_>) -> bool {
-        self.0.history.is_committed(&search.batch) || self.is_proved_by_events(search)
+        self.0.history.get(&search.batch).is_committed || self.is_proved_by_events(search)
     }
 
     /// Whether events prove that the batch was committed: they name all of its transactions; at least
     /// one is in no other batch; and those were not applied before the first POST of this batch.
     fn is_proved_by_events(&self, Search { unresolved, batch, .. }: &Search<'_>) -> bool {
-        let first_post_at = match self.0.history.first_post(batch, unresolved.attempt_id.attempt) {
+        let record = self.0.history.get(batch);
+        let first_post_at = match record.first_post(unresolved.attempt_id.attempt) {
             FirstPost::None => return false,
             FirstPost::Here { at, .. } => Some(at),
             FirstPost::Elsewhere => None,
@@ -139,22 +140,24 @@ impl Scabbard {
         queried_at: MonotonicTime,
     ) -> AbsenceFacts {
         let Search { unresolved, scope, batch } = search;
-        let (history, subscriptions) = (&self.0.history, &self.0.subscriptions);
+        let subscriptions = &self.0.subscriptions;
         let attempt = unresolved.attempt_id.attempt;
         let combined = CombinedStatus::new(reports.iter());
+        let stalled_for = self.stalled_for(batch, combined, queried_at);
+        let record = self.0.history.get(batch);
         let at_node = CombinedStatus::new(reports.iter().filter(|report| !report.is_peer()));
         let mut peers = reports.iter().filter(|report| report.is_peer());
-        let (is_own, first) = match history.first_post(batch, attempt) {
+        let (is_own, first) = match record.first_post(attempt) {
             FirstPost::Here { subscriptions: at_post, .. } => (true, at_post.node),
             FirstPost::None | FirstPost::Elsewhere => (false, None),
         };
         AbsenceFacts {
             combined,
             at_node: at_node.status,
-            stalled_for: self.stalled_for(batch, combined, queried_at),
+            stalled_for,
             is_own,
-            is_accepted: history.has_arrived(batch, attempt),
-            is_only_attempt: history.is_only_attempt(batch, attempt),
+            is_accepted: record.has_arrived(attempt),
+            is_only_attempt: record.is_only_attempt(attempt),
             node_events_are_complete: first.is_some() && subscriptions.caught_up(&batch.0) == first,
             node_subscription_broke: first
                 .is_some_and(|first| subscriptions.has_broken(&batch.0, first)),
@@ -163,7 +166,7 @@ impl Scabbard {
             peer_is_valid: peers.any(|report| report.status == Ok(LedgerStatus::Valid)),
             node_coordinates: self.0.node_coordinates(scope),
             state_roots: StateRoots::NotKnown,
-            ending: self.0.ending(scope, batch, reports),
+            ending: self.0.ending(scope, &record, reports),
         }
     }
 
@@ -177,7 +180,7 @@ impl Scabbard {
     ) {
         let Search { unresolved, batch, .. } = search;
         let attempt = unresolved.attempt_id.attempt;
-        let at_post = match self.0.history.first_post(batch, attempt) {
+        let at_post = match self.0.history.get(batch).first_post(attempt) {
             FirstPost::Here { subscriptions, .. } => Some(subscriptions),
             FirstPost::None | FirstPost::Elsewhere => None,
         };
@@ -229,7 +232,7 @@ impl Scabbard {
     /// Whether the batch was reported as valid for longer than usual.
     pub(crate) fn is_valid_for_long(&self, service_id: &str, batch_id: &str) -> bool {
         let (Ok(service), Ok(id)) = (service_id.parse(), batch_id.parse()) else { return false };
-        let valid_since = self.0.history.valid_since(&(service, id));
+        let valid_since = self.0.history.get(&(service, id)).valid_since();
         let now = self.0.clock.monotonic();
         let unusual = self.0.limits.coordinator_timeout / 30;
         valid_since.is_some_and(|since| now.since(since) >= unusual)

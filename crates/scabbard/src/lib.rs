@@ -3,7 +3,6 @@
 mod absence;
 mod accepted_keys;
 mod applied_transactions;
-mod asked_batches;
 mod batch_history;
 mod context;
 mod earlier_submission;
