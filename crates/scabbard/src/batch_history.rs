@@ -10,7 +10,7 @@ use grid_batch_support::{BoundedMap, lock};
 
 use crate::{
     applied_transactions::ObservationCount,
-    subscriptions::{SubscriptionId, SubscriptionsAtPost},
+    observed_nodes::{SubscriptionId, SubscriptionsAtPost},
 };
 
 /// A batch of a service.
@@ -376,8 +376,8 @@ mod tests {
     use super::*;
     use crate::{
         applied_transactions::AppliedTransactions,
+        observed_nodes::{EventSource, ObservedNodes},
         replay::Replay,
-        subscriptions::{EventSource, Subscriptions},
     };
 
     const LOST: Loss = Loss { is_of_only_attempt: true, is_explained: true };
@@ -393,18 +393,17 @@ mod tests {
 
     /// The subscriptions at two moments.
     fn subscriptions_twice() -> [SubscriptionsAtPost; 2] {
-        let subscriptions = Arc::new(Subscriptions::default());
+        let nodes = Arc::new(ObservedNodes::default());
         let service = "a::b".parse().unwrap();
         [(); 2].map(|()| {
-            let node = EventSource::Node;
-            let _live = subscriptions.register(
+            let _live = nodes.register(
                 &service,
-                node,
+                EventSource::Node,
                 Replay::from_start(),
                 None,
                 MonotonicTime::default(),
             );
-            subscriptions.at_post(&service)
+            nodes.at_post(&service)
         })
     }
 

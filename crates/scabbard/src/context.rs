@@ -12,20 +12,10 @@ use grid_batch_nodes::NodePool;
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    ScabbardOptions,
-    accepted_keys::AcceptedKeys,
-    applied_transactions::AppliedTransactions,
-    batch_history::BatchHistory,
-    endings::EndLimits,
-    foreign_transactions::ForeignTransactions,
-    new_batches::{NewBatchRules, ProofWaits},
-    node_client::NodeClient,
-    node_outages::NodeOutages,
-    peer_listeners::PeerListeners,
-    replay_wait::ReplayWaits,
-    state_roots::StateRootLog,
-    subscriptions::Subscriptions,
-    unknown_services::UnknownServices,
+    ScabbardOptions, accepted_keys::AcceptedKeys, applied_transactions::AppliedTransactions,
+    batch_history::BatchHistory, endings::EndLimits, foreign_transactions::ForeignTransactions,
+    new_batches::NewBatchRules, node_client::NodeClient, observed_nodes::ObservedNodes,
+    peer_listeners::PeerListeners, state_roots::StateRootLog, unknown_services::UnknownServices,
 };
 
 /// What the clones of one adapter share.
@@ -51,17 +41,14 @@ pub(crate) struct ScabbardContext {
     pub(crate) peer_listeners: PeerListeners,
     pub(crate) state_roots: StateRootLog,
     pub(crate) applied: AppliedTransactions,
-    pub(crate) subscriptions: Arc<Subscriptions>,
+    pub(crate) observed: Arc<ObservedNodes>,
     pub(crate) history: BatchHistory,
-    pub(crate) outages: NodeOutages,
     /// When nodes did not answer, as all requests of the process have shown.
     pub(crate) pool: NodePool,
     /// What the store knows of the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn ServiceHistory>>,
     pub(crate) rules: OnceLock<NewBatchRules>,
-    pub(crate) proof_waits: ProofWaits,
     pub(crate) foreign_transactions: ForeignTransactions,
-    pub(crate) replay_waits: ReplayWaits,
     pub(crate) unknown_services: UnknownServices,
     pub(crate) accepted_keys: AcceptedKeys,
 }
@@ -94,13 +81,10 @@ impl ScabbardContext {
             peer_listeners: PeerListeners::default(),
             state_roots: StateRootLog::default(),
             applied: AppliedTransactions::new(),
-            subscriptions: Arc::default(),
-            outages: NodeOutages::new(),
+            observed: Arc::default(),
             history_of_services: OnceLock::new(),
             rules: OnceLock::new(),
-            proof_waits: ProofWaits::new(),
             foreign_transactions: ForeignTransactions::new(),
-            replay_waits: ReplayWaits::new(),
             unknown_services: UnknownServices::new(),
             accepted_keys: AcceptedKeys::new(),
         })

@@ -15,6 +15,7 @@ use crate::{
     context::{ScabbardContext, parse_scope},
     new_batches::Unreported,
     node_reports::{CombinedStatus, NodeAnswer, NodeReport, no_status},
+    observed_nodes::EventSource,
     status_reader::MAX_IDS_PER_REQUEST,
 };
 
@@ -86,8 +87,7 @@ impl ScabbardContext {
 
     /// A question about batches of the service that is asked now.
     fn question(&self, service: &ServiceId) -> Question {
-        let (asked_at, subscription) =
-            (self.clock.monotonic(), self.subscriptions.caught_up(service));
+        let (asked_at, subscription) = (self.clock.monotonic(), self.observed.caught_up(service));
         Question { asked_at, subscription, shows_history: false }
     }
 
@@ -137,7 +137,10 @@ impl ScabbardContext {
 
     /// The answer for a batch that must not be sent before earlier events were replayed.
     fn wait_for_replay(&self, service: &ServiceId) -> Option<SubmissionAnswer> {
-        let remaining = self.replay_waits.remaining(service, self.clock.monotonic())?;
+        let now = self.clock.monotonic();
+        let node = EventSource::Node;
+        let remaining =
+            self.observed.update(service, node, |node| node.replay_wait.remaining(now))?;
         let message = "the node replays the events of earlier batches, which may be this one";
         let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
         Some(SubmissionAnswer { retry_after: Some(remaining), ..answer })
@@ -165,7 +168,7 @@ impl ScabbardContext {
         let anchor = self.anchor(scope.service_id(), &first).await?;
         let anchor = anchor.map(|id| id.to_string());
         let (generation, live) =
-            (self.history_generation(), self.subscriptions.at_post(scope.service_id()).node);
+            (self.history_generation(), self.observed.at_post(scope.service_id()).node);
         let key = |id: &ItemId| (scope.service_id().clone(), *id);
         let question = self.question(scope.service_id());
         let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -177,7 +180,7 @@ impl ScabbardContext {
         };
         let shows_history = anchor.as_deref().is_some_and(has_committed);
         if let Some(live) = live.filter(|_| shows_history) {
-            self.subscriptions.set_continuous(scope.service_id(), live, generation);
+            self.set_continuous(scope.service_id(), live, generation);
         }
         let is_complete = answers.iter().all(NodeAnswer::is_complete);
         let mut statuses = Vec::with_capacity(ids.len());

@@ -11,8 +11,11 @@ use std::time::Duration;
 use grid_batch_core::{LedgerStatus, ScopeId, ServiceId, ServiceScopeId};
 
 use crate::{
-    absence::AbsenceFacts, batch_history::BatchRecord, context::ScabbardContext,
-    node_reports::NodeReport, subscriptions::EventSource,
+    absence::AbsenceFacts,
+    batch_history::BatchRecord,
+    context::ScabbardContext,
+    node_reports::NodeReport,
+    observed_nodes::{EventSource, ObservedNode},
 };
 
 /// The limits after which a batch cannot be applied any more.
@@ -94,7 +97,9 @@ impl ScabbardContext {
         record: &BatchRecord,
         reports: &[NodeReport],
     ) -> Ending {
-        let last_outage = self.outages.last_end(scope.service_id(), self.coordinator(scope));
+        let last_outage = self
+            .observed
+            .read(scope.service_id(), self.coordinator(scope), |node| node.outages.last_end());
         let now = self.clock.monotonic();
         let explains = |report| self.explains_loss(scope.service_id(), record, report);
         Ending {
@@ -114,12 +119,13 @@ impl ScabbardContext {
         NodeReport { node, status }: &NodeReport,
     ) -> bool {
         let Some(sent_at) = record.sent_at() else { return false };
-        let was_frozen = record.valid_since().is_some_and(|since| {
-            let outage = self.outages.longest(service, node.source, since);
-            outage >= self.limits.explaining_outage()
-        });
         let is_unknown = *status == Ok(LedgerStatus::NotReported);
-        was_frozen || (is_unknown && self.outages.was_away(service, node.source, sent_at))
+        self.observed.read(service, node.source, |ObservedNode { outages, .. }| {
+            let was_frozen = record
+                .valid_since()
+                .is_some_and(|since| outages.longest(since) >= self.limits.explaining_outage());
+            was_frozen || (is_unknown && outages.was_away(sent_at))
+        })
     }
 
     /// The node that proposes the batches of the circuit: the one at which the service has the lowest id.

@@ -15,8 +15,8 @@ use crate::{
     endings::EndLimits,
     evidence_detail::detail,
     node_reports::{CombinedStatus, NodeReport, no_status},
+    observed_nodes::EventSource,
     state_roots::StateRoots,
-    subscriptions::EventSource,
 };
 
 /// A batch that evidence is looked for.
@@ -39,7 +39,7 @@ impl Scabbard {
         let batch_id = unresolved.batch_id.to_string();
         let nodes = self.0.all_nodes(&search.scope, &batch_id)?;
         // The subscriptions and the count from before the proof: what they miss, the proof covers.
-        let subscriptions = self.0.subscriptions.at_post(&search.batch.0);
+        let subscriptions = self.0.observed.at_post(&search.batch.0);
         let observed = self.0.applied.observation_count();
         let queried_at = self.0.clock.monotonic();
         let answers = self.0.ask_all(nodes, &search.batch.0, &[&batch_id], Duration::MAX).await;
@@ -140,7 +140,7 @@ impl Scabbard {
         queried_at: MonotonicTime,
     ) -> AbsenceFacts {
         let Search { unresolved, scope, batch } = search;
-        let subscriptions = &self.0.subscriptions;
+        let observed = &self.0.observed;
         let attempt = unresolved.attempt_id.attempt;
         let combined = CombinedStatus::new(reports.iter());
         let stalled_for = self.stalled_for(batch, combined, queried_at);
@@ -158,9 +158,10 @@ impl Scabbard {
             is_own,
             is_accepted: record.has_arrived(attempt),
             is_only_attempt: record.is_only_attempt(attempt),
-            node_events_are_complete: first.is_some() && subscriptions.caught_up(&batch.0) == first,
-            node_subscription_broke: first
-                .is_some_and(|first| subscriptions.has_broken(&batch.0, first)),
+            node_events_are_complete: first.is_some() && observed.caught_up(&batch.0) == first,
+            node_subscription_broke: first.is_some_and(|first| {
+                observed.read(&batch.0, EventSource::Node, |node| node.has_broken(first))
+            }),
             replay_is_whole: false,
             peer_is_watched: false,
             peer_is_valid: peers.any(|report| report.status == Ok(LedgerStatus::Valid)),

@@ -6,8 +6,11 @@ use grid_batch_core::{LedgerStatus, ServiceId, ServicePause};
 use grid_batch_http::origin;
 
 use crate::{
-    absence::AbsenceFacts, context::ScabbardContext, node_reports::NodeReport,
-    state_roots::StateRoots, subscriptions::EventSource,
+    absence::AbsenceFacts,
+    context::ScabbardContext,
+    node_reports::NodeReport,
+    observed_nodes::{EventSource, ObservedNode},
+    state_roots::StateRoots,
 };
 
 /// What was seen, and what is missing for a proof.
@@ -71,7 +74,7 @@ fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &Absence
         true => "its event stream broke after the first POST",
         false => "its events were not received since before the first POST",
     };
-    let replay = match context.subscriptions.replayed(service, EventSource::Node) {
+    let replay = match context.observed.read(service, EventSource::Node, ObservedNode::replayed) {
         Some(count) => format!("{count} transactions were replayed"),
         None => "the replay of its events is not whole, as after 64 transactions".to_owned(),
     };

@@ -1,10 +1,7 @@
 //! What proves that a batch is new. After a restart, or after a hundred later batches, a node does not know a batch
 //! any more that it has committed, and would execute it again.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{
     StreamExt,
@@ -14,7 +11,6 @@ use grid_batch_core::{
     BatchError, BatchResult, HistoryFacts, ItemId, MonotonicTime, Outcome, ServiceHistory,
     ServiceId, SubmissionAnswer,
 };
-use grid_batch_support::{BoundedMap, lock};
 use log::{info, warn};
 use tokio::{pin, task::spawn_blocking};
 
@@ -22,7 +18,7 @@ use crate::{
     batch_history::BatchKey,
     context::{ScabbardContext, parse_scope},
     events::ServiceEventStream,
-    subscriptions::EventSource,
+    observed_nodes::{EventSource, ObservedNode, SubscriptionId},
 };
 
 /// What is done with batches that are not proved to be new.
@@ -45,38 +41,23 @@ pub(crate) struct Unreported {
     pub(crate) is_complete: bool,
 }
 
-/// Since when batches of services have waited for a proof that they are new.
-pub(crate) struct ProofWaits(Mutex<BoundedMap<ServiceId, ProofWait>>);
+/// Since when batches of a service have waited for a proof that they are new, and when one was last tried.
+#[derive(Default)]
+pub(crate) struct ProofWait(Option<(MonotonicTime, MonotonicTime)>);
 
-#[derive(Clone, Copy)]
-struct ProofWait {
-    since: MonotonicTime,
-    /// When a batch was last tried.
-    tried_at: MonotonicTime,
-}
-
-impl ProofWaits {
-    const LIMIT: usize = 100_000;
+impl ProofWait {
     /// How long a batch waits until the events of its service are subscribed to and replayed.
     const LONGEST: Duration = Duration::from_secs(10);
     const RETRY_AFTER: Duration = Duration::from_millis(300);
     /// A wait ends if no batch of the service is tried for this time: the next batch begins a new wait.
     const ENDS_AFTER: Duration = Duration::from_secs(30);
 
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
-    }
-
-    /// Whether a batch of the service has waited for long enough.
-    fn are_over(&self, service: &ServiceId, now: MonotonicTime) -> bool {
-        let mut waits = lock(&self.0);
-        let first = ProofWait { since: now, tried_at: now };
-        let wait = waits.get_or_insert_with(service, || first);
-        if now.since(wait.tried_at) >= Self::ENDS_AFTER {
-            *wait = first;
-        }
-        wait.tried_at = now;
-        now.since(wait.since) >= Self::LONGEST
+    /// Whether a batch of the service, which is tried now, has waited for long enough.
+    fn is_over(&mut self, now: MonotonicTime) -> bool {
+        let lasts = |(_, tried_at): &(_, MonotonicTime)| now.since(*tried_at) < Self::ENDS_AFTER;
+        let since = self.0.filter(lasts).map_or(now, |(since, _)| since);
+        self.0 = Some((since, now));
+        now.since(since) >= Self::LONGEST
     }
 }
 
@@ -85,7 +66,8 @@ impl ScabbardContext {
     /// known. True without a store: then no proof is required.
     pub(crate) fn is_history_shown(&self, service: &ServiceId) -> bool {
         let Some(history) = self.history_of_services.get() else { return true };
-        self.subscriptions.is_continuous(service, history.generation())
+        let generation = history.generation();
+        self.observed.read(service, EventSource::Node, |node| node.is_continuous(generation))
     }
 
     /// The anchor of the service. `None`: there is none, or none is needed.
@@ -148,7 +130,7 @@ impl ScabbardContext {
     ) -> BatchResult<Option<SubmissionAnswer>> {
         let generation = self.history_generation();
         let facts = self.read_history(service, batch_id).await?;
-        let live = self.subscriptions.at_post(service).node;
+        let live = self.observed.at_post(service).node;
         // The setting needs no question to a node.
         let is_declared_known = self.rules.get().is_some_and(|rules| (rules.known)(service));
         let is_known = is_declared_known
@@ -162,17 +144,20 @@ impl ScabbardContext {
         if is_known {
             self.set_known(service, facts.is_known, true).await?;
             if let Some(id) = live {
-                self.subscriptions.set_continuous(service, id, generation);
+                self.set_continuous(service, id, generation);
             }
             return Ok(None);
         }
-        let is_over = self.proof_waits.are_over(service, self.clock.monotonic());
-        let may_become_whole = self.subscriptions.replayed(service, EventSource::Node).is_some();
+        let now = self.clock.monotonic();
+        let is_over =
+            self.observed.update(service, EventSource::Node, |node| node.proof_wait.is_over(now));
+        let may_become_whole =
+            self.observed.read(service, EventSource::Node, ObservedNode::replayed).is_some();
         if !is_over && (live.is_none() || may_become_whole) {
             let message = "the events of the service are not replayed yet; they may prove that the batch is new";
             let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
             return Ok(Some(SubmissionAnswer {
-                retry_after: Some(ProofWaits::RETRY_AFTER),
+                retry_after: Some(ProofWait::RETRY_AFTER),
                 ..answer
             }));
         }
@@ -200,7 +185,7 @@ impl ScabbardContext {
         let reading = async { while events.next().await.is_some_and(|event| event.is_ok()) {} };
         let checking = async {
             // The replay lasts longer while events arrive.
-            while self.subscriptions.replayed(service, source).is_some() {
+            while self.observed.read(service, source, ObservedNode::replayed).is_some() {
                 match self.check_subscription(service, source).await {
                     Some(checked) if checked.is_whole => return true,
                     Some(_) => {}
@@ -214,6 +199,13 @@ impl ScabbardContext {
             Either::Left(_) => false,
             Either::Right((is_whole, _)) => is_whole,
         }
+    }
+
+    /// Records that everything that the service has committed was accounted for in this generation of the store,
+    /// if this subscription is still live.
+    pub(crate) fn set_continuous(&self, service: &ServiceId, id: SubscriptionId, generation: i64) {
+        let node = EventSource::Node;
+        self.observed.update(service, node, |node| node.set_continuous(id, generation));
     }
 
     pub(crate) fn history_generation(&self) -> i64 {

@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{context::ScabbardContext, events::ServiceEventStream, subscriptions::EventSource};
+use crate::{context::ScabbardContext, events::ServiceEventStream, observed_nodes::EventSource};
 
 /// The services whose peers are listened to.
 #[derive(Default)]

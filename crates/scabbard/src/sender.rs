@@ -32,7 +32,7 @@ impl Scabbard {
                 return SubmissionAnswer::without_response(Outcome::Refused, error.to_string());
             }
         };
-        let ScabbardContext { client, applied, subscriptions, history, .. } = &*self.0;
+        let ScabbardContext { client, applied, observed, history, .. } = &*self.0;
         let batch = (scope.service_id().clone(), id);
         if let Some(answer) = self.0.refuse_earlier_submission(submission, &scope, &batch).await {
             return self.0.explain_unknown_service(&scope, answer);
@@ -43,7 +43,7 @@ impl Scabbard {
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         self.0.foreign_transactions.sent(&batch.0, &transactions);
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        let subscriptions = subscriptions.at_post(&batch.0);
+        let subscriptions = observed.at_post(&batch.0);
         let heard = applied.observation_count();
         let post = history.begin_post(&batch, attempt, heard, subscriptions);
         let list = list_of_one(submission.serialized_batch());
