@@ -79,14 +79,16 @@ pub(crate) enum FirstPost {
     #[default]
     None,
     /// This adapter sent it.
-    Here {
-        /// When the POST was sent.
-        at: ObservationCount,
-        /// The subscriptions that were live then.
-        subscriptions: SubscriptionsAtPost,
-    },
+    Here(Moment),
     /// Another process sent it, at an unknown time.
     Elsewhere,
+}
+
+/// What had been observed of a service at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) subscriptions: SubscriptionsAtPost,
+    pub(crate) observations: ObservationCount,
 }
 
 /// A status in which a batch may stay forever.
@@ -141,8 +143,7 @@ impl BatchHistory {
         &self,
         batch: &BatchKey,
         attempt: Option<u32>,
-        at: ObservationCount,
-        subscriptions: SubscriptionsAtPost,
+        at: Moment,
     ) -> PostInProgress<'_> {
         let now = self.clock.monotonic();
         let previous = self.update(batch, |record| {
@@ -152,7 +153,7 @@ impl BatchHistory {
             record.requests.is_reported = false;
             let previous = record.posts;
             if record.posts.next_is_first() {
-                record.posts.first = FirstPost::Here { at, subscriptions };
+                record.posts.first = FirstPost::Here(at);
                 record.posts.first_attempt = record.attempt;
                 record.posts.lost_attempt = 0;
             }
@@ -181,19 +182,12 @@ impl BatchHistory {
 
     /// Records that a batch that is at this attempt was proved not to have been applied until `at`. If
     /// the attempt was lost, nothing that was sent before can be applied, and the next POST is the first.
-    pub(crate) fn certify_absence(
-        &self,
-        batch: &BatchKey,
-        attempt: u32,
-        loss: Loss,
-        at: ObservationCount,
-        subscriptions: SubscriptionsAtPost,
-    ) {
+    pub(crate) fn certify_absence(&self, batch: &BatchKey, attempt: u32, loss: Loss, at: Moment) {
         let mut records = lock(&self.records);
         let Some(record) = records.get_mut(batch).filter(|record| record.attempt == attempt) else {
             return;
         };
-        record.posts.first = FirstPost::Here { at, subscriptions };
+        record.posts.first = FirstPost::Here(at);
         record.may_be_left_over |= loss.is_explained;
         if loss.is_of_only_attempt {
             record.posts.lost_attempt = attempt;
@@ -299,7 +293,7 @@ impl BatchRecord {
     /// Whether only this attempt can have brought the batch to a node.
     pub(crate) fn is_only_attempt(&self, attempt: u32) -> bool {
         let Posts { first, first_attempt, last_attempt, .. } = self.posts;
-        matches!(first, FirstPost::Here { .. })
+        matches!(first, FirstPost::Here(_))
             && [self.attempt, first_attempt, last_attempt] == [attempt; 3]
     }
 }
@@ -310,7 +304,7 @@ impl Posts {
         let all_lost = self.lost_attempt > 0 && self.lost_attempt == self.last_attempt;
         match self.first {
             FirstPost::None => true,
-            FirstPost::Here { .. } => all_lost,
+            FirstPost::Here(_) => all_lost,
             FirstPost::Elsewhere => false,
         }
     }
@@ -411,20 +405,21 @@ mod tests {
         SubscriptionsAtPost::default()
     }
 
-    fn now() -> ObservationCount {
-        AppliedTransactions::new().observation_count()
+    /// A moment with these subscriptions.
+    fn at(subscriptions: SubscriptionsAtPost) -> Moment {
+        Moment { subscriptions, observations: AppliedTransactions::new().observation_count() }
     }
 
     /// The first POST with these subscriptions.
     fn here(subscriptions: SubscriptionsAtPost) -> FirstPost {
-        FirstPost::Here { at: now(), subscriptions }
+        FirstPost::Here(at(subscriptions))
     }
 
     /// The first POST after POSTs with these attempts, subscriptions and outcomes.
     fn first_post_after(posts: &[(u32, SubscriptionsAtPost, Outcome)]) -> FirstPost {
         let history = history();
         for (attempt, subscriptions, outcome) in posts {
-            history.begin_post(&batch(), Some(*attempt), now(), *subscriptions).finish(*outcome);
+            history.begin_post(&batch(), Some(*attempt), at(*subscriptions)).finish(*outcome);
         }
         history.get(&batch()).first_post(posts.last().map_or(1, |(attempt, ..)| *attempt))
     }
@@ -456,10 +451,10 @@ mod tests {
     fn attempt_of_another_process_is_elsewhere() {
         let [a, b] = subscriptions_twice();
         let history = history();
-        history.begin_post(&batch(), Some(1), now(), a).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(1), at(a)).finish(Outcome::Ambiguous);
         assert_eq!(history.get(&batch()).first_post(1), here(a));
         assert_eq!(history.get(&batch()).first_post(2), FirstPost::Elsewhere);
-        history.begin_post(&batch(), Some(3), now(), b).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(3), at(b)).finish(Outcome::Ambiguous);
         assert_eq!(history.get(&batch()).first_post(3), FirstPost::Elsewhere);
     }
 
@@ -475,7 +470,7 @@ mod tests {
     fn dropped_post_counts_as_sent() {
         let [a, _] = subscriptions_twice();
         let history = history();
-        drop(history.begin_post(&batch(), Some(1), now(), a));
+        drop(history.begin_post(&batch(), Some(1), at(a)));
         assert_eq!(history.get(&batch()).first_post(1), here(a));
     }
 
@@ -485,7 +480,7 @@ mod tests {
         let history = history();
         history.begin_attempt(&batch(), Some(1));
         assert_eq!(history.get(&batch()).first_post(1), FirstPost::None);
-        history.begin_post(&batch(), Some(2), now(), a).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(2), at(a)).finish(Outcome::Ambiguous);
         history.begin_attempt(&batch(), Some(3));
         history.skip_known_batch(&batch(), Some(3));
         assert_eq!(history.get(&batch()).first_post(3), here(a));
@@ -509,10 +504,10 @@ mod tests {
             [(Outcome::Accepted, true), (Outcome::Ambiguous, true), (Outcome::Busy, false)]
         {
             let history = history();
-            history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
+            history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
             assert_eq!(history.get(&batch()).was_posted(1), was_posted, "{outcome}");
             assert!(!history.get(&batch()).was_posted(2));
-            history.begin_post(&batch(), Some(2), now(), none()).finish(Outcome::Accepted);
+            history.begin_post(&batch(), Some(2), at(none())).finish(Outcome::Accepted);
             assert!(history.get(&batch()).was_posted(1) && history.get(&batch()).was_posted(2));
         }
     }
@@ -522,7 +517,7 @@ mod tests {
         let history = history();
         assert!(!history.get(&batch()).is_committed);
         history.mark_committed(&batch());
-        drop(history.begin_post(&batch(), Some(1), now(), none()));
+        drop(history.begin_post(&batch(), Some(1), at(none())));
         assert!(history.get(&batch()).is_committed);
     }
 
@@ -530,13 +525,13 @@ mod tests {
     fn stall_restarts_with_another_status_or_a_post() {
         use StalledStatus::{Unknown, Valid};
         let history = history();
-        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
-        let stall = |status, now| history.record_stall(&batch(), status, at(now));
-        assert_eq!([stall(Valid, 1), stall(Valid, 2), stall(Unknown, 3)], [1, 1, 3].map(at));
+        let second = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
+        let stall = |status, now| history.record_stall(&batch(), status, second(now));
+        assert_eq!([stall(Valid, 1), stall(Valid, 2), stall(Unknown, 3)], [1, 1, 3].map(second));
         history.clear_stall(&batch());
-        assert_eq!([stall(Unknown, 4), stall(Unknown, 5)], [4, 4].map(at));
-        drop(history.begin_post(&batch(), None, now(), none()));
-        assert_eq!(stall(Unknown, 6), at(6));
+        assert_eq!([stall(Unknown, 4), stall(Unknown, 5)], [4, 4].map(second));
+        drop(history.begin_post(&batch(), None, at(none())));
+        assert_eq!(stall(Unknown, 6), second(6));
     }
 
     #[test]
@@ -545,10 +540,10 @@ mod tests {
         for rejected in [false, true] {
             let history = history();
             let post = |attempt, subscriptions, outcome| {
-                history.begin_post(&batch(), Some(attempt), now(), subscriptions).finish(outcome);
+                history.begin_post(&batch(), Some(attempt), at(subscriptions)).finish(outcome);
             };
             post(1, none(), Outcome::Accepted);
-            history.certify_absence(&batch(), 1, LOST, now(), a);
+            history.certify_absence(&batch(), 1, LOST, at(a));
             assert_eq!(history.get(&batch()).first_post(1), here(a));
             if rejected {
                 post(2, a, Outcome::Busy);
@@ -569,9 +564,9 @@ mod tests {
     fn post_after_an_absent_attempt_is_watched_since_the_proof() {
         let [a, b] = subscriptions_twice();
         let history = history();
-        history.begin_post(&batch(), Some(1), now(), none()).finish(Outcome::Ambiguous);
-        history.certify_absence(&batch(), 1, NEVER_ARRIVED, now(), a);
-        history.begin_post(&batch(), Some(2), now(), b).finish(Outcome::Accepted);
+        history.begin_post(&batch(), Some(1), at(none())).finish(Outcome::Ambiguous);
+        history.certify_absence(&batch(), 1, NEVER_ARRIVED, at(a));
+        history.begin_post(&batch(), Some(2), at(b)).finish(Outcome::Accepted);
         assert_eq!(history.get(&batch()).first_post(2), here(a));
         assert!(!history.get(&batch()).is_only_attempt(2), "the first one may still arrive");
     }
@@ -582,7 +577,7 @@ mod tests {
             [(Outcome::Accepted, true), (Outcome::Ambiguous, false), (Outcome::Busy, false)]
         {
             let history = history();
-            history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
+            history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
             assert_eq!(history.get(&batch()).has_arrived(1), has_arrived, "{outcome}");
             assert!(!history.get(&batch()).has_arrived(2));
         }
@@ -594,9 +589,9 @@ mod tests {
         let one_of_two = Loss { is_of_only_attempt: false, ..LOST };
         for (attempt, loss, may_be_left_over) in [(1, NEVER_ARRIVED, false), (2, one_of_two, true)]
         {
-            let post = history.begin_post(&batch(), Some(attempt), now(), none());
+            let post = history.begin_post(&batch(), Some(attempt), at(none()));
             post.finish(Outcome::Accepted);
-            history.certify_absence(&batch(), attempt, loss, now(), none());
+            history.certify_absence(&batch(), attempt, loss, at(none()));
             assert_eq!(history.get(&batch()).may_be_left_over, may_be_left_over, "{loss:?}");
         }
     }
@@ -607,7 +602,7 @@ mod tests {
     fn history_after(outcome: Outcome) -> (BatchHistory, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
         let history = BatchHistory::new(Arc::<ManualClock>::clone(&clock));
-        history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
+        history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
         (history, clock)
     }
 
@@ -622,7 +617,7 @@ mod tests {
         assert_eq!(left(), 330);
         clock.advance(Duration::from_secs(100));
         assert_eq!(left(), 230);
-        let post = history.begin_post(&batch(), Some(2), now(), none());
+        let post = history.begin_post(&batch(), Some(2), at(none()));
         clock.advance(LIMIT);
         assert_eq!(left(), 330, "it has not ended");
         drop(post);
@@ -650,7 +645,7 @@ mod tests {
         assert!(history.get(&batch()).has_arrived(1));
         assert_eq!(may_arrive_for(&history), Duration::ZERO);
         // With two, it does not show which of them has.
-        history.begin_post(&batch(), Some(2), now(), none()).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(2), at(none())).finish(Outcome::Ambiguous);
         history.clear_stall(&batch());
         assert!(!history.get(&batch()).has_arrived(2));
         assert_eq!(may_arrive_for(&history), LIMIT);

@@ -4,18 +4,26 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceHistory, ServiceScopeId,
-    StatusUrlResolver,
+    BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceHistory, ServiceId,
+    ServiceScopeId, StatusUrlResolver,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError};
 use grid_batch_nodes::NodePool;
 use grid_batch_protocol::CylinderToken;
 
 use crate::{
-    ScabbardOptions, accepted_keys::AcceptedKeys, applied_transactions::AppliedTransactions,
-    batch_history::BatchHistory, endings::EndLimits, foreign_transactions::ForeignTransactions,
-    new_batches::NewBatchRules, node_client::NodeClient, observed_nodes::ObservedNodes,
-    peer_listeners::PeerListeners, state_roots::StateRootLog, unknown_services::UnknownServices,
+    ScabbardOptions,
+    accepted_keys::AcceptedKeys,
+    applied_transactions::AppliedTransactions,
+    batch_history::{BatchHistory, Moment},
+    endings::EndLimits,
+    foreign_transactions::ForeignTransactions,
+    new_batches::NewBatchRules,
+    node_client::NodeClient,
+    observed_nodes::ObservedNodes,
+    peer_listeners::PeerListeners,
+    state_roots::StateRootLog,
+    unknown_services::UnknownServices,
 };
 
 /// What the clones of one adapter share.
@@ -107,6 +115,12 @@ impl ScabbardContext {
             return Err(BatchError::InternalError(reason));
         }
         Ok(nodes)
+    }
+
+    /// What was observed of the service until now.
+    pub(crate) fn moment(&self, service: &ServiceId) -> Moment {
+        let subscriptions = self.observed.at_post(service);
+        Moment { subscriptions, observations: self.applied.observation_count() }
     }
 
     /// The service at the other nodes of its circuit.

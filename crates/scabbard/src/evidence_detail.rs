@@ -37,11 +37,10 @@ pub(crate) fn detail(
         StateRoots::Differ => parts.push("the nodes' state roots differ at present".to_owned()),
         StateRoots::DifferLastingly => parts.push(ServicePause::DIFFERENT_STATES.to_owned()),
     }
-    let may_arrive_for = facts.ending.may_arrive_for;
-    if !may_arrive_for.is_zero() {
+    if !facts.may_arrive_for.is_zero() {
         parts.push(format!(
             "a request that was not answered may still arrive for {} s",
-            may_arrive_for.as_secs() + 1
+            facts.may_arrive_for.as_secs() + 1
         ));
     }
     if let Some(wait) = provable_in {

@@ -32,7 +32,6 @@ impl Scabbard {
                 return SubmissionAnswer::without_response(Outcome::Refused, error.to_string());
             }
         };
-        let ScabbardContext { client, applied, observed, history, .. } = &*self.0;
         let batch = (scope.service_id().clone(), id);
         if let Some(answer) = self.0.refuse_earlier_submission(submission, &scope, &batch).await {
             return self.0.explain_unknown_service(&scope, answer);
@@ -43,11 +42,9 @@ impl Scabbard {
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         self.0.foreign_transactions.sent(&batch.0, &transactions);
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        let subscriptions = observed.at_post(&batch.0);
-        let heard = applied.observation_count();
-        let post = history.begin_post(&batch, attempt, heard, subscriptions);
+        let post = self.0.history.begin_post(&batch, attempt, self.0.moment(&batch.0));
         let list = list_of_one(submission.serialized_batch());
-        let result = client.submit(url, &scope, list).await;
+        let result = self.0.client.submit(url, &scope, list).await;
         let rule = matching_rule(&result);
         post.finish(rule.outcome);
         if let Ok(response) = &result {
