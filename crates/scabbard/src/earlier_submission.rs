@@ -16,6 +16,7 @@ use crate::{
     new_batches::Unreported,
     node_reports::{CombinedStatus, NodeAnswer, NodeReport, no_status},
     observed_nodes::EventSource,
+    sender::try_again,
     status_reader::MAX_IDS_PER_REQUEST,
 };
 
@@ -142,8 +143,7 @@ impl ScabbardContext {
         let remaining =
             self.observed.update(service, node, |node| node.replay_wait.remaining(now))?;
         let message = "the node replays the events of earlier batches, which may be this one";
-        let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
-        Some(SubmissionAnswer { retry_after: Some(remaining), ..answer })
+        Some(try_again(remaining, message))
     }
 
     /// Asks about batches that will be sent soon, and remembers those that no node has.

@@ -128,8 +128,7 @@ impl Search<'_> {
         {
             self.check_subscriptions(reports, first_post, &mut facts).await;
         }
-        let nodes: Vec<_> = reports.iter().map(|report| &report.node).collect();
-        facts.state_roots = self.context.compare_state_roots(&self.scope, &nodes).await;
+        facts.state_roots = self.context.compare_state_roots(&self.scope).await;
         facts
     }
 

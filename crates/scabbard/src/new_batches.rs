@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{
     StreamExt,
-    future::{Either, select},
+    future::{Either, ready, select},
 };
 use grid_batch_core::{
     BatchError, BatchResult, HistoryFacts, ItemId, MonotonicTime, Outcome, ServiceHistory,
     ServiceId, SubmissionAnswer,
 };
+use grid_batch_support::ServicePattern;
 use log::{info, warn};
 use tokio::{pin, task::spawn_blocking};
 
@@ -19,17 +20,24 @@ use crate::{
     context::{ScabbardContext, parse_scope},
     events::ServiceEventStream,
     observed_nodes::{EventSource, ObservedNode, SubscriptionId},
+    sender::try_again,
 };
 
 /// What is done with batches that are not proved to be new.
-#[derive(Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NewBatchRules {
     /// The services whose clients submit each batch through this server only, or never again after it was
     /// committed. Their history counts as known.
-    pub known: Arc<dyn Fn(&ServiceId) -> bool + Send + Sync>,
+    pub known: Vec<ServicePattern>,
     /// Whether batches of services whose history is not known are refused when they are handed in, unless their
     /// clients say that they are new. If not, the batches are held.
     pub refuse_unknown: bool,
+}
+
+impl NewBatchRules {
+    fn is_known(&self, service: &ServiceId) -> bool {
+        self.known.iter().any(|pattern| pattern.matches(service))
+    }
 }
 
 /// What the nodes have answered about a batch that none of them has.
@@ -132,7 +140,7 @@ impl ScabbardContext {
         let facts = self.read_history(service, batch_id).await?;
         let live = self.observed.at_post(service).node;
         // The setting needs no question to a node.
-        let is_declared_known = self.rules.get().is_some_and(|rules| (rules.known)(service));
+        let is_declared_known = self.rules.get().is_some_and(|rules| rules.is_known(service));
         let is_known = is_declared_known
             || match live {
                 Some(_) => {
@@ -155,11 +163,7 @@ impl ScabbardContext {
             self.observed.read(service, EventSource::Node, ObservedNode::replayed).is_some();
         if !is_over && (live.is_none() || may_become_whole) {
             let message = "the events of the service are not replayed yet; they may prove that the batch is new";
-            let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
-            return Ok(Some(SubmissionAnswer {
-                retry_after: Some(ProofWait::RETRY_AFTER),
-                ..answer
-            }));
+            return Ok(Some(try_again(ProofWait::RETRY_AFTER, message)));
         }
         if !is_complete {
             // While a node of the circuit is away, nothing is committed.
@@ -181,8 +185,8 @@ impl ScabbardContext {
         let Ok(Some(node)) = node else { return false };
         let source = EventSource::Replay;
         let opened = ServiceEventStream::open(self, source, &node, &scope, &scope).await;
-        let Ok(mut events) = opened else { return false };
-        let reading = async { while events.next().await.is_some_and(|event| event.is_ok()) {} };
+        let Ok(events) = opened else { return false };
+        let reading = events.for_each(|_| ready(()));
         let checking = async {
             // The replay lasts longer while events arrive.
             while self.observed.read(service, source, ObservedNode::replayed).is_some() {
@@ -249,7 +253,7 @@ impl ScabbardContext {
         let Some(rules) = self.rules.get().filter(|rules| rules.refuse_unknown && !is_new) else {
             return Ok(());
         };
-        if (rules.known)(service) || parse_scope(service.as_str()).is_err() {
+        if rules.is_known(service) || parse_scope(service.as_str()).is_err() {
             return Ok(());
         }
         let name = service.clone();
@@ -271,18 +275,4 @@ fn not_proved_new(service: &ServiceId, batch_id: &ItemId) -> SubmissionAnswer {
     let message = "the service may have committed it before, at a time when this database did not follow the \
                    service, and would apply it again";
     SubmissionAnswer::without_response(Outcome::NotProvedNew, message.to_owned())
-}
-
-impl std::fmt::Debug for NewBatchRules {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewBatchRules")
-            .field("refuse_unknown", &self.refuse_unknown)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for NewBatchRules {
-    fn default() -> Self {
-        Self { known: Arc::new(|_| false), refuse_unknown: false }
-    }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use grid_batch_core::{
     ItemId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
 };
@@ -74,6 +76,12 @@ impl ScabbardContext {
             retry_after: answer.retry_after,
         }
     }
+}
+
+/// The answer for a batch that was not sent, and is tried again after this time.
+pub(crate) fn try_again(after: Duration, message: &str) -> SubmissionAnswer {
+    let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
+    SubmissionAnswer { retry_after: Some(after), ..answer }
 }
 
 fn submission_answer(
