@@ -112,32 +112,21 @@ impl ScabbardContext {
         ran.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
     }
 
-    /// The answer for a batch that no node has, if that does not prove that it was never committed.
-    pub(crate) async fn refuse_unproved(
+    /// Checks that a batch that no node has was never committed. The error is the answer if that is not proved.
+    pub(crate) async fn check_is_new(
         self: &Arc<Self>,
         (service, batch_id): &BatchKey,
-        unreported: Unreported,
-    ) -> Option<SubmissionAnswer> {
-        if self.is_history_shown(service) || unreported.shows_history {
-            return None;
+        Unreported { shows_history, is_complete }: Unreported,
+    ) -> Result<(), SubmissionAnswer> {
+        if shows_history || self.is_history_shown(service) {
+            return Ok(());
         }
-        match self.find_proof(service, batch_id, unreported).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                let message = format!("cannot read what the service has committed: {error}");
-                Some(SubmissionAnswer::without_response(Outcome::NotSent, message))
-            }
-        }
-    }
-
-    async fn find_proof(
-        self: &Arc<Self>,
-        service: &ServiceId,
-        batch_id: &ItemId,
-        Unreported { is_complete, .. }: Unreported,
-    ) -> BatchResult<Option<SubmissionAnswer>> {
+        let not_read = |error: BatchError| {
+            let message = format!("cannot read what the service has committed: {error}");
+            SubmissionAnswer::without_response(Outcome::NotSent, message)
+        };
         let generation = self.history_generation();
-        let facts = self.read_history(service, batch_id).await?;
+        let facts = self.read_history(service, batch_id).await.map_err(not_read)?;
         let live = self.observed.at_post(service).node;
         // The setting needs no question to a node.
         let is_declared_known = self.rules.get().is_some_and(|rules| rules.is_known(service));
@@ -150,11 +139,11 @@ impl ScabbardContext {
                 None => self.is_whole_replay(service).await,
             };
         if is_known {
-            self.set_known(service, facts.is_known, true).await?;
+            self.set_known(service, facts.is_known, true).await.map_err(not_read)?;
             if let Some(id) = live {
                 self.set_continuous(service, id, generation);
             }
-            return Ok(None);
+            return Ok(());
         }
         let now = self.clock.monotonic();
         let is_over =
@@ -163,18 +152,18 @@ impl ScabbardContext {
             self.observed.read(service, EventSource::Node, ObservedNode::replayed).is_some();
         if !is_over && (live.is_none() || may_become_whole) {
             let message = "the events of the service are not replayed yet; they may prove that the batch is new";
-            return Ok(Some(try_again(ProofWait::RETRY_AFTER, message)));
+            return Err(try_again(ProofWait::RETRY_AFTER, message));
         }
         if !is_complete {
             // While a node of the circuit is away, nothing is committed.
             let message = "a peer does not answer; its answer may prove that the batch is new";
-            return Ok(Some(SubmissionAnswer::without_response(
-                Outcome::NotSent,
-                message.to_owned(),
-            )));
+            return Err(SubmissionAnswer::without_response(Outcome::NotSent, message.to_owned()));
         }
-        self.set_known(service, facts.is_known, false).await?;
-        Ok((!facts.is_new).then(|| not_proved_new(service, batch_id)))
+        self.set_known(service, facts.is_known, false).await.map_err(not_read)?;
+        match facts.is_new {
+            true => Ok(()),
+            false => Err(not_proved_new(service, batch_id)),
+        }
     }
 
     /// Whether a node replays all transactions of the service; they are stored. For services without a live

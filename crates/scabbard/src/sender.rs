@@ -35,7 +35,8 @@ impl Scabbard {
             }
         };
         let batch = (scope.service_id().clone(), id);
-        if let Some(answer) = self.0.refuse_earlier_submission(submission, &scope, &batch).await {
+        let checked = self.0.check_not_sent_before(submission, &scope, &batch).await;
+        if let Err(answer) = checked {
             return self.0.explain_unknown_service(&scope, answer);
         }
         if let Some(answer) = self.0.refuse_while_states_differ(&scope).await {
