@@ -101,7 +101,7 @@ impl ScabbardContext {
     }
 
     /// Runs this with the store's history of services, on a thread that may block.
-    async fn with_history<T: Default + Send + 'static>(
+    pub(crate) async fn with_history<T: Default + Send + 'static>(
         &self,
         run: impl FnOnce(&dyn ServiceHistory) -> BatchResult<T> + Send + 'static,
     ) -> BatchResult<T> {
@@ -170,10 +170,10 @@ impl ScabbardContext {
     /// subscription: opens a websocket for the replay alone.
     async fn is_whole_replay(self: &Arc<Self>, service: &ServiceId) -> bool {
         let Ok(scope) = parse_scope(service.as_str()) else { return false };
-        let node = self.nodes_of_batch(&scope, "").map(|nodes| nodes.into_iter().next());
-        let Ok(Some(node)) = node else { return false };
+        let nodes = self.nodes_of_batch(&scope, "").unwrap_or_default();
+        let Some(node) = nodes.first() else { return false };
         let source = EventSource::Replay;
-        let opened = ServiceEventStream::open(self, source, &node, &scope, &scope).await;
+        let opened = ServiceEventStream::open(self, source, node, &scope, &scope).await;
         let Ok(events) = opened else { return false };
         let reading = events.for_each(|_| ready(()));
         let checking = async {
