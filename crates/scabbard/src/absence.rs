@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grid_batch_core::{Evidence, LedgerStatus};
 
-use crate::{endings::Ending, node_reports::CombinedStatus, state_roots::StateRoots};
+use crate::{node_reports::CombinedStatus, state_roots::StateRoots};
 
 /// What is known about a batch that may be absent.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,8 @@ pub(crate) struct AbsenceFacts {
     pub(crate) is_only_attempt: bool,
     /// The node's subscription of the first POST is live and caught up.
     pub(crate) node_events_are_complete: bool,
+    /// The node has answered on that subscription since the batch has had its status.
+    pub(crate) node_is_live: bool,
     /// The node's subscription of the first POST has ended.
     pub(crate) node_subscription_broke: bool,
     /// The node has replayed all transactions of the service.
@@ -36,7 +38,12 @@ pub(crate) struct AbsenceFacts {
     /// The node proposes the circuit's batches, so they wait in no other node's queue.
     pub(crate) node_coordinates: bool,
     pub(crate) state_roots: StateRoots,
-    pub(crate) ending: Ending,
+    /// How long a request of the batch that was not answered may still arrive.
+    pub(crate) may_arrive_for: Duration,
+    /// It is known why the circuit did not commit the batch: a node was away.
+    pub(crate) is_explained: bool,
+    /// How long the node that proposes the circuit's batches has answered without an outage.
+    pub(crate) coordinator_steady_for: Duration,
 }
 
 /// Why it is certain that no node has applied the batch.
@@ -61,7 +68,9 @@ impl AbsenceFacts {
             _ if !self.is_own => None,
             // A node may have applied it without a receipt, or without the others.
             StateRoots::Differ | StateRoots::DifferLastingly => None,
-            _ if self.node_events_are_complete => Some(NotApplied::NothingMissed),
+            _ if self.node_events_are_complete && self.node_is_live => {
+                Some(NotApplied::NothingMissed)
+            }
             _ if is_valid && self.is_only_attempt => Some(NotApplied::StillValid),
             _ if self.replay_is_whole => Some(NotApplied::WholeReplay),
             StateRoots::Equal if peer_has_not => Some(NotApplied::SameStateAsPeer),
@@ -100,13 +109,16 @@ pub(crate) mod tests {
             is_accepted: false,
             is_only_attempt: false,
             node_events_are_complete: false,
+            node_is_live: false,
             node_subscription_broke: false,
             replay_is_whole: false,
             peer_is_watched: false,
             peer_is_valid: false,
             node_coordinates: false,
             state_roots: StateRoots::NotKnown,
-            ending: Ending::default(),
+            may_arrive_for: Duration::ZERO,
+            is_explained: false,
+            coordinator_steady_for: Duration::MAX,
         }
     }
 
@@ -128,9 +140,10 @@ pub(crate) mod tests {
         let only = AbsenceFacts { is_only_attempt: true, ..equal };
         for (facts, expected) in [
             (
-                AbsenceFacts { node_events_are_complete: true, ..none },
+                AbsenceFacts { node_events_are_complete: true, node_is_live: true, ..none },
                 Some(NotApplied::NothingMissed),
             ),
+            (AbsenceFacts { node_events_are_complete: true, ..none }, None),
             (AbsenceFacts { replay_is_whole: true, ..none }, Some(NotApplied::WholeReplay)),
             (AbsenceFacts { peer_is_watched: true, ..none }, None),
             (AbsenceFacts { peer_is_watched: true, ..equal }, Some(NotApplied::SameStateAsPeer)),

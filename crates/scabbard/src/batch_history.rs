@@ -1,3 +1,5 @@
+//! What this process has sent of the latest batches, and what nodes have said about them.
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -6,35 +8,43 @@ use std::{
 use grid_batch_core::{Clock, ItemId, MonotonicTime, Outcome, ServiceId};
 use grid_batch_support::{BoundedMap, lock};
 
-use crate::{applied_transactions::ObservationCount, subscriptions::SubscriptionsAtPost};
+use crate::{
+    applied_transactions::ObservationCount,
+    observed_nodes::{SubscriptionId, SubscriptionsAtPost},
+};
 
 /// A batch of a service.
 pub(crate) type BatchKey = (ServiceId, ItemId);
 
-/// What this adapter has sent and observed of the latest history.
+/// The records of the latest batches.
 pub(crate) struct BatchHistory {
     records: Mutex<BoundedMap<BatchKey, BatchRecord>>,
     clock: Arc<dyn Clock>,
 }
 
-struct BatchRecord {
+/// What is known of a batch; by default nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BatchRecord {
     /// The last attempt that this adapter made; 0 for none.
     attempt: u32,
     posts: Posts,
     requests: Requests,
-    stall: Option<Stall>,
+    /// The status in which the batch may stay forever, and since when it has had it.
+    stall: Option<(StalledStatus, MonotonicTime)>,
+    /// The last question to which no node had the batch.
+    pub(crate) not_found: Option<Question>,
     /// A node reported the batch as committed.
-    is_committed: bool,
+    pub(crate) is_committed: bool,
     /// An attempt was lost while a node was away. Another node may still vote on it, and refuse the next one
     /// for that. Whether it was Valid is not always seen: its nodes may have forgotten it.
-    may_be_left_over: bool,
+    pub(crate) may_be_left_over: bool,
 }
 
 /// The requests of a batch that may be on their way.
 #[derive(Debug, Clone, Copy, Default)]
 struct Requests {
     /// When the last one was sent.
-    sent_at: MonotonicTime,
+    sent_at: Option<MonotonicTime>,
     /// The number of requests that were sent and whose response is awaited.
     under_way: u32,
     /// How many ended and may have reached a node.
@@ -46,7 +56,7 @@ struct Requests {
 }
 
 /// The POSTs of a batch. Attempts are 0 for none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Posts {
     first: FirstPost,
     /// The attempt of the first POST, if this adapter sent it.
@@ -63,19 +73,22 @@ struct Posts {
 ///
 /// When absence is proved, what happened before does not matter any more. Then it is the moment of that
 /// proof, until the next POST.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum FirstPost {
     /// No node can have accepted the batch.
+    #[default]
     None,
     /// This adapter sent it.
-    Here {
-        /// When the POST was sent.
-        at: ObservationCount,
-        /// The subscriptions that were live then.
-        subscriptions: SubscriptionsAtPost,
-    },
+    Here(Moment),
     /// Another process sent it, at an unknown time.
     Elsewhere,
+}
+
+/// What had been observed of a service at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) subscriptions: SubscriptionsAtPost,
+    pub(crate) observations: ObservationCount,
 }
 
 /// A status in which a batch may stay forever.
@@ -96,9 +109,14 @@ pub(crate) struct Loss {
     pub(crate) is_explained: bool,
 }
 
-struct Stall {
-    status: StalledStatus,
-    since: MonotonicTime,
+/// A question about a batch to all nodes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question {
+    pub(crate) asked_at: MonotonicTime,
+    /// The subscription that was live and caught up then.
+    pub(crate) subscription: Option<SubscriptionId>,
+    /// The answer shows everything that was committed since the history of the service was known.
+    pub(crate) shows_history: bool,
 }
 
 impl BatchHistory {
@@ -106,6 +124,15 @@ impl BatchHistory {
 
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { records: Mutex::new(BoundedMap::new(Self::LIMIT)), clock }
+    }
+
+    /// What is known of the batch now.
+    pub(crate) fn get(&self, batch: &BatchKey) -> BatchRecord {
+        lock(&self.records).get(batch).copied().unwrap_or_default()
+    }
+
+    fn update<T>(&self, batch: &BatchKey, update: impl FnOnce(&mut BatchRecord) -> T) -> T {
+        update(lock(&self.records).get_or_insert_with(batch, BatchRecord::default))
     }
 
     /// Records that a POST is about to be sent.
@@ -116,145 +143,68 @@ impl BatchHistory {
         &self,
         batch: &BatchKey,
         attempt: Option<u32>,
-        at: ObservationCount,
-        subscriptions: SubscriptionsAtPost,
+        at: Moment,
     ) -> PostInProgress<'_> {
         let now = self.clock.monotonic();
-        let mut history = lock(&self.records);
-        let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::None));
-        record.begin_attempt(attempt);
-        record.requests.sent_at = now;
-        record.requests.under_way += 1;
-        record.requests.is_reported = false;
-        let previous = record.posts;
-        if record.posts.next_is_first() {
-            record.posts.first = FirstPost::Here { at, subscriptions };
-            record.posts.first_attempt = record.attempt;
-            record.posts.lost_attempt = 0;
-        }
-        record.posts.last_attempt = record.attempt;
-        PostInProgress {
-            history: self,
-            batch: batch.clone(),
-            previous,
-            outcome: Outcome::Ambiguous,
-        }
+        let previous = self.update(batch, |record| {
+            record.begin_attempt(attempt);
+            record.requests.sent_at = Some(now);
+            record.requests.under_way += 1;
+            record.requests.is_reported = false;
+            let previous = record.posts;
+            if record.posts.next_is_first() {
+                record.posts.first = FirstPost::Here(at);
+                record.posts.first_attempt = record.attempt;
+                record.posts.lost_attempt = 0;
+            }
+            record.posts.last_attempt = record.attempt;
+            previous
+        });
+        let (batch, outcome) = (batch.clone(), Outcome::Ambiguous);
+        PostInProgress { history: self, batch, previous, outcome }
     }
 
-    /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it.
-    /// If the attempt was sent, the database went back and counts it again.
-    pub(crate) fn was_posted(&self, batch: &BatchKey, attempt: u32) -> bool {
-        lock(&self.records).get(batch).is_some_and(|record| record.posts.last_attempt >= attempt)
-    }
-
-    /// Records that an attempt ended without a POST, because transactions of the batch are applied
-    /// already.
-    pub(crate) fn skip_post(&self, batch: &BatchKey, attempt: Option<u32>) {
-        let mut history = lock(&self.records);
-        let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::None));
-        record.begin_attempt(attempt);
+    /// Records that an attempt has begun, and that there is no POST yet.
+    pub(crate) fn begin_attempt(&self, batch: &BatchKey, attempt: Option<u32>) {
+        self.update(batch, |record| record.begin_attempt(attempt));
     }
 
     /// Records that an attempt ended without a POST, because a node has the batch from another
     /// process.
     pub(crate) fn skip_known_batch(&self, batch: &BatchKey, attempt: Option<u32>) {
-        let mut history = lock(&self.records);
-        let record = history.get_or_insert_with(batch, || BatchRecord::new(FirstPost::Elsewhere));
-        record.begin_attempt(attempt);
-        if record.posts.first == FirstPost::None {
-            record.posts.first = FirstPost::Elsewhere;
-        }
-    }
-
-    /// The first POST of a batch that is at this attempt. If another process made the attempt, its
-    /// POST was not observed.
-    pub(crate) fn first_post(&self, batch: &BatchKey, attempt: u32) -> FirstPost {
-        match lock(&self.records).get(batch) {
-            Some(record) if record.attempt == attempt => record.posts.first,
-            _ => FirstPost::Elsewhere,
-        }
-    }
-
-    /// Whether this attempt has arrived at a node: it answered so, or it has reported the batch since, and
-    /// no other request can have brought it there.
-    pub(crate) fn has_arrived(&self, batch: &BatchKey, attempt: u32) -> bool {
-        let has_arrived = |record: &BatchRecord| {
-            let is_accepted = record.posts.accepted_attempt == attempt;
-            is_accepted || (record.attempt == attempt && record.requests.only_one_is_reported())
-        };
-        attempt > 0 && lock(&self.records).get(batch).is_some_and(has_arrived)
-    }
-
-    /// How long a request of the batch that was not answered may still arrive at a node.
-    pub(crate) fn may_arrive_for(&self, batch: &BatchKey, limit: Duration) -> Duration {
-        let now = self.clock.monotonic();
-        let requests =
-            lock(&self.records).get(batch).map(|record| record.requests).unwrap_or_default();
-        match requests.unanswered_at {
-            _ if requests.under_way > 0 => limit,
-            _ if requests.only_one_is_reported() => Duration::ZERO,
-            Some(at) => limit.saturating_sub(now.since(at)),
-            None => Duration::ZERO,
-        }
-    }
-
-    /// When the last request of the batch was sent.
-    pub(crate) fn sent_at(&self, batch: &BatchKey) -> Option<MonotonicTime> {
-        lock(&self.records).get(batch).map(|record| record.requests.sent_at)
-    }
-
-    /// Whether another node may still vote on an earlier attempt of the batch.
-    pub(crate) fn may_be_left_over(&self, batch: &BatchKey) -> bool {
-        lock(&self.records).get(batch).is_some_and(|record| record.may_be_left_over)
-    }
-
-    /// Since when a node has reported the batch as Valid.
-    pub(crate) fn valid_since(&self, batch: &BatchKey) -> Option<MonotonicTime> {
-        let history = lock(&self.records);
-        let stall = history.get(batch)?.stall.as_ref()?;
-        (stall.status == StalledStatus::Valid).then_some(stall.since)
-    }
-
-    /// Whether only this attempt can have brought the batch to a node.
-    pub(crate) fn is_only_attempt(&self, batch: &BatchKey, attempt: u32) -> bool {
-        lock(&self.records).get(batch).is_some_and(|record| {
-            let Posts { first, first_attempt, last_attempt, .. } = record.posts;
-            matches!(first, FirstPost::Here { .. })
-                && [record.attempt, first_attempt, last_attempt] == [attempt; 3]
-        })
+        self.update(batch, |record| {
+            record.begin_attempt(attempt);
+            if record.posts.first == FirstPost::None {
+                record.posts.first = FirstPost::Elsewhere;
+            }
+        });
     }
 
     /// Records that a batch that is at this attempt was proved not to have been applied until `at`. If
     /// the attempt was lost, nothing that was sent before can be applied, and the next POST is the first.
-    pub(crate) fn certify_absence(
-        &self,
-        batch: &BatchKey,
-        attempt: u32,
-        loss: Loss,
-        at: ObservationCount,
-        subscriptions: SubscriptionsAtPost,
-    ) {
-        let mut history = lock(&self.records);
-        let Some(record) = history.get_mut(batch).filter(|record| record.attempt == attempt) else {
+    pub(crate) fn certify_absence(&self, batch: &BatchKey, attempt: u32, loss: Loss, at: Moment) {
+        let mut records = lock(&self.records);
+        let Some(record) = records.get_mut(batch).filter(|record| record.attempt == attempt) else {
             return;
         };
-        record.posts.first = FirstPost::Here { at, subscriptions };
+        record.posts.first = FirstPost::Here(at);
         record.may_be_left_over |= loss.is_explained;
         if loss.is_of_only_attempt {
             record.posts.lost_attempt = attempt;
         }
     }
 
-    /// Records that a node reported the batch as committed.
-    pub(crate) fn mark_committed(&self, batch: &BatchKey) {
-        let mut history = lock(&self.records);
-        let elsewhere = || BatchRecord::new(FirstPost::Elsewhere);
-        history.get_or_insert_with(batch, elsewhere).is_committed = true;
+    /// Records that no node has the batch.
+    pub(crate) fn mark_not_found(&self, batch: &BatchKey, question: Question) {
+        self.update(batch, |record| record.not_found = Some(question));
     }
 
-    /// Whether a node has reported the batch as committed.
-    pub(crate) fn is_committed(&self, batch: &BatchKey) -> bool {
-        lock(&self.records).get(batch).is_some_and(|record| record.is_committed)
+    /// Records that a node reported the batch as committed.
+    pub(crate) fn mark_committed(&self, batch: &BatchKey) {
+        self.update(batch, |record| {
+            record.note_report();
+            record.is_committed = true;
+        });
     }
 
     /// Records that the batch has this status now. Returns since when it has had it.
@@ -264,15 +214,12 @@ impl BatchHistory {
         status: StalledStatus,
         now: MonotonicTime,
     ) -> MonotonicTime {
-        let mut history = lock(&self.records);
-        let elsewhere = || BatchRecord::new(FirstPost::Elsewhere);
-        let record = history.get_or_insert_with(batch, elsewhere);
-        record.requests.is_reported |= status == StalledStatus::Valid;
-        let stall = &mut record.stall;
-        match stall {
-            Some(stall) if stall.status == status => stall.since,
-            _ => stall.insert(Stall { status, since: now }).since,
-        }
+        self.update(batch, |record| {
+            record.note_report();
+            record.requests.is_reported |= status == StalledStatus::Valid;
+            let stall = record.stall.filter(|(stalled, _)| *stalled == status);
+            record.stall.insert(stall.unwrap_or((status, now))).1
+        })
     }
 
     /// Records that a node has the batch, and that it makes progress.
@@ -285,24 +232,6 @@ impl BatchHistory {
 }
 
 impl BatchRecord {
-    fn new(first_post: FirstPost) -> Self {
-        let posts = Posts {
-            first: first_post,
-            first_attempt: 0,
-            last_attempt: 0,
-            accepted_attempt: 0,
-            lost_attempt: 0,
-        };
-        Self {
-            attempt: 0,
-            posts,
-            requests: Requests::default(),
-            stall: None,
-            is_committed: false,
-            may_be_left_over: false,
-        }
-    }
-
     fn begin_attempt(&mut self, attempt: Option<u32>) {
         let follows = |attempt: u32| attempt == self.attempt || attempt == self.attempt + 1;
         if !attempt.is_some_and(follows) {
@@ -310,6 +239,62 @@ impl BatchRecord {
         }
         self.attempt = attempt.unwrap_or_default();
         self.stall = None;
+    }
+
+    /// A node was asked about the batch after it was sent. If this adapter did not send it, another process did.
+    fn note_report(&mut self) {
+        if self.attempt == 0 {
+            self.posts.first = FirstPost::Elsewhere;
+        }
+    }
+
+    /// The first POST of a batch that is at this attempt. If another process made the attempt, its
+    /// POST was not observed.
+    pub(crate) fn first_post(&self, attempt: u32) -> FirstPost {
+        let is_own = attempt > 0 && self.attempt == attempt;
+        if is_own { self.posts.first } else { FirstPost::Elsewhere }
+    }
+
+    /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it.
+    /// If the attempt was sent, the database went back and counts it again.
+    pub(crate) fn was_posted(&self, attempt: u32) -> bool {
+        self.posts.last_attempt >= attempt
+    }
+
+    /// Whether this attempt has arrived at a node: it answered so, or it has reported the batch since, and
+    /// no other request can have brought it there.
+    pub(crate) fn has_arrived(&self, attempt: u32) -> bool {
+        let is_accepted = self.posts.accepted_attempt == attempt;
+        attempt > 0
+            && (is_accepted || (self.attempt == attempt && self.requests.only_one_is_reported()))
+    }
+
+    /// How long a request of the batch that was not answered may still arrive at a node.
+    pub(crate) fn may_arrive_for(&self, limit: Duration, now: MonotonicTime) -> Duration {
+        match self.requests.unanswered_at {
+            _ if self.requests.under_way > 0 => limit,
+            _ if self.requests.only_one_is_reported() => Duration::ZERO,
+            Some(at) => limit.saturating_sub(now.since(at)),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// When the last request of the batch was sent.
+    pub(crate) fn sent_at(&self) -> Option<MonotonicTime> {
+        self.requests.sent_at
+    }
+
+    /// Since when a node has reported the batch as Valid.
+    pub(crate) fn valid_since(&self) -> Option<MonotonicTime> {
+        let (status, since) = self.stall?;
+        (status == StalledStatus::Valid).then_some(since)
+    }
+
+    /// Whether only this attempt can have brought the batch to a node.
+    pub(crate) fn is_only_attempt(&self, attempt: u32) -> bool {
+        let Posts { first, first_attempt, last_attempt, .. } = self.posts;
+        matches!(first, FirstPost::Here(_))
+            && [self.attempt, first_attempt, last_attempt] == [attempt; 3]
     }
 }
 
@@ -319,7 +304,7 @@ impl Posts {
         let all_lost = self.lost_attempt > 0 && self.lost_attempt == self.last_attempt;
         match self.first {
             FirstPost::None => true,
-            FirstPost::Here { .. } => all_lost,
+            FirstPost::Here(_) => all_lost,
             FirstPost::Elsewhere => false,
         }
     }
@@ -329,6 +314,20 @@ impl Requests {
     /// Whether a node has the batch, and only one request can have brought it there.
     fn only_one_is_reported(&self) -> bool {
         self.is_reported && self.under_way + self.arrived_or_lost == 1
+    }
+}
+
+impl Question {
+    /// How long an answer counts: another client may send the batch meanwhile.
+    const COUNTS_FOR: Duration = Duration::from_secs(2);
+    /// The same while the subscription has not broken: a commit would have been an event.
+    const COUNTS_WITH_EVENTS_FOR: Duration = Duration::from_secs(30);
+
+    /// Whether the answer still counts when the same question is asked now.
+    pub(crate) fn counts(self, now: Self) -> bool {
+        let age = now.asked_at.since(self.asked_at);
+        let misses_no_event = self.subscription.is_some() && self.subscription == now.subscription;
+        age < Self::COUNTS_FOR || (misses_no_event && age < Self::COUNTS_WITH_EVENTS_FOR)
     }
 }
 
@@ -352,18 +351,15 @@ impl PostInProgress<'_> {
 impl Drop for PostInProgress<'_> {
     fn drop(&mut self) {
         let now = self.history.clock.monotonic();
-        if let Some(record) = lock(&self.history.records).get_mut(&self.batch) {
-            record.requests.under_way = record.requests.under_way.saturating_sub(1);
-            record.requests.arrived_or_lost += 1;
-            match self.outcome {
-                Outcome::Accepted => record.posts.accepted_attempt = record.attempt,
-                Outcome::Ambiguous => record.requests.unanswered_at = Some(now),
-                _ => {
-                    record.requests.arrived_or_lost -= 1;
-                    record.posts = self.previous;
-                }
-            }
+        let mut records = lock(&self.history.records);
+        let Some(record) = records.get_mut(&self.batch) else { return };
+        record.requests.under_way = record.requests.under_way.saturating_sub(1);
+        match self.outcome {
+            Outcome::Accepted => record.posts.accepted_attempt = record.attempt,
+            Outcome::Ambiguous => record.requests.unanswered_at = Some(now),
+            _ => return record.posts = self.previous,
         }
+        record.requests.arrived_or_lost += 1;
     }
 }
 
@@ -374,8 +370,8 @@ mod tests {
     use super::*;
     use crate::{
         applied_transactions::AppliedTransactions,
+        observed_nodes::{EventSource, ObservedNodes},
         replay::Replay,
-        subscriptions::{EventSource, Subscriptions},
     };
 
     const LOST: Loss = Loss { is_of_only_attempt: true, is_explained: true };
@@ -391,18 +387,17 @@ mod tests {
 
     /// The subscriptions at two moments.
     fn subscriptions_twice() -> [SubscriptionsAtPost; 2] {
-        let subscriptions = Arc::new(Subscriptions::default());
+        let nodes = Arc::new(ObservedNodes::default());
         let service = "a::b".parse().unwrap();
         [(); 2].map(|()| {
-            let node = EventSource::Node;
-            let _live = subscriptions.register(
+            let _live = nodes.register(
                 &service,
-                node,
+                EventSource::Node,
                 Replay::from_start(),
                 None,
                 MonotonicTime::default(),
             );
-            subscriptions.at_post(&service)
+            nodes.at_post(&service)
         })
     }
 
@@ -410,22 +405,23 @@ mod tests {
         SubscriptionsAtPost::default()
     }
 
-    fn now() -> ObservationCount {
-        AppliedTransactions::new().observation_count()
+    /// A moment with these subscriptions.
+    fn at(subscriptions: SubscriptionsAtPost) -> Moment {
+        Moment { subscriptions, observations: AppliedTransactions::new().observation_count() }
     }
 
     /// The first POST with these subscriptions.
     fn here(subscriptions: SubscriptionsAtPost) -> FirstPost {
-        FirstPost::Here { at: now(), subscriptions }
+        FirstPost::Here(at(subscriptions))
     }
 
     /// The first POST after POSTs with these attempts, subscriptions and outcomes.
     fn first_post_after(posts: &[(u32, SubscriptionsAtPost, Outcome)]) -> FirstPost {
         let history = history();
         for (attempt, subscriptions, outcome) in posts {
-            history.begin_post(&batch(), Some(*attempt), now(), *subscriptions).finish(*outcome);
+            history.begin_post(&batch(), Some(*attempt), at(*subscriptions)).finish(*outcome);
         }
-        history.first_post(&batch(), posts.last().map_or(1, |(attempt, ..)| *attempt))
+        history.get(&batch()).first_post(posts.last().map_or(1, |(attempt, ..)| *attempt))
     }
 
     #[test]
@@ -455,11 +451,11 @@ mod tests {
     fn attempt_of_another_process_is_elsewhere() {
         let [a, b] = subscriptions_twice();
         let history = history();
-        history.begin_post(&batch(), Some(1), now(), a).finish(Outcome::Ambiguous);
-        assert_eq!(history.first_post(&batch(), 1), here(a));
-        assert_eq!(history.first_post(&batch(), 2), FirstPost::Elsewhere);
-        history.begin_post(&batch(), Some(3), now(), b).finish(Outcome::Ambiguous);
-        assert_eq!(history.first_post(&batch(), 3), FirstPost::Elsewhere);
+        history.begin_post(&batch(), Some(1), at(a)).finish(Outcome::Ambiguous);
+        assert_eq!(history.get(&batch()).first_post(1), here(a));
+        assert_eq!(history.get(&batch()).first_post(2), FirstPost::Elsewhere);
+        history.begin_post(&batch(), Some(3), at(b)).finish(Outcome::Ambiguous);
+        assert_eq!(history.get(&batch()).first_post(3), FirstPost::Elsewhere);
     }
 
     #[test]
@@ -474,20 +470,20 @@ mod tests {
     fn dropped_post_counts_as_sent() {
         let [a, _] = subscriptions_twice();
         let history = history();
-        drop(history.begin_post(&batch(), Some(1), now(), a));
-        assert_eq!(history.first_post(&batch(), 1), here(a));
+        drop(history.begin_post(&batch(), Some(1), at(a)));
+        assert_eq!(history.get(&batch()).first_post(1), here(a));
     }
 
     #[test]
     fn skipped_post_is_no_post_and_keeps_an_earlier_one() {
         let [a, _] = subscriptions_twice();
         let history = history();
-        history.skip_post(&batch(), Some(1));
-        assert_eq!(history.first_post(&batch(), 1), FirstPost::None);
-        history.begin_post(&batch(), Some(2), now(), a).finish(Outcome::Ambiguous);
-        history.skip_post(&batch(), Some(3));
+        history.begin_attempt(&batch(), Some(1));
+        assert_eq!(history.get(&batch()).first_post(1), FirstPost::None);
+        history.begin_post(&batch(), Some(2), at(a)).finish(Outcome::Ambiguous);
+        history.begin_attempt(&batch(), Some(3));
         history.skip_known_batch(&batch(), Some(3));
-        assert_eq!(history.first_post(&batch(), 3), here(a));
+        assert_eq!(history.get(&batch()).first_post(3), here(a));
     }
 
     #[test]
@@ -495,10 +491,10 @@ mod tests {
         for skipped_before in [false, true] {
             let history = history();
             if skipped_before {
-                history.skip_post(&batch(), Some(1));
+                history.begin_attempt(&batch(), Some(1));
             }
             history.skip_known_batch(&batch(), Some(1));
-            assert_eq!(history.first_post(&batch(), 1), FirstPost::Elsewhere);
+            assert_eq!(history.get(&batch()).first_post(1), FirstPost::Elsewhere);
         }
     }
 
@@ -508,34 +504,34 @@ mod tests {
             [(Outcome::Accepted, true), (Outcome::Ambiguous, true), (Outcome::Busy, false)]
         {
             let history = history();
-            history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
-            assert_eq!(history.was_posted(&batch(), 1), was_posted, "{outcome}");
-            assert!(!history.was_posted(&batch(), 2));
-            history.begin_post(&batch(), Some(2), now(), none()).finish(Outcome::Accepted);
-            assert!(history.was_posted(&batch(), 1) && history.was_posted(&batch(), 2));
+            history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
+            assert_eq!(history.get(&batch()).was_posted(1), was_posted, "{outcome}");
+            assert!(!history.get(&batch()).was_posted(2));
+            history.begin_post(&batch(), Some(2), at(none())).finish(Outcome::Accepted);
+            assert!(history.get(&batch()).was_posted(1) && history.get(&batch()).was_posted(2));
         }
     }
 
     #[test]
     fn committed_batch_is_remembered() {
         let history = history();
-        assert!(!history.is_committed(&batch()));
+        assert!(!history.get(&batch()).is_committed);
         history.mark_committed(&batch());
-        drop(history.begin_post(&batch(), Some(1), now(), none()));
-        assert!(history.is_committed(&batch()));
+        drop(history.begin_post(&batch(), Some(1), at(none())));
+        assert!(history.get(&batch()).is_committed);
     }
 
     #[test]
     fn stall_restarts_with_another_status_or_a_post() {
         use StalledStatus::{Unknown, Valid};
         let history = history();
-        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
-        let stall = |status, now| history.record_stall(&batch(), status, at(now));
-        assert_eq!([stall(Valid, 1), stall(Valid, 2), stall(Unknown, 3)], [1, 1, 3].map(at));
+        let second = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
+        let stall = |status, now| history.record_stall(&batch(), status, second(now));
+        assert_eq!([stall(Valid, 1), stall(Valid, 2), stall(Unknown, 3)], [1, 1, 3].map(second));
         history.clear_stall(&batch());
-        assert_eq!([stall(Unknown, 4), stall(Unknown, 5)], [4, 4].map(at));
-        drop(history.begin_post(&batch(), None, now(), none()));
-        assert_eq!(stall(Unknown, 6), at(6));
+        assert_eq!([stall(Unknown, 4), stall(Unknown, 5)], [4, 4].map(second));
+        drop(history.begin_post(&batch(), None, at(none())));
+        assert_eq!(stall(Unknown, 6), second(6));
     }
 
     #[test]
@@ -544,23 +540,23 @@ mod tests {
         for rejected in [false, true] {
             let history = history();
             let post = |attempt, subscriptions, outcome| {
-                history.begin_post(&batch(), Some(attempt), now(), subscriptions).finish(outcome);
+                history.begin_post(&batch(), Some(attempt), at(subscriptions)).finish(outcome);
             };
             post(1, none(), Outcome::Accepted);
-            history.certify_absence(&batch(), 1, LOST, now(), a);
-            assert_eq!(history.first_post(&batch(), 1), here(a));
+            history.certify_absence(&batch(), 1, LOST, at(a));
+            assert_eq!(history.get(&batch()).first_post(1), here(a));
             if rejected {
                 post(2, a, Outcome::Busy);
-                assert_eq!(history.first_post(&batch(), 2), here(a));
+                assert_eq!(history.get(&batch()).first_post(2), here(a));
             }
             let attempt = if rejected { 3 } else { 2 };
             post(attempt, b, Outcome::Ambiguous);
-            assert_eq!(history.first_post(&batch(), attempt), here(b));
-            assert!(history.is_only_attempt(&batch(), attempt));
+            assert_eq!(history.get(&batch()).first_post(attempt), here(b));
+            assert!(history.get(&batch()).is_only_attempt(attempt));
             // Its own successor is not the first.
             post(attempt + 1, none(), Outcome::Accepted);
-            assert_eq!(history.first_post(&batch(), attempt + 1), here(b));
-            assert!(!history.is_only_attempt(&batch(), attempt + 1));
+            assert_eq!(history.get(&batch()).first_post(attempt + 1), here(b));
+            assert!(!history.get(&batch()).is_only_attempt(attempt + 1));
         }
     }
 
@@ -568,11 +564,11 @@ mod tests {
     fn post_after_an_absent_attempt_is_watched_since_the_proof() {
         let [a, b] = subscriptions_twice();
         let history = history();
-        history.begin_post(&batch(), Some(1), now(), none()).finish(Outcome::Ambiguous);
-        history.certify_absence(&batch(), 1, NEVER_ARRIVED, now(), a);
-        history.begin_post(&batch(), Some(2), now(), b).finish(Outcome::Accepted);
-        assert_eq!(history.first_post(&batch(), 2), here(a));
-        assert!(!history.is_only_attempt(&batch(), 2), "the first one may still arrive");
+        history.begin_post(&batch(), Some(1), at(none())).finish(Outcome::Ambiguous);
+        history.certify_absence(&batch(), 1, NEVER_ARRIVED, at(a));
+        history.begin_post(&batch(), Some(2), at(b)).finish(Outcome::Accepted);
+        assert_eq!(history.get(&batch()).first_post(2), here(a));
+        assert!(!history.get(&batch()).is_only_attempt(2), "the first one may still arrive");
     }
 
     #[test]
@@ -581,9 +577,9 @@ mod tests {
             [(Outcome::Accepted, true), (Outcome::Ambiguous, false), (Outcome::Busy, false)]
         {
             let history = history();
-            history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
-            assert_eq!(history.has_arrived(&batch(), 1), has_arrived, "{outcome}");
-            assert!(!history.has_arrived(&batch(), 2));
+            history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
+            assert_eq!(history.get(&batch()).has_arrived(1), has_arrived, "{outcome}");
+            assert!(!history.get(&batch()).has_arrived(2));
         }
     }
 
@@ -593,10 +589,10 @@ mod tests {
         let one_of_two = Loss { is_of_only_attempt: false, ..LOST };
         for (attempt, loss, may_be_left_over) in [(1, NEVER_ARRIVED, false), (2, one_of_two, true)]
         {
-            let post = history.begin_post(&batch(), Some(attempt), now(), none());
+            let post = history.begin_post(&batch(), Some(attempt), at(none()));
             post.finish(Outcome::Accepted);
-            history.certify_absence(&batch(), attempt, loss, now(), none());
-            assert_eq!(history.may_be_left_over(&batch()), may_be_left_over, "{loss:?}");
+            history.certify_absence(&batch(), attempt, loss, at(none()));
+            assert_eq!(history.get(&batch()).may_be_left_over, may_be_left_over, "{loss:?}");
         }
     }
 
@@ -606,18 +602,22 @@ mod tests {
     fn history_after(outcome: Outcome) -> (BatchHistory, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
         let history = BatchHistory::new(Arc::<ManualClock>::clone(&clock));
-        history.begin_post(&batch(), Some(1), now(), none()).finish(outcome);
+        history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
         (history, clock)
+    }
+
+    fn may_arrive_for(history: &BatchHistory) -> Duration {
+        history.get(&batch()).may_arrive_for(LIMIT, history.clock.monotonic())
     }
 
     #[test]
     fn request_without_an_answer_may_arrive_until_the_limit() {
         let (history, clock) = history_after(Outcome::Ambiguous);
-        let left = || history.may_arrive_for(&batch(), LIMIT).as_secs();
+        let left = || may_arrive_for(&history).as_secs();
         assert_eq!(left(), 330);
         clock.advance(Duration::from_secs(100));
         assert_eq!(left(), 230);
-        let post = history.begin_post(&batch(), Some(2), now(), none());
+        let post = history.begin_post(&batch(), Some(2), at(none()));
         clock.advance(LIMIT);
         assert_eq!(left(), 330, "it has not ended");
         drop(post);
@@ -631,23 +631,52 @@ mod tests {
     fn request_with_an_answer_does_not_arrive_later() {
         for outcome in [Outcome::Accepted, Outcome::Busy, Outcome::NotSent, Outcome::Rejected] {
             let (history, _) = history_after(outcome);
-            assert_eq!(history.may_arrive_for(&batch(), LIMIT), Duration::ZERO, "{outcome}");
+            assert_eq!(may_arrive_for(&history), Duration::ZERO, "{outcome}");
         }
     }
 
     #[test]
     fn report_shows_that_the_only_request_has_arrived() {
         let (history, _) = history_after(Outcome::Ambiguous);
-        assert!(!history.has_arrived(&batch(), 1));
+        assert!(!history.get(&batch()).has_arrived(1));
         history.record_stall(&batch(), StalledStatus::Unknown, history.clock.monotonic());
-        assert!(!history.has_arrived(&batch(), 1));
+        assert!(!history.get(&batch()).has_arrived(1));
         history.record_stall(&batch(), StalledStatus::Valid, history.clock.monotonic());
-        assert!(history.has_arrived(&batch(), 1));
-        assert_eq!(history.may_arrive_for(&batch(), LIMIT), Duration::ZERO);
+        assert!(history.get(&batch()).has_arrived(1));
+        assert_eq!(may_arrive_for(&history), Duration::ZERO);
         // With two, it does not show which of them has.
-        history.begin_post(&batch(), Some(2), now(), none()).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(2), at(none())).finish(Outcome::Ambiguous);
         history.clear_stall(&batch());
-        assert!(!history.has_arrived(&batch(), 2));
-        assert_eq!(history.may_arrive_for(&batch(), LIMIT), LIMIT);
+        assert!(!history.get(&batch()).has_arrived(2));
+        assert_eq!(may_arrive_for(&history), LIMIT);
+    }
+
+    /// Whether an answer counts after these seconds, with these subscriptions then and now.
+    fn counts_after(
+        seconds: u64,
+        then: Option<SubscriptionId>,
+        now: Option<SubscriptionId>,
+    ) -> bool {
+        let question = |seconds, subscription| {
+            let asked_at = MonotonicTime::default().plus(Duration::from_secs(seconds));
+            Question { asked_at, subscription, shows_history: false }
+        };
+        let history = history();
+        assert!(history.get(&batch()).not_found.is_none());
+        history.mark_not_found(&batch(), question(1, None));
+        history.mark_not_found(&batch(), question(5, then));
+        let not_found = history.get(&batch()).not_found.unwrap();
+        not_found.counts(question(5 + seconds, now))
+    }
+
+    #[test]
+    fn answer_counts_for_long_only_while_no_event_is_missed() {
+        let [a, b] = subscriptions_twice().map(|subscriptions| subscriptions.node);
+        for (then, now) in [(None, None), (a, None), (None, a), (a, b), (a, a)] {
+            assert!(counts_after(1, then, now));
+            assert_eq!(counts_after(2, then, now), then == a && now == a, "{then:?} {now:?}");
+            assert!(!counts_after(30, then, now));
+        }
+        assert!(counts_after(29, a, a));
     }
 }

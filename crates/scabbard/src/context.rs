@@ -4,7 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, CommitHistory, ItemId, PeerService, ScopeId, ServiceScopeId,
+    BatchError, BatchResult, Clock, CommitHistory, ItemId, PeerService, ScopeId, ServiceId,
+    ServiceScopeId,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
@@ -14,17 +15,14 @@ use crate::{
     ScabbardOptions,
     accepted_keys::AcceptedKeys,
     applied_transactions::AppliedTransactions,
-    asked_batches::AskedBatches,
-    batch_history::BatchHistory,
+    batch_history::{BatchHistory, Moment},
     endings::EndLimits,
     foreign_transactions::ForeignTransactions,
-    new_batches::{NewBatchRules, ProofWaits},
+    new_batches::NewBatchRules,
     node_client::NodeClient,
-    node_outages::NodeOutages,
+    observed_nodes::ObservedNodes,
     peer_listeners::PeerListeners,
-    replay_wait::ReplayWaits,
     state_roots::StateRootLog,
-    subscriptions::Subscriptions,
     unknown_services::UnknownServices,
 };
 
@@ -51,18 +49,14 @@ pub(crate) struct ScabbardContext {
     pub(crate) peer_listeners: PeerListeners,
     pub(crate) state_roots: StateRootLog,
     pub(crate) applied: AppliedTransactions,
-    pub(crate) subscriptions: Arc<Subscriptions>,
+    pub(crate) observed: Arc<ObservedNodes>,
     pub(crate) history: BatchHistory,
-    pub(crate) outages: NodeOutages,
     /// When nodes did not answer, as all requests of the process have shown.
     pub(crate) pool: NodePool,
-    pub(crate) asked: AskedBatches,
     /// What the store knows of the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn CommitHistory>>,
     pub(crate) rules: OnceLock<NewBatchRules>,
-    pub(crate) proof_waits: ProofWaits,
     pub(crate) foreign_transactions: ForeignTransactions,
-    pub(crate) replay_waits: ReplayWaits,
     pub(crate) unknown_services: UnknownServices,
     pub(crate) accepted_keys: AcceptedKeys,
 }
@@ -95,14 +89,10 @@ impl ScabbardContext {
             peer_listeners: PeerListeners::default(),
             state_roots: StateRootLog::default(),
             applied: AppliedTransactions::new(),
-            subscriptions: Arc::default(),
-            outages: NodeOutages::new(),
-            asked: AskedBatches::new(),
+            observed: Arc::default(),
             history_of_services: OnceLock::new(),
             rules: OnceLock::new(),
-            proof_waits: ProofWaits::new(),
             foreign_transactions: ForeignTransactions::new(),
-            replay_waits: ReplayWaits::new(),
             unknown_services: UnknownServices::new(),
             accepted_keys: AcceptedKeys::new(),
         })
@@ -125,6 +115,12 @@ impl ScabbardContext {
             return Err(BatchError::InternalError(reason));
         }
         Ok(nodes)
+    }
+
+    /// What was observed of the service until now.
+    pub(crate) fn moment(&self, service: &ServiceId) -> Moment {
+        let subscriptions = self.observed.at_post(service);
+        Moment { subscriptions, observations: self.applied.observation_count() }
     }
 
     /// The service at the other nodes of its circuit.

@@ -11,49 +11,40 @@ use grid_batch_protocol::transaction_ids;
 use log::{debug, warn};
 
 use crate::{
-    asked_batches::AskedAt,
-    batch_history::{BatchKey, FirstPost},
+    batch_history::{BatchKey, FirstPost, Question},
     context::{ScabbardContext, parse_scope},
     new_batches::Unreported,
     node_reports::{CombinedStatus, NodeAnswer, NodeReport, no_status},
+    observed_nodes::{EventSource, ObservedNode},
+    sender::try_again,
     status_reader::MAX_IDS_PER_REQUEST,
 };
 
 impl ScabbardContext {
-    /// The answer for a batch that must not be sent now, because the ledger has it, or a part of it,
-    /// or because that cannot be ruled out.
-    pub(crate) async fn refuse_earlier_submission(
+    /// Checks before a POST that the ledger has neither the batch nor a part of it, and has never had it. The error is
+    /// the answer for a batch that must not be sent now.
+    pub(crate) async fn check_not_sent_before(
         self: &Arc<Self>,
         submission: &Submission<ServiceId>,
         scope: &ServiceScopeId,
         batch: &BatchKey,
-    ) -> Option<SubmissionAnswer> {
+    ) -> Result<(), SubmissionAnswer> {
         // Until the POST begins, no node can have this attempt, even if this future is dropped.
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        self.history.skip_post(batch, attempt);
-        let in_memory = || {
-            let reason = self.earlier_submission_in_memory(submission, batch)?;
-            Some(refuse(batch, reason))
-        };
-        if let Some(answer) = in_memory() {
-            return Some(answer);
-        }
-        let unreported = match self.refuse_known_batch(submission, scope, batch).await {
-            Ok(unreported) => unreported,
-            Err(answer) => return Some(answer),
-        };
+        self.history.begin_attempt(batch, attempt);
+        self.check_memory(submission, batch)?;
+        let unreported = self.check_nodes(submission, scope, batch).await?;
         // Events may have been received meanwhile.
-        let answer = in_memory().or_else(|| self.wait_for_replay(&batch.0));
-        if answer.is_some() {
-            return answer;
-        }
-        let answer = self.refuse_unproved(batch, unreported?).await;
-        answer.or_else(in_memory)
+        self.check_memory(submission, batch)?;
+        self.check_replay(&batch.0)?;
+        let Some(unreported) = unreported else { return Ok(()) };
+        self.check_is_new(batch, unreported).await?;
+        self.check_memory(submission, batch)
     }
 
     /// What the nodes answer if none has the batch. `None`: no proof that it is new is needed. The error is the
     /// answer for a batch that a node has, or that the nodes cannot be asked about.
-    async fn refuse_known_batch(
+    async fn check_nodes(
         &self,
         submission: &Submission<ServiceId>,
         scope: &ServiceScopeId,
@@ -69,7 +60,7 @@ impl ScabbardContext {
             Some(status) if self.is_earlier_submission(status, batch, attempt_id) => {
                 self.history.skip_known_batch(batch, Some(attempt_id.attempt));
                 let reason = format!("a node has the batch already and reports it as {status:?}");
-                Err(refuse(batch, reason))
+                refuse(batch, &reason)
             }
             // An earlier attempt was sent, so the batch was proved to be new.
             Some(_) => Ok(None),
@@ -79,8 +70,16 @@ impl ScabbardContext {
 
     /// Whether nodes were asked about the batch lately, and their answers count and prove that it is new.
     fn is_asked(&self, batch: &BatchKey) -> bool {
-        self.asked.contains(batch, AskedAt::now(self, batch))
-            && (self.is_history_shown(&batch.0) || self.asked.shows_history(batch))
+        self.history.get(batch).not_found.is_some_and(|question| {
+            question.counts(self.question(&batch.0))
+                && (question.shows_history || self.is_history_shown(&batch.0))
+        })
+    }
+
+    /// A question about batches of the service that is asked now.
+    fn question(&self, service: &ServiceId) -> Question {
+        let (asked_at, subscription) = (self.clock.monotonic(), self.observed.caught_up(service));
+        Question { asked_at, subscription, shows_history: false }
     }
 
     /// Whether a batch with this status was sent before this attempt and must not be sent again. A
@@ -94,44 +93,49 @@ impl ScabbardContext {
         let AttemptId { attempt, .. } = attempt_id;
         attempt == 1
             || status != LedgerStatus::Valid
-            || self.history.first_post(batch, attempt) == FirstPost::None
+            || self.history.get(batch).first_post(attempt) == FirstPost::None
     }
 
-    /// What this adapter remembers of an earlier submission of the batch, or of its transactions.
-    fn earlier_submission_in_memory(
+    /// Checks what this adapter remembers of an earlier submission of the batch, or of its transactions.
+    fn check_memory(
         &self,
         submission: &Submission<ServiceId>,
         batch: &BatchKey,
-    ) -> Option<String> {
+    ) -> Result<(), SubmissionAnswer> {
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        if self.history.is_committed(batch) {
-            self.history.skip_known_batch(batch, attempt);
-            return Some("a node has reported the batch as committed".to_owned());
-        }
+        let record = self.history.get(batch);
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         let (applied, all) = (self.applied.count(&batch.0, &transactions), transactions.len());
-        if applied > 0 {
-            if applied == all {
-                // Another client has sent the batch: then the events are evidence.
-                self.history.skip_known_batch(batch, attempt);
-            }
-            return Some(format!(
+        let was_posted = attempt.is_some_and(|attempt| record.was_posted(attempt));
+        let reason = match applied {
+            _ if record.is_committed => "a node has reported the batch as committed".to_owned(),
+            1.. => format!(
                 "the ledger was heard to have committed {applied} of its {all} transactions before"
-            ));
-        }
-        if attempt.is_some_and(|attempt| self.history.was_posted(batch, attempt)) {
+            ),
+            _ if was_posted => {
+                "this attempt was sent before, and the database has lost that".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        // Another client may have sent all of the transactions: then the events are evidence.
+        if record.is_committed || applied == 0 || applied == all {
             self.history.skip_known_batch(batch, attempt);
-            return Some("this attempt was sent before, and the database has lost that".to_owned());
         }
-        None
+        refuse(batch, &reason)
     }
 
-    /// The answer for a batch that must not be sent before earlier events were replayed.
-    fn wait_for_replay(&self, service: &ServiceId) -> Option<SubmissionAnswer> {
-        let remaining = self.replay_waits.remaining(service, self.clock.monotonic())?;
-        let message = "the node replays the events of earlier batches, which may be this one";
-        let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
-        Some(SubmissionAnswer { retry_after: Some(remaining), ..answer })
+    /// A batch must not be sent before earlier events were replayed.
+    fn check_replay(&self, service: &ServiceId) -> Result<(), SubmissionAnswer> {
+        let now = self.clock.monotonic();
+        let wait = |node: &mut ObservedNode| node.replay_wait.remaining(now);
+        match self.observed.update(service, EventSource::Node, wait) {
+            None => Ok(()),
+            Some(remaining) => {
+                let message =
+                    "the node replays the events of earlier batches, which may be this one";
+                Err(try_again(remaining, message))
+            }
+        }
     }
 
     /// Asks about batches that will be sent soon, and remembers those that no node has.
@@ -139,7 +143,7 @@ impl ScabbardContext {
         let Ok(scope) = parse_scope(service_id.as_str()) else { return };
         let is_open_question = |id: &ItemId| {
             let batch = (service_id.clone(), *id);
-            !self.history.is_committed(&batch) && !self.is_asked(&batch)
+            !self.history.get(&batch).is_committed && !self.is_asked(&batch)
         };
         let ids: Vec<ItemId> = batch_ids.iter().copied().filter(is_open_question).collect();
         for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
@@ -156,9 +160,9 @@ impl ScabbardContext {
         let anchor = self.anchor(scope.service_id(), &first).await?;
         let anchor = anchor.map(|id| id.to_string());
         let (generation, live) =
-            (self.history_generation(), self.subscriptions.at_post(scope.service_id()).node);
+            (self.history_generation(), self.observed.at_post(scope.service_id()).node);
         let key = |id: &ItemId| (scope.service_id().clone(), *id);
-        let asked_at: Vec<AskedAt> = ids.iter().map(|id| AskedAt::now(self, &key(id))).collect();
+        let question = self.question(scope.service_id());
         let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let texts: Vec<&str> = texts.iter().chain(&anchor).map(String::as_str).collect();
         let nodes = self.all_nodes(scope, texts.first().copied().unwrap_or_default())?;
@@ -168,15 +172,15 @@ impl ScabbardContext {
         };
         let shows_history = anchor.as_deref().is_some_and(has_committed);
         if let Some(live) = live.filter(|_| shows_history) {
-            self.subscriptions.set_continuous(scope.service_id(), live, generation);
+            self.set_continuous(scope.service_id(), live, generation);
         }
         let is_complete = answers.iter().all(NodeAnswer::is_complete);
         let mut statuses = Vec::with_capacity(ids.len());
-        for ((id, text), asked_at) in ids.iter().zip(&texts).zip(asked_at) {
+        for (id, text) in ids.iter().zip(&texts) {
             let reports: Vec<_> = answers.iter().map(|answer| answer.about(text)).collect();
             let status = combined_status(&reports)?;
             if status.is_none() {
-                self.asked.add(&key(id), asked_at.with_history_shown(shows_history));
+                self.history.mark_not_found(&key(id), Question { shows_history, ..question });
             }
             statuses.push(status);
         }
@@ -205,12 +209,13 @@ fn combined_status(reports: &[NodeReport]) -> BatchResult<Option<LedgerStatus>> 
 }
 
 /// The answer is ambiguous: then evidence, the ledger's status or an operator decides.
-fn refuse((service, batch_id): &BatchKey, reason: String) -> SubmissionAnswer {
+fn refuse<T>((service, batch_id): &BatchKey, reason: &str) -> Result<T, SubmissionAnswer> {
     warn!(
-        batch_id:% = batch_id, service:% = service, reason = reason.as_str();
+        batch_id:%, service:%, reason;
         "the batch was not sent, because the ledger may have it already"
     );
-    SubmissionAnswer::without_response(Outcome::Ambiguous, format!("not sent: {reason}"))
+    let message = format!("not sent: {reason}");
+    Err(SubmissionAnswer::without_response(Outcome::Ambiguous, message))
 }
 
 fn cannot_query(error: &BatchError) -> SubmissionAnswer {

@@ -8,11 +8,14 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, ServiceScopeId};
+use grid_batch_core::{LedgerStatus, ScopeId, ServiceId, ServiceScopeId};
 
 use crate::{
-    absence::AbsenceFacts, batch_history::BatchKey, context::ScabbardContext,
-    node_reports::NodeReport, subscriptions::EventSource,
+    absence::AbsenceFacts,
+    batch_history::BatchRecord,
+    context::ScabbardContext,
+    node_reports::NodeReport,
+    observed_nodes::{EventSource, ObservedNode},
 };
 
 /// The limits after which a batch cannot be applied any more.
@@ -42,30 +45,18 @@ impl EndLimits {
     }
 }
 
-/// What is known about whether a batch can still be applied.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ending {
-    /// How long a request of the batch that was not answered may still arrive.
-    pub(crate) may_arrive_for: Duration,
-    /// It is known why the circuit did not commit the batch: a node was away.
-    pub(crate) is_explained: bool,
-    /// How long the node that proposes the circuit's batches has answered without an outage.
-    pub(crate) coordinator_steady_for: Duration,
-}
-
 impl AbsenceFacts {
     /// How long until no node can apply the batch any more, if none has and nothing changes. `None`: that
     /// cannot be said, because a node does not answer, or has the batch in its queue.
     pub(crate) fn ends_in(&self, limits: EndLimits) -> Option<Duration> {
-        let Ending { may_arrive_for, is_explained, coordinator_steady_for } = self.ending;
-        let steady_for = self.stalled_for.min(coordinator_steady_for);
+        let steady_for = self.stalled_for.min(self.coordinator_steady_for);
         let left = match self.combined.status {
             _ if !self.combined.is_complete => return None,
-            LedgerStatus::Valid if is_explained => {
+            LedgerStatus::Valid if self.is_explained => {
                 limits.proposal_limit().saturating_sub(steady_for)
             }
             LedgerStatus::NotReported if self.was_lost_in_restart() => Duration::ZERO,
-            LedgerStatus::NotReported if is_explained => {
+            LedgerStatus::NotReported if self.is_explained => {
                 limits.queue_limit().saturating_sub(self.stalled_for)
             }
             LedgerStatus::Valid | LedgerStatus::NotReported => {
@@ -73,7 +64,7 @@ impl AbsenceFacts {
             }
             _ => return None,
         };
-        Some(left.max(may_arrive_for))
+        Some(left.max(self.may_arrive_for))
     }
 
     /// The node had the batch in its memory only, and has restarted since: it does not know the batch
@@ -87,34 +78,31 @@ impl AbsenceFacts {
 }
 
 impl ScabbardContext {
-    /// What is known about the requests of a batch, and about the nodes that may have it.
-    pub(crate) fn ending(
-        &self,
-        scope: &ServiceScopeId,
-        batch: &BatchKey,
-        reports: &[NodeReport],
-    ) -> Ending {
-        let last_outage = self.outages.last_end(&batch.0, self.coordinator(scope));
-        let steady_for = |end| self.clock.monotonic().since(end);
-        Ending {
-            may_arrive_for: self.history.may_arrive_for(batch, self.limits.late_arrival_limit),
-            is_explained: self.history.may_be_left_over(batch)
-                || reports.iter().any(|report| self.explains_loss(batch, report)),
-            coordinator_steady_for: last_outage.map_or(Duration::MAX, steady_for),
-        }
+    /// How long the node that proposes the circuit's batches has answered without an outage.
+    pub(crate) fn coordinator_steady_for(&self, scope: &ServiceScopeId) -> Duration {
+        let (service, now) = (scope.service_id(), self.clock.monotonic());
+        let last_end =
+            self.observed.read(service, self.coordinator(scope), |node| node.outages.last_end());
+        last_end.map_or(Duration::MAX, |end| now.since(end))
     }
 
     /// Whether this node explains that the circuit gave the batch up: it did not vote on it, because it did
     /// not answer for as long as the coordinator waits; or it has forgotten the batch, or never heard of it,
     /// because it was away.
-    fn explains_loss(&self, batch: &BatchKey, NodeReport { node, status }: &NodeReport) -> bool {
-        let Some(sent_at) = self.history.sent_at(batch) else { return false };
-        let was_frozen = self.history.valid_since(batch).is_some_and(|since| {
-            let outage = self.outages.longest(&batch.0, node.source, since);
-            outage >= self.limits.explaining_outage()
-        });
+    pub(crate) fn explains_loss(
+        &self,
+        service: &ServiceId,
+        record: &BatchRecord,
+        NodeReport { node, status }: &NodeReport,
+    ) -> bool {
+        let Some(sent_at) = record.sent_at() else { return false };
         let is_unknown = *status == Ok(LedgerStatus::NotReported);
-        was_frozen || (is_unknown && self.outages.was_away(&batch.0, node.source, sent_at))
+        self.observed.read(service, node.source, |ObservedNode { outages, .. }| {
+            let was_frozen = record
+                .valid_since()
+                .is_some_and(|since| outages.longest(since) >= self.limits.explaining_outage());
+            was_frozen || (is_unknown && outages.was_away(sent_at))
+        })
     }
 
     /// The node that proposes the batches of the circuit: the one at which the service has the lowest id.
@@ -144,44 +132,42 @@ mod tests {
         coordinator_timeout: Duration::from_secs(30),
     };
     const UNKNOWN: LedgerStatus = LedgerStatus::NotReported;
-    const EXPLAINED: Ending = Ending {
-        may_arrive_for: Duration::ZERO,
-        is_explained: true,
-        coordinator_steady_for: Duration::MAX,
-    };
-
     fn ends_in(facts: AbsenceFacts) -> Option<u64> {
         facts.ends_in(LIMITS).map(|left| left.as_secs())
     }
 
-    fn after(status: LedgerStatus, seconds: u64, ending: Ending) -> AbsenceFacts {
-        AbsenceFacts { stalled_for: Duration::from_secs(seconds), ending, ..facts(status) }
+    /// A batch that has had this status for some time, and whose loss is explained.
+    fn after(status: LedgerStatus, seconds: u64) -> AbsenceFacts {
+        let stalled_for = Duration::from_secs(seconds);
+        AbsenceFacts { stalled_for, is_explained: true, ..facts(status) }
     }
 
     #[test]
     fn batch_ends_with_the_limit_unless_its_loss_is_explained() {
         for (status, explained) in [(LedgerStatus::Valid, 33), (UNKNOWN, 60)] {
-            let left = |seconds, ending| ends_in(after(status, seconds, ending));
-            let unexplained = Ending { is_explained: false, ..EXPLAINED };
-            assert_eq!([0, 329, 330].map(|s| left(s, unexplained)), [330, 1, 0].map(Some));
-            let ends = [0, explained - 1, explained].map(|s| left(s, EXPLAINED));
+            let left = |seconds, is_explained| {
+                ends_in(AbsenceFacts { is_explained, ..after(status, seconds) })
+            };
+            assert_eq!([0, 329, 330].map(|s| left(s, false)), [330, 1, 0].map(Some));
+            let ends = [0, explained - 1, explained].map(|s| left(s, true));
             assert_eq!(ends, [explained, 1, 0].map(Some), "{status:?}");
         }
-        assert_eq!(ends_in(after(LedgerStatus::Pending, 9_999, EXPLAINED)), None);
+        assert_eq!(ends_in(after(LedgerStatus::Pending, 9_999)), None);
     }
 
     #[test]
     fn proposal_is_given_up_by_a_coordinator_that_runs() {
         let coordinator_steady_for = Duration::from_secs(3);
-        let returned = Ending { coordinator_steady_for, ..EXPLAINED };
-        assert_eq!(ends_in(after(LedgerStatus::Valid, 999, returned)), Some(30));
+        let returned = AbsenceFacts { coordinator_steady_for, ..after(LedgerStatus::Valid, 999) };
+        assert_eq!(ends_in(returned), Some(30));
     }
 
     #[test]
     fn request_without_an_answer_may_arrive_whatever_is_explained() {
-        let ending = Ending { may_arrive_for: Duration::from_secs(7), ..EXPLAINED };
+        let may_arrive_for = Duration::from_secs(7);
         for status in [LedgerStatus::Valid, UNKNOWN] {
-            assert_eq!(ends_in(after(status, 9_999, ending)), Some(7), "{status:?}");
+            let facts = AbsenceFacts { may_arrive_for, ..after(status, 9_999) };
+            assert_eq!(ends_in(facts), Some(7), "{status:?}");
         }
     }
 

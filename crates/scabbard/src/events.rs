@@ -17,11 +17,11 @@ use crate::{
     Scabbard,
     context::{ScabbardContext, parse_scope},
     message::redacted_line,
-    peer_listeners::{ListenedPeers, PeerListeners},
+    observed_nodes::{EventSource, LiveSubscription, ObservedNode},
+    peer_listeners::PeerListeners,
     repeated_events::RepeatedEvents,
     replay::Replay,
     status_response::header_id,
-    subscriptions::{EventSource, LiveSubscription},
 };
 
 /// Subscribes to the events of Scabbard services.
@@ -32,36 +32,23 @@ impl Scabbard {
     pub(crate) async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
         let scope = parse_scope(service_id)?;
         let peers = PeerListeners::listen(&self.0, &scope);
-        self.0.replay_waits.opening(scope.service_id(), self.0.clock.monotonic());
+        let (service, node) = (scope.service_id(), EventSource::Node);
+        let now = self.0.clock.monotonic();
+        self.0.observed.update(service, node, |node| node.replay_wait.opening(now));
         let mut failure = None;
         // The resolver expects a batch id, and a subscription has none.
         for node in self.0.nodes_of_batch(&scope, "")? {
             match ServiceEventStream::open(&self.0, EventSource::Node, &node, &scope, &scope).await
             {
-                Ok(events) => {
-                    return Ok(SubscribedEvents { events, _peers: peers }.boxed());
-                }
+                // The peers are listened to while the stream exists.
+                Ok(events) => return Ok(events.inspect(move |_| _ = &peers).boxed()),
                 Err(error) => {
                     failure = failure.or(Some(BatchError::from(error).at(&origin(&node))));
                 }
             }
         }
-        self.0.replay_waits.broken(scope.service_id());
+        self.0.observed.update(service, node, |node| node.replay_wait.broken());
         Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was queried".to_owned())))
-    }
-}
-
-/// The events of a node, while the peers of the service are listened to.
-struct SubscribedEvents {
-    events: ServiceEventStream,
-    _peers: ListenedPeers,
-}
-
-impl Stream for SubscribedEvents {
-    type Item = BatchResult<LedgerEvent>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.events.poll_next_unpin(context)
     }
 }
 
@@ -87,9 +74,9 @@ impl ServiceEventStream {
         at_node: &ServiceScopeId,
         scope: &ServiceScopeId,
     ) -> Result<Self, HttpError> {
-        let ScabbardContext { client, subscriptions, .. } = &**context;
+        let ScabbardContext { client, observed, .. } = &**context;
         let service = scope.service_id();
-        let mut resume_after = subscriptions.resume_after(service, source);
+        let mut resume_after = observed.read(service, source, ObservedNode::resume_after);
         let mut frames = client.subscribe(node, at_node, resume_after).await;
         if let Err(HttpError::Refused { status: 500 }) = frames
             && resume_after.take().is_some()
@@ -98,7 +85,8 @@ impl ServiceEventStream {
         }
         let frames = frames.inspect_err(|error| {
             if matches!(error, HttpError::NotSent(_) | HttpError::Refused { .. }) {
-                subscriptions.mark_away(service, source, context.clock.monotonic());
+                let now = context.clock.monotonic();
+                observed.update(service, source, |node| node.mark_away(now));
             }
         })?;
         let replay = match resume_after {
@@ -108,12 +96,9 @@ impl ServiceEventStream {
         let now = context.clock.monotonic();
         let probe = Some(frames.probe());
         if let Some(failed_at) = context.pool.failed_at(&origin(node)) {
-            subscriptions.mark_away(service, source, failed_at);
+            observed.update(service, source, |node| node.mark_away(failed_at));
         }
-        let subscription = subscriptions.register(service, source, replay, probe, now);
-        if source == EventSource::Node {
-            context.replay_waits.opened(service, now);
-        }
+        let subscription = observed.register(service, source, replay, probe, now);
         let (context, repeated) = (Arc::clone(context), RepeatedEvents::new(now));
         Ok(Self(Some(EventReceiver { context, subscription, repeated, frames })))
     }
@@ -131,11 +116,8 @@ impl Stream for ServiceEventStream {
         // A websocket that was silent for too long may be open at a node that goes on.
         let is_ended_by_node = matches!(frame, None | Some(Err(HttpError::NoResponse(_))));
         let event = frame.map(|frame| receiver.receive(&frame?));
-        if is_ended_by_node {
-            receiver.subscription.mark_ended_by_node(receiver.context.clock.monotonic());
-        }
         if !matches!(event, Some(Ok(_))) {
-            receiver.record_break();
+            receiver.record_break(is_ended_by_node);
             // End the subscription before the error is returned: from now on events are missed.
             self.0 = None;
         }
@@ -144,17 +126,11 @@ impl Stream for ServiceEventStream {
 }
 
 impl EventReceiver {
-    fn record_break(&self) {
-        self.subscription.mark_broken();
-        let service = self.subscription.service();
-        let source = self.subscription.source();
-        self.context.outages.broke(service, source, self.context.clock.monotonic());
-        if let Ok(scope) = parse_scope(service.as_str()) {
+    fn record_break(&self, is_ended_by_node: bool) {
+        self.subscription.mark_broken(is_ended_by_node, self.context.clock.monotonic());
+        if let Ok(scope) = parse_scope(self.subscription.service.as_str()) {
             // The node may have been killed in the middle of a commit.
             self.context.state_roots_may_differ(&scope);
-        }
-        if self.subscription.source() == EventSource::Node {
-            self.context.replay_waits.broken(service);
         }
     }
 
@@ -168,15 +144,16 @@ impl EventReceiver {
         self.subscription.mark_behind();
         let EventFrame { id } =
             serde_json::from_str(frame).map_err(|error| not_an_event(&error))?;
-        if self.context.applied.add_event(self.subscription.service(), id) {
-            self.context.foreign_transactions.heard(&self.context, self.subscription.service(), id);
+        let service = &self.subscription.service;
+        if self.context.applied.add_event(service, id) {
+            self.context.foreign_transactions.heard(&self.context, service, id);
         }
         let now = self.context.clock.monotonic();
         self.subscription.set_last_event(id);
         let is_repeated = self.repeated.receive(id, now);
         if is_repeated {
             error!(
-                service:% = self.subscription.service(), transaction:% = id;
+                service:%, transaction:% = id;
                 "the ledger has applied a transaction a second time: a batch was sent to it twice, or another \
                  client has sent it; compare the state of the circuit's nodes"
             );

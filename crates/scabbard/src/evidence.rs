@@ -10,85 +10,82 @@ use log::info;
 use crate::{
     Scabbard,
     absence::AbsenceFacts,
-    batch_history::{BatchKey, FirstPost, Loss, StalledStatus},
-    context::parse_scope,
+    batch_history::{BatchKey, BatchRecord, FirstPost, Loss, StalledStatus},
+    context::{ScabbardContext, parse_scope},
     endings::EndLimits,
     evidence_detail::detail,
     node_reports::{CombinedStatus, NodeReport, no_status},
+    observed_nodes::{EventSource, SubscriptionsAtPost},
     state_roots::StateRoots,
-    subscriptions::EventSource,
 };
 
-/// Looks for evidence of a batch. Reports that a node has it are always evidence; reports that it
+/// The search for evidence of one batch. Reports that a node has it are always evidence; reports that it
 /// has not are evidence only with a proof that it was not applied.
-/// A batch that evidence is looked for.
 struct Search<'a> {
+    context: &'a ScabbardContext,
     unresolved: &'a UnresolvedBatch,
+    attempt: u32,
     scope: ServiceScopeId,
     batch: BatchKey,
 }
 
-impl Scabbard {
-    pub(crate) async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
-        let scope = parse_scope(unresolved.service_id.as_str())?;
-        let batch = (unresolved.service_id.clone(), unresolved.batch_id);
-        let search = Search { unresolved, scope, batch };
-        if self.is_committed(&search) {
+impl Search<'_> {
+    async fn run(&self) -> BatchResult<EvidenceReport> {
+        let Self { context, batch, .. } = self;
+        if self.is_committed() {
             return Ok(Evidence::Committed.into());
         }
-        let batch_id = unresolved.batch_id.to_string();
-        let nodes = self.0.all_nodes(&search.scope, &batch_id)?;
-        // The subscriptions and the count from before the proof: what they miss, the proof covers.
-        let subscriptions = self.0.subscriptions.at_post(&search.batch.0);
-        let observed = self.0.applied.observation_count();
-        let queried_at = self.0.clock.monotonic();
-        let answers = self.0.ask_all(nodes, &search.batch.0, &[&batch_id], Duration::MAX).await;
+        let batch_id = batch.1.to_string();
+        let nodes = context.all_nodes(&self.scope, &batch_id)?;
+        // The moment before the proof: what its subscriptions miss, the proof covers.
+        let (moment, queried_at) = (context.moment(&batch.0), context.clock.monotonic());
+        let answers = context.ask_all(nodes, &batch.0, &[&batch_id], Duration::MAX).await;
         let reports: Vec<_> = answers.iter().map(|answer| answer.about(&batch_id)).collect();
-        let facts = self.collect_facts(&search, &reports, queried_at).await;
+        let facts = self.collect_facts(&reports, queried_at).await;
         // Check the transactions last: then all events that the subscriptions had received when they
         // were checked are among them.
-        if self.is_committed(&search) {
+        if self.is_committed() {
             return Ok(Evidence::Committed.into());
         }
         if let Some(error) = no_status(reports.iter()) {
             return Err(error);
         }
-        let (history, attempt) = (&self.0.history, unresolved.attempt_id.attempt);
-        let ends_in = facts.ends_in(self.0.limits);
-        let not_applied = facts.not_applied().filter(|_| !self.may_be_applied(&search));
+        let ends_in = facts.ends_in(context.limits);
+        let not_applied = facts.not_applied().filter(|_| !self.may_be_applied());
         if let Some(not_applied) = not_applied
             && ends_in == Some(Duration::ZERO)
         {
             let loss = Loss {
                 is_of_only_attempt: facts.is_accepted && facts.is_only_attempt,
-                is_explained: facts.ending.is_explained,
+                is_explained: facts.is_explained,
             };
-            history.certify_absence(&search.batch, attempt, loss, observed, subscriptions);
-            let status = facts.combined.status;
+            context.history.certify_absence(batch, self.attempt, loss, moment);
             info!(
-                batch_id = batch_id.as_str(), service:% = search.scope, status:? = status,
-                proof:? = not_applied; "the batch is absent from the ledger"
+                batch_id = batch_id.as_str(), service:% = self.scope,
+                status:? = facts.combined.status, proof:? = not_applied;
+                "the batch is absent from the ledger"
             );
             return Ok(facts.absence().into());
         }
         let provable_in = ends_in.filter(|_| not_applied.is_some());
-        let text = detail(&self.0, &search.batch.0, &reports, &facts, provable_in);
-        let again_in = self.search_again_in(&facts);
+        let text = detail(context, &batch.0, &reports, &facts, provable_in);
         let report = EvidenceReport::with_detail(facts.presence(), text);
+        let again_in = context.limits.search_again_in(&facts);
         Ok(EvidenceReport { again_in, provable_in, ..report })
     }
 
     /// Whether a node has reported the batch as committed, or events prove it.
-    fn is_committed(&self, search: &Search<'_>) -> bool {
-        self.0.history.is_committed(&search.batch) || self.is_proved_by_events(search)
+    fn is_committed(&self) -> bool {
+        self.context.history.get(&self.batch).is_committed || self.is_proved_by_events()
     }
 
     /// Whether events prove that the batch was committed: they name all of its transactions; at least
     /// one is in no other batch; and those were not applied before the first POST of this batch.
-    fn is_proved_by_events(&self, Search { unresolved, batch, .. }: &Search<'_>) -> bool {
-        let first_post_at = match self.0.history.first_post(batch, unresolved.attempt_id.attempt) {
+    fn is_proved_by_events(&self) -> bool {
+        let Self { context, unresolved, batch, .. } = self;
+        let first_post_at = match context.history.get(batch).first_post(self.attempt) {
             FirstPost::None => return false,
-            FirstPost::Here { at, .. } => Some(at),
+            FirstPost::Here(moment) => Some(moment.observations),
             FirstPost::Elsewhere => None,
         };
         let UnresolvedBatch { transaction_ids: all, shared_transaction_ids: shared, .. } =
@@ -96,74 +93,81 @@ impl Scabbard {
         let is_own = |id: &&ItemId| !shared.contains(*id);
         let is_applied = |id: &ItemId| {
             let after = if is_own(&id) { first_post_at } else { None };
-            self.0.applied.has_event(&batch.0, id, after)
+            context.applied.has_event(&batch.0, id, after)
         };
         all.iter().any(|id| is_own(&id)) && all.iter().all(is_applied)
     }
 
     /// Whether a transaction of the batch is known to be applied, or could be unnoticed.
-    fn may_be_applied(&self, Search { unresolved, batch, .. }: &Search<'_>) -> bool {
-        let transactions = &unresolved.transaction_ids;
-        transactions.is_empty() || self.0.applied.count(&batch.0, transactions) > 0
+    fn may_be_applied(&self) -> bool {
+        let transactions = &self.unresolved.transaction_ids;
+        transactions.is_empty() || self.context.applied.count(&self.batch.0, transactions) > 0
     }
 
     /// What is known besides the reports. Nodes are asked for more only if that can prove something.
     async fn collect_facts(
         &self,
-        search: &Search<'_>,
         reports: &[NodeReport],
         queried_at: MonotonicTime,
     ) -> AbsenceFacts {
-        let mut facts = self.known_facts(search, reports, queried_at);
-        let is_absent_or_stuck =
-            !matches!(facts.combined.status, LedgerStatus::Committed | LedgerStatus::Invalid);
-        if !is_absent_or_stuck || !facts.combined.is_complete {
+        let combined = CombinedStatus::new(reports.iter());
+        let stalled_for = self.stalled_for(combined, queried_at);
+        let record = self.context.history.get(&self.batch);
+        let first_post = match record.first_post(self.attempt) {
+            FirstPost::Here(moment) => Some(moment.subscriptions),
+            FirstPost::None | FirstPost::Elsewhere => None,
+        };
+        let mut facts = self.known_facts(reports, &record, first_post, stalled_for);
+        let is_settled = matches!(combined.status, LedgerStatus::Committed | LedgerStatus::Invalid);
+        if is_settled || !combined.is_complete {
             return facts;
         }
-        if facts.is_own
+        if let Some(first_post) = first_post
             && facts.not_applied().is_none()
-            && facts.combined.status != LedgerStatus::Pending
+            && combined.status != LedgerStatus::Pending
         {
-            self.check_subscriptions(search, reports, &mut facts).await;
+            self.check_subscriptions(reports, first_post, &mut facts).await;
         }
-        let nodes: Vec<_> = reports.iter().map(|report| &report.node).collect();
-        facts.state_roots = self.0.compare_state_roots(&search.scope, &nodes).await;
+        facts.state_roots = self.context.compare_state_roots(&self.scope).await;
         facts
     }
 
     /// What is known without asking a node.
     fn known_facts(
         &self,
-        search: &Search<'_>,
         reports: &[NodeReport],
-        queried_at: MonotonicTime,
+        record: &BatchRecord,
+        first_post: Option<SubscriptionsAtPost>,
+        stalled_for: Duration,
     ) -> AbsenceFacts {
-        let Search { unresolved, scope, batch } = search;
-        let (history, subscriptions) = (&self.0.history, &self.0.subscriptions);
-        let attempt = unresolved.attempt_id.attempt;
-        let combined = CombinedStatus::new(reports.iter());
+        let Self { context, attempt, scope, batch, .. } = self;
         let at_node = CombinedStatus::new(reports.iter().filter(|report| !report.is_peer()));
         let mut peers = reports.iter().filter(|report| report.is_peer());
-        let (is_own, first) = match history.first_post(batch, attempt) {
-            FirstPost::Here { subscriptions: at_post, .. } => (true, at_post.node),
-            FirstPost::None | FirstPost::Elsewhere => (false, None),
+        let first = first_post.and_then(|at_post| at_post.node);
+        let has_broken = |first| {
+            context.observed.read(&batch.0, EventSource::Node, |node| node.has_broken(first))
         };
+        let explains = |report| context.explains_loss(&batch.0, record, report);
         AbsenceFacts {
-            combined,
+            combined: CombinedStatus::new(reports.iter()),
             at_node: at_node.status,
-            stalled_for: self.stalled_for(batch, combined, queried_at),
-            is_own,
-            is_accepted: history.has_arrived(batch, attempt),
-            is_only_attempt: history.is_only_attempt(batch, attempt),
-            node_events_are_complete: first.is_some() && subscriptions.caught_up(&batch.0) == first,
-            node_subscription_broke: first
-                .is_some_and(|first| subscriptions.has_broken(&batch.0, first)),
+            stalled_for,
+            is_own: first_post.is_some(),
+            is_accepted: record.has_arrived(*attempt),
+            is_only_attempt: record.is_only_attempt(*attempt),
+            node_events_are_complete: first.is_some()
+                && context.observed.caught_up(&batch.0) == first,
+            node_is_live: stalled_for > context.silence_timeout,
+            node_subscription_broke: first.is_some_and(has_broken),
             replay_is_whole: false,
             peer_is_watched: false,
             peer_is_valid: peers.any(|report| report.status == Ok(LedgerStatus::Valid)),
-            node_coordinates: self.0.node_coordinates(scope),
+            node_coordinates: context.node_coordinates(scope),
             state_roots: StateRoots::NotKnown,
-            ending: self.0.ending(scope, batch, reports),
+            may_arrive_for: record
+                .may_arrive_for(context.limits.late_arrival_limit, context.clock.monotonic()),
+            is_explained: record.may_be_left_over || reports.iter().any(explains),
+            coordinator_steady_for: context.coordinator_steady_for(scope),
         }
     }
 
@@ -171,74 +175,68 @@ impl Scabbard {
     /// between has ended its subscription.
     async fn check_subscriptions(
         &self,
-        search: &Search<'_>,
         reports: &[NodeReport],
+        first_post: SubscriptionsAtPost,
         facts: &mut AbsenceFacts,
     ) {
-        let Search { unresolved, batch, .. } = search;
-        let attempt = unresolved.attempt_id.attempt;
-        let at_post = match self.0.history.first_post(batch, attempt) {
-            FirstPost::Here { subscriptions, .. } => Some(subscriptions),
-            FirstPost::None | FirstPost::Elsewhere => None,
-        };
         let mut sources: Vec<_> = reports.iter().map(|report| report.node.source).collect();
         sources.dedup();
-        let checks = sources.iter().map(|source| self.0.check_subscription(&batch.0, *source));
-        let mut node_answered = false;
-        for (source, check) in sources.iter().zip(join_all(checks).await) {
+        let check = |source: &_| self.context.check_subscription(&self.batch.0, *source);
+        let checks = join_all(sources.iter().map(check)).await;
+        for (source, check) in sources.iter().zip(checks) {
             let Some(check) = check else { continue };
             match source {
                 EventSource::Node => {
                     facts.replay_is_whole = check.is_whole;
-                    node_answered = at_post.is_some_and(|at_post| at_post.node == Some(check.id));
+                    facts.node_is_live |= first_post.node == Some(check.id);
                 }
-                EventSource::Peer(_) => {
-                    facts.peer_is_watched |=
-                        at_post.is_some_and(|at_post| check.id <= at_post.newest);
-                }
+                EventSource::Peer(_) => facts.peer_is_watched |= check.id <= first_post.newest,
                 EventSource::Replay => {}
             }
         }
-        // A websocket is live if its node has just answered on it, or has done so since the batch has had its
-        // status.
-        let was_live = node_answered || facts.stalled_for > self.0.silence_timeout;
-        facts.node_events_are_complete &= was_live;
     }
 
     /// How long the batch had had its present status when the nodes were queried.
-    fn stalled_for(
-        &self,
-        batch: &BatchKey,
-        combined: CombinedStatus,
-        queried_at: MonotonicTime,
-    ) -> Duration {
+    fn stalled_for(&self, combined: CombinedStatus, queried_at: MonotonicTime) -> Duration {
+        let Self { context, batch, .. } = self;
         let status = match combined.status {
             LedgerStatus::Valid => StalledStatus::Valid,
             LedgerStatus::NotReported if combined.is_complete => StalledStatus::Unknown,
             LedgerStatus::NotReported => return Duration::ZERO,
             _ => {
-                self.0.history.clear_stall(batch);
+                context.history.clear_stall(batch);
                 return Duration::ZERO;
             }
         };
-        queried_at.since(self.0.history.record_stall(batch, status, self.0.clock.monotonic()))
+        let now = context.clock.monotonic();
+        queried_at.since(context.history.record_stall(batch, status, now))
     }
 }
 
 impl Scabbard {
+    /// Looks for evidence of a batch.
+    pub(crate) async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
+        let attempt = unresolved.attempt_id.attempt;
+        let scope = parse_scope(unresolved.service_id.as_str())?;
+        let batch = (unresolved.service_id.clone(), unresolved.batch_id);
+        Search { context: &self.0, unresolved, attempt, scope, batch }.run().await
+    }
+
     /// Whether the batch was reported as valid for longer than usual.
     pub(crate) fn is_valid_for_long(&self, service_id: &str, batch_id: &str) -> bool {
         let (Ok(service), Ok(id)) = (service_id.parse(), batch_id.parse()) else { return false };
-        let valid_since = self.0.history.valid_since(&(service, id));
+        let valid_since = self.0.history.get(&(service, id)).valid_since();
         let now = self.0.clock.monotonic();
         let unusual = self.0.limits.coordinator_timeout / 30;
         valid_since.is_some_and(|since| now.since(since) >= unusual)
     }
+}
 
+impl EndLimits {
     /// How soon to search again: what proves absence may be seen as soon as a node answers again. `None`: at
     /// the usual pace, because the batch waits its turn, or has been as it is for very long.
-    fn search_again_in(&self, facts: &AbsenceFacts) -> Option<Duration> {
-        let EndLimits { coordinator_timeout, late_arrival_limit } = self.0.limits;
+    fn search_again_in(self, facts: &AbsenceFacts) -> Option<Duration> {
+        let Self { coordinator_timeout, late_arrival_limit } = self;
         let may_be_absent =
             matches!(facts.combined.status, LedgerStatus::Valid | LedgerStatus::NotReported);
         let longest = coordinator_timeout / 15;

@@ -6,8 +6,11 @@ use grid_batch_core::{LedgerStatus, ServiceId, ServicePause};
 use grid_batch_http::origin;
 
 use crate::{
-    absence::AbsenceFacts, context::ScabbardContext, node_reports::NodeReport,
-    state_roots::StateRoots, subscriptions::EventSource,
+    absence::AbsenceFacts,
+    context::ScabbardContext,
+    node_reports::NodeReport,
+    observed_nodes::{EventSource, ObservedNode},
+    state_roots::StateRoots,
 };
 
 /// What was seen, and what is missing for a proof.
@@ -34,11 +37,10 @@ pub(crate) fn detail(
         StateRoots::Differ => parts.push("the nodes' state roots differ at present".to_owned()),
         StateRoots::DifferLastingly => parts.push(ServicePause::DIFFERENT_STATES.to_owned()),
     }
-    let may_arrive_for = facts.ending.may_arrive_for;
-    if !may_arrive_for.is_zero() {
+    if !facts.may_arrive_for.is_zero() {
         parts.push(format!(
             "a request that was not answered may still arrive for {} s",
-            may_arrive_for.as_secs() + 1
+            facts.may_arrive_for.as_secs() + 1
         ));
     }
     if let Some(wait) = provable_in {
@@ -71,7 +73,7 @@ fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &Absence
         true => "its event stream broke after the first POST",
         false => "its events were not received since before the first POST",
     };
-    let replay = match context.subscriptions.replayed(service, EventSource::Node) {
+    let replay = match context.observed.read(service, EventSource::Node, ObservedNode::replayed) {
         Some(count) => format!("{count} transactions were replayed"),
         None => "the replay of its events is not whole, as after 64 transactions".to_owned(),
     };

@@ -11,7 +11,7 @@ use std::{
 use grid_batch_core::{BatchResult, CommitHistory, ItemId, ServiceId};
 use grid_batch_support::{BoundedMap, lock};
 use log::warn;
-use tokio::{runtime::Handle, task::spawn_blocking, time::sleep};
+use tokio::{runtime::Handle, time::sleep};
 
 use crate::context::ScabbardContext;
 
@@ -96,11 +96,10 @@ async fn store_all(context: Arc<ScabbardContext>) {
     let foreign = &context.foreign_transactions;
     while !foreign.ends_writing() {
         let store = Arc::clone(&context);
-        let stored = spawn_blocking(move || match store.history_of_services.get() {
-            Some(history) => store.foreign_transactions.store_heard(&**history),
-            None => Ok(()),
-        });
-        if let Ok(Err(error)) = stored.await {
+        let stored = context
+            .with_history(move |history| store.foreign_transactions.store_heard(history))
+            .await;
+        if let Err(error) = stored {
             warn!(error:%; "cannot store the transactions of other clients; trying again");
             sleep(ForeignTransactions::PAUSE).await;
         }

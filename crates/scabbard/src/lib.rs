@@ -3,7 +3,6 @@
 mod absence;
 mod accepted_keys;
 mod applied_transactions;
-mod asked_batches;
 mod batch_history;
 mod context;
 mod earlier_submission;
@@ -16,9 +15,10 @@ mod foreign_transactions;
 mod message;
 mod new_batches;
 mod node_client;
-mod node_outages;
 mod node_reports;
+mod observed_nodes;
 mod options;
+mod outages;
 mod outcome;
 mod pass_through;
 mod peer_listeners;
@@ -35,7 +35,6 @@ mod status_query;
 mod status_reader;
 mod status_response;
 mod subscription_check;
-mod subscriptions;
 mod unknown_services;
 
 pub use facts::facts;

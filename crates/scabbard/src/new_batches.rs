@@ -1,20 +1,17 @@
 //! What proves that a batch is new. After a restart, or after a hundred later batches, a node does not know a batch
 //! any more that it has committed, and would execute it again.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{
     StreamExt,
-    future::{Either, select},
+    future::{Either, ready, select},
 };
 use grid_batch_core::{
     BatchError, BatchResult, CommitHistory, HistoryFacts, ItemId, MonotonicTime, Outcome,
     ServiceId, SubmissionAnswer,
 };
-use grid_batch_support::{BoundedMap, lock};
+use grid_batch_support::ServicePattern;
 use log::{info, warn};
 use tokio::{pin, task::spawn_blocking};
 
@@ -22,18 +19,25 @@ use crate::{
     batch_history::BatchKey,
     context::{ScabbardContext, parse_scope},
     events::ServiceEventStream,
-    subscriptions::EventSource,
+    observed_nodes::{EventSource, ObservedNode, SubscriptionId},
+    sender::try_again,
 };
 
 /// What is done with batches that are not proved to be new.
-#[derive(Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NewBatchRules {
     /// The services whose clients submit each batch through this server only, or never again after it was
     /// committed. Their history counts as known.
-    pub known: Arc<dyn Fn(&ServiceId) -> bool + Send + Sync>,
+    pub known: Vec<ServicePattern>,
     /// Whether batches of services whose history is not known are refused when they are handed in, unless their
     /// clients say that they are new. If not, the batches are held.
     pub refuse_unknown: bool,
+}
+
+impl NewBatchRules {
+    fn is_known(&self, service: &ServiceId) -> bool {
+        self.known.iter().any(|pattern| pattern.matches(service))
+    }
 }
 
 /// What the nodes have answered about a batch that none of them has.
@@ -45,38 +49,23 @@ pub(crate) struct Unreported {
     pub(crate) is_complete: bool,
 }
 
-/// Since when batches of services have waited for a proof that they are new.
-pub(crate) struct ProofWaits(Mutex<BoundedMap<ServiceId, ProofWait>>);
+/// Since when batches of a service have waited for a proof that they are new, and when one was last tried.
+#[derive(Default)]
+pub(crate) struct ProofWait(Option<(MonotonicTime, MonotonicTime)>);
 
-#[derive(Clone, Copy)]
-struct ProofWait {
-    since: MonotonicTime,
-    /// When a batch was last tried.
-    tried_at: MonotonicTime,
-}
-
-impl ProofWaits {
-    const LIMIT: usize = 100_000;
+impl ProofWait {
     /// How long a batch waits until the events of its service are subscribed to and replayed.
     const LONGEST: Duration = Duration::from_secs(10);
     const RETRY_AFTER: Duration = Duration::from_millis(300);
     /// A wait ends if no batch of the service is tried for this time: the next batch begins a new wait.
     const ENDS_AFTER: Duration = Duration::from_secs(30);
 
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
-    }
-
-    /// Whether a batch of the service has waited for long enough.
-    fn are_over(&self, service: &ServiceId, now: MonotonicTime) -> bool {
-        let mut waits = lock(&self.0);
-        let first = ProofWait { since: now, tried_at: now };
-        let wait = waits.get_or_insert_with(service, || first);
-        if now.since(wait.tried_at) >= Self::ENDS_AFTER {
-            *wait = first;
-        }
-        wait.tried_at = now;
-        now.since(wait.since) >= Self::LONGEST
+    /// Whether a batch of the service, which is tried now, has waited for long enough.
+    fn is_over(&mut self, now: MonotonicTime) -> bool {
+        let lasts = |(_, tried_at): &(_, MonotonicTime)| now.since(*tried_at) < Self::ENDS_AFTER;
+        let since = self.0.filter(lasts).map_or(now, |(since, _)| since);
+        self.0 = Some((since, now));
+        now.since(since) >= Self::LONGEST
     }
 }
 
@@ -85,7 +74,8 @@ impl ScabbardContext {
     /// known. True without a store: then no proof is required.
     pub(crate) fn is_history_shown(&self, service: &ServiceId) -> bool {
         let Some(history) = self.history_of_services.get() else { return true };
-        self.subscriptions.is_continuous(service, history.generation())
+        let generation = history.generation();
+        self.observed.read(service, EventSource::Node, |node| node.is_continuous(generation))
     }
 
     /// The anchor of the service. `None`: there is none, or none is needed.
@@ -111,7 +101,7 @@ impl ScabbardContext {
     }
 
     /// Runs this with the store's history of services, on a thread that may block.
-    async fn with_history<T: Default + Send + 'static>(
+    pub(crate) async fn with_history<T: Default + Send + 'static>(
         &self,
         run: impl FnOnce(&dyn CommitHistory) -> BatchResult<T> + Send + 'static,
     ) -> BatchResult<T> {
@@ -122,35 +112,24 @@ impl ScabbardContext {
         ran.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
     }
 
-    /// The answer for a batch that no node has, if that does not prove that it was never committed.
-    pub(crate) async fn refuse_unproved(
+    /// Checks that a batch that no node has was never committed. The error is the answer if that is not proved.
+    pub(crate) async fn check_is_new(
         self: &Arc<Self>,
         (service, batch_id): &BatchKey,
-        unreported: Unreported,
-    ) -> Option<SubmissionAnswer> {
-        if self.is_history_shown(service) || unreported.shows_history {
-            return None;
+        Unreported { shows_history, is_complete }: Unreported,
+    ) -> Result<(), SubmissionAnswer> {
+        if shows_history || self.is_history_shown(service) {
+            return Ok(());
         }
-        match self.find_proof(service, batch_id, unreported).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                let message = format!("cannot read what the service has committed: {error}");
-                Some(SubmissionAnswer::without_response(Outcome::NotSent, message))
-            }
-        }
-    }
-
-    async fn find_proof(
-        self: &Arc<Self>,
-        service: &ServiceId,
-        batch_id: &ItemId,
-        Unreported { is_complete, .. }: Unreported,
-    ) -> BatchResult<Option<SubmissionAnswer>> {
+        let not_read = |error: BatchError| {
+            let message = format!("cannot read what the service has committed: {error}");
+            SubmissionAnswer::without_response(Outcome::NotSent, message)
+        };
         let generation = self.history_generation();
-        let facts = self.read_history(service, batch_id).await?;
-        let live = self.subscriptions.at_post(service).node;
+        let facts = self.read_history(service, batch_id).await.map_err(not_read)?;
+        let live = self.observed.at_post(service).node;
         // The setting needs no question to a node.
-        let is_declared_known = self.rules.get().is_some_and(|rules| (rules.known)(service));
+        let is_declared_known = self.rules.get().is_some_and(|rules| rules.is_known(service));
         let is_known = is_declared_known
             || match live {
                 Some(_) => {
@@ -160,47 +139,46 @@ impl ScabbardContext {
                 None => self.is_whole_replay(service).await,
             };
         if is_known {
-            self.set_known(service, facts.is_known, true).await?;
+            self.set_known(service, facts.is_known, true).await.map_err(not_read)?;
             if let Some(id) = live {
-                self.subscriptions.set_continuous(service, id, generation);
+                self.set_continuous(service, id, generation);
             }
-            return Ok(None);
+            return Ok(());
         }
-        let is_over = self.proof_waits.are_over(service, self.clock.monotonic());
-        let may_become_whole = self.subscriptions.replayed(service, EventSource::Node).is_some();
+        let now = self.clock.monotonic();
+        let is_over =
+            self.observed.update(service, EventSource::Node, |node| node.proof_wait.is_over(now));
+        let may_become_whole =
+            self.observed.read(service, EventSource::Node, ObservedNode::replayed).is_some();
         if !is_over && (live.is_none() || may_become_whole) {
             let message = "the events of the service are not replayed yet; they may prove that the batch is new";
-            let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
-            return Ok(Some(SubmissionAnswer {
-                retry_after: Some(ProofWaits::RETRY_AFTER),
-                ..answer
-            }));
+            return Err(try_again(ProofWait::RETRY_AFTER, message));
         }
         if !is_complete {
             // While a node of the circuit is away, nothing is committed.
             let message = "a peer does not answer; its answer may prove that the batch is new";
-            return Ok(Some(SubmissionAnswer::without_response(
-                Outcome::NotSent,
-                message.to_owned(),
-            )));
+            return Err(SubmissionAnswer::without_response(Outcome::NotSent, message.to_owned()));
         }
-        self.set_known(service, facts.is_known, false).await?;
-        Ok((!facts.is_new).then(|| not_proved_new(service, batch_id)))
+        self.set_known(service, facts.is_known, false).await.map_err(not_read)?;
+        match facts.is_new {
+            true => Ok(()),
+            false => Err(not_proved_new(service, batch_id)),
+        }
     }
 
     /// Whether a node replays all transactions of the service; they are stored. For services without a live
     /// subscription: opens a websocket for the replay alone.
     async fn is_whole_replay(self: &Arc<Self>, service: &ServiceId) -> bool {
         let Ok(scope) = parse_scope(service.as_str()) else { return false };
-        let node = self.nodes_of_batch(&scope, "").map(|nodes| nodes.into_iter().next());
-        let Ok(Some(node)) = node else { return false };
+        let nodes = self.nodes_of_batch(&scope, "").unwrap_or_default();
+        let Some(node) = nodes.first() else { return false };
         let source = EventSource::Replay;
-        let opened = ServiceEventStream::open(self, source, &node, &scope, &scope).await;
-        let Ok(mut events) = opened else { return false };
-        let reading = async { while events.next().await.is_some_and(|event| event.is_ok()) {} };
+        let opened = ServiceEventStream::open(self, source, node, &scope, &scope).await;
+        let Ok(events) = opened else { return false };
+        let reading = events.for_each(|_| ready(()));
         let checking = async {
             // The replay lasts longer while events arrive.
-            while self.subscriptions.replayed(service, source).is_some() {
+            while self.observed.read(service, source, ObservedNode::replayed).is_some() {
                 match self.check_subscription(service, source).await {
                     Some(checked) if checked.is_whole => return true,
                     Some(_) => {}
@@ -214,6 +192,13 @@ impl ScabbardContext {
             Either::Left(_) => false,
             Either::Right((is_whole, _)) => is_whole,
         }
+    }
+
+    /// Records that everything that the service has committed was accounted for in this generation of the store,
+    /// if this subscription is still live.
+    pub(crate) fn set_continuous(&self, service: &ServiceId, id: SubscriptionId, generation: i64) {
+        let node = EventSource::Node;
+        self.observed.update(service, node, |node| node.set_continuous(id, generation));
     }
 
     pub(crate) fn history_generation(&self) -> i64 {
@@ -257,7 +242,7 @@ impl ScabbardContext {
         let Some(rules) = self.rules.get().filter(|rules| rules.refuse_unknown && !is_new) else {
             return Ok(());
         };
-        if (rules.known)(service) || parse_scope(service.as_str()).is_err() {
+        if rules.is_known(service) || parse_scope(service.as_str()).is_err() {
             return Ok(());
         }
         let name = service.clone();
@@ -279,18 +264,4 @@ fn not_proved_new(service: &ServiceId, batch_id: &ItemId) -> SubmissionAnswer {
     let message = "the service may have committed it before, at a time when this database did not follow the \
                    service, and would apply it again";
     SubmissionAnswer::without_response(Outcome::NotProvedNew, message.to_owned())
-}
-
-impl std::fmt::Debug for NewBatchRules {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewBatchRules")
-            .field("refuse_unknown", &self.refuse_unknown)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for NewBatchRules {
-    fn default() -> Self {
-        Self { known: Arc::new(|_| false), refuse_unknown: false }
-    }
 }

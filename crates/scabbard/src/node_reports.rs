@@ -10,7 +10,7 @@ use grid_batch_http::origin;
 use log::debug;
 use tokio::time::timeout;
 
-use crate::{context::ScabbardContext, status_response::BatchReport, subscriptions::EventSource};
+use crate::{context::ScabbardContext, observed_nodes::EventSource, status_response::BatchReport};
 
 /// A service at a node.
 #[derive(Debug, Clone)]
@@ -128,7 +128,8 @@ impl ScabbardContext {
     ) {
         let is_answered = !matches!(result, Err(BatchError::Unavailable(_)));
         let now = self.clock.monotonic();
-        self.outages.record(service, source, is_answered, asked_at, now);
+        self.observed
+            .update(service, source, |node| node.outages.record(is_answered, asked_at, now));
     }
 
     /// Asks all of these nodes about batches of this service, and waits for this time.

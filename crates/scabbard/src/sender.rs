@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use grid_batch_core::{
     ItemId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
 };
@@ -32,9 +34,9 @@ impl Scabbard {
                 return SubmissionAnswer::without_response(Outcome::Refused, error.to_string());
             }
         };
-        let ScabbardContext { client, applied, subscriptions, history, .. } = &*self.0;
         let batch = (scope.service_id().clone(), id);
-        if let Some(answer) = self.0.refuse_earlier_submission(submission, &scope, &batch).await {
+        let checked = self.0.check_not_sent_before(submission, &scope, &batch).await;
+        if let Err(answer) = checked {
             return self.0.explain_unknown_service(&scope, answer);
         }
         if let Some(answer) = self.0.refuse_while_states_differ(&scope).await {
@@ -43,11 +45,9 @@ impl Scabbard {
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         self.0.foreign_transactions.sent(&batch.0, &transactions);
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        let subscriptions = subscriptions.at_post(&batch.0);
-        let heard = applied.observation_count();
-        let post = history.begin_post(&batch, attempt, heard, subscriptions);
+        let post = self.0.history.begin_post(&batch, attempt, self.0.moment(&batch.0));
         let list = list_of_one(submission.serialized_batch());
-        let result = client.submit(url, &scope, list).await;
+        let result = self.0.client.submit(url, &scope, list).await;
         let rule = matching_rule(&result);
         post.finish(rule.outcome);
         if let Ok(response) = &result {
@@ -77,6 +77,12 @@ impl ScabbardContext {
             retry_after: answer.retry_after,
         }
     }
+}
+
+/// The answer for a batch that was not sent, and is tried again after this time.
+pub(crate) fn try_again(after: Duration, message: &str) -> SubmissionAnswer {
+    let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
+    SubmissionAnswer { retry_after: Some(after), ..answer }
 }
 
 fn submission_answer(

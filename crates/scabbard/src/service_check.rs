@@ -39,7 +39,7 @@ impl Scabbard {
     async fn ask_first(&self, service: &ServiceId, scope: &ServiceScopeId, nodes: &[String]) {
         let unknown = &self.0.unknown_services;
         let ask = async {
-            let _permit = unknown.place_to_ask().await;
+            let _permit = unknown.first_questions.acquire().await;
             // Another request for the service may have asked meanwhile.
             if unknown.should_ask_first(service, self.0.clock.monotonic()) {
                 self.ask_about(scope, nodes).await;

@@ -7,10 +7,13 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, future::join_all, stream};
+use futures_util::{
+    StreamExt,
+    future::{join_all, ready},
+    stream,
+};
 use grid_batch_core::{
-    ItemId, MonotonicTime, Outcome, ScopeId, ServiceId, ServicePause, ServiceScopeId,
-    SubmissionAnswer,
+    ItemId, MonotonicTime, ScopeId, ServiceId, ServicePause, ServiceScopeId, SubmissionAnswer,
 };
 use grid_batch_http::origin;
 use grid_batch_support::lock;
@@ -21,6 +24,7 @@ use crate::{
     Scabbard,
     context::{ScabbardContext, parse_scope},
     node_reports::ServiceNode,
+    sender::try_again,
 };
 
 /// A batch that waits because the roots differ is tried again after this time.
@@ -111,7 +115,7 @@ impl StateRootLog {
     fn observe(
         &self,
         service: &ServiceId,
-        nodes: &[&ServiceNode],
+        nodes: &[ServiceNode],
         roots: Option<Vec<String>>,
         now: MonotonicTime,
     ) -> StateRoots {
@@ -130,7 +134,7 @@ impl ObservedRoots {
     fn compare(
         &mut self,
         service: &ServiceId,
-        nodes: &[&ServiceNode],
+        nodes: &[ServiceNode],
         roots: Vec<String>,
         now: MonotonicTime,
     ) -> StateRoots {
@@ -169,18 +173,15 @@ impl ScabbardContext {
         }
     }
 
-    /// Compares the state roots of these nodes.
-    pub(crate) async fn compare_state_roots(
-        &self,
-        scope: &ServiceScopeId,
-        nodes: &[&ServiceNode],
-    ) -> StateRoots {
+    /// Compares the state roots of all nodes of the service.
+    pub(crate) async fn compare_state_roots(&self, scope: &ServiceScopeId) -> StateRoots {
+        let nodes = self.all_nodes(scope, "").unwrap_or_default();
         if nodes.len() < 2 {
             return StateRoots::NotKnown;
         }
         let roots = join_all(nodes.iter().map(|node| self.state_root(&node.url, &node.scope)));
         let roots = roots.await.into_iter().collect::<Option<Vec<_>>>();
-        self.state_roots.observe(scope.service_id(), nodes, roots, self.clock.monotonic())
+        self.state_roots.observe(scope.service_id(), &nodes, roots, self.clock.monotonic())
     }
 
     /// The service's state root at this node.
@@ -203,20 +204,16 @@ impl ScabbardContext {
         let known = self.state_roots.known(scope.service_id(), self.clock.monotonic());
         let roots = match known {
             Some(roots) => roots,
-            None => {
-                let nodes = self.all_nodes(scope, "").ok()?;
-                let nodes: Vec<_> = nodes.iter().collect();
-                let compared = self.compare_state_roots(scope, &nodes);
-                timeout(self.question_limit, compared).await.unwrap_or(StateRoots::NotKnown)
-            }
+            None => timeout(self.question_limit, self.compare_state_roots(scope))
+                .await
+                .unwrap_or(StateRoots::NotKnown),
         };
         let message = match roots {
             StateRoots::NotKnown | StateRoots::Equal => return None,
             StateRoots::Differ => "the state roots of the nodes differ at present",
             StateRoots::DifferLastingly => ServicePause::DIFFERENT_STATES,
         };
-        let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
-        Some(SubmissionAnswer { retry_after: Some(COMPARED_AGAIN_AFTER), ..answer })
+        Some(try_again(COMPARED_AGAIN_AFTER, message))
     }
 }
 
@@ -229,23 +226,20 @@ impl Scabbard {
     /// good, for each service of which that is certain.
     pub(crate) async fn compare_roots(&self, others: &[ServiceId]) -> Vec<(ServiceId, bool)> {
         const CONCURRENT: usize = 8;
-        let mut services: HashSet<ServiceId> =
-            self.0.state_roots.that_may_differ().into_iter().collect();
+        let mut services: HashSet<_> = self.0.state_roots.that_may_differ().into_iter().collect();
         services.extend(others.iter().cloned());
         // The circuits with a node that did not answer. Their other services are compared the next time, so that
         // such a node delays a round only once.
-        let silent = Mutex::<HashSet<Vec<String>>>::default();
+        let silent = Mutex::default();
         let compared = stream::iter(services).map(async |service| {
-            let roots = self.compare_service(&service, &silent).await;
-            (service, roots)
+            let differ = match self.compare_service(&service, &silent).await {
+                StateRoots::Equal => false,
+                StateRoots::DifferLastingly => true,
+                StateRoots::NotKnown | StateRoots::Differ => return None,
+            };
+            Some((service, differ))
         });
-        let compared: Vec<_> = compared.buffer_unordered(CONCURRENT).collect().await;
-        let certain = compared.into_iter().filter_map(|(service, roots)| match roots {
-            StateRoots::Equal => Some((service, false)),
-            StateRoots::DifferLastingly => Some((service, true)),
-            StateRoots::NotKnown | StateRoots::Differ => None,
-        });
-        certain.collect()
+        compared.buffer_unordered(CONCURRENT).filter_map(ready).collect().await
     }
 
     async fn compare_service(
@@ -253,21 +247,19 @@ impl Scabbard {
         service: &ServiceId,
         silent: &Mutex<HashSet<Vec<String>>>,
     ) -> StateRoots {
-        let silent = || lock(silent);
         let Ok(scope) = parse_scope(service.as_str()) else { return StateRoots::Equal };
         if self.0.peers_of(&scope).is_empty() {
             // There is nothing that its root could differ from.
             return StateRoots::Equal;
         }
-        let Ok(nodes) = self.0.all_nodes(&scope, "") else { return StateRoots::NotKnown };
-        let urls: Vec<String> = nodes.iter().map(|node| node.url.clone()).collect();
-        if silent().contains(&urls) {
+        let nodes = self.0.all_nodes(&scope, "").unwrap_or_default();
+        let urls: Vec<_> = nodes.into_iter().map(|node| node.url).collect();
+        if lock(silent).contains(&urls) {
             return StateRoots::NotKnown;
         }
-        let nodes: Vec<_> = nodes.iter().collect();
-        let roots = self.0.compare_state_roots(&scope, &nodes).await;
+        let roots = self.0.compare_state_roots(&scope).await;
         if roots == StateRoots::NotKnown {
-            silent().insert(urls);
+            lock(silent).insert(urls);
         }
         roots
     }

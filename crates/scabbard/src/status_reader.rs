@@ -8,9 +8,9 @@ use crate::{
     Scabbard,
     batch_history::StalledStatus,
     context::{parse_batch_id, parse_scope},
+    observed_nodes::EventSource,
     status_query::may_ask_another,
     status_response::BatchReport,
-    subscriptions::EventSource,
 };
 
 /// The number of batches of a service that a node remembers.

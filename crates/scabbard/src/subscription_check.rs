@@ -3,7 +3,7 @@ use tokio::time::timeout;
 
 use crate::{
     context::ScabbardContext,
-    subscriptions::{EventSource, SubscriptionId, SubscriptionView},
+    observed_nodes::{EventSource, ObservedNode, SubscriptionId, SubscriptionView},
 };
 
 /// A subscription whose node has just answered on it.
@@ -26,7 +26,7 @@ impl ScabbardContext {
         service: &ServiceId,
         source: EventSource,
     ) -> Option<CheckedSubscription> {
-        let view = || self.subscriptions.view(service, source);
+        let view = || self.observed.read(service, source, ObservedNode::view);
         let SubscriptionView { id, probe, .. } = view()?;
         let (probe, answered) = (probe?, |view: &SubscriptionView| view.id == id);
         let checking = async {
@@ -35,9 +35,8 @@ impl ScabbardContext {
             Some(first.received == second.received)
         };
         let is_quiet = timeout(self.probe_limit, checking).await.ok()??;
-        if is_quiet {
-            self.subscriptions.end_replay(service, source, id);
-        }
-        Some(CheckedSubscription { id, is_whole: self.subscriptions.is_whole(service, source, id) })
+        let is_whole =
+            self.observed.update(service, source, |node| node.check_replay(id, is_quiet));
+        Some(CheckedSubscription { id, is_whole })
     }
 }

@@ -1,6 +1,7 @@
 //! The services that the ledger's nodes have said that they have, or do not have.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
@@ -9,7 +10,7 @@ use grid_batch_core::{CommitHistory, MonotonicTime, ServiceId};
 use grid_batch_http::{HttpResponse, origin};
 use grid_batch_support::{BoundedMap, lock};
 use log::{debug, info, warn};
-use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use crate::message::error_message;
 
@@ -19,7 +20,7 @@ pub(crate) struct UnknownServices {
     /// Tells which services had batches before this process started.
     history: OnceLock<Arc<dyn CommitHistory>>,
     /// Limits the questions about services of which nothing is known.
-    first_questions: Semaphore,
+    pub(crate) first_questions: Semaphore,
 }
 
 /// Clients can make up any number of services that are denied, so these have a map of their own.
@@ -27,15 +28,14 @@ struct Answers {
     /// The services that a node has, or had before.
     known: BoundedMap<ServiceId, ()>,
     denied: BoundedMap<ServiceId, Denials>,
-    /// The URLs of nodes that have denied a service.
-    nodes: Vec<String>,
     /// When a node last kept clients waiting for the answer to a first question about a service.
     silent_at: Option<MonotonicTime>,
 }
 
 #[derive(Default)]
 struct Denials {
-    by: Vec<Denial>,
+    /// The URLs of the nodes that deny the service, and when they said so first and last.
+    by: HashMap<String, (MonotonicTime, MonotonicTime)>,
     /// When the nodes were last asked only because of this entry.
     asked_at: Option<MonotonicTime>,
 }
@@ -47,14 +47,6 @@ pub(crate) enum DeniedBy {
     Node,
     /// The other node of its circuit, where the service has this id.
     Peer,
-}
-
-struct Denial {
-    /// The number of the node in [`Answers::nodes`].
-    node: usize,
-    /// When the node said so first, and last.
-    first: MonotonicTime,
-    last: MonotonicTime,
 }
 
 impl UnknownServices {
@@ -77,7 +69,6 @@ impl UnknownServices {
             answers: Mutex::new(Answers {
                 known: BoundedMap::new(Self::KNOWN),
                 denied: BoundedMap::new(Self::DENIED),
-                nodes: Vec::new(),
                 silent_at: None,
             }),
             history: OnceLock::new(),
@@ -112,8 +103,10 @@ impl UnknownServices {
         if had_batches {
             answers.known.set(service, ());
         }
-        let is_first = answers.deny(service, node, now);
-        let was_known = answers.was_known(service);
+        let was_known = answers.known.contains(service);
+        let denials = answers.denied.get_or_insert_with(service, Denials::default);
+        let is_first = denials.by.is_empty();
+        denials.by.entry(node.to_owned()).or_insert((now, now)).1 = now;
         drop(answers);
         if is_first {
             warn_of_denial(service, &origin(node), by, was_known);
@@ -134,7 +127,7 @@ impl UnknownServices {
 
     /// Whether a node has the service, or had it before.
     pub(crate) fn was_known(&self, service: &ServiceId) -> bool {
-        lock(&self.answers).was_known(service)
+        lock(&self.answers).known.contains(service)
     }
 
     /// Whether all of these nodes have said that they do not have the service.
@@ -145,13 +138,13 @@ impl UnknownServices {
         now: MonotonicTime,
     ) -> bool {
         let answers = lock(&self.answers);
-        let minimum = match answers.was_known(service) {
+        let minimum = match answers.known.contains(service) {
             true => Self::STARTED_WITHIN,
             false => Duration::ZERO,
         };
-        let denials = answers.denials_by(service, nodes);
-        let denied = denials.filter(|denial| now.since(denial.first) >= minimum);
-        !nodes.is_empty() && denied.count() == nodes.len()
+        let Some(Denials { by, .. }) = answers.denied.get(service) else { return false };
+        let denies = |node| by.get(node).is_some_and(|(first, _)| now.since(*first) >= minimum);
+        !nodes.is_empty() && nodes.iter().all(denies)
     }
 
     /// Whether the nodes should be asked again. It is the answer to one caller only.
@@ -163,11 +156,12 @@ impl UnknownServices {
     ) -> bool {
         let is_old = |at: MonotonicTime| now.since(at) >= Self::ASKED_AGAIN_AFTER;
         let mut answers = lock(&self.answers);
-        let has_old_answer = answers.denials_by(service, nodes).any(|denial| is_old(denial.last));
-        let Some(denials) = answers.denied.get_mut(service) else { return false };
-        let should_ask = has_old_answer && denials.asked_at.is_none_or(is_old);
+        let Some(Denials { by, asked_at }) = answers.denied.get_mut(service) else { return false };
+        let has_old_answer =
+            nodes.iter().any(|node| by.get(node).is_some_and(|(_, last)| is_old(*last)));
+        let should_ask = has_old_answer && asked_at.is_none_or(is_old);
         if should_ask {
-            denials.asked_at = Some(now);
+            *asked_at = Some(now);
         }
         should_ask
     }
@@ -183,15 +177,10 @@ impl UnknownServices {
         !answers.is_answered(service) && !asked_at.is_some_and(is_recent)
     }
 
-    /// Waits until another first question may be asked.
-    pub(crate) async fn place_to_ask(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
-        self.first_questions.acquire().await
-    }
-
     /// The first question about a service was asked, and has ended.
     pub(crate) fn asked_first(&self, service: &ServiceId, was_quick: bool, now: MonotonicTime) {
         let mut answers = lock(&self.answers);
-        if answers.was_known(service) {
+        if answers.known.contains(service) {
             return;
         }
         answers.denied.get_or_insert_with(service, Denials::default).asked_at = Some(now);
@@ -202,13 +191,9 @@ impl UnknownServices {
 }
 
 impl Answers {
-    fn was_known(&self, service: &ServiceId) -> bool {
-        self.known.contains(service)
-    }
-
     fn is_answered(&self, service: &ServiceId) -> bool {
         let is_denied = |denials: &Denials| !denials.by.is_empty();
-        self.was_known(service) || self.denied.get(service).is_some_and(is_denied)
+        self.known.contains(service) || self.denied.get(service).is_some_and(is_denied)
     }
 
     fn confirm(&mut self, service: &ServiceId) {
@@ -218,32 +203,6 @@ impl Answers {
             info!(service:%; "a node has this service now");
         }
         *denials = Denials::default();
-    }
-
-    /// Returns whether it is the first denial.
-    fn deny(&mut self, service: &ServiceId, node: &str, now: MonotonicTime) -> bool {
-        let known_node = self.nodes.iter().position(|it| it == node);
-        let node = known_node.unwrap_or_else(|| {
-            self.nodes.push(node.to_owned());
-            self.nodes.len() - 1
-        });
-        let denials = self.denied.get_or_insert_with(service, Denials::default);
-        let is_first = denials.by.is_empty();
-        match denials.by.iter_mut().find(|denial| denial.node == node) {
-            Some(denial) => denial.last = now,
-            None => denials.by.push(Denial { node, first: now, last: now }),
-        }
-        is_first
-    }
-
-    /// What these nodes have said.
-    fn denials_by<'a>(
-        &'a self,
-        service: &ServiceId,
-        nodes: &'a [String],
-    ) -> impl Iterator<Item = &'a Denial> {
-        let denials = self.denied.get(service).map_or(&[][..], |denials| &denials.by);
-        denials.iter().filter(|denial| nodes.contains(&self.nodes[denial.node]))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Evidence from the other node of a circuit, when a node is killed.
 
-use grid_batch_core::{Evidence, LedgerStatus};
+use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_ledger_sim::{Fault, When};
 
-use crate::circuit::{Circuit, HIGHER_ID, LONG, LOST, LOWER_ID, kill, start_again};
+use crate::{
+    circuit::{Circuit, HIGHER_ID, LONG, LOST, LOWER_ID, kill, start_again},
+    test_ledger::catch_up,
+};
 
 #[tokio::test]
 async fn batch_in_the_queue_of_a_killed_node_is_lost_at_once() {
@@ -109,6 +112,27 @@ async fn killed_peer_leaves_a_valid_batch_that_is_lost() {
     circuit.ledger.advance(1);
     assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Lost);
     circuit.assert_committed_by_attempt(LOST, 2).await;
+}
+
+#[tokio::test]
+async fn events_that_a_node_is_not_asked_for_count_only_after_a_while() {
+    let circuit = Circuit::start_without_events(HIGHER_ID, LONG).await;
+    // The stream is not read, so pings are not answered.
+    let mut events = circuit.ledger.subscribe().await;
+    catch_up(&mut events);
+    for attempt in [1, 2] {
+        circuit.ledger.sim.inject(Fault::DroppedValid, When::Next(1));
+        assert_eq!(circuit.ledger.send_again(LOST, attempt).await, Outcome::Accepted);
+        while circuit.ledger.status(LOST).await != LedgerStatus::Valid {
+            circuit.ledger.advance(1);
+        }
+    }
+    kill(&circuit.peer);
+    assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Present);
+    start_again(&circuit.peer);
+    assert_eq!(circuit.ledger.evidence_after(LOST, 40).await, Evidence::Present);
+    circuit.ledger.advance(6);
+    assert_eq!(circuit.ledger.evidence(LOST).await, Evidence::Lost);
 }
 
 #[tokio::test]

@@ -233,7 +233,7 @@ async fn peer_that_remembers_the_anchor_proves_it() {
 }
 
 fn rules(refuse_unknown: bool) -> NewBatchRules {
-    NewBatchRules { known: Arc::new(|service| service.as_str() == SERVICE), refuse_unknown }
+    NewBatchRules { known: vec![SERVICE.parse().unwrap()], refuse_unknown }
 }
 
 #[tokio::test]

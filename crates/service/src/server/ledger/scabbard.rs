@@ -53,10 +53,9 @@ fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     };
     let scabbard = Scabbard::new(&token(&settings)?, nodes.confirmed(), options);
     let scabbard = scabbard.map_err(StartError::part)?;
-    let ScabbardSettings { known_history: known, refuse_unknown_history, .. } = settings;
     let rules = NewBatchRules {
-        known: Arc::new(move |service| known.iter().any(|pattern| pattern.matches(service))),
-        refuse_unknown: refuse_unknown_history,
+        known: settings.known_history,
+        refuse_unknown: settings.refuse_unknown_history,
     };
     Ok(Box::new(move |store| {
         let scabbard = scabbard.with_commit_history(Arc::new(store.clone()), rules);

@@ -1,0 +1,366 @@
+//! What was observed of services at each of their nodes.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
+use grid_batch_http::WebSocketProbe;
+use grid_batch_support::lock;
+
+use crate::{new_batches::ProofWait, outages::Outages, replay::Replay, replay_wait::ReplayWait};
+
+/// The number of a subscription; no two subscriptions have the same, and later ones have greater ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SubscriptionId(u64);
+
+/// The node whose events a subscription receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum EventSource {
+    /// A node that batches are sent to.
+    Node,
+    /// The peer at this position among the service's peers.
+    Peer(usize),
+    /// A node that batches are sent to, only to have it replay the history of the service.
+    Replay,
+}
+
+/// The subscriptions of a service when a batch was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SubscriptionsAtPost {
+    /// The live subscription at a node that batches are sent to.
+    pub(crate) node: Option<SubscriptionId>,
+    /// The last subscription that was registered, at any node and for any service.
+    pub(crate) newest: SubscriptionId,
+}
+
+/// What was observed of each service at each of its nodes.
+#[derive(Default)]
+pub(crate) struct ObservedNodes(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    last_id: SubscriptionId,
+    nodes: HashMap<(ServiceId, EventSource), ObservedNode>,
+}
+
+/// What was observed of a service at one node: its live event subscription, what earlier ones have shown, and when
+/// the node did not answer.
+#[derive(Default)]
+pub(crate) struct ObservedNode {
+    live: Option<Subscription>,
+    /// The last subscription that broke, as it does when its node ends. One that was given up did not.
+    last_broken: Option<SubscriptionId>,
+    last_event: Option<ItemId>,
+    /// The service has more transactions than one page of the replay.
+    is_long: bool,
+    /// The generation of the store in which the last subscription was continuous, if its node ended it.
+    continuous_in: Option<i64>,
+    /// When the node last ended a subscription, or could not be reached.
+    away_at: MonotonicTime,
+    pub(crate) outages: Outages,
+    pub(crate) replay_wait: ReplayWait,
+    pub(crate) proof_wait: ProofWait,
+}
+
+/// An event subscription that is live.
+struct Subscription {
+    id: SubscriptionId,
+    /// All received events were processed.
+    is_caught_up: bool,
+    /// The number of received events.
+    received: u64,
+    replay: Replay,
+    probe: Option<WebSocketProbe>,
+    /// The generation of the store in which the subscription is *continuous*: it has shown everything that was
+    /// committed since the history of the service was known.
+    continuous_in: Option<i64>,
+}
+
+/// What a subscription has received.
+#[derive(Debug, Clone)]
+pub(crate) struct SubscriptionView {
+    pub(crate) id: SubscriptionId,
+    pub(crate) received: u64,
+    pub(crate) probe: Option<WebSocketProbe>,
+}
+
+impl ObservedNodes {
+    pub(crate) fn read<T>(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+        read: impl FnOnce(&ObservedNode) -> T,
+    ) -> T {
+        let nothing = ObservedNode::default();
+        read(lock(&self.0).nodes.get(&(service.clone(), source)).unwrap_or(&nothing))
+    }
+
+    pub(crate) fn update<T>(
+        &self,
+        service: &ServiceId,
+        source: EventSource,
+        update: impl FnOnce(&mut ObservedNode) -> T,
+    ) -> T {
+        update(lock(&self.0).nodes.entry((service.clone(), source)).or_default())
+    }
+
+    /// Registers a websocket that a node has opened for the service. It replaces an earlier one.
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        service: &ServiceId,
+        source: EventSource,
+        replay: Replay,
+        probe: Option<WebSocketProbe>,
+        now: MonotonicTime,
+    ) -> LiveSubscription {
+        let mut state = lock(&self.0);
+        state.last_id.0 += 1;
+        let id = state.last_id;
+        let node = state.nodes.entry((service.clone(), source)).or_default();
+        node.replay_wait.opened(now);
+        let is_soon = now.since(node.away_at) <= ObservedNode::OPENED_SOON;
+        let continuous_in = node.continuous_in.take().filter(|_| is_soon);
+        let (is_caught_up, received) = (false, 0);
+        node.live = Some(Subscription { id, is_caught_up, received, replay, probe, continuous_in });
+        LiveSubscription { nodes: Arc::clone(self), service: service.clone(), source, id }
+    }
+
+    /// The service's subscriptions now.
+    pub(crate) fn at_post(&self, service: &ServiceId) -> SubscriptionsAtPost {
+        let state = lock(&self.0);
+        let node = state.nodes.get(&(service.clone(), EventSource::Node));
+        let live = node.and_then(|node| node.live.as_ref());
+        SubscriptionsAtPost { node: live.map(|live| live.id), newest: state.last_id }
+    }
+
+    /// The service's live subscription at a node that batches are sent to, if all events that it
+    /// received were processed.
+    pub(crate) fn caught_up(&self, service: &ServiceId) -> Option<SubscriptionId> {
+        self.read(service, EventSource::Node, |node| {
+            node.live.as_ref().filter(|live| live.is_caught_up).map(|live| live.id)
+        })
+    }
+}
+
+impl ObservedNode {
+    /// How long after a node was away a subscription must be opened, so that the node still has the statuses of
+    /// all batches that it has committed since it came back.
+    const OPENED_SOON: Duration = Duration::from_secs(10);
+
+    /// This subscription, if it is live.
+    fn live(&mut self, id: SubscriptionId) -> Option<&mut Subscription> {
+        self.live.as_mut().filter(|live| live.id == id)
+    }
+
+    /// Whether the live subscription has shown everything that was committed since the history of the service was
+    /// known.
+    pub(crate) fn is_continuous(&self, generation: i64) -> bool {
+        self.live.as_ref().is_some_and(|live| live.continuous_in == Some(generation))
+    }
+
+    /// Records that what was committed until now is accounted for, if this subscription is still live.
+    pub(crate) fn set_continuous(&mut self, id: SubscriptionId, generation: i64) {
+        if let Some(live) = self.live(id) {
+            live.continuous_in = Some(generation);
+        }
+    }
+
+    /// Records that the node could not be reached then.
+    pub(crate) fn mark_away(&mut self, at: MonotonicTime) {
+        self.away_at = self.away_at.max(at);
+    }
+
+    /// Whether this subscription, or a later one, broke.
+    pub(crate) fn has_broken(&self, first: SubscriptionId) -> bool {
+        self.last_broken.is_some_and(|id| id >= first)
+    }
+
+    /// What the live subscription has received.
+    pub(crate) fn view(&self) -> Option<SubscriptionView> {
+        let Subscription { id, received, ref probe, .. } = *self.live.as_ref()?;
+        Some(SubscriptionView { id, received, probe: probe.clone() })
+    }
+
+    /// Records whether the node has sent all of the replay. Returns whether this subscription is live and has shown
+    /// every transaction of the service.
+    pub(crate) fn check_replay(&mut self, id: SubscriptionId, has_ended: bool) -> bool {
+        let Some(live) = self.live(id) else { return false };
+        if has_ended {
+            live.replay.end();
+        }
+        live.replay.is_whole()
+    }
+
+    /// The number of transactions that the service has, if the live subscription may have shown all.
+    pub(crate) fn replayed(&self) -> Option<usize> {
+        self.live.as_ref()?.replay.len()
+    }
+
+    /// The event after which a new subscription continues. `None`: it receives all events, because
+    /// they are unknown or few.
+    pub(crate) fn resume_after(&self) -> Option<ItemId> {
+        self.last_event.filter(|_| self.is_long)
+    }
+}
+
+/// A subscription that is live until this is dropped.
+pub(crate) struct LiveSubscription {
+    nodes: Arc<ObservedNodes>,
+    pub(crate) service: ServiceId,
+    source: EventSource,
+    id: SubscriptionId,
+}
+
+impl LiveSubscription {
+    /// The subscription ended without being given up. If the node ended it, as it does when it stops, it commits
+    /// nothing before it is back.
+    pub(crate) fn mark_broken(&self, is_ended_by_node: bool, now: MonotonicTime) {
+        self.nodes.update(&self.service, self.source, |node| {
+            node.outages.add(now, now);
+            node.replay_wait.broken();
+            let Some(continuous_in) = node.live(self.id).map(|live| live.continuous_in) else {
+                return;
+            };
+            node.last_broken = Some(self.id);
+            if is_ended_by_node {
+                (node.continuous_in, node.away_at) = (continuous_in, now);
+            }
+        });
+    }
+
+    /// An event was received; there may be more.
+    pub(crate) fn mark_behind(&self) {
+        self.update(|live| {
+            live.is_caught_up = false;
+            live.received += 1;
+        });
+    }
+
+    /// There are no more events at present.
+    pub(crate) fn mark_caught_up(&self) {
+        self.update(|live| live.is_caught_up = true);
+    }
+
+    pub(crate) fn set_last_event(&self, transaction: ItemId) {
+        self.nodes.update(&self.service, self.source, |node| {
+            let Some(live) = node.live(self.id) else { return };
+            live.replay.receive(transaction);
+            let is_long = live.replay.len().is_none();
+            node.last_event = Some(transaction);
+            node.is_long |= is_long;
+        });
+    }
+
+    fn update(&self, update: impl FnOnce(&mut Subscription)) {
+        self.nodes.update(&self.service, self.source, |node| node.live(self.id).map(update));
+    }
+}
+
+impl Drop for LiveSubscription {
+    fn drop(&mut self) {
+        self.nodes.update(&self.service, self.source, |node| {
+            node.live.take_if(|live| live.id == self.id);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> ServiceId {
+        "a::b".parse().unwrap()
+    }
+
+    fn register(nodes: &Arc<ObservedNodes>) -> LiveSubscription {
+        let now = MonotonicTime::default();
+        nodes.register(&service(), EventSource::Node, Replay::from_start(), None, now)
+    }
+
+    #[test]
+    fn subscription_is_live_until_dropped_and_has_its_own_id() {
+        let nodes = Arc::new(ObservedNodes::default());
+        assert_eq!(nodes.at_post(&service()).node, None);
+        let live = register(&nodes);
+        let first = nodes.at_post(&service()).node.unwrap();
+        drop(live);
+        assert_eq!(nodes.at_post(&service()).node, None);
+        let _live = register(&nodes);
+        assert_ne!(nodes.at_post(&service()).node, Some(first));
+    }
+
+    #[test]
+    fn end_of_a_subscription_does_not_end_its_successor() {
+        let nodes = Arc::new(ObservedNodes::default());
+        let first = register(&nodes);
+        let second = register(&nodes);
+        first.mark_caught_up();
+        assert_eq!(nodes.caught_up(&service()), None);
+        drop(first);
+        second.mark_caught_up();
+        assert_eq!(nodes.caught_up(&service()), Some(second.id));
+        second.mark_behind();
+        assert_eq!(nodes.caught_up(&service()), None);
+    }
+
+    #[test]
+    fn continuity_lasts_only_over_a_break_by_the_node() {
+        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
+        let is_continuous_after = |end: fn(&LiveSubscription, MonotonicTime), reopened_at| {
+            let nodes = Arc::new(ObservedNodes::default());
+            let live = register(&nodes);
+            nodes.update(&service(), EventSource::Node, |node| node.set_continuous(live.id, 1));
+            let is_continuous = |generation| {
+                nodes.read(&service(), EventSource::Node, |node| node.is_continuous(generation))
+            };
+            assert!(is_continuous(1));
+            assert!(!is_continuous(2), "the store went back");
+            end(&live, at(1));
+            drop(live);
+            assert!(!is_continuous(1));
+            let replay = Replay::from_start();
+            let now = at(reopened_at);
+            let _live = nodes.register(&service(), EventSource::Node, replay, None, now);
+            is_continuous(1)
+        };
+        assert!(is_continuous_after(|live, now| live.mark_broken(true, now), 11));
+        assert!(!is_continuous_after(|live, now| live.mark_broken(true, now), 12));
+        assert!(!is_continuous_after(|live, now| live.mark_broken(false, now), 1));
+        assert!(!is_continuous_after(|_, _| {}, 1));
+    }
+
+    #[test]
+    fn subscription_resumes_only_a_service_with_a_long_history() {
+        let nodes = Arc::new(ObservedNodes::default());
+        let resume_after = || nodes.read(&service(), EventSource::Node, ObservedNode::resume_after);
+        let id = |number| ItemId::from_bytes([number; 64]);
+        let live = register(&nodes);
+        (0..63).for_each(|number| live.set_last_event(id(number)));
+        assert_eq!(resume_after(), None);
+        live.set_last_event(id(63));
+        drop(live);
+        assert_eq!(resume_after(), Some(id(63)));
+    }
+
+    #[test]
+    fn subscriptions_at_a_post_were_registered_before_it() {
+        let nodes = Arc::new(ObservedNodes::default());
+        let _peer = nodes.register(
+            &service(),
+            EventSource::Peer(0),
+            Replay::from_start(),
+            None,
+            MonotonicTime::default(),
+        );
+        let at_post = nodes.at_post(&service());
+        assert_eq!(at_post.node, None);
+        let id = |source| nodes.read(&service(), source, ObservedNode::view).unwrap().id;
+        let _node = register(&nodes);
+        assert!(id(EventSource::Peer(0)) <= at_post.newest);
+        assert!(id(EventSource::Node) > at_post.newest);
+        assert_eq!(nodes.at_post(&service()).node, Some(id(EventSource::Node)));
+    }
+}
