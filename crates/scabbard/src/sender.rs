@@ -1,16 +1,9 @@
 use grid_batch_core::{
     ItemId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
 };
-use grid_batch_http::{HttpError, HttpResponse};
 use grid_batch_protocol::{list_of_one, transaction_ids};
 
-use crate::{
-    Scabbard,
-    context::ScabbardContext,
-    message::response_message,
-    outcome::{OutcomeRule, matching_rule},
-    unknown_services::DeniedBy,
-};
+use crate::{Scabbard, context::ScabbardContext, outcome::read_answer, unknown_services::DeniedBy};
 
 /// Submits batches to Scabbard services, one batch per request.
 impl Scabbard {
@@ -48,14 +41,14 @@ impl Scabbard {
         let post = history.begin_post(&batch, attempt, heard, subscriptions);
         let list = list_of_one(submission.serialized_batch());
         let result = client.submit(url, &scope, list).await;
-        let rule = matching_rule(&result);
-        post.finish(rule.outcome);
         if let Ok(response) = &result {
             let now = self.0.clock.monotonic();
             let node = (url, DeniedBy::Node);
             self.0.unknown_services.record(scope.service_id(), node, response, now);
         }
-        self.0.explain_unknown_service(&scope, submission_answer(rule, result))
+        let answer = read_answer(result);
+        post.finish(answer.outcome);
+        self.0.explain_unknown_service(&scope, answer)
     }
 }
 
@@ -76,22 +69,5 @@ impl ScabbardContext {
             message: Some(reason),
             retry_after: answer.retry_after,
         }
-    }
-}
-
-fn submission_answer(
-    rule: &OutcomeRule,
-    result: Result<HttpResponse, HttpError>,
-) -> SubmissionAnswer {
-    let response = match result {
-        Ok(response) => response,
-        Err(error) => return SubmissionAnswer::without_response(rule.outcome, error.to_string()),
-    };
-    let message = response_message(&response);
-    SubmissionAnswer {
-        outcome: rule.outcome,
-        status: Some(response.status),
-        message: Some(if message.is_empty() { rule.reason.to_owned() } else { message }),
-        retry_after: response.retry_after,
     }
 }
