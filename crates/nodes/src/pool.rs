@@ -246,6 +246,13 @@ impl NodePool {
         nodes
     }
 
+    /// All nodes, first those that work, then the others, first the one that failed longest ago.
+    pub(crate) fn all_urls(&self) -> Vec<String> {
+        let (mut nodes, now) = (self.0.nodes.iter().collect::<Vec<_>>(), self.monotonic());
+        nodes.sort_by_cached_key(|node| node.lock().failed_at(now));
+        nodes.into_iter().map(|node| node.url().to_owned()).collect()
+    }
+
     /// A request to the node of this name was answered.
     pub fn answered(&self, name: &str) {
         let (now, mut is_back) = (self.monotonic(), false);
@@ -561,6 +568,9 @@ mod tests {
         assert_eq!((confirmed(), nodes.is_confirmed("b")), ("ac".to_owned(), false));
         let all = nodes.confirmed_of_all_services();
         assert_eq!(all.status_urls("unknown", "").concat(), "ac");
+        nodes.failed("a", "reset");
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(all.status_urls("unknown", "").concat(), "ca");
         nodes.close();
         assert_eq!((confirmed(), nodes.is_confirmed("a")), (String::new(), false));
     }

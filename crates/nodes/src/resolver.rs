@@ -4,7 +4,7 @@ use futures_core::future::BoxFuture;
 
 use grid_batch_core::{NO_ADDRESS, Outcome, ScopeId, StatusUrlResolver, UrlResolver};
 
-use crate::{Node, NodePool};
+use crate::NodePool;
 
 /// Resolves where a submitter sends the batches of a scope.
 pub struct NodeResolver<S> {
@@ -53,7 +53,7 @@ pub(crate) struct ConfirmedNodes {
 impl StatusUrlResolver for ConfirmedNodes {
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String> {
         let mut urls = match self.of_all_services {
-            true => self.pool.nodes().iter().map(|node| Node::url(node).to_owned()).collect(),
+            true => self.pool.all_urls(),
             false => self.pool.status_urls(service_id, batch_id),
         };
         urls.retain(|url| self.pool.is_confirmed(url));
