@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{BatchError, BatchResult, StatusReport, StatusUrlResolver};
+use grid_batch_core::{BatchError, BatchResult, StatusUrlResolver};
 
 use crate::{
     api_error::successful_body,
@@ -14,16 +14,6 @@ use crate::{
 const IDS_PER_GET: usize = 15;
 
 /// Requests the statuses of these batches from one node.
-pub(crate) async fn get_statuses(
-    node: &str,
-    client: &RestClient,
-    ids: &[String],
-) -> BatchResult<Vec<StatusReport>> {
-    let reports = get_node_reports(node, client, ids).await?;
-    Ok(reports.into_iter().map(|report| report.report).collect())
-}
-
-/// The same, with what only tells a report from another one of the same node.
 pub(crate) async fn get_node_reports(
     node: &str,
     client: &RestClient,

@@ -29,7 +29,7 @@ impl Sawtooth {
     }
 
     fn authorization(&self) -> Option<(&'static str, &str)> {
-        self.basic_auth.as_ref().map(|auth| ("authorization", auth.header()))
+        self.options.basic_auth.as_ref().map(|auth| ("authorization", auth.header()))
     }
 
     fn all_nodes(&self) -> Vec<String> {

@@ -31,7 +31,7 @@ impl Sawtooth {
             self.submit_client.post(url, "batches", "application/octet-stream", list).await;
         let answer = read_answer(result);
         if matches!(answer.outcome, Outcome::Busy | Outcome::NotSent | Outcome::Refused) {
-            self.before_post.undo_post(url, id);
+            self.before_post.set_posted(url, id, false);
         }
         answer
     }
@@ -49,7 +49,7 @@ impl Sawtooth {
                 Some(SubmissionAnswer::without_response(Outcome::Ambiguous, reason.to_owned()))
             }
             Ok(_) => {
-                self.before_post.start_post(url, id);
+                self.before_post.set_posted(url, id, true);
                 None
             }
             Err(error @ BatchError::Unavailable(_)) => {
