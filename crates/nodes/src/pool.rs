@@ -218,7 +218,8 @@ impl NodePool {
             return;
         }
         let failed_at = failed.then(|| self.monotonic());
-        let had_failed = std::mem::replace(&mut node.lock().refused_at, failed_at).is_some();
+        let had_failed =
+            std::mem::replace(&mut node.lock().submission_failed_at, failed_at).is_some();
         if outcome == Outcome::Accepted || outcome == Outcome::Ambiguous {
             self.0.routes.set_received(batch_header, index, outcome == Outcome::Accepted);
         }
@@ -275,7 +276,7 @@ impl NodePool {
     pub fn unanswered(&self, name: &str, sent_at: MonotonicTime, reason: &str) {
         let now = self.monotonic();
         for node in self.named(name) {
-            node.lock().contact.failed(sent_at, now, reason);
+            node.lock().contact.unanswered(sent_at, now, reason);
             node.connection_failed();
         }
     }
@@ -290,8 +291,8 @@ impl NodePool {
     }
 
     /// When it was noticed last that the node does not answer.
-    pub fn failed_at(&self, name: &str) -> Option<MonotonicTime> {
-        self.named(name).find_map(|node| node.lock().contact.failed_at())
+    pub fn unanswered_at(&self, name: &str) -> Option<MonotonicTime> {
+        self.named(name).find_map(|node| node.lock().contact.unanswered_at())
     }
 
     /// A batch of this service is at its nodes, or on its way: answers or events are expected from them.

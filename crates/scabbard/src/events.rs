@@ -107,7 +107,7 @@ impl ServiceEventStream {
         };
         let now = context.clock.monotonic();
         let probe = Some(frames.probe());
-        if let Some(failed_at) = context.pool.failed_at(&origin(node)) {
+        if let Some(failed_at) = context.pool.unanswered_at(&origin(node)) {
             subscriptions.mark_away(service, source, failed_at);
         }
         let subscription = subscriptions.register(service, source, replay, probe, now);
