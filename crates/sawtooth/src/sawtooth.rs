@@ -54,13 +54,13 @@ impl Sawtooth {
         nodes: Arc<dyn StatusUrlResolver>,
     ) -> Result<Self, HttpError> {
         let SawtoothOptions { http, basic_auth, .. } = &options;
-        let outages = Outages::new(http.request_timeout);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let outages = Arc::new(Outages::new(http.request_timeout, Arc::clone(&clock)));
         let client_with =
             |http: &HttpOptions| RestClient::new(http, basic_auth.clone(), outages.clone());
         let client = || client_with(http);
         let question_limit = http.request_timeout / 2;
         let short = HttpOptions { request_timeout: question_limit, ..http.clone() };
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             submit_client: client()?,
             question_client: client_with(&short)?,
