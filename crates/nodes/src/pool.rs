@@ -182,12 +182,7 @@ impl NodePool {
 
     /// The nodes that have confirmed their ledger.
     pub fn confirmed(&self) -> Arc<dyn StatusUrlResolver> {
-        Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: false })
-    }
-
-    /// All nodes that have confirmed their ledger, whatever the service.
-    pub fn confirmed_of_all_services(&self) -> Arc<dyn StatusUrlResolver> {
-        Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: true })
+        Arc::new(ConfirmedNodes(self.clone()))
     }
 
     /// The node that the next batch of a service is sent to.
@@ -236,7 +231,10 @@ impl NodePool {
     /// others, first the one that failed longest ago. This does not change the node of the service.
     fn by_preference(&self, service: &str, batch_id: &str) -> Vec<usize> {
         let (routes, now) = (&self.0.routes, self.monotonic());
-        let mut nodes = routes.candidates(service).to_vec();
+        let mut nodes = match service {
+            "" => (0..self.0.nodes.len()).collect(),
+            service => routes.candidates(service).to_vec(),
+        };
         if nodes.len() > 1 {
             let (received, current) = (routes.received(batch_id), routes.current(service));
             nodes.sort_by_cached_key(|node| {
@@ -245,13 +243,6 @@ impl NodePool {
             });
         }
         nodes
-    }
-
-    /// All nodes, first those that work, then the others, first the one that failed longest ago.
-    pub(crate) fn all_urls(&self) -> Vec<String> {
-        let (mut nodes, now) = (self.0.nodes.iter().collect::<Vec<_>>(), self.monotonic());
-        nodes.sort_by_cached_key(|node| node.lock().failed_at(now));
-        nodes.into_iter().map(|node| node.url().to_owned()).collect()
     }
 
     /// A request to the node of this name was answered.
@@ -342,6 +333,7 @@ impl NodePool {
     }
 }
 
+/// Of an empty service id, these are all nodes.
 impl StatusUrlResolver for NodePool {
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String> {
         let nodes = self.by_preference(service_id, batch_id).into_iter();
@@ -567,11 +559,6 @@ mod tests {
             nodes.told_identity(node, IdentityAnswer::Confirmed, clock.monotonic(), 0);
         }
         assert_eq!((confirmed(), nodes.is_confirmed("b")), ("ac".to_owned(), false));
-        let all = nodes.confirmed_of_all_services();
-        assert_eq!(all.status_urls("unknown", "").concat(), "ac");
-        nodes.failed("a", "reset");
-        clock.advance(Duration::from_secs(1));
-        assert_eq!(all.status_urls("unknown", "").concat(), "ca");
         nodes.close();
         assert_eq!((confirmed(), nodes.is_confirmed("a")), (String::new(), false));
     }
@@ -592,6 +579,7 @@ mod tests {
         assert_eq!([url("a::b"), url("a::c")], ["http://u:secret@one", "http://two"]);
         assert_eq!(pool.status_urls("a::b", "1"), ["http://u:secret@one"]);
         assert_eq!(pool.status_urls("a::c", "1"), ["http://two"]);
+        assert_eq!(pool.status_urls("", ""), ["http://two", "http://u:secret@one"]);
         assert_eq!(format!("{pool:?}"), r#"["http://two", "http://one"]"#);
     }
 

@@ -45,18 +45,12 @@ impl<S> fmt::Debug for NodeResolver<S> {
 
 /// The nodes of a pool that have confirmed their ledger.
 #[derive(Debug)]
-pub(crate) struct ConfirmedNodes {
-    pub(crate) pool: NodePool,
-    pub(crate) of_all_services: bool,
-}
+pub(crate) struct ConfirmedNodes(pub(crate) NodePool);
 
 impl StatusUrlResolver for ConfirmedNodes {
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String> {
-        let mut urls = match self.of_all_services {
-            true => self.pool.all_urls(),
-            false => self.pool.status_urls(service_id, batch_id),
-        };
-        urls.retain(|url| self.pool.is_confirmed(url));
+        let mut urls = self.0.status_urls(service_id, batch_id);
+        urls.retain(|url| self.0.is_confirmed(url));
         urls
     }
 }

@@ -42,7 +42,7 @@ impl Scabbard {
             ["scabbard", circuit, service, ..] => {
                 self.0.nodes.status_urls(&format!("{circuit}::{service}"), "")
             }
-            _ => self.0.all_nodes.status_urls("", ""),
+            _ => self.0.nodes.status_urls("", ""),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::{
 };
 
 use grid_batch_api::{LedgerReport, NodeReport};
-use grid_batch_core::{LedgerIdentity, MonotonicTime, Outage, OutageKind, RecordedLedger};
-use grid_batch_nodes::{IdentityAnswer, Node, NodePool};
+use grid_batch_core::{LedgerIdentity, MonotonicTime, OutageKind, RecordedLedger};
+use grid_batch_nodes::{Node, NodePool};
 use grid_batch_support::{lock, redact_url};
 use log::error;
 
@@ -136,25 +136,19 @@ impl LedgerCheck {
         let outage = self.pool().outage(node);
         let unanswered = outage.as_ref().filter(|it| it.kind == OutageKind::Unanswered);
         let identity = node.identity();
-        let identity_problem = match identity.answer() {
-            IdentityAnswer::None => Some("no answer yet"),
-            answer => answer.problem(),
-        };
         NodeReport {
             url: redact_url(node.url()),
             confirmed: identity.is_confirmed(),
             answering: self.pool().works(node),
             unanswered_seconds: unanswered.map(|outage| outage.lasted.as_secs_f64()),
-            problem: outage.as_ref().map(problem).or(identity_problem.map(str::to_owned)),
+            problem: match &outage {
+                Some(outage) => Some(format!("{}: {}", outage.problem(), outage.reason)),
+                None => identity.answer().problem().map(str::to_owned),
+            },
             asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
             failed_connections: identity.failures(),
         }
     }
-}
-
-/// What the node does not do, for how long, and why.
-fn problem(outage: &Outage) -> String {
-    format!("{}: {}", outage.problem(), outage.reason)
 }
 
 impl fmt::Debug for LedgerCheck {
