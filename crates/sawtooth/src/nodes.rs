@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use grid_batch_core::{BatchError, BatchResult, StatusUrlResolver};
 
 use crate::{
-    api_error::successful_body,
+    api_error::error_message,
     rest_client::RestClient,
     statuses::{NodeReport, parse_statuses},
 };
@@ -25,7 +25,7 @@ pub(crate) async fn get_node_reports(
         let ids = serde_json::json!(ids).to_string();
         client.post(node, "batch_statuses", "application/json", ids).await?
     };
-    parse_statuses(&successful_body(response)?, ids)
+    parse_statuses(&response.successful_body(error_message)?, ids)
 }
 
 /// The reports of one node by the id of their batch.
