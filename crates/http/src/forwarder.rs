@@ -1,12 +1,5 @@
 //! Requests of clients that a node answers.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
-
 use futures_util::stream::try_unfold;
 use grid_batch_core::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
@@ -22,23 +15,11 @@ use crate::{
 /// about the node.
 const RESPONSE_HEADERS: [&str; 4] = ["content-type", "content-length", "retry-after", "etag"];
 
-/// How long a node that did not answer is asked only after the others.
-const AVOIDED_FOR: Duration = Duration::from_secs(10);
-
 /// Forwards requests that only read. So they may be sent to a second node when the first does not answer.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Forwarder {
     client: HttpClient,
     sockets: WebSocketOptions,
-    /// When nodes did not answer last.
-    failures: Arc<Mutex<HashMap<String, Instant>>>,
-}
-
-/// The URLs of nodes may have passwords.
-impl fmt::Debug for Forwarder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Forwarder").field("client", &self.client).finish_non_exhaustive()
-    }
 }
 
 impl Forwarder {
@@ -52,58 +33,45 @@ impl Forwarder {
             nodes: options.nodes.clone(),
             ..WebSocketOptions::default()
         };
-        Ok(Self { client: HttpClient::new(options)?, sockets, failures: Arc::default() })
+        Ok(Self { client: HttpClient::new(options)?, sockets })
     }
 
     /// Opens a websocket, with these headers, at the first of the nodes that answers. It reads what the client
     /// sends while the messages of the node are read.
     pub async fn open_socket(
         &self,
-        nodes: Vec<String>,
+        nodes: &[String],
         request: &ForwardedRequest,
         headers: &[(&str, &str)],
         sent: SocketMessages,
     ) -> Result<ForwardedSocket, PassThroughError> {
         let mut failure = PassThroughError::NoNode;
-        for node in self.in_order(nodes).into_iter().take(Self::ATTEMPTS) {
-            let opened = match join(&node, request.target().trim_start_matches('/')) {
+        for node in nodes.iter().take(Self::ATTEMPTS) {
+            let opened = match join(node, request.target().trim_start_matches('/')) {
                 Ok(url) => open_forwarded(&url, headers, &self.sockets).await,
                 Err(error) => Err(error),
             };
             match opened {
-                Ok(socket) => {
-                    self.failures().remove(&node);
-                    return Ok(ForwardedSocket::Open(socket.messages(sent)));
-                }
+                Ok(socket) => return Ok(ForwardedSocket::Open(socket.messages(sent))),
                 Err(HttpError::Refused { status }) => return Ok(ForwardedSocket::Refused(status)),
-                Err(error) => {
-                    self.failures().insert(node, Instant::now());
-                    failure = to_error(error);
-                }
+                Err(error) => failure = to_error(error),
             }
         }
         Err(failure)
     }
 
-    /// Sends the request, with these headers, to the first of the nodes that answers. Nodes that have just
-    /// failed come last.
+    /// Sends the request, with these headers, to the first of the nodes that answers.
     pub async fn forward(
         &self,
-        nodes: Vec<String>,
+        nodes: &[String],
         request: &ForwardedRequest,
         headers: &[(&str, &str)],
     ) -> Result<ForwardedResponse, PassThroughError> {
         let mut failure = PassThroughError::NoNode;
-        for node in self.in_order(nodes).into_iter().take(Self::ATTEMPTS) {
-            match self.ask(&node, request, headers).await {
-                Ok(response) => {
-                    self.failures().remove(&node);
-                    return Ok(to_forwarded(response));
-                }
-                Err(error) => {
-                    self.failures().insert(node, Instant::now());
-                    failure = to_error(error);
-                }
+        for node in nodes.iter().take(Self::ATTEMPTS) {
+            match self.ask(node, request, headers).await {
+                Ok(response) => return Ok(to_forwarded(response)),
+                Err(error) => failure = to_error(error),
             }
         }
         Err(failure)
@@ -117,17 +85,6 @@ impl Forwarder {
     ) -> Result<StreamedResponse, HttpError> {
         let url = join(node, request.target().trim_start_matches('/'))?;
         self.client.open(&url, headers, request.body.clone()).await
-    }
-
-    fn in_order(&self, mut nodes: Vec<String>) -> Vec<String> {
-        let mut failures = self.failures();
-        failures.retain(|_, failed_at| failed_at.elapsed() < AVOIDED_FOR);
-        nodes.sort_by_key(|node| failures.get(node).copied());
-        nodes
-    }
-
-    fn failures(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,6 +116,7 @@ mod tests {
     use std::{
         net::{TcpListener, TcpStream},
         thread::{self, JoinHandle},
+        time::Duration,
     };
 
     use futures_util::{StreamExt, stream::pending};
@@ -182,9 +140,9 @@ mod tests {
     }
 
     async fn open(forwarder: &Forwarder, nodes: &[&str]) -> SocketMessages {
-        let nodes = nodes.iter().copied().map(str::to_owned).collect();
+        let nodes: Vec<String> = nodes.iter().copied().map(str::to_owned).collect();
         let request = ForwardedRequest::get("/subscriptions", None);
-        match forwarder.open_socket(nodes, &request, &[], pending().boxed()).await.unwrap() {
+        match forwarder.open_socket(&nodes, &request, &[], pending().boxed()).await.unwrap() {
             ForwardedSocket::Open(messages) => messages,
             ForwardedSocket::Refused(status) => panic!("{status}"),
         }
@@ -226,10 +184,8 @@ mod tests {
             socket.send(Message::text("second")).unwrap();
             socket
         });
-        let forwarder = forwarder(LONG);
-        let mut messages = open(&forwarder, &[&first, &second]).await;
+        let mut messages = open(&forwarder(LONG), &[&first, &second]).await;
         let text = SocketMessage::Text("second".to_owned());
         assert_eq!(timeout(LONG, messages.next()).await.unwrap(), Some(text));
-        assert_eq!(forwarder.in_order(vec![first.clone(), second.clone()]), [second, first]);
     }
 }

@@ -2,6 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
 
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_support::one_line;
 
 use crate::HttpError;
@@ -24,6 +25,19 @@ impl HttpResponse {
             Ok(body) => one_line(body),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// The body, if the status is 200. Otherwise it is an error with this message of the response: the node is
+    /// unavailable, or its answer is invalid because another request would get the same one.
+    pub fn successful_body(self, message: impl FnOnce(&Self) -> String) -> BatchResult<Vec<u8>> {
+        if self.status == 200 {
+            return Ok(self.body?);
+        }
+        let text = format!("HTTP status {}: {}", self.status, message(&self));
+        Err(match self.status {
+            408 | 429 | 500.. => BatchError::Unavailable(text),
+            _ => BatchError::InvalidAnswer(text),
+        })
     }
 }
 
@@ -60,6 +74,28 @@ mod tests {
         assert!(read("Sat, 06 Nov 2094 08:49:37 GMT").unwrap() > 99 * year);
         assert_eq!(read("soon"), None);
         assert_eq!(retry_after(&HeaderMap::new(), SystemTime::UNIX_EPOCH), None);
+    }
+
+    #[test]
+    fn status_tells_whether_a_node_may_answer_later() {
+        let body = |status, body| {
+            let response = HttpResponse { status, retry_after: None, body };
+            response.successful_body(HttpResponse::text)
+        };
+        let text = || Ok(b"text".to_vec());
+        assert_eq!(body(200, text()), Ok(b"text".to_vec()));
+        for status in [408, 429, 500, 503, 599] {
+            let error = BatchError::Unavailable(format!("HTTP status {status}: text"));
+            assert_eq!(body(status, text()), Err(error));
+        }
+        for status in [204, 301, 400, 401, 404, 499] {
+            let error = BatchError::InvalidAnswer(format!("HTTP status {status}: text"));
+            assert_eq!(body(status, text()), Err(error));
+        }
+        let broken = || Err(HttpError::NoResponse("reset".to_owned()));
+        assert!(matches!(body(200, broken()), Err(BatchError::Unavailable(_))));
+        let long = Err(HttpError::TooLong { limit: 1 });
+        assert!(matches!(body(200, long), Err(BatchError::InvalidAnswer(_))));
     }
 
     #[test]

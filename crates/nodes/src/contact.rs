@@ -10,8 +10,8 @@ pub(crate) struct Contact {
     /// When something was last expected from the node: an answer, or an event.
     expected_at: Option<MonotonicTime>,
     failure: Option<Failure>,
-    /// When a failure was noticed last.
-    failed_at: Option<MonotonicTime>,
+    /// When it was noticed last that the node does not answer.
+    unanswered_at: Option<MonotonicTime>,
 }
 
 /// The first failure since the last answer, with the latest reason.
@@ -39,17 +39,17 @@ impl Contact {
     }
 
     /// The node has not answered since this time.
-    pub(crate) fn failed(&mut self, since: MonotonicTime, now: MonotonicTime, reason: &str) {
+    pub(crate) fn unanswered(&mut self, since: MonotonicTime, now: MonotonicTime, reason: &str) {
         if self.answered_at.is_some_and(|answered_at| answered_at > since) {
             return;
         }
         let first = self.failure.as_ref().map_or(since, |failure| failure.since.min(since));
         self.failure = Some(Failure { since: first, reason: reason.to_owned() });
-        self.failed_at = Some(now);
+        self.unanswered_at = Some(now);
     }
 
-    pub(crate) fn failed_at(&self) -> Option<MonotonicTime> {
-        self.failed_at
+    pub(crate) fn unanswered_at(&self) -> Option<MonotonicTime> {
+        self.unanswered_at
     }
 
     pub(crate) fn expect(&mut self, now: MonotonicTime) {
@@ -85,9 +85,9 @@ mod tests {
     fn question_from_before_the_last_answer_shows_nothing() {
         let mut contact = Contact::default();
         contact.answered(at(1.0));
-        contact.failed(at(0.0), at(2.0), "late");
+        contact.unanswered(at(0.0), at(2.0), "late");
         assert_eq!(contact.failure(), None);
-        contact.failed(at(2.0), at(4.0), "late");
+        contact.unanswered(at(2.0), at(4.0), "late");
         assert_eq!(contact.failure(), Some((at(2.0), "late")));
     }
 
@@ -109,7 +109,7 @@ mod tests {
     fn node_that_failed_is_asked_at_once() {
         let mut contact = Contact::default();
         contact.answered(at(0.0));
-        contact.failed(at(0.0), at(0.0), "reset");
+        contact.unanswered(at(0.0), at(0.0), "reset");
         assert!(contact.should_ask(None, at(0.0)));
         assert!(!contact.should_ask(Some(at(0.0)), at(0.0)));
         assert!(contact.should_ask(Some(at(0.0)), at(0.25)));

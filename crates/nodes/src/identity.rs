@@ -131,13 +131,14 @@ impl Identity {
 }
 
 impl IdentityAnswer {
-    /// Why the node is not used. `None`: it is, or it was not asked yet.
+    /// Why the node is not used. `None`: it is.
     pub fn problem(&self) -> Option<&str> {
         match self {
             Self::Failed(reason) | Self::Unusable(reason) | Self::OtherLedger(reason) => {
                 Some(reason)
             }
-            Self::None | Self::Confirmed => None,
+            Self::None => Some("no answer yet"),
+            Self::Confirmed => None,
         }
     }
 }

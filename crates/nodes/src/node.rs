@@ -1,9 +1,10 @@
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
 use grid_batch_core::{MonotonicTime, OutageKind, Outcome};
+use grid_batch_support::lock;
 use tokio::sync::Notify;
 
 use crate::{Identity, contact::Contact};
@@ -23,7 +24,7 @@ pub(crate) struct NodeState {
     pub(crate) contact: Contact,
     pub(crate) identity: Identity,
     /// When a submission last failed here, or was last tried after that. `None`: the last one did not fail.
-    pub(crate) refused_at: Option<MonotonicTime>,
+    pub(crate) submission_failed_at: Option<MonotonicTime>,
 }
 
 impl Node {
@@ -52,7 +53,7 @@ impl Node {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, NodeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -62,8 +63,8 @@ impl NodeState {
 
     /// When the node last failed, if nothing has shown since that it works.
     pub(crate) fn failed_at(&self, now: MonotonicTime) -> Option<MonotonicTime> {
-        let silent_at = self.silence(now).and_then(|_| self.contact.failed_at());
-        self.refused_at.max(silent_at).max(self.identity.problem_at())
+        let silent_at = self.silence(now).and_then(|_| self.contact.unanswered_at());
+        self.submission_failed_at.max(silent_at).max(self.identity.problem_at())
     }
 
     /// Whether the next batch is sent to this node, and not to another one. A node that failed is tried with one
@@ -77,7 +78,7 @@ impl NodeState {
     }
 
     pub(crate) fn take(&mut self, now: MonotonicTime) {
-        self.refused_at = self.refused_at.map(|_| now);
+        self.submission_failed_at = self.submission_failed_at.map(|_| now);
     }
 
     /// For how long the node does not answer, and why.

@@ -1,10 +1,11 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
 };
 
 use grid_batch_core::{Admission, ServiceId, TakenBatch};
+use grid_batch_support::lock;
 
 use crate::NodePool;
 
@@ -60,10 +61,6 @@ impl NodePlaces {
     ) -> Self {
         Self { pool, places, node_limit, wake: Box::new(wake), state: Mutex::default() }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Admission for NodePlaces {
@@ -80,7 +77,7 @@ impl Admission for NodePlaces {
     /// Those that wait are called when the service that put its place back has had its turn, or when
     /// another place is returned.
     fn put_back(&self, service_id: &ServiceId, _: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let Some(index) = state.taken.remove(service_id) else { return };
         if let Some(node) = state.nodes.get_mut(&index) {
             node.taken = node.taken.saturating_sub(1);
@@ -102,7 +99,7 @@ impl NodePlaces {
     /// Whether the service gets a place now.
     fn admit_one(&self, service_id: &ServiceId) -> bool {
         let Some(index) = self.pool.only_node_of(service_id.as_str()) else { return true };
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let limit = state.limit(self.places, self.node_limit);
         let has_place = state.taken.contains_key(service_id);
         let node = state.nodes.entry(index).or_default();
@@ -123,7 +120,7 @@ impl NodePlaces {
 
     fn release_place(&self, service_id: &ServiceId) {
         let woken = {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             let Some(index) = state.taken.remove(service_id) else { return };
             let mut woken = Vec::new();
             if let Some(node) = state.nodes.get_mut(&index) {
@@ -186,7 +183,7 @@ impl fmt::Debug for NodePlaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodePlaces")
             .field("places", &self.places)
-            .field("taken", &self.lock().taken.len())
+            .field("taken", &lock(&self.state).taken.len())
             .finish_non_exhaustive()
     }
 }

@@ -183,12 +183,7 @@ impl NodePool {
 
     /// The nodes that have confirmed their ledger.
     pub fn confirmed(&self) -> Arc<dyn StatusUrlResolver> {
-        Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: false })
-    }
-
-    /// All nodes that have confirmed their ledger, whatever the service.
-    pub fn confirmed_of_all_services(&self) -> Arc<dyn StatusUrlResolver> {
-        Arc::new(ConfirmedNodes { pool: self.clone(), of_all_services: true })
+        Arc::new(ConfirmedNodes(self.clone()))
     }
 
     /// The node that the next batch of a service is sent to.
@@ -219,7 +214,8 @@ impl NodePool {
             return;
         }
         let failed_at = failed.then(|| self.monotonic());
-        let had_failed = std::mem::replace(&mut node.lock().refused_at, failed_at).is_some();
+        let had_failed =
+            std::mem::replace(&mut node.lock().submission_failed_at, failed_at).is_some();
         if outcome == Outcome::Accepted || outcome == Outcome::Ambiguous {
             self.0.routes.set_received(batch_header, index, outcome == Outcome::Accepted);
         }
@@ -236,7 +232,10 @@ impl NodePool {
     /// others, first the one that failed longest ago. This does not change the node of the service.
     fn by_preference(&self, service: &str, batch_id: &str) -> Vec<usize> {
         let (routes, now) = (&self.0.routes, self.monotonic());
-        let mut nodes = routes.candidates(service).to_vec();
+        let mut nodes = match service {
+            "" => (0..self.0.nodes.len()).collect(),
+            service => routes.candidates(service).to_vec(),
+        };
         if nodes.len() > 1 {
             let (received, current) = (routes.received(batch_id), routes.current(service));
             nodes.sort_by_cached_key(|node| {
@@ -269,7 +268,7 @@ impl NodePool {
     pub fn unanswered(&self, name: &str, sent_at: MonotonicTime, reason: &str) {
         let now = self.monotonic();
         for node in self.named(name) {
-            node.lock().contact.failed(sent_at, now, reason);
+            node.lock().contact.unanswered(sent_at, now, reason);
             node.connection_failed();
         }
     }
@@ -284,8 +283,8 @@ impl NodePool {
     }
 
     /// When it was noticed last that the node does not answer.
-    pub fn failed_at(&self, name: &str) -> Option<MonotonicTime> {
-        self.named(name).find_map(|node| node.lock().contact.failed_at())
+    pub fn unanswered_at(&self, name: &str) -> Option<MonotonicTime> {
+        self.named(name).find_map(|node| node.lock().contact.unanswered_at())
     }
 
     /// A batch of this service is at its nodes, or on its way: answers or events are expected from them.
@@ -335,6 +334,7 @@ impl NodePool {
     }
 }
 
+/// Of an empty service id, these are all nodes.
 impl StatusUrlResolver for NodePool {
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String> {
         let nodes = self.by_preference(service_id, batch_id).into_iter();
@@ -560,8 +560,6 @@ mod tests {
             nodes.told_identity(node, IdentityAnswer::Confirmed, clock.monotonic(), 0);
         }
         assert_eq!((confirmed(), nodes.is_confirmed("b")), ("ac".to_owned(), false));
-        let all = nodes.confirmed_of_all_services();
-        assert_eq!(all.status_urls("unknown", "").concat(), "ac");
         nodes.close();
         assert_eq!((confirmed(), nodes.is_confirmed("a")), (String::new(), false));
     }
@@ -582,6 +580,7 @@ mod tests {
         assert_eq!([url("a::b"), url("a::c")], ["http://u:secret@one", "http://two"]);
         assert_eq!(pool.status_urls("a::b", "1"), ["http://u:secret@one"]);
         assert_eq!(pool.status_urls("a::c", "1"), ["http://two"]);
+        assert_eq!(pool.status_urls("", ""), ["http://two", "http://u:secret@one"]);
         assert_eq!(format!("{pool:?}"), r#"["http://two", "http://one"]"#);
     }
 

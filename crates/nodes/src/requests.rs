@@ -1,11 +1,12 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt, mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{BatchError, MonotonicTime, PollPace};
+use grid_batch_support::lock;
 
 use crate::NodePool;
 
@@ -34,7 +35,7 @@ struct LimitState {
     /// The services whose last request failed.
     failed_services: HashSet<String>,
     /// Nodes that answer again, and were failing.
-    returned: Vec<usize>,
+    returned: HashSet<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -62,10 +63,7 @@ pub struct RequestGroup {
 
 /// A request in flight.
 #[derive(Debug)]
-pub struct RequestInFlight {
-    node: Option<usize>,
-    is_retry: bool,
-}
+pub struct RequestInFlight(RequestGroup);
 
 /// How a request ended, for the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,25 +95,43 @@ impl RequestLimits {
 
     /// Sets the greatest number of requests in flight.
     pub fn set_connections(&self, connections: usize) {
-        self.lock().connections = connections;
+        lock(&self.state).connections = connections;
     }
 
     /// The requests that those for this service are limited with.
     pub fn group(&self, service: &str) -> RequestGroup {
-        let is_retry = self.lock().failed_services.contains(service);
+        let is_retry = lock(&self.state).failed_services.contains(service);
         RequestGroup { node: self.pool.asked_node_of(service), is_retry }
     }
 
     /// Whether a request of this group may start now.
     pub fn may_start(&self, group: RequestGroup) -> bool {
-        let is_out = self.is_out(group);
-        self.lock().may_start(group, is_out, self.pool.monotonic())
+        let (is_out, now) = (self.is_out(group), self.pool.monotonic());
+        let state = lock(&self.state);
+        let free = state.connections.saturating_sub(state.in_flight);
+        let most_retries = (state.connections / RETRY_PART).max(1);
+        let retry_is_free = state.retries_in_flight < most_retries;
+        let node = group.node.and_then(|node| state.nodes.get(&node));
+        let (in_flight, pause) = node.map_or((0, None), |node| (node.in_flight, node.pause));
+        free > 0
+            && (group.node.is_none() || in_flight < free)
+            && (!group.is_retry || retry_is_free)
+            && (!is_out && pause.is_none() || in_flight == 0 && retry_is_free)
+            && pause.is_none_or(|pause| !group.is_retry || pause.until <= now)
     }
 
     /// A request of this group starts.
-    pub fn start(&self, group: RequestGroup) -> RequestInFlight {
-        let is_out = self.is_out(group);
-        self.lock().start(group, is_out)
+    pub fn start(&self, mut group: RequestGroup) -> RequestInFlight {
+        group.is_retry |= self.is_out(group);
+        let mut state = lock(&self.state);
+        if let Some(index) = group.node {
+            let node = state.nodes.entry(index).or_default();
+            node.in_flight += 1;
+            group.is_retry |= node.pause.is_some();
+        }
+        state.in_flight += 1;
+        state.retries_in_flight += usize::from(group.is_retry);
+        RequestInFlight(group)
     }
 
     fn is_out(&self, group: RequestGroup) -> bool {
@@ -124,33 +140,21 @@ impl RequestLimits {
 
     /// A request that was counted was not sent.
     pub fn give_back(&self, request: RequestInFlight) {
-        self.lock().give_back(&request);
+        lock(&self.state).give_back(&request);
     }
 
     /// A request for this service has ended.
     pub fn end(&self, request: RequestInFlight, service: &str, end: RequestEnd) {
         let now = self.pool.monotonic();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.give_back(&request);
         let failed_before = state.record_service(service, end);
-        if let Some(node) = request.node {
-            self.end_at_node(&mut state, node, end, failed_before, now);
-        }
-    }
-
-    fn end_at_node(
-        &self,
-        state: &mut LimitState,
-        index: usize,
-        end: RequestEnd,
-        failed_before: bool,
-        now: MonotonicTime,
-    ) {
+        let Some(index) = request.0.node else { return };
         let node = state.nodes.entry(index).or_default();
         if end != RequestEnd::NotAnswered {
             node.failures = 0;
             if node.pause.take().is_some() {
-                state.returned.push(index);
+                state.returned.insert(index);
             }
             return;
         }
@@ -167,7 +171,9 @@ impl RequestLimits {
     pub fn end_pause(&self, service: &str) {
         let Some(node) = self.pool.asked_node_of(service) else { return };
         let now = self.pool.monotonic();
-        if let Some(NodeRequests { pause: Some(pause), .. }) = self.lock().nodes.get_mut(&node) {
+        if let Some(NodeRequests { pause: Some(pause), .. }) =
+            lock(&self.state).nodes.get_mut(&node)
+        {
             pause.until = now;
         }
     }
@@ -175,7 +181,7 @@ impl RequestLimits {
     /// Ends the pauses of all nodes: one of them is back.
     pub fn end_pauses(&self) {
         let now = self.pool.monotonic();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let pauses = state.nodes.values_mut().filter_map(|node| node.pause.as_mut());
         pauses.for_each(|pause| pause.until = now);
     }
@@ -183,23 +189,19 @@ impl RequestLimits {
     /// The time until the first of the present pauses ends.
     pub fn next_pause_end(&self) -> Option<Duration> {
         let now = self.pool.monotonic();
-        let state = self.lock();
+        let state = lock(&self.state);
         let pauses = state.nodes.values().filter_map(|node| node.pause);
         pauses.filter(|pause| pause.until > now).map(|pause| pause.until.since(now)).min()
     }
 
     /// Takes the nodes that answer again.
-    pub fn take_returned(&self) -> Vec<usize> {
-        mem::take(&mut self.lock().returned)
+    pub fn take_returned(&self) -> HashSet<usize> {
+        mem::take(&mut lock(&self.state).returned)
     }
 
     /// Whether the service is asked about at one of these nodes.
-    pub fn is_at(&self, service: &str, nodes: &[usize]) -> bool {
+    pub fn is_at(&self, service: &str, nodes: &HashSet<usize>) -> bool {
         self.pool.asked_node_of(service).is_some_and(|node| nodes.contains(&node))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LimitState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -211,36 +213,10 @@ impl RequestGroup {
 }
 
 impl LimitState {
-    fn may_start(&self, group: RequestGroup, is_out: bool, now: MonotonicTime) -> bool {
-        let free = self.connections.saturating_sub(self.in_flight);
-        let most_retries = (self.connections / RETRY_PART).max(1);
-        let retry_is_free = self.retries_in_flight < most_retries;
-        let node = group.node.and_then(|node| self.nodes.get(&node));
-        let (in_flight, pause) = node.map_or((0, None), |node| (node.in_flight, node.pause));
-        free > 0
-            && (group.node.is_none() || in_flight < free)
-            && (!group.is_retry || retry_is_free)
-            && (!is_out && pause.is_none() || in_flight == 0 && retry_is_free)
-            && pause.is_none_or(|pause| !group.is_retry || pause.until <= now)
-    }
-
-    fn start(&mut self, group: RequestGroup, is_out: bool) -> RequestInFlight {
-        let mut is_retry = group.is_retry || is_out;
-        if let Some(index) = group.node {
-            let node = self.nodes.entry(index).or_default();
-            node.in_flight += 1;
-            is_retry |= node.pause.is_some();
-        }
-        self.in_flight += 1;
-        self.retries_in_flight += usize::from(is_retry);
-        RequestInFlight { node: group.node, is_retry }
-    }
-
-    fn give_back(&mut self, request: &RequestInFlight) {
+    fn give_back(&mut self, RequestInFlight(group): &RequestInFlight) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.retries_in_flight =
-            self.retries_in_flight.saturating_sub(usize::from(request.is_retry));
-        if let Some(node) = request.node.and_then(|node| self.nodes.get_mut(&node)) {
+        self.retries_in_flight = self.retries_in_flight.saturating_sub(usize::from(group.is_retry));
+        if let Some(node) = group.node.and_then(|node| self.nodes.get_mut(&node)) {
             node.in_flight = node.in_flight.saturating_sub(1);
         }
     }
@@ -270,7 +246,7 @@ impl RequestEnd {
 
 impl fmt::Debug for RequestLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestLimits").field("state", &*self.lock()).finish_non_exhaustive()
+        f.debug_struct("RequestLimits").field("state", &*lock(&self.state)).finish_non_exhaustive()
     }
 }
 
@@ -361,7 +337,7 @@ mod tests {
         limits.end_pause("a1");
         let started = start(&limits, &services);
         end(&limits, started, RequestEnd::Answered);
-        assert_eq!((limits.take_returned(), limits.next_pause_end()), (vec![0], None));
+        assert_eq!((limits.take_returned(), limits.next_pause_end()), (HashSet::from([0]), None));
         assert_eq!(start(&limits, &services).len(), 3);
     }
 

@@ -3,7 +3,7 @@ use std::{fmt, marker::PhantomData};
 use futures_core::future::BoxFuture;
 use grid_batch_core::{Outcome, ScopeId};
 
-use crate::{Node, NodePool};
+use crate::NodePool;
 
 /// Resolves where a batch is sent. It is called for each attempt.
 pub trait UrlResolver: fmt::Debug + Sync + Send {
@@ -75,18 +75,12 @@ impl<S> fmt::Debug for NodeResolver<S> {
 
 /// The nodes of a pool that have confirmed their ledger.
 #[derive(Debug)]
-pub(crate) struct ConfirmedNodes {
-    pub(crate) pool: NodePool,
-    pub(crate) of_all_services: bool,
-}
+pub(crate) struct ConfirmedNodes(pub(crate) NodePool);
 
 impl StatusUrlResolver for ConfirmedNodes {
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String> {
-        let mut urls = match self.of_all_services {
-            true => self.pool.nodes().iter().map(|node| Node::url(node).to_owned()).collect(),
-            false => self.pool.status_urls(service_id, batch_id),
-        };
-        urls.retain(|url| self.pool.is_confirmed(url));
+        let mut urls = self.0.status_urls(service_id, batch_id);
+        urls.retain(|url| self.0.is_confirmed(url));
         urls
     }
 }

@@ -2,10 +2,10 @@ use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     slice,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
 };
 
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 /// Which nodes a service has, and which of them it uses. Nodes are named by their positions in the pool.
 pub(crate) struct Routes {
@@ -41,7 +41,7 @@ impl Routes {
 
     /// The node that the service uses now.
     pub(crate) fn current(&self, service: &str) -> Option<usize> {
-        self.lock().moved.get(service).copied().or_else(|| self.first(service))
+        lock(&self.state).moved.get(service).copied().or_else(|| self.first(service))
     }
 
     /// The node with which a service begins, in every process with the same nodes.
@@ -72,7 +72,7 @@ impl Routes {
             return;
         }
         let is_first = self.first(service) == Some(node);
-        let moved = &mut self.lock().moved;
+        let moved = &mut lock(&self.state).moved;
         match is_first {
             true => moved.remove(service),
             false => moved.insert(service.to_owned(), node),
@@ -81,21 +81,17 @@ impl Routes {
 
     /// The first node that accepted the batch. If none certainly has, the first that may have.
     pub(crate) fn received(&self, batch_id: &str) -> Option<usize> {
-        self.lock().received.get(&batch_id.to_owned()).map(|received| received.node)
+        lock(&self.state).received.get(&batch_id.to_owned()).map(|received| received.node)
     }
 
     /// The node received the batch, or may have.
     pub(crate) fn set_received(&self, batch_id: &str, node: usize, is_certain: bool) {
         let new = || Received { node, is_certain };
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let received = state.received.get_or_insert_with(&batch_id.to_owned(), new);
         if is_certain && !received.is_certain {
             *received = new();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RouteState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

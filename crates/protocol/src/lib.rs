@@ -10,6 +10,7 @@ mod limits;
 mod list;
 mod message;
 mod public_key;
+mod requested;
 mod signing_key;
 mod token;
 mod transaction_ids;
@@ -26,6 +27,7 @@ pub use message::{Batch, BatchHeader, BatchList, Transaction, TransactionHeader}
 #[doc(no_inline)]
 pub use prost::Message;
 pub use public_key::{PublicKey, PublicKeyError, SignatureError};
+pub use requested::entries_in_order;
 pub use signing_key::{SigningKey, SigningKeyError};
 pub use token::{CylinderToken, TokenError, TokenPart};
 pub use transaction_ids::transaction_ids;

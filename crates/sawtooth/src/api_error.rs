@@ -1,6 +1,5 @@
 use std::fmt;
 
-use grid_batch_core::BatchError;
 use grid_batch_http::HttpResponse;
 use grid_batch_support::one_line;
 use serde::Deserialize;
@@ -54,17 +53,4 @@ pub(crate) fn error_message(response: &HttpResponse) -> String {
         None if response.text().is_empty() => "empty response".to_owned(),
         None => response.text(),
     }
-}
-
-/// The body of a response with status 200; an error for any other status.
-pub(crate) fn successful_body(response: HttpResponse) -> Result<Vec<u8>, BatchError> {
-    let status = response.status;
-    if status == 200 {
-        return Ok(response.body?);
-    }
-    let text = format!("HTTP status {status}: {}", error_message(&response));
-    Err(match status {
-        408 | 429 | 500.. => BatchError::Unavailable(text),
-        _ => BatchError::InvalidAnswer(text),
-    })
 }

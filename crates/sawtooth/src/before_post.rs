@@ -77,14 +77,14 @@ impl BeforePost {
     /// A node was asked at this time about a batch that was not posted, and reported this.
     pub(crate) fn set(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
-        lock(&self.nodes_and_batches).set(&key(node, report), before);
+        lock(&self.nodes_and_batches).set(&key(node, &report.report.batch_id), before);
     }
 
     /// The same, unless more is known: the batch was posted, or the node was asked again.
     pub(crate) fn set_ahead(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
         let mut known = lock(&self.nodes_and_batches);
-        let known = known.get_or_insert_with(&key(node, report), || before);
+        let known = known.get_or_insert_with(&key(node, &report.report.batch_id), || before);
         if known.post == Post::None && known.at <= asked_at {
             *known = before;
         }
@@ -93,7 +93,7 @@ impl BeforePost {
     /// The node's status of a batch that was not posted since, if it can still be relied on.
     pub(crate) fn fresh_status(&self, node: &str, batch_id: &str) -> Option<LedgerStatus> {
         let known = lock(&self.nodes_and_batches);
-        let before = known.get(&(node.to_owned(), batch_id.to_owned()))?;
+        let before = known.get(&key(node, batch_id))?;
         let is_fresh = self.monotonic().since(before.at) < FRESH_FOR;
         (before.post == Post::None && is_fresh).then_some(before.status)
     }
@@ -102,36 +102,23 @@ impl BeforePost {
     /// what is known of it will soon be too old.
     pub(crate) fn is_question_useful(&self, node: &str, batch_id: &str) -> bool {
         let known = lock(&self.nodes_and_batches);
-        let before = known.get(&(node.to_owned(), batch_id.to_owned()));
+        let before = known.get(&key(node, batch_id));
         before.is_none_or(|before| {
             before.post == Post::None && self.monotonic().since(before.at) >= FRESH_FOR / 2
         })
     }
 
-    /// The batch is posted to the node now.
-    pub(crate) fn start_post(&self, node: &str, batch_id: &str) {
-        self.set_post(node, batch_id, Post::Here);
-    }
-
     /// The batch is posted to the node now, and its status before is not known.
     pub(crate) fn start_blind_post(&self, node: &str, batch_id: &str) {
-        if let Some(before) =
-            lock(&self.nodes_and_batches).get_mut(&(node.to_owned(), batch_id.to_owned()))
-        {
+        if let Some(before) = lock(&self.nodes_and_batches).get_mut(&key(node, batch_id)) {
             (before.kept, before.post) = (Kept::Unknown, Post::Elsewhere);
         }
     }
 
-    /// The node certainly did not take the batch.
-    pub(crate) fn undo_post(&self, node: &str, batch_id: &str) {
-        self.set_post(node, batch_id, Post::None);
-    }
-
-    fn set_post(&self, node: &str, batch_id: &str, post: Post) {
-        if let Some(before) =
-            lock(&self.nodes_and_batches).get_mut(&(node.to_owned(), batch_id.to_owned()))
-        {
-            before.post = post;
+    /// The batch is posted to the node now, or the node certainly did not take it.
+    pub(crate) fn set_posted(&self, node: &str, batch_id: &str, is_posted: bool) {
+        if let Some(before) = lock(&self.nodes_and_batches).get_mut(&key(node, batch_id)) {
+            before.post = if is_posted { Post::Here } else { Post::None };
         }
     }
 
@@ -160,7 +147,7 @@ impl BeforePost {
         let now = self.monotonic();
         let mut known = lock(&self.nodes_and_batches);
         let first = || Before::new(report, now, Post::Elsewhere);
-        let before = known.get_or_insert_with(&key(node, report), first);
+        let before = known.get_or_insert_with(&key(node, &report.report.batch_id), first);
         if report.report.status != LedgerStatus::Invalid {
             before.kept = Kept::Nothing;
             return None;
@@ -203,8 +190,8 @@ impl Before {
     }
 }
 
-fn key(node: &str, report: &NodeReport) -> (String, String) {
-    (node.to_owned(), report.report.batch_id.clone())
+fn key(node: &str, batch_id: &str) -> (String, String) {
+    (node.to_owned(), batch_id.to_owned())
 }
 
 #[cfg(test)]
@@ -234,7 +221,7 @@ mod tests {
     ) -> (Arc<ManualClock>, BeforePost) {
         let (clock, before) = before_post();
         before.set(NODE, &report(status, invalid_entries), before.monotonic());
-        before.start_post(NODE, "a");
+        before.set_posted(NODE, "a", true);
         (clock, before)
     }
 
@@ -318,7 +305,7 @@ mod tests {
     fn report_from_before_a_post_does_not_allow_another() {
         let (_clock, before) = posted_after(NotReported, 0);
         assert_eq!(before.fresh_status(NODE, "a"), None);
-        before.undo_post(NODE, "a");
+        before.set_posted(NODE, "a", false);
         assert_eq!(before.fresh_status(NODE, "a"), Some(NotReported));
     }
 
@@ -337,7 +324,7 @@ mod tests {
         assert!(!before.is_question_useful(NODE, "a"));
         clock.advance(FRESH_FOR / 2);
         assert!(before.is_question_useful(NODE, "a"), "the answer is used for as long again");
-        before.start_post(NODE, "a");
+        before.set_posted(NODE, "a", true);
         assert!(!before.is_question_useful(NODE, "a"), "it was posted");
     }
 }

@@ -23,14 +23,17 @@ impl Sawtooth {
         let mut failure = BatchError::Unavailable("no node can be asked for events".to_owned());
         for node in &self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "") {
             let client = &self.query_client;
-            match client.subscribe(node, "subscriptions", SUBSCRIPTION, &self.websocket).await {
+            match client
+                .subscribe(node, "subscriptions", SUBSCRIPTION, &self.options.websocket)
+                .await
+            {
                 Ok(frames) => {
                     *lock(&self.subscribed) = Some(origin(node));
-                    return Ok(event_stream(frames, self.disconnection(node)));
+                    return Ok(event_stream(frames, self.query_client.clone(), node.clone()));
                 }
                 Err(error) => {
                     if matches!(error, HttpError::NotSent(_) | HttpError::NoResponse(_)) {
-                        self.disconnection(node).record(&error.to_string());
+                        client.record_disconnection(node, &error.to_string());
                     }
                     failure = BatchError::from(error).at(&origin(node));
                 }
@@ -38,29 +41,16 @@ impl Sawtooth {
         }
         Err(failure)
     }
-
-    fn disconnection(&self, node: &str) -> Disconnection {
-        Disconnection { client: self.query_client.clone(), node: node.to_owned() }
-    }
 }
 
-/// Records that the connection to a node, or to the validator behind it, broke.
-struct Disconnection {
-    client: RestClient,
-    node: String,
-}
-
-impl Disconnection {
-    fn record(&self, reason: &str) {
-        self.client.record_disconnection(&self.node, reason);
-    }
-}
-
-fn event_stream(frames: TextFrames, disconnection: Disconnection) -> LedgerEventStream {
-    let events = unfold(Some((frames, disconnection)), async |stream| {
-        let (mut frames, disconnection) = stream?;
-        match next_event(&mut frames, &disconnection).await {
-            Ok(event) => Some((Ok(event), Some((frames, disconnection)))),
+/// The blocks of a node, until the websocket breaks or receives an error. It records when the connection to the node, or
+/// to the validator behind it, breaks.
+fn event_stream(frames: TextFrames, client: RestClient, node: String) -> LedgerEventStream {
+    let events = unfold(Some((frames, client, node)), async |stream| {
+        let (mut frames, client, node) = stream?;
+        let disconnected = |reason: &str| client.record_disconnection(&node, reason);
+        match next_event(&mut frames, disconnected).await {
+            Ok(event) => Some((Ok(event), Some((frames, client, node)))),
             Err(error) => Some((Err(error), None)),
         }
     });
@@ -69,17 +59,17 @@ fn event_stream(frames: TextFrames, disconnection: Disconnection) -> LedgerEvent
 
 async fn next_event(
     frames: &mut TextFrames,
-    disconnection: &Disconnection,
+    disconnected: impl Fn(&str),
 ) -> BatchResult<LedgerEvent> {
     while let Some(text) = frames.next().await {
         if let Err(error @ HttpError::NoResponse(_)) = &text {
-            disconnection.record(&error.to_string());
+            disconnected(&error.to_string());
         }
         match EventFrame::parse(&text?)? {
             EventFrame::Block => return Ok(LedgerEvent::default()),
             EventFrame::Warning(warning) => {
                 if warning == VALIDATOR_UNAVAILABLE {
-                    disconnection.record(&warning);
+                    disconnected(&warning);
                 }
                 warn!(warning:%; "warning from the ledger");
             }

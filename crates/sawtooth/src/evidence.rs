@@ -125,7 +125,7 @@ impl Sawtooth {
         if lost.is_empty() {
             return;
         }
-        sleep(self.lost_after).await;
+        sleep(self.options.lost_after).await;
         let ids: Vec<String> = lost.iter().map(|(_, id, _)| id.clone()).collect();
         for ((report, _, outage), again) in lost.into_iter().zip(self.look(nodes, &ids).await) {
             *report = again.map(|again| self.after_outage(nodes, outage, again));

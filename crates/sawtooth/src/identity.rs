@@ -1,7 +1,7 @@
 use grid_batch_core::{BatchError, BatchResult, ItemId};
 use serde::Deserialize;
 
-use crate::{Sawtooth, api_error::successful_body};
+use crate::{Sawtooth, api_error::error_message};
 
 /// Only the first block, however long the chain is: `reverse` lists from the first block on.
 const FIRST_BLOCK: &str = "blocks?limit=1&start=0x0000000000000000&reverse";
@@ -10,7 +10,7 @@ impl Sawtooth {
     /// The id of the first block, which all nodes of a network have and no other network has.
     pub(crate) async fn read_first_block(&self, node: &str) -> BatchResult<String> {
         let response = self.identity_client.get(node, FIRST_BLOCK).await?;
-        let id = first_block(&successful_body(response)?)?;
+        let id = first_block(&response.successful_body(error_message)?)?;
         Ok(format!("genesis block {id}"))
     }
 }

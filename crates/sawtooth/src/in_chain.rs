@@ -2,7 +2,7 @@ use grid_batch_core::{BatchError, BatchResult};
 use serde::Deserialize;
 
 use crate::{
-    api_error::{ApiError, successful_body},
+    api_error::{ApiError, error_message},
     rest_client::RestClient,
 };
 
@@ -29,7 +29,7 @@ pub(crate) async fn is_in_chain(
     if error.is_some_and(|error| error.code == not_found) {
         return Ok(false);
     }
-    let body = successful_body(response)?;
+    let body = response.successful_body(error_message)?;
     match serde_json::from_slice::<Resource>(&body) {
         Ok(resource) if resource.data.header_signature == id => Ok(true),
         _ => Err(BatchError::InvalidAnswer(format!(

@@ -10,7 +10,7 @@ use grid_batch_core::{
 use grid_batch_support::{BoundedMap, lock};
 use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
 
-use crate::{nodes::get_statuses, rest_client::RestClient};
+use crate::{nodes::get_node_reports, rest_client::RestClient};
 
 /// How many batches are remembered. A few hundred are under way.
 const REMEMBERED: usize = 10_000;
@@ -124,8 +124,9 @@ impl NodeRecord {
         node: &str,
         batch_ids: &[String],
     ) -> BatchResult<HashSet<String>> {
-        let reports = get_statuses(node, client, batch_ids).await?;
-        let committed = reports.into_iter().filter(|it| it.status == LedgerStatus::Committed);
+        let reports = get_node_reports(node, client, batch_ids).await?.into_iter();
+        let committed =
+            reports.map(|it| it.report).filter(|it| it.status == LedgerStatus::Committed);
         let applied: HashSet<String> = committed.map(|report| report.batch_id).collect();
         applied.iter().for_each(|id| self.set_committed(node, id));
         Ok(applied)

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{BatchError, BatchResult, StatusReport};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_nodes::StatusUrlResolver;
 
 use crate::{
-    api_error::successful_body,
+    api_error::error_message,
     rest_client::RestClient,
     statuses::{NodeReport, parse_statuses},
 };
@@ -15,16 +15,6 @@ use crate::{
 const IDS_PER_GET: usize = 15;
 
 /// Requests the statuses of these batches from one node.
-pub(crate) async fn get_statuses(
-    node: &str,
-    client: &RestClient,
-    ids: &[String],
-) -> BatchResult<Vec<StatusReport>> {
-    let reports = get_node_reports(node, client, ids).await?;
-    Ok(reports.into_iter().map(|report| report.report).collect())
-}
-
-/// The same, with what only tells a report from another one of the same node.
 pub(crate) async fn get_node_reports(
     node: &str,
     client: &RestClient,
@@ -36,7 +26,7 @@ pub(crate) async fn get_node_reports(
         let ids = serde_json::json!(ids).to_string();
         client.post(node, "batch_statuses", "application/json", ids).await?
     };
-    parse_statuses(&successful_body(response)?, ids)
+    parse_statuses(&response.successful_body(error_message)?, ids)
 }
 
 /// The reports of one node by the id of their batch.

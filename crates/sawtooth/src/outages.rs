@@ -1,26 +1,28 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use grid_batch_core::{Clock, MonotonicTime};
 use grid_batch_http::{HttpError, HttpResponse, origin};
 use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 
 use crate::api_error::ApiError;
 
-/// The outages of nodes, as this process has seen them. Clones share what they have seen.
+/// The outages of nodes, as this process has seen them.
 ///
 /// It tells a node that crashes, whose connections break, from one that is silent: that accepts requests
 /// and does not answer.
-#[derive(Clone)]
-pub(crate) struct Outages(Arc<Mutex<Seen>>);
-
-#[derive(Debug)]
-struct Seen {
+pub(crate) struct Outages {
+    clock: Arc<dyn Clock>,
     /// The shortest time without an answer that counts as silence.
     shortest_silence: Duration,
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
     nodes: HashMap<String, NodeOutages>,
     /// The last attempts that this process has sent, or that a node has reported.
     batches: BoundedMap<String, BatchAtNode>,
@@ -28,13 +30,13 @@ struct Seen {
 
 #[derive(Debug, Default)]
 struct NodeOutages {
-    last_answer: Option<Instant>,
+    last_answer: Option<MonotonicTime>,
     /// Whether a connection broke since the last answer.
     is_disconnected: bool,
     /// Requests without an answer since the last answer, or until a connection broke.
     unanswered: Option<Unanswered>,
     /// When a request last failed.
-    last_outage: Option<Instant>,
+    last_outage: Option<MonotonicTime>,
     /// The last silence that is over.
     last_silence: Option<Unanswered>,
 }
@@ -42,8 +44,8 @@ struct NodeOutages {
 /// Requests that a node accepted and did not answer, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Unanswered {
-    began: Instant,
-    until: Instant,
+    began: MonotonicTime,
+    until: MonotonicTime,
     requests: u32,
 }
 
@@ -52,7 +54,7 @@ struct Unanswered {
 struct BatchAtNode {
     /// `None` if another process has sent it.
     node: Option<String>,
-    since: Instant,
+    since: MonotonicTime,
 }
 
 /// How a request to a node ended.
@@ -88,57 +90,21 @@ impl Outages {
     const RECENT: Duration = Duration::from_secs(60);
 
     /// Nodes of which a request is given up after this timeout.
-    pub(crate) fn new(request_timeout: Duration) -> Self {
-        Self(Arc::new(Mutex::new(Seen {
-            shortest_silence: request_timeout.saturating_mul(Self::FEWEST_REQUESTS),
-            nodes: HashMap::new(),
-            batches: BoundedMap::new(Self::REMEMBERED),
-        })))
+    pub(crate) fn new(request_timeout: Duration, clock: Arc<dyn Clock>) -> Self {
+        let shortest_silence = request_timeout.saturating_mul(Self::FEWEST_REQUESTS);
+        let seen = Seen { nodes: HashMap::new(), batches: BoundedMap::new(Self::REMEMBERED) };
+        Self { clock, shortest_silence, seen: Mutex::new(seen) }
+    }
+
+    pub(crate) fn now(&self) -> MonotonicTime {
+        self.clock.monotonic()
     }
 
     /// Records how a request ended that was sent at this time.
-    pub(crate) fn record(&self, node: &str, sent_at: Instant, end: RequestEnd) {
-        lock(&self.0).record(node, sent_at, end, Instant::now());
-    }
-
-    /// An attempt of the batch is about to be sent to the node.
-    pub(crate) fn sending(&self, node: &str, batch_id: &str) {
-        lock(&self.0).set_at_node(batch_id, Some(node), Instant::now());
-    }
-
-    /// The node has reported, to a request of this time, that it has the batch and that it is not finished.
-    /// That says nothing about another node that the batch was sent to.
-    pub(crate) fn reported(&self, node: &str, batch_id: &str, asked_at: Instant) {
-        lock(&self.0).reported(node, batch_id, asked_at);
-    }
-
-    /// What happened to the batch's nodes since it was sent to them.
-    pub(crate) fn since_sent(&self, batch_id: &str) -> Outage {
-        lock(&self.0).since_sent(batch_id, Instant::now())
-    }
-}
-
-impl RequestEnd {
-    pub(crate) fn of(result: &Result<HttpResponse, HttpError>) -> Self {
-        let response = match result {
-            Ok(response) => response,
-            Err(HttpError::TimedOut(_)) => return Self::Unanswered,
-            Err(HttpError::NotSent(_) | HttpError::NoResponse(_)) => return Self::Disconnected,
-            Err(_) => return Self::Answered,
-        };
-        let code = ApiError::from_response(response).map(|error| error.code);
-        match (response.status, code) {
-            (503, Some(ApiError::TIMED_OUT)) | (504, None) => Self::Unanswered,
-            (503, Some(ApiError::DISCONNECTED)) | (502, None) => Self::Disconnected,
-            _ => Self::Answered,
-        }
-    }
-}
-
-impl Seen {
-    fn record(&mut self, node: &str, sent_at: Instant, end: RequestEnd, now: Instant) {
-        let shortest = self.shortest_silence;
-        let seen = self.nodes.entry(node.to_owned()).or_default();
+    pub(crate) fn record(&self, node: &str, sent_at: MonotonicTime, end: RequestEnd) {
+        let (now, shortest) = (self.now(), self.shortest_silence);
+        let mut seen = lock(&self.seen);
+        let seen = seen.nodes.entry(node.to_owned()).or_default();
         if end != RequestEnd::Answered {
             seen.last_outage = Some(now);
         }
@@ -165,38 +131,35 @@ impl Seen {
         }
     }
 
-    /// The node had the batch when it was asked. An outage between its answer and this call may have cost
-    /// it the batch.
-    fn reported(&mut self, node: &str, batch_id: &str, asked_at: Instant) {
-        let sent_at = self.batches.get(&batch_id.to_owned()).map(|batch| batch.since);
-        if !self.was_sent_elsewhere(node, batch_id) {
-            self.set_at_node(batch_id, None, sent_at.map_or(asked_at, |sent| sent.max(asked_at)));
+    /// An attempt of the batch is about to be sent to the node.
+    pub(crate) fn sending(&self, node: &str, batch_id: &str) {
+        let batch = BatchAtNode { node: Some(node.to_owned()), since: self.now() };
+        lock(&self.seen).batches.set(&batch_id.to_owned(), batch);
+    }
+
+    /// The node has reported, to a request of this time, that it has the batch and that it is not finished.
+    /// That says nothing about another node that the batch was sent to. An outage between its answer and this call
+    /// may have cost it the batch.
+    pub(crate) fn reported(&self, node: &str, batch_id: &str, asked_at: MonotonicTime) {
+        let mut seen = lock(&self.seen);
+        let new = || BatchAtNode { node: None, since: asked_at };
+        let batch = seen.batches.get_or_insert_with(&batch_id.to_owned(), new);
+        if batch.node.as_ref().is_none_or(|sent_to| sent_to == node) {
+            batch.since = batch.since.max(asked_at);
         }
     }
 
-    fn was_sent_elsewhere(&self, node: &str, batch_id: &str) -> bool {
-        let batch = self.batches.get(&batch_id.to_owned());
-        batch.and_then(|batch| batch.node.as_deref()).is_some_and(|sent_to| sent_to != node)
-    }
-
-    fn set_at_node(&mut self, batch_id: &str, node: Option<&str>, since: Instant) {
-        let new = || BatchAtNode { node: None, since };
-        let batch = self.batches.get_or_insert_with(&batch_id.to_owned(), new);
-        batch.since = since;
-        // A report does not tell which node the batch was sent to.
-        if let Some(node) = node {
-            batch.node = Some(node.to_owned());
-        }
-    }
-
-    fn since_sent(&self, batch_id: &str, now: Instant) -> Outage {
-        let batch = self.batches.get(&batch_id.to_owned());
+    /// What happened to the batch's nodes since it was sent to them.
+    pub(crate) fn since_sent(&self, batch_id: &str) -> Outage {
+        let now = self.now();
+        let seen = lock(&self.seen);
+        let batch = seen.batches.get(&batch_id.to_owned());
         let sent_to = batch.and_then(|batch| batch.node.as_ref());
-        let is_known = |at: Instant| match batch {
+        let is_known = |at: MonotonicTime| match batch {
             Some(batch) => at >= batch.since,
-            None => now.saturating_duration_since(at) <= Outages::RECENT,
+            None => now.since(at) <= Self::RECENT,
         };
-        let mut nodes = self.nodes.iter().filter(|(node, _)| sent_to.is_none_or(|to| to == *node));
+        let mut nodes = seen.nodes.iter().filter(|(node, _)| sent_to.is_none_or(|to| to == *node));
         let silent = nodes.clone().find_map(|(node, seen)| {
             let silences = [seen.silence(self.shortest_silence), seen.last_silence];
             let counts = |silence: &Unanswered| match batch {
@@ -211,8 +174,25 @@ impl Seen {
     }
 }
 
+impl RequestEnd {
+    pub(crate) fn of(result: &Result<HttpResponse, HttpError>) -> Self {
+        let response = match result {
+            Ok(response) => response,
+            Err(HttpError::TimedOut(_)) => return Self::Unanswered,
+            Err(HttpError::NotSent(_) | HttpError::NoResponse(_)) => return Self::Disconnected,
+            Err(_) => return Self::Answered,
+        };
+        let code = ApiError::from_response(response).map(|error| error.code);
+        match (response.status, code) {
+            (503, Some(ApiError::TIMED_OUT)) | (504, None) => Self::Unanswered,
+            (503, Some(ApiError::DISCONNECTED)) | (502, None) => Self::Disconnected,
+            _ => Self::Answered,
+        }
+    }
+}
+
 impl NodeOutages {
-    fn add_unanswered(&mut self, sent_at: Instant, now: Instant) {
+    fn add_unanswered(&mut self, sent_at: MonotonicTime, now: MonotonicTime) {
         // A node that broke connections has crashed, and one that has answered since was not silent.
         if self.is_disconnected || self.last_answer.is_some_and(|answer| sent_at < answer) {
             return;
@@ -231,7 +211,7 @@ impl NodeOutages {
         })
     }
 
-    fn end_silence(&mut self, now: Instant, shortest: Duration) {
+    fn end_silence(&mut self, now: MonotonicTime, shortest: Duration) {
         if let Some(silence) = self.silence(shortest) {
             self.last_silence = Some(Unanswered { until: now, ..silence });
         }
@@ -241,53 +221,60 @@ impl NodeOutages {
 
 impl Unanswered {
     fn lasted(&self) -> Duration {
-        self.until.saturating_duration_since(self.began)
+        self.until.since(self.began)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::ManualClock;
+
     use super::*;
 
     const NODE: &str = "http://a";
     const BATCH: &str = "5a";
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// What a process has seen since it started. Times are in seconds.
+    fn at(seconds: u32) -> MonotonicTime {
+        MonotonicTime::default().plus(SECOND * seconds)
+    }
+
+    /// What a process has seen since it started. Times are in seconds, and none is before the one that was given last.
     struct Test {
-        start: Instant,
-        seen: Seen,
+        clock: Arc<ManualClock>,
+        outages: Outages,
     }
 
     impl Test {
         fn new() -> Self {
-            let seen = Seen {
-                shortest_silence: SECOND * 24,
-                nodes: HashMap::new(),
-                batches: BoundedMap::new(Outages::REMEMBERED),
-            };
-            Self { start: Instant::now(), seen }
+            let clock = Arc::new(ManualClock::default());
+            Self { outages: Outages::new(SECOND * 12, clock.clone()), clock }
         }
 
         /// One that has sent the batch to the node after a second.
         fn with_batch() -> Self {
-            let mut test = Self::new();
+            let test = Self::new();
             test.record(NODE, 0, 1, RequestEnd::Answered);
-            test.seen.set_at_node(BATCH, Some(NODE), test.at(1));
+            test.send(BATCH, 1);
             test
         }
 
-        fn at(&self, seconds: u32) -> Instant {
-            self.start + SECOND * seconds
+        fn wait_until(&self, seconds: u32) {
+            self.clock.advance(at(seconds).since(self.clock.monotonic()));
         }
 
-        fn record(&mut self, node: &str, sent_at: u32, ended_at: u32, end: RequestEnd) {
-            let (sent_at, now) = (self.at(sent_at), self.at(ended_at));
-            self.seen.record(node, sent_at, end, now);
+        fn send(&self, batch: &str, seconds: u32) {
+            self.wait_until(seconds);
+            self.outages.sending(NODE, batch);
+        }
+
+        fn record(&self, node: &str, sent_at: u32, ended_at: u32, end: RequestEnd) {
+            self.wait_until(ended_at);
+            self.outages.record(node, at(sent_at), end);
         }
 
         /// Requests without an answer, one after the other.
-        fn be_silent(&mut self, from: u32, requests: u32) {
+        fn be_silent(&self, from: u32, requests: u32) {
             for number in 0..requests {
                 let sent_at = from + number * 12;
                 self.record(NODE, sent_at, sent_at + 12, RequestEnd::Unanswered);
@@ -295,7 +282,8 @@ mod tests {
         }
 
         fn outage(&self, seconds: u32) -> Outage {
-            self.seen.since_sent(BATCH, self.at(seconds))
+            self.wait_until(seconds);
+            self.outages.since_sent(BATCH)
         }
     }
 
@@ -334,14 +322,14 @@ mod tests {
 
     #[test]
     fn answers_are_no_outage() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.record(NODE, 2, 3, RequestEnd::Answered);
         assert_eq!(test.outage(4), Outage::None);
     }
 
     #[test]
     fn node_without_an_answer_to_two_requests_is_silent() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.be_silent(2, 1);
         assert_eq!(test.outage(15), Outage::Failed, "one request is not enough");
         test.be_silent(14, 1);
@@ -352,7 +340,7 @@ mod tests {
 
     #[test]
     fn requests_at_the_same_time_are_no_silence() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         for _ in 0..3 {
             test.be_silent(2, 1);
         }
@@ -361,7 +349,7 @@ mod tests {
 
     #[test]
     fn node_that_breaks_connections_first_has_crashed() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.record(NODE, 2, 2, RequestEnd::Disconnected);
         test.be_silent(3, 4);
         test.record(NODE, 60, 61, RequestEnd::Answered);
@@ -370,7 +358,7 @@ mod tests {
 
     #[test]
     fn restart_of_a_silent_node_is_no_crash() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.be_silent(2, 2);
         test.record(NODE, 27, 27, RequestEnd::Disconnected);
         test.be_silent(28, 2);
@@ -380,7 +368,7 @@ mod tests {
 
     #[test]
     fn answer_within_a_silence_ends_it() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.be_silent(2, 1);
         test.record(NODE, 14, 15, RequestEnd::Answered);
         test.be_silent(16, 1);
@@ -390,20 +378,20 @@ mod tests {
 
     #[test]
     fn outage_before_the_attempt_does_not_count() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.be_silent(2, 3);
         test.record(NODE, 38, 39, RequestEnd::Answered);
         assert_eq!(test.outage(40), silent(37));
-        test.seen.set_at_node(BATCH, Some(NODE), test.at(41));
+        test.send(BATCH, 41);
         assert_eq!(test.outage(42), Outage::None);
     }
 
     #[test]
     fn batch_that_was_reported_after_an_outage_is_not_lost() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.be_silent(2, 3);
         test.record(NODE, 38, 39, RequestEnd::Answered);
-        test.seen.reported(NODE, BATCH, test.at(39));
+        test.outages.reported(NODE, BATCH, at(39));
         assert_eq!(test.outage(40), Outage::None);
         test.record("http://b", 41, 41, RequestEnd::Disconnected);
         assert_eq!(test.outage(42), Outage::None, "it was not sent to that node");
@@ -411,24 +399,24 @@ mod tests {
 
     #[test]
     fn outage_counts_before_the_answer_is_read() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.record(NODE, 4, 4, RequestEnd::Disconnected);
-        test.seen.reported(NODE, BATCH, test.at(3));
+        test.outages.reported(NODE, BATCH, at(3));
         assert_eq!(test.outage(5), Outage::Failed);
     }
 
     #[test]
     fn report_of_an_earlier_attempt_does_not_count() {
-        let mut test = Test::with_batch();
+        let test = Test::with_batch();
         test.record(NODE, 4, 4, RequestEnd::Disconnected);
-        test.seen.set_at_node(BATCH, Some(NODE), test.at(5));
-        test.seen.reported(NODE, BATCH, test.at(3));
+        test.send(BATCH, 5);
+        test.outages.reported(NODE, BATCH, at(3));
         assert_eq!(test.outage(6), Outage::None);
     }
 
     #[test]
     fn only_recent_outages_count_for_a_batch_of_another_process() {
-        let mut test = Test::new();
+        let test = Test::new();
         test.be_silent(0, 2);
         test.record(NODE, 30, 30, RequestEnd::Answered);
         assert_eq!(test.outage(90), silent(30));
@@ -437,13 +425,14 @@ mod tests {
 
     #[test]
     fn batches_that_are_under_way_together_are_all_remembered() {
-        let mut test = Test::new();
+        let test = Test::new();
         let ids: Vec<String> = (0..1_000).map(|number| number.to_string()).collect();
         for id in &ids {
-            test.seen.set_at_node(id, Some(NODE), test.start + SECOND);
+            test.send(id, 1);
         }
         test.record(NODE, 2, 2, RequestEnd::Disconnected);
-        let outages = ids.iter().map(|id| test.seen.since_sent(id, test.start + SECOND * 99));
+        test.wait_until(99);
+        let outages = ids.iter().map(|id| test.outages.since_sent(id));
         assert_eq!(outages.filter(|outage| *outage == Outage::Failed).count(), ids.len());
     }
 }

@@ -16,7 +16,7 @@ impl Sawtooth {
         const FORWARDED: [&str; 3] = ["content-type", "x-forwarded-host", "x-forwarded-proto"];
         let given = FORWARDED.into_iter().filter_map(|name| Some((name, request.header(name)?)));
         let headers: Vec<(&str, &str)> = given.chain(self.authorization()).collect();
-        self.forwarder.forward(self.all_nodes(), &request, &headers).await
+        self.forwarder.forward(&self.all_nodes(), &request, &headers).await
     }
 
     pub(crate) async fn open_socket_at_node(
@@ -25,11 +25,11 @@ impl Sawtooth {
         sent: SocketMessages,
     ) -> Result<ForwardedSocket, PassThroughError> {
         let headers: Vec<(&str, &str)> = self.authorization().into_iter().collect();
-        self.forwarder.open_socket(self.all_nodes(), &request, &headers, sent).await
+        self.forwarder.open_socket(&self.all_nodes(), &request, &headers, sent).await
     }
 
     fn authorization(&self) -> Option<(&'static str, &str)> {
-        self.basic_auth.as_ref().map(|auth| ("authorization", auth.header()))
+        self.options.basic_auth.as_ref().map(|auth| ("authorization", auth.header()))
     }
 
     fn all_nodes(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
-use std::time::Instant;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use grid_batch_core::MonotonicTime;
 use grid_batch_http::{
     HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
     open_websocket, origin,
@@ -17,7 +18,7 @@ use crate::{
 pub(crate) struct RestClient {
     client: HttpClient,
     auth: Option<BasicAuth>,
-    outages: Outages,
+    outages: Arc<Outages>,
     nodes: NodePool,
 }
 
@@ -25,7 +26,7 @@ impl RestClient {
     pub(crate) fn new(
         options: &HttpOptions,
         auth: Option<BasicAuth>,
-        outages: Outages,
+        outages: Arc<Outages>,
     ) -> Result<Self, HttpError> {
         Ok(Self { client: HttpClient::new(options)?, auth, outages, nodes: options.nodes.clone() })
     }
@@ -35,7 +36,7 @@ impl RestClient {
     }
 
     pub(crate) async fn get(&self, base: &str, path: &str) -> Result<HttpResponse, HttpError> {
-        let (url, sent_at) = (join(base, path)?, Instant::now());
+        let (url, sent_at) = (join(base, path)?, self.outages.now());
         let result = self.client.get(&url, &self.headers(None)).await;
         self.record(base, sent_at, &result);
         result
@@ -48,14 +49,14 @@ impl RestClient {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        let (url, sent_at) = (join(base, path)?, Instant::now());
+        let (url, sent_at) = (join(base, path)?, self.outages.now());
         let result = self.client.post(&url, &self.headers(Some(content_type)), body).await;
         self.record(base, sent_at, &result);
         result
     }
 
     /// Records whether the node answered. A REST API may answer although its validator does not.
-    fn record(&self, base: &str, sent_at: Instant, result: &Result<HttpResponse, HttpError>) {
+    fn record(&self, base: &str, sent_at: MonotonicTime, result: &Result<HttpResponse, HttpError>) {
         let end = RequestEnd::of(result);
         if let (Ok(response), RequestEnd::Unanswered | RequestEnd::Disconnected) = (result, end) {
             let reason = format!("HTTP status {}: its validator does not answer", response.status);
@@ -67,7 +68,7 @@ impl RestClient {
     /// The connection to a node, or to the validator behind it, broke.
     pub(crate) fn record_disconnection(&self, base: &str, reason: &str) {
         self.nodes.failed(&origin(base), reason);
-        self.outages.record(base, Instant::now(), RequestEnd::Disconnected);
+        self.outages.record(base, self.outages.now(), RequestEnd::Disconnected);
     }
 
     pub(crate) async fn subscribe(

@@ -11,14 +11,14 @@ use grid_batch_core::{
     LedgerFacts, PassThroughError, ScopeId, ScopeIdError, ServiceId, SocketMessages, StatusReport,
     Submission, SubmissionAnswer, SystemClock, TransactionAnswers, UnresolvedBatch,
 };
-use grid_batch_http::{Forwarder, HttpError, HttpOptions, WebSocketOptions};
+use grid_batch_http::{Forwarder, HttpError, HttpOptions};
 use grid_batch_nodes::StatusUrlResolver;
 
 use grid_batch_protocol::TransactFormat;
 use grid_batch_support::lock;
 
 use crate::{
-    BasicAuth, SawtoothOptions, applied_transactions::AppliedTransactions, before_post::BeforePost,
+    SawtoothOptions, applied_transactions::AppliedTransactions, before_post::BeforePost,
     facts::facts, node_record::NodeRecord, outages::Outages, pass_through::is_read,
     rest_client::RestClient,
 };
@@ -37,12 +37,7 @@ pub struct Sawtooth {
     pub(crate) query_client: RestClient,
     pub(crate) identity_client: RestClient,
     pub(crate) forwarder: Forwarder,
-    pub(crate) websocket: WebSocketOptions,
-    pub(crate) basic_auth: Option<BasicAuth>,
-    connections: usize,
-    keeps_order: bool,
-    late_arrival_limit: Duration,
-    pub(crate) lost_after: Duration,
+    pub(crate) options: SawtoothOptions,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
     pub(crate) before_post: Arc<BeforePost>,
     pub(crate) applied: Arc<AppliedTransactions>,
@@ -58,27 +53,22 @@ impl Sawtooth {
         options: SawtoothOptions,
         nodes: Arc<dyn StatusUrlResolver>,
     ) -> Result<Self, HttpError> {
-        let SawtoothOptions { http, websocket, basic_auth, .. } = options;
-        let outages = Outages::new(http.request_timeout);
+        let SawtoothOptions { http, basic_auth, .. } = &options;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let outages = Arc::new(Outages::new(http.request_timeout, Arc::clone(&clock)));
         let client_with =
             |http: &HttpOptions| RestClient::new(http, basic_auth.clone(), outages.clone());
-        let client = || client_with(&http);
+        let client = || client_with(http);
         let question_limit = http.request_timeout / 2;
         let short = HttpOptions { request_timeout: question_limit, ..http.clone() };
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             submit_client: client()?,
             question_client: client_with(&short)?,
             question_limit,
             query_client: client()?,
             identity_client: client()?,
-            forwarder: Forwarder::new(&http)?,
-            websocket,
-            basic_auth,
-            connections: options.connections,
-            keeps_order: options.keeps_order,
-            late_arrival_limit: options.late_arrival_limit,
-            lost_after: options.lost_after,
+            forwarder: Forwarder::new(http)?,
+            options,
             nodes,
             before_post: Arc::new(BeforePost::new(clock.clone())),
             applied: Arc::new(AppliedTransactions::new(clock)),
@@ -115,7 +105,7 @@ impl Sawtooth {
 
 impl Ledger for Sawtooth {
     fn facts(&self) -> LedgerFacts {
-        facts(self.keeps_order, self.late_arrival_limit)
+        facts(self.options.keeps_order, self.options.late_arrival_limit)
     }
 
     fn format(&self) -> Arc<dyn BatchFormat> {
@@ -160,7 +150,7 @@ impl Ledger for Sawtooth {
     }
 
     fn connections(&self) -> usize {
-        self.connections
+        self.options.connections
     }
 
     fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {

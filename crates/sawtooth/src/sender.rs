@@ -3,7 +3,7 @@ use grid_batch_http::origin;
 use grid_batch_protocol::list_of_one;
 use log::{debug, info};
 
-use crate::{Sawtooth, nodes::get_node_reports, outcome::submission_answer};
+use crate::{Sawtooth, nodes::get_node_reports, outcome::read_answer};
 
 /// Submits batches to a Sawtooth REST API, each in a list of its own, because a list is accepted or
 /// rejected as a whole.
@@ -29,9 +29,9 @@ impl Sawtooth {
         let list = list_of_one(submission.serialized_batch());
         let result =
             self.submit_client.post(url, "batches", "application/octet-stream", list).await;
-        let answer = submission_answer(result);
+        let answer = read_answer(result);
         if matches!(answer.outcome, Outcome::Busy | Outcome::NotSent | Outcome::Refused) {
-            self.before_post.undo_post(url, id);
+            self.before_post.set_posted(url, id, false);
         }
         answer
     }
@@ -49,7 +49,7 @@ impl Sawtooth {
                 Some(SubmissionAnswer::without_response(Outcome::Ambiguous, reason.to_owned()))
             }
             Ok(_) => {
-                self.before_post.start_post(url, id);
+                self.before_post.set_posted(url, id, true);
                 None
             }
             Err(error @ BatchError::Unavailable(_)) => {

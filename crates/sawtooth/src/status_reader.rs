@@ -1,6 +1,6 @@
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
-use grid_batch_core::{BatchError, BatchResult, LedgerStatus, StatusReport};
+use grid_batch_core::{BatchError, BatchResult, LedgerStatus, MonotonicTime, StatusReport};
 use grid_batch_http::origin;
 use log::debug;
 
@@ -56,7 +56,7 @@ impl Sawtooth {
     ) -> BatchResult<Vec<StatusReport>> {
         let mut failure = None;
         for node in nodes {
-            let asked_at = Instant::now();
+            let asked_at = self.query_client.outages().now();
             match get_node_reports(node, &self.query_client, ids)
                 .await
                 .map_err(|error| error.at(&origin(node)))
@@ -75,7 +75,7 @@ impl Sawtooth {
         failure.map_or(Ok(Vec::new()), Err)
     }
 
-    fn remember_reported(&self, node: &str, reports: &[NodeReport], asked_at: Instant) {
+    fn remember_reported(&self, node: &str, reports: &[NodeReport], asked_at: MonotonicTime) {
         let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
         let reports = reports.iter().map(|report| &report.report);
         for report in reports.filter(|report| unfinished.contains(&report.status)) {

@@ -1,9 +1,10 @@
 //! Parsing of the response to a status request.
 
-use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::collections::HashSet;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{BatchError, BatchResult, Excerpt, LedgerStatus, Receipt, StatusReport};
+use grid_batch_protocol::entries_in_order;
 use grid_batch_support::one_line;
 use serde::Deserialize;
 
@@ -44,25 +45,9 @@ pub(crate) struct NodeReport {
 pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<Vec<NodeReport>> {
     let statuses: StatusesResponse =
         serde_json::from_slice(body).map_err(|error| invalid(one_line(error.to_string())))?;
-    let requested_ids: HashSet<&str> = requested.iter().map(String::as_str).collect();
-    let mut reports: HashMap<String, NodeReport> = HashMap::new();
-    for status in statuses.data {
-        let id = Excerpt::of(&status.id);
-        if !requested_ids.contains(&*status.id) {
-            return Err(invalid(format!("batch {id} was not requested")));
-        }
-        let report = status.into_report()?;
-        match reports.entry(report.report.batch_id.clone()) {
-            Entry::Vacant(entry) => {
-                entry.insert(report);
-            }
-            Entry::Occupied(entry) if entry.get().report.status != report.report.status => {
-                return Err(invalid(format!("batch {id} has two different statuses")));
-            }
-            Entry::Occupied(_) => {}
-        }
-    }
-    Ok(requested.iter().filter_map(|id| reports.remove(id)).collect())
+    let reports = statuses.data.into_iter().map(StatusEntry::into_report);
+    let reports = reports.collect::<BatchResult<Vec<_>>>()?;
+    entries_in_order(requested, reports, |report| &report.report.batch_id)
 }
 
 impl StatusEntry {
@@ -189,7 +174,7 @@ mod tests {
         for (data, expected) in [
             (json!([status(&a, "committed")]), "unknown batch status \"committed\""),
             (json!([status(&a, "")]), "unknown batch status \"\""),
-            (json!([status(&a, "PENDING"), status(&a, "UNKNOWN")]), "has two different statuses"),
+            (json!([status(&a, "PENDING"), status(&a, "UNKNOWN")]), "has two different entries"),
             (json!([status(&"7c".repeat(64), "COMMITTED")]), "was not requested"),
             (json!([status(&a.to_uppercase(), "COMMITTED")]), "was not requested"),
             (json!([{ "id": a }]), "missing field `status`"),

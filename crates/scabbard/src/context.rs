@@ -32,10 +32,8 @@ pub(crate) struct ScabbardContext {
     /// Has its own connections, and sends requests that need no authorization.
     pub(crate) probe_client: HttpClient,
     pub(crate) forwarder: Forwarder,
-    /// The nodes of a service.
+    /// The nodes of a service. Of an empty service id: those for requests of clients that name no service.
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
-    /// All nodes, for requests of clients that name no service.
-    pub(crate) all_nodes: Arc<dyn StatusUrlResolver>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) connections: usize,
     pub(crate) limits: EndLimits,
@@ -73,7 +71,6 @@ impl ScabbardContext {
             client: NodeClient::new(token, &options.http, options.websocket)?,
             probe_client: HttpClient::new(&options.http)?,
             forwarder: Forwarder::new(&options.http)?,
-            all_nodes: options.all_nodes.unwrap_or_else(|| Arc::clone(&nodes)),
             nodes,
             history: BatchHistory::new(Arc::clone(&options.clock)),
             clock: options.clock,

@@ -95,7 +95,7 @@ impl ServiceEventStream {
         };
         let now = context.clock.monotonic();
         let probe = Some(frames.probe());
-        if let Some(failed_at) = context.pool.failed_at(&origin(node)) {
+        if let Some(failed_at) = context.pool.unanswered_at(&origin(node)) {
             observed.update(service, source, |node| node.mark_away(failed_at));
         }
         let subscription = observed.register(service, source, replay, probe, now);

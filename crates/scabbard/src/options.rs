@@ -23,9 +23,6 @@ pub struct ScabbardOptions {
     pub coordinator_timeout: Duration,
     /// The circuits' other nodes, which are asked about batches but get none.
     pub peers: Vec<PeerService>,
-    /// All nodes, for requests of clients that name no service. `None`: the nodes that are returned for an empty
-    /// service id.
-    pub all_nodes: Option<Arc<dyn StatusUrlResolver>>,
     /// The source of the current time.
     pub clock: Arc<dyn Clock>,
 }
@@ -40,7 +37,6 @@ impl Default for ScabbardOptions {
             late_arrival_limit: Duration::from_secs(330),
             coordinator_timeout: Duration::from_secs(30),
             peers: Vec::new(),
-            all_nodes: None,
             clock: Arc::new(SystemClock),
         }
     }

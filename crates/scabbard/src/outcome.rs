@@ -1,155 +1,105 @@
-use std::ops::RangeInclusive;
+use grid_batch_core::{Outcome, SubmissionAnswer};
+use grid_batch_http::{HttpError, HttpResponse, submission_answer};
 
-use grid_batch_core::Outcome;
-use grid_batch_http::{HttpError, HttpResponse};
+use crate::message::{error_message, response_message};
 
-use crate::message::error_message;
-
-/// The outcomes of a POST; the first matching rule applies.
-static RULES: &[OutcomeRule] = &[
-    rule(PostPattern::Status(200..=200), Outcome::Accepted, "as 202"),
-    rule(PostPattern::Status(202..=202), Outcome::Accepted, "the node has queued the batch"),
-    rule(PostPattern::Status(300..=399), Outcome::Refused, "the URL is wrong"),
-    rule(
-        PostPattern::Message(400, "Invalid body"),
-        Outcome::Rejected,
-        "the bytes are not a list of batches",
-    ),
-    rule(
-        PostPattern::Message(400, "No valid batches"),
-        Outcome::Rejected,
-        "a signature, a hash or a list of transactions is invalid",
-    ),
-    rule(
-        PostPattern::Status(400..=400),
-        Outcome::Refused,
-        "the node has another protocol version, or a proxy refuses the request",
-    ),
-    rule(
-        PostPattern::Status(401..=401),
-        Outcome::Refused,
-        "the key is unknown, or may not submit batches",
-    ),
-    rule(
-        PostPattern::Status(404..=404),
-        Outcome::Refused,
-        "the service is not on this node, or not started yet",
-    ),
-    rule(
-        PostPattern::Status(408..=408),
-        Outcome::Ambiguous,
-        "a proxy timed out; the node may have the request",
-    ),
-    rule(PostPattern::Status(413..=413), Outcome::Rejected, "the batch is too long for a proxy"),
-    rule(
-        PostPattern::Status(429..=429),
-        Outcome::Busy,
-        "the queue is full, and the node accepted nothing",
-    ),
-    rule(PostPattern::Status(402..=499), Outcome::Refused, "the request is not supported"),
-    rule(
-        PostPattern::Status(503..=503),
-        Outcome::Ambiguous,
-        "not sent by nodes; a proxy may send it after it passed the request on",
-    ),
-    rule(PostPattern::Status(500..=599), Outcome::Ambiguous, "the node may have queued the batch"),
-    rule(PostPattern::NotSent, Outcome::NotSent, "the node did not receive the request"),
-    rule(PostPattern::InvalidRequest, Outcome::Refused, "the URL is invalid; nothing was sent"),
-    OTHERWISE,
-];
-
-const OTHERWISE: OutcomeRule =
-    rule(PostPattern::Any, Outcome::Ambiguous, "the response is incomplete, or not one of a node");
-
-pub(crate) struct OutcomeRule {
-    pattern: PostPattern,
-    pub(crate) outcome: Outcome,
-    pub(crate) reason: &'static str,
+/// The answer to a submission, from the result of its POST.
+pub(crate) fn read_answer(result: Result<HttpResponse, HttpError>) -> SubmissionAnswer {
+    let message = result.as_ref().ok().map(|response| match response_message(response) {
+        empty if empty.is_empty() => outcome(response).1.to_owned(),
+        message => message,
+    });
+    let answer = submission_answer(result, |response| outcome(response).0);
+    SubmissionAnswer { message: message.or(answer.message), ..answer }
 }
 
-/// A pattern of the results of a POST.
-enum PostPattern {
-    /// A response with an HTTP status in this range.
-    Status(RangeInclusive<u16>),
-    /// A response with this HTTP status and an error message that starts with this text.
-    Message(u16, &'static str),
-    /// The request certainly was not received.
-    NotSent,
-    /// No request could be made.
-    InvalidRequest,
-    Any,
-}
-
-const fn rule(pattern: PostPattern, outcome: Outcome, reason: &'static str) -> OutcomeRule {
-    OutcomeRule { pattern, outcome, reason }
-}
-
-/// The rule for the result of a POST.
-pub(crate) fn matching_rule(result: &Result<HttpResponse, HttpError>) -> &'static OutcomeRule {
-    RULES.iter().find(|rule| rule.pattern.matches(result)).unwrap_or(&OTHERWISE)
-}
-
-impl PostPattern {
-    fn matches(&self, result: &Result<HttpResponse, HttpError>) -> bool {
-        match (self, result) {
-            (Self::Status(range), Ok(response)) => range.contains(&response.status),
-            (Self::Message(status, prefix), Ok(response)) => {
-                response.status == *status
-                    && error_message(response).is_some_and(|message| message.starts_with(prefix))
-            }
-            (Self::NotSent, Err(HttpError::NotSent(_)))
-            | (Self::InvalidRequest, Err(HttpError::InvalidRequest(_) | HttpError::Client(_)))
-            | (Self::Any, _) => true,
-            _ => false,
+/// What a response means, and why. The status decides even if the body does not arrive.
+fn outcome(response: &HttpResponse) -> (Outcome, &'static str) {
+    use Outcome::{Accepted, Ambiguous, Busy, Refused, Rejected};
+    let error = error_message(response).unwrap_or_default();
+    match response.status {
+        200 => (Accepted, "as 202"),
+        202 => (Accepted, "the node has queued the batch"),
+        300..=399 => (Refused, "the URL is wrong"),
+        400 if error.starts_with("Invalid body") => {
+            (Rejected, "the bytes are not a list of batches")
         }
+        400 if error.starts_with("No valid batches") => {
+            (Rejected, "a signature, a hash or a list of transactions is invalid")
+        }
+        400 => (Refused, "the node has another protocol version, or a proxy refuses the request"),
+        401 => (Refused, "the key is unknown, or may not submit batches"),
+        404 => (Refused, "the service is not on this node, or not started yet"),
+        408 => (Ambiguous, "a proxy timed out; the node may have the request"),
+        413 => (Rejected, "the batch is too long for a proxy"),
+        429 => (Busy, "the queue is full, and the node accepted nothing"),
+        402..=499 => (Refused, "the request is not supported"),
+        503 => (Ambiguous, "not sent by nodes; a proxy may send it after it passed the request on"),
+        500..=599 => (Ambiguous, "the node may have queued the batch"),
+        _ => (Ambiguous, "the response is incomplete, or not one of a node"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fmt;
-
     use super::*;
 
-    impl fmt::Display for PostPattern {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match self {
-                Self::Status(range) if range.start() == range.end() => {
-                    write!(f, "{}", range.start())
-                }
-                Self::Status(range) => write!(f, "other {}..{}", range.start(), range.end()),
-                Self::Message(status, prefix) => write!(f, "{status} \"{prefix}…\""),
-                Self::NotSent => f.write_str("not sent"),
-                Self::InvalidRequest => f.write_str("invalid request"),
-                Self::Any => f.write_str("anything else"),
-            }
-        }
+    fn response(status: u16, message: &str) -> HttpResponse {
+        let body = format!(r#"{{"code":"{status}","message":"{message}"}}"#);
+        HttpResponse { status, retry_after: None, body: Ok(body.into_bytes()) }
+    }
+
+    /// Whether a row of the README is about responses with this status and this message.
+    fn is_about(row: &str, status: u16, message: &str) -> bool {
+        let (statuses, prefix) = match row.split_once(" \"") {
+            Some((status, prefix)) => (status, prefix.trim_end_matches("…\"")),
+            None => (row.trim_start_matches("other "), ""),
+        };
+        let (first, last) = statuses.split_once("..").unwrap_or((statuses, statuses));
+        let is_status = match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) => (first..=last).contains(&status),
+            _ => statuses == "anything else",
+        };
+        is_status && message.starts_with(prefix)
     }
 
     #[test]
-    fn readme_has_the_same_table() {
-        let readme = include_str!("../README.md");
-        let rows: Vec<&str> = readme
+    fn readme_has_the_outcome_of_every_response() {
+        let rows = include_str!("../README.md")
             .lines()
             .skip_while(|line| !line.starts_with("| result of the POST |"))
             .skip(2)
-            .take_while(|line| line.starts_with('|'))
-            .collect();
-        let expected: Vec<String> = RULES
-            .iter()
-            .map(|OutcomeRule { pattern, outcome, reason }| {
-                format!("| {pattern} | {outcome} | {reason} |")
-            })
-            .collect();
-        assert_eq!(rows, expected);
+            .take_while(|line| line.starts_with('|'));
+        let mut rows: Vec<(Vec<&str>, bool)> =
+            rows.map(|row| (row.split('|').map(str::trim).skip(1).collect(), false)).collect();
+        for message in ["", "Invalid body: not a list", "No valid batches provided"] {
+            for status in (0..700).chain([999, u16::MAX]) {
+                let row = rows.iter_mut().find(|(row, _)| is_about(row[0], status, message));
+                let (row, is_used) = row.unwrap();
+                *is_used = true;
+                let (outcome, reason) = outcome(&response(status, message));
+                assert_eq!((&*outcome.to_string(), reason), (row[1], row[2]), "{status} {message}");
+            }
+        }
+        let text = || "x".to_owned();
+        for (result, error) in [
+            ("not sent", HttpError::NotSent(text())),
+            ("invalid request", HttpError::InvalidRequest(text())),
+            ("anything else", HttpError::NoResponse(text())),
+        ] {
+            let (row, is_used) = rows.iter_mut().find(|(row, _)| row[0] == result).unwrap();
+            *is_used = true;
+            assert_eq!(read_answer(Err(error)).outcome.to_string(), row[1], "{result}");
+        }
+        let unused: Vec<_> = rows.iter().filter(|(_, is_used)| !is_used).collect();
+        assert!(unused.is_empty(), "{unused:?}");
     }
 
     #[test]
     fn every_status_and_error_has_an_outcome() {
         use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};
         let status = |status, body: &str| {
-            matching_rule(&Ok(HttpResponse { status, retry_after: None, body: Ok(body.into()) }))
-                .outcome
+            outcome(&HttpResponse { status, retry_after: None, body: Ok(body.into()) }).0
         };
         for (expected, statuses) in [
             (Accepted, &[200, 202][..]),
@@ -184,7 +134,7 @@ mod tests {
             (Ambiguous, HttpError::InvalidData(text())),
             (Ambiguous, HttpError::Refused { status: 401 }),
         ] {
-            assert_eq!(matching_rule(&Err(error.clone())).outcome, expected, "{error}");
+            assert_eq!(read_answer(Err(error.clone())).outcome, expected, "{error}");
         }
     }
 
@@ -195,7 +145,7 @@ mod tests {
         {
             let body = Err(HttpError::NoResponse("connection reset".to_owned()));
             let response = HttpResponse { status, retry_after: None, body };
-            assert_eq!(matching_rule(&Ok(response)).outcome, expected);
+            assert_eq!(read_answer(Ok(response)).outcome, expected);
         }
     }
 }

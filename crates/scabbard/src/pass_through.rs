@@ -15,7 +15,7 @@ impl Scabbard {
         request: ForwardedRequest,
     ) -> Result<ForwardedResponse, PassThroughError> {
         let headers = self.forwarded_headers(&request);
-        self.0.forwarder.forward(self.nodes_for(&request.path), &request, &headers).await
+        self.0.forwarder.forward(&self.nodes_for(&request.path), &request, &headers).await
     }
 
     pub(crate) async fn open_socket_at_node(
@@ -24,7 +24,7 @@ impl Scabbard {
         sent: SocketMessages,
     ) -> Result<ForwardedSocket, PassThroughError> {
         let (nodes, headers) = (self.nodes_for(&request.path), self.forwarded_headers(&request));
-        self.0.forwarder.open_socket(nodes, &request, &headers, sent).await
+        self.0.forwarder.open_socket(&nodes, &request, &headers, sent).await
     }
 
     /// The headers for the node: with the token of the client, or with ours.
@@ -42,7 +42,7 @@ impl Scabbard {
             ["scabbard", circuit, service, ..] => {
                 self.0.nodes.status_urls(&format!("{circuit}::{service}"), "")
             }
-            _ => self.0.all_nodes.status_urls("", ""),
+            _ => self.0.nodes.status_urls("", ""),
         }
     }
 }

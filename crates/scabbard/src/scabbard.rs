@@ -27,7 +27,8 @@ impl Scabbard {
     /// Creates the adapter of the ledger with these nodes, authorized by this token.
     ///
     /// Statuses are read from the first available node that `nodes` returns for a batch, evidence
-    /// from all of them. Events come from the first node that opens a websocket.
+    /// from all of them. Events come from the first node that opens a websocket. Requests of clients that name no
+    /// service go to the nodes that it returns for an empty service id.
     pub fn new(
         token: &CylinderToken,
         nodes: Arc<dyn StatusUrlResolver>,

@@ -3,16 +3,9 @@ use std::time::Duration;
 use grid_batch_core::{
     ItemId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
 };
-use grid_batch_http::{HttpError, HttpResponse};
 use grid_batch_protocol::{list_of_one, transaction_ids};
 
-use crate::{
-    Scabbard,
-    context::ScabbardContext,
-    message::response_message,
-    outcome::{OutcomeRule, matching_rule},
-    unknown_services::DeniedBy,
-};
+use crate::{Scabbard, context::ScabbardContext, outcome::read_answer, unknown_services::DeniedBy};
 
 /// Submits batches to Scabbard services, one batch per request.
 impl Scabbard {
@@ -48,14 +41,14 @@ impl Scabbard {
         let post = self.0.history.begin_post(&batch, attempt, self.0.moment(&batch.0));
         let list = list_of_one(submission.serialized_batch());
         let result = self.0.client.submit(url, &scope, list).await;
-        let rule = matching_rule(&result);
-        post.finish(rule.outcome);
         if let Ok(response) = &result {
             let now = self.0.clock.monotonic();
             let node = (url, DeniedBy::Node);
             self.0.unknown_services.record(scope.service_id(), node, response, now);
         }
-        self.0.explain_unknown_service(&scope, submission_answer(rule, result))
+        let answer = read_answer(result);
+        post.finish(answer.outcome);
+        self.0.explain_unknown_service(&scope, answer)
     }
 }
 
@@ -83,21 +76,4 @@ impl ScabbardContext {
 pub(crate) fn try_again(after: Duration, message: &str) -> SubmissionAnswer {
     let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
     SubmissionAnswer { retry_after: Some(after), ..answer }
-}
-
-fn submission_answer(
-    rule: &OutcomeRule,
-    result: Result<HttpResponse, HttpError>,
-) -> SubmissionAnswer {
-    let response = match result {
-        Ok(response) => response,
-        Err(error) => return SubmissionAnswer::without_response(rule.outcome, error.to_string()),
-    };
-    let message = response_message(&response);
-    SubmissionAnswer {
-        outcome: rule.outcome,
-        status: Some(response.status),
-        message: Some(if message.is_empty() { rule.reason.to_owned() } else { message }),
-        retry_after: response.retry_after,
-    }
 }

@@ -75,7 +75,7 @@ impl ScabbardContext {
         let response = self.client.get_statuses(node, service, &[&no_batch()]).await?;
         match denies_service(&response) {
             true => Ok(false),
-            false => parse_response(&response, &[&no_batch()]).map(|_| true),
+            false => parse_response(response, &[&no_batch()]).map(|_| true),
         }
     }
 

@@ -40,7 +40,7 @@ impl ScabbardContext {
                     false => DeniedBy::Peer,
                 };
                 self.unknown_services.record(scope.service_id(), (node, by), &response, now);
-                parse_response(&response, ids)
+                parse_response(response, ids)
             }
             Err(error) => Err(error.into()),
         };
@@ -74,24 +74,15 @@ pub(crate) fn may_ask_another(error: &BatchError) -> bool {
 }
 
 pub(crate) fn parse_response(
-    response: &HttpResponse,
+    response: HttpResponse,
     ids: &[&str],
 ) -> BatchResult<Vec<BatchReport>> {
     let status = response.status;
-    match (status, &response.body) {
-        (200, Ok(body)) => parse_statuses(body, ids),
-        (200, Err(error)) => Err(error.clone().into()),
-        (404, _) => {
-            let message = response_message(response);
-            Err(BatchError::InvalidAnswer(format!("{NOT_FOUND}: {message}")))
+    let body = response.successful_body(response_message).map_err(|error| match error {
+        BatchError::InvalidAnswer(text) if !matches!(status, 200 | 404) => {
+            BatchError::InternalError(format!("{text}; check the configuration of the ledger"))
         }
-        (408 | 429 | 500..=599, _) => Err(BatchError::Unavailable(format!(
-            "HTTP status {status}: {}",
-            response_message(response)
-        ))),
-        _ => Err(BatchError::InternalError(format!(
-            "HTTP status {status}: {}; check the configuration of the ledger",
-            response_message(response)
-        ))),
-    }
+        error => error,
+    });
+    parse_statuses(&body?, ids)
 }

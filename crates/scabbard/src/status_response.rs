@@ -1,10 +1,7 @@
 //! Parsing of the response to a status request.
 
-use std::collections::{BTreeMap, btree_map::Entry};
-
-use grid_batch_core::{
-    BatchError, BatchResult, Excerpt, ItemId, LedgerStatus, Receipt, StatusReport,
-};
+use grid_batch_core::{BatchError, BatchResult, ItemId, LedgerStatus, Receipt, StatusReport};
+use grid_batch_protocol::entries_in_order;
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::message::redacted_line;
@@ -54,23 +51,8 @@ struct InvalidTransaction {
 pub(crate) fn parse_statuses(body: &[u8], requested: &[&str]) -> BatchResult<Vec<BatchReport>> {
     let infos: Vec<BatchInfo> =
         serde_json::from_slice(body).map_err(|error| not_a_list_of_statuses(&error))?;
-    let mut reports = BTreeMap::new();
-    for info in infos {
-        let report = BatchReport::from(info);
-        let id = &report.report.batch_id;
-        if !requested.contains(&id.as_str()) {
-            return invalid(format!("statuses: batch {} was not requested", Excerpt::of(id)));
-        }
-        match reports.entry(id.clone()) {
-            Entry::Occupied(other) if *other.get() != report => {
-                let id = Excerpt::of(id);
-                return invalid(format!("statuses: batch {id} has two different entries"));
-            }
-            Entry::Occupied(_) => {}
-            Entry::Vacant(entry) => drop(entry.insert(report)),
-        }
-    }
-    Ok(reports.into_values().collect())
+    let reports = infos.into_iter().map(BatchReport::from).collect();
+    entries_in_order(requested, reports, |batch: &BatchReport| &batch.report.batch_id)
 }
 
 impl From<BatchInfo> for BatchReport {
@@ -111,10 +93,6 @@ fn not_a_list_of_statuses(error: &serde_json::Error) -> BatchError {
     // The error may quote the response.
     let reason = redacted_line(&error.to_string());
     BatchError::InvalidAnswer(format!("not a list of statuses: {reason}"))
-}
-
-fn invalid<T>(reason: String) -> BatchResult<T> {
-    Err(BatchError::InvalidAnswer(reason))
 }
 
 #[cfg(test)]

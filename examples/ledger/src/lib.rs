@@ -178,14 +178,8 @@ impl SequenceLedger {
 
     async fn get<T: DeserializeOwned>(&self, node: &str, path: &str) -> BatchResult<T> {
         let response = self.client.get(&join(node, path)?, &[]).await?;
-        if response.status != 200 {
-            let text = format!("{node}: HTTP status {}: {}", response.status, response.text());
-            return Err(match response.status {
-                429 | 500.. => BatchError::Unavailable(text),
-                _ => BatchError::InvalidAnswer(text),
-            });
-        }
-        serde_json::from_slice(&response.body?)
+        let body = response.successful_body(HttpResponse::text).map_err(|error| error.at(node))?;
+        serde_json::from_slice(&body)
             .map_err(|error| BatchError::InvalidAnswer(format!("{node}: {error}")))
     }
 

@@ -12,9 +12,7 @@ use crate::{
 };
 
 fn pass_through(urls: &[String]) -> Scabbard {
-    let nodes = || Nodes::at(urls.to_vec());
-    let options = ScabbardOptions { all_nodes: Some(nodes()), ..ScabbardOptions::default() };
-    Scabbard::new(&token(), nodes(), options).unwrap()
+    Scabbard::new(&token(), Nodes::at(urls.to_vec()), ScabbardOptions::default()).unwrap()
 }
 
 fn path(end: &str) -> String {

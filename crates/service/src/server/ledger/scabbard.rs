@@ -46,11 +46,7 @@ fn settings(config: &Config) -> Result<ScabbardSettings, StartError> {
 fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     let settings = settings(config)?;
     let nodes = config.ledger.shared_nodes()?;
-    let options = ScabbardOptions {
-        clock: config.clock(),
-        all_nodes: Some(nodes.confirmed_of_all_services()),
-        ..options(config, &settings)
-    };
+    let options = ScabbardOptions { clock: config.clock(), ..options(config, &settings) };
     let scabbard = Scabbard::new(&token(&settings)?, nodes.confirmed(), options);
     let scabbard = scabbard.map_err(StartError::part)?;
     let rules = NewBatchRules {

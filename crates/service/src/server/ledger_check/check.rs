@@ -1,11 +1,13 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use grid_batch_core::LedgerIdentity;
+use grid_batch_api::{LedgerReport, NodeReport};
+use grid_batch_core::{LedgerIdentity, MonotonicTime, OutageKind, RecordedLedger};
 use grid_batch_nodes::{Node, NodePool};
+use grid_batch_support::{lock, redact_url};
 use log::error;
 
 use super::LedgerMismatchError;
@@ -68,7 +70,7 @@ impl LedgerCheck {
 
     /// Calls `stop` once a mismatch is found, at once if there is one already.
     pub(in crate::server) fn on_mismatch(&self, stop: impl FnOnce() + Send + 'static) {
-        *self.lock_callback() = Some(Box::new(stop));
+        *lock(&self.0.on_mismatch) = Some(Box::new(stop));
         if self.mismatch().is_some() {
             self.call_back();
         }
@@ -85,13 +87,9 @@ impl LedgerCheck {
     }
 
     fn call_back(&self) {
-        if let Some(stop) = self.lock_callback().take() {
+        if let Some(stop) = lock(&self.0.on_mismatch).take() {
             stop();
         }
-    }
-
-    fn lock_callback(&self) -> MutexGuard<'_, Option<Box<dyn FnOnce() + Send>>> {
-        self.0.on_mismatch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why services are not claimed; `None` if they are.
@@ -113,6 +111,43 @@ impl LedgerCheck {
     pub(super) fn is_complete(&self) -> bool {
         self.mismatch().is_some()
             || self.pool().nodes().iter().all(|node| node.identity().checks() > 0)
+    }
+}
+
+/// What `/v1/ledgers` shows. It is read from memory.
+impl LedgerCheck {
+    /// The ledger that the database is bound to, or the one of the settings, and its nodes.
+    pub(in crate::server) fn report(&self, recorded: Option<RecordedLedger>) -> LedgerReport {
+        let now = self.pool().monotonic();
+        let is_recorded = recorded.is_some();
+        let configured = || self.configured().clone();
+        let identity = recorded.map_or_else(configured, |recorded| recorded.identity);
+        LedgerReport {
+            kind: identity.kind,
+            id: identity.id,
+            name: identity.name,
+            recorded: is_recorded,
+            problem: self.problem(),
+            nodes: self.pool().nodes().iter().map(|node| self.node_report(node, now)).collect(),
+        }
+    }
+
+    fn node_report(&self, node: &Node, now: MonotonicTime) -> NodeReport {
+        let outage = self.pool().outage(node);
+        let unanswered = outage.as_ref().filter(|it| it.kind == OutageKind::Unanswered);
+        let identity = node.identity();
+        NodeReport {
+            url: redact_url(node.url()),
+            confirmed: identity.is_confirmed(),
+            answering: self.pool().works(node),
+            unanswered_seconds: unanswered.map(|outage| outage.lasted.as_secs_f64()),
+            problem: match &outage {
+                Some(outage) => Some(format!("{}: {}", outage.problem(), outage.reason)),
+                None => identity.answer().problem().map(str::to_owned),
+            },
+            asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
+            failed_connections: identity.failures(),
+        }
     }
 }
 

@@ -1,12 +1,17 @@
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
 
 use grid_batch_core::{
     BatchFits, BatchResult, ClaimKeeper, Ledger, Round, RoundStore, ServiceId, ServiceShare,
     SubmittedBatch, TakenBatch, Takeover,
 };
 use grid_batch_submitter::Recalls;
+use grid_batch_support::lock;
+use log::warn;
 
-use super::{LedgerCheck, refused_services::RefusedServices};
+use super::LedgerCheck;
 
 /// Claims services, and takes batches of services that the ledger can have, while the ledger is
 /// confirmed.
@@ -14,11 +19,16 @@ use super::{LedgerCheck, refused_services::RefusedServices};
 pub(in crate::server) struct CheckedClaims<C> {
     claims: C,
     check: LedgerCheck,
-    refused: Arc<RefusedServices>,
+    ledger: Arc<dyn Ledger>,
+    /// The services that the ledger cannot have and that were logged.
+    refused: Arc<Mutex<HashSet<ServiceId>>>,
     recalls: Recalls,
 }
 
 impl<C> CheckedClaims<C> {
+    /// More refused services are not logged, so that the memory has a bound.
+    const MOST_LOGGED: usize = 1_000;
+
     /// What is taken can be called back by `recalls`.
     pub(in crate::server) fn new(
         claims: C,
@@ -26,15 +36,30 @@ impl<C> CheckedClaims<C> {
         ledger: Arc<dyn Ledger>,
         recalls: Recalls,
     ) -> Self {
-        Self { claims, check, refused: Arc::new(RefusedServices::new(ledger)), recalls }
+        Self { claims, check, ledger, refused: Arc::default(), recalls }
     }
 
-    /// The takeover without the services that the ledger cannot have. These stay claimed and nothing is
+    /// Whether the ledger can have the service. One that it cannot have is logged once.
+    fn accepts(&self, service: &ServiceId) -> bool {
+        let Err(error) = self.ledger.check_service_id(service) else { return true };
+        let mut logged = lock(&self.refused);
+        if logged.len() < Self::MOST_LOGGED && logged.insert(service.clone()) {
+            warn!(service:%, error:%;
+                "the ledger cannot have this service; its batches are neither submitted nor followed");
+        }
+        false
+    }
+
+    /// What is taken over, without the services that the ledger cannot have. These stay claimed and nothing is
     /// done with them, because no other instance could do anything with them either.
-    fn accepted(&self, mut takeover: Takeover) -> Takeover {
-        takeover.claims.retain(|claim| self.refused.accepts(&claim.service_id));
-        takeover.in_doubt.retain(|(service, _)| self.refused.accepts(service));
-        takeover
+    fn accepted(&self, take: impl FnOnce() -> BatchResult<Takeover>) -> BatchResult<Takeover> {
+        if !self.check.may_claim() {
+            return Ok(Takeover::default());
+        }
+        let mut takeover = take()?;
+        takeover.claims.retain(|claim| self.accepts(&claim.service_id));
+        takeover.in_doubt.retain(|(service, _)| self.accepts(service));
+        Ok(takeover)
     }
 }
 
@@ -48,17 +73,11 @@ impl<C: ClaimKeeper> ClaimKeeper for CheckedClaims<C> {
     }
 
     fn take(&self, limit: usize) -> BatchResult<Takeover> {
-        match self.check.may_claim() {
-            true => Ok(self.accepted(self.claims.take(limit)?)),
-            false => Ok(Takeover::default()),
-        }
+        self.accepted(|| self.claims.take(limit))
     }
 
     fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover> {
-        match self.check.may_claim() {
-            true => Ok(self.accepted(self.claims.take_services(services)?)),
-            false => Ok(Takeover::default()),
-        }
+        self.accepted(|| self.claims.take_services(services))
     }
 
     fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>> {
@@ -88,7 +107,7 @@ impl<C: RoundStore> RoundStore for CheckedClaims<C> {
             let found = self.claims.ready_services(after.as_ref(), limit)?;
             let is_last = found.len() < limit;
             after = found.last().cloned();
-            accepted.extend(found.into_iter().filter(|service| self.refused.accepts(service)));
+            accepted.extend(found.into_iter().filter(|service| self.accepts(service)));
             if is_last || accepted.len() >= limit {
                 accepted.truncate(limit);
                 return Ok(accepted);
@@ -97,18 +116,48 @@ impl<C: RoundStore> RoundStore for CheckedClaims<C> {
     }
 
     fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
-        match self.check.may_claim() {
-            true => {
-                let round = self.claims.take_round(shares, fits)?;
-                self.recalls.taken(&round.batches);
-                Ok(round)
-            }
-            false => Ok(Round::default()),
+        if !self.check.may_claim() {
+            return Ok(Round::default());
         }
+        let round = self.claims.take_round(shares, fits)?;
+        self.recalls.taken(&round.batches);
+        Ok(round)
     }
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
         self.recalls.given_back(batches);
         self.claims.give_back(batches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grid_batch_core::{GlobalScopeId, LedgerIdentity, ScopeId, ScopeIdError};
+    use grid_batch_nodes::NodePool;
+
+    use super::*;
+
+    /// A ledger without services.
+    struct Global;
+
+    impl Ledger for Global {
+        grid_batch_core::unused_ledger_methods!();
+
+        fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {
+            GlobalScopeId::from_service_id(service_id).map(drop)
+        }
+    }
+
+    #[test]
+    fn services_that_the_ledger_cannot_have_are_refused() {
+        let identity = LedgerIdentity::new("sawtooth");
+        let check = LedgerCheck::new(identity, NodePool::default(), Duration::ZERO);
+        let claims = CheckedClaims::new((), check, Arc::new(Global), Recalls::default());
+        let [global, named] = ["global", "a::b"].map(|id| id.parse::<ServiceId>().unwrap());
+        assert!(claims.accepts(&global) && !claims.accepts(&named));
+        assert!(!claims.accepts(&named));
+        assert_eq!(lock(&claims.refused).len(), 1);
     }
 }

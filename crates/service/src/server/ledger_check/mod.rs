@@ -8,8 +8,6 @@
 mod check;
 mod checked_claims;
 mod mismatch;
-mod refused_services;
-mod report;
 #[cfg(test)]
 mod tests;
 mod watch;
