@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod adapter;
 mod ahead;
 mod beneficiaries;

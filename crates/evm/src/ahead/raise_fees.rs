@@ -4,10 +4,11 @@ use grid_batch_withdrawals::{
 use log::debug;
 
 use super::{
-    look::{Look, LookError},
+    look::Look,
     sign::{SIGNING_LIMIT, highest_cost},
 };
 use crate::{
+    account::AccountError,
     node::AccountState,
     price::{Bid, GasQuote, covers_price, raise_bid},
     send::{gas_limit, highest_fees, sign_replacement},
@@ -24,13 +25,13 @@ impl Look<'_> {
         following: &FollowingPayments,
         account: AccountState,
         quote: &GasQuote,
-    ) -> Result<bool, LookError> {
+    ) -> Result<bool, AccountError> {
         let raises = self.raises(following, account, quote);
-        let Some(signer) = self.context.signers.get(&self.scope.address()) else {
+        let Some(signer) = self.account.context.signers.get(&self.account.address()) else {
             return Ok(false);
         };
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
-        let start = self.context.clock.monotonic();
+        let start = self.account.context.clock.monotonic();
         let mut signed: Vec<NewSignedTransaction> = Vec::new();
         for Raise { nonce, best, bid } in raises {
             let Ok(gas_limit) = gas_limit(&best.signed) else { break };
@@ -42,15 +43,15 @@ impl Look<'_> {
                 // Its own attempt says why.
                 Err(_) => break,
             }
-            if self.context.clock.monotonic().since(start) >= SIGNING_LIMIT {
+            if self.account.context.clock.monotonic().since(start) >= SIGNING_LIMIT {
                 break;
             }
         }
         if signed.is_empty() {
             return Ok(false);
         }
-        if !self.context.store.replace_following(following, signed.clone()).await? {
-            debug!(service:% = self.scope; "the queue has changed; no fee is raised");
+        if !self.account.context.store.replace_following(following, signed.clone()).await? {
+            debug!(service:% = self.account.scope; "the queue has changed; no fee is raised");
             return Ok(false);
         }
         self.note_signed(&signed);
@@ -85,7 +86,8 @@ impl Look<'_> {
         if is_mined || best.signed.is_filler || covers_price(best.signed.max_fee, quote) {
             return None;
         }
-        let bid = raise_bid(highest_fees(nonce), quote, self.context.cap_at(&payment.pool)?)?;
+        let bid =
+            raise_bid(highest_fees(nonce), quote, self.account.context.cap_at(&payment.pool)?)?;
         Some(Raise { nonce, best, bid })
     }
 }

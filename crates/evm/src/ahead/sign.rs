@@ -1,14 +1,14 @@
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use grid_batch_core::ScopeId;
 use grid_batch_withdrawals::{
     AssignedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
 };
 use log::{debug, info, warn};
 
-use super::look::{Look, LookError};
+use super::look::Look;
 use crate::{
+    account::AccountError,
     node::{AccountState, NodeError},
     pool::PoolCall,
     price::{Bid, GasQuote, price_gate},
@@ -42,13 +42,13 @@ impl Look<'_> {
         following: &FollowingPayments,
         account: AccountState,
         quote: &GasQuote,
-    ) -> Result<(), LookError> {
-        let (context, service_id) = (self.context, self.scope.service_id());
+    ) -> Result<(), AccountError> {
+        let (context, service_id) = (self.account.context, self.account.service_id());
         let pending = following.next_nonce.saturating_sub(account.mined);
         let free = context.in_flight.saturating_sub(usize::try_from(pending).unwrap_or(usize::MAX));
         let unsigned: Vec<&FollowingPayment> = following.unsigned().take(free).collect();
         let (Some(first), Some(signer)) =
-            (unsigned.first(), context.signers.get(&self.scope.address()))
+            (unsigned.first(), context.signers.get(&self.account.address()))
         else {
             return Ok(());
         };
@@ -59,7 +59,7 @@ impl Look<'_> {
         }
         if context.not_signing_ahead.begins(service_id, following.has_unsettled) {
             warn!(
-                service:% = self.scope;
+                service:% = self.account.scope;
                 "nothing is signed ahead: a transaction of a withdrawal that has ended, or of none, is \
                  not final, or an operator has to decide about its nonce"
             );
@@ -86,7 +86,7 @@ impl Look<'_> {
         }
         let stored = context.store.sign_following(following, signed.clone()).await?;
         if !stored {
-            debug!(service:% = self.scope; "the queue has changed; nothing is signed ahead");
+            debug!(service:% = self.account.scope; "the queue has changed; nothing is signed ahead");
             return Ok(());
         }
         self.note_signed(&signed);
@@ -100,18 +100,18 @@ impl Look<'_> {
         unsigned: &[&FollowingPayment],
         (signer, quote): (&AccountSigner, &GasQuote),
         account: AccountState,
-    ) -> Result<Signed, LookError> {
+    ) -> Result<Signed, AccountError> {
         let candidates: Vec<Candidate> =
             unsigned.iter().map_while(|it| self.candidate(it, quote)).collect();
         let gas_limits = self.simulate(&candidates).await?;
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
-        let chain_id = self.context.chain_id;
-        let start = self.context.clock.monotonic();
+        let chain_id = self.account.context.chain_id;
+        let start = self.account.context.clock.monotonic();
         let mut signed = Signed::default();
         for ((Candidate { call, bid }, gas_limit), nonce) in
             candidates.into_iter().zip(gas_limits).zip(following.next_nonce..)
         {
-            let elapsed = self.context.clock.monotonic().since(start);
+            let elapsed = self.account.context.clock.monotonic().since(start);
             signed.ended_by_time = elapsed >= SIGNING_LIMIT;
             if signed.ended_by_time {
                 break;
@@ -131,10 +131,10 @@ impl Look<'_> {
 
     fn candidate(&self, following: &FollowingPayment, quote: &GasQuote) -> Option<Candidate> {
         let call = PoolCall::for_payment(&following.payment).ok()?;
-        let cap = self.context.cap_of(call.pool);
+        let cap = self.account.context.cap_of(call.pool);
         let bid = price_gate(quote, cap).ok()?;
         let beneficiary = parse_address(&following.payment.beneficiary).ok()?;
-        if !self.context.rules.beneficiaries.contains(call.pool, beneficiary) {
+        if !self.account.context.rules.beneficiaries.contains(call.pool, beneficiary) {
             return None;
         }
         Some(Candidate { call, bid })
@@ -150,8 +150,8 @@ impl Look<'_> {
         }
         let calls: Vec<(Address, Bytes)> =
             candidates.iter().map(|it| (it.call.pool, it.call.data.clone())).collect();
-        let estimates = self.node.estimate_all(self.scope.address(), &calls).await?;
-        let block_limit = self.context.block_gas_limit(self.node).await;
+        let estimates = self.node.estimate_all(self.account.address(), &calls).await?;
+        let block_limit = self.account.context.block_gas_limit(self.node).await;
         let limit =
             |estimate: Result<u64, NodeError>| payment_gas_limit(estimate.ok()?, block_limit);
         Ok(estimates.into_iter().map_while(limit).collect())
@@ -166,9 +166,9 @@ impl Look<'_> {
 
     pub(super) fn note_signed(&self, signed: &[NewSignedTransaction]) {
         for signed in signed {
-            self.context.tips.record(signed);
+            self.account.context.tips.record(signed);
             info!(
-                service:% = self.scope, nonce = signed.nonce, hash:% = B256::from(signed.hash),
+                service:% = self.account.scope, nonce = signed.nonce, hash:% = B256::from(signed.hash),
                 max_fee:% = GasPrice::from_wei(signed.max_fee);
                 "transaction signed together with others of its gas admin"
             );

@@ -7,12 +7,12 @@ use log::{error, info, warn};
 use super::{pending_note::pending_note, withdrawal_status::WithdrawalStatus};
 use crate::{
     Evm,
+    account::Account,
     ahead::Look,
-    node::NodeClient,
-    nonce::{BestObservation, NonceObservation, final_result, find_nonce_user, observe_nonce},
+    nonce::{BestObservation, Finality, NonceObservation, final_result},
     pool::PoolCall,
     scope::AccountScopeId,
-    settle::{UsedNonce, explain_used_nonce},
+    settle::UsedNonce,
 };
 
 /// Reads the statuses of withdrawals from the chain, and stores how they ended.
@@ -42,15 +42,15 @@ impl Evm {
         if let Some(outcome) = &assigned.outcome {
             return Ok(WithdrawalStatus::from_outcome(outcome, assigned.note.clone()));
         }
-        let nodes =
-            self.context.nodes_for(&self.context.read_http, scope.service_id(), &batch_id)?;
-        let BestObservation { node, observation, is_final, dispute } =
-            observe_nonce(&nodes, &self.context, scope.address(), assigned).await?;
-        match &observation {
-            NonceObservation::Mined(mined) if is_final => {
+        let context = &*self.context;
+        let nodes = context.nodes_for(&context.read_http, scope.service_id(), &batch_id)?;
+        let account = Account { context, nodes: &nodes, scope };
+        let BestObservation { node, observation, finality } = account.observe(assigned).await?;
+        let look = Look { account, node, payment: &payment, head: assigned };
+        match (&observation, finality) {
+            (NonceObservation::Mined(mined), Finality::Final) => {
                 let call = parsed(PoolCall::for_payment(&payment))?;
                 let head = final_result(mined, node, scope.address(), &call).await?;
-                let look = self.look(&nodes, node, scope, (&payment, assigned));
                 let following = look.start(batch_id).await;
                 let closed = match &following {
                     Some(following) => look.final_nonces(following).await,
@@ -63,59 +63,45 @@ impl Evm {
                 }
                 return Ok(status);
             }
-            NonceObservation::Mined(mined) => {
-                let note = dispute.map(|dispute| dispute.to_string());
-                let note = note.unwrap_or_else(|| mined.note(self.context.confirmations));
-                self.note(scope, assigned, Some(note)).await?;
+            (NonceObservation::Mined(_), Finality::Disputed(dispute)) => {
+                self.note(scope, assigned, Some(dispute.to_string())).await?;
             }
-            NonceObservation::UsedElsewhere => {
-                let look = self.look(&nodes, node, scope, (&payment, assigned));
+            (NonceObservation::Mined(mined), Finality::Unconfirmed) => {
+                self.note(scope, assigned, Some(mined.note(context.confirmations))).await?;
+            }
+            (NonceObservation::UsedElsewhere, _) => {
                 self.close_following(&look, batch_id).await?;
-                return self.status_of_used_nonce(&nodes, scope, &payment, assigned).await;
+                return self.status_of_used_nonce(account, &payment, assigned).await;
             }
-            NonceObservation::Pending => {
-                self.note(scope, assigned, pending_note(&self.context, &payment, assigned)).await?;
+            (NonceObservation::Pending, _) => {
+                self.note(scope, assigned, pending_note(context, &payment, assigned)).await?;
             }
-            NonceObservation::NotFound => self.note(scope, assigned, None).await?,
+            (NonceObservation::NotFound, _) => self.note(scope, assigned, None).await?,
         }
         let is_sent = !matches!(observation, NonceObservation::NotFound);
-        if is_sent {
-            let look = self.look(&nodes, node, scope, (&payment, assigned));
-            if let Some(following) = look.start(batch_id).await {
-                look.sign_and_send(&following).await;
-            }
+        if is_sent && let Some(following) = look.start(batch_id).await {
+            look.sign_and_send(&following).await;
         }
         Ok(WithdrawalStatus::from_observation(&observation))
-    }
-
-    fn look<'a>(
-        &'a self,
-        nodes: &'a [NodeClient],
-        node: &'a NodeClient,
-        scope: &'a AccountScopeId,
-        (payment, head): (&'a Payment, &'a AssignedNonce),
-    ) -> Look<'a> {
-        Look { context: &self.context, nodes, node, scope, payment, head }
     }
 
     /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
     async fn close_following(&self, look: &Look<'_>, batch_id: ItemId) -> BatchResult<()> {
         let Some(following) = look.start(batch_id).await else { return Ok(()) };
         let closed = look.final_nonces(&following).await;
-        self.close_nonces(look.scope, closed).await
+        self.close_nonces(look.account.scope, closed).await
     }
 
     /// The nonce is used, but no node shows one of its transactions: looks for the transaction that
     /// used it.
     async fn status_of_used_nonce(
         &self,
-        nodes: &[NodeClient],
-        scope: &AccountScopeId,
+        account: Account<'_>,
         payment: &Payment,
         assigned: &AssignedNonce,
     ) -> BatchResult<WithdrawalStatus> {
-        let (nonce, admin) = (assigned.nonce, scope.address());
-        let Some(hash) = find_nonce_user(nodes, &self.context, admin, assigned).await? else {
+        let (scope, nonce, admin) = (account.scope, assigned.nonce, account.address());
+        let Some(hash) = account.find_nonce_user(assigned).await? else {
             let note =
                 format!("nonce {nonce} is used, but no node shows a receipt of this withdrawal");
             self.note(scope, assigned, Some(note)).await?;
@@ -126,7 +112,7 @@ impl Evm {
             self.note(scope, assigned, None).await?;
             return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending));
         }
-        match explain_used_nonce(&self.context, nodes, scope, payment, assigned, hash).await? {
+        match account.explain_used_nonce(payment, assigned, hash).await? {
             UsedNonce::Own => return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending)),
             UsedNonce::Moved => return Ok(WithdrawalStatus::not_reported()),
             UsedNonce::Foreign | UsedNonce::NotFinal | UsedNonce::Undecided => {}

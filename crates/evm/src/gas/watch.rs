@@ -10,11 +10,11 @@ use super::{
     low_balance_log::LowBalanceLog,
 };
 use crate::{
+    account::Account,
     context::EvmContext,
     node::{BlockTag, NodeClient, NodeError},
     price::Urgency,
     scope::AccountScopeId,
-    settle::{close_own_uses, settle_nonces},
     values::GasPrice,
 };
 
@@ -110,29 +110,15 @@ impl GasWatch {
     /// a failure, the next look tries again.
     async fn settle(&self, nodes: &[NodeClient]) {
         let Some(node) = nodes.first() else { return };
-        for WatchedAccount { account, .. } in &self.accounts {
-            if let Err(error) = close_own_uses(&self.context, nodes, node, account).await {
-                debug!(service:% = account, error:? = error; "nonces of ended withdrawals were not settled");
+        for WatchedAccount { account: scope, .. } in &self.accounts {
+            let account = Account { context: &self.context, nodes, scope };
+            if let Err(error) = account.close_own_uses(node).await {
+                debug!(service:% = scope, error:%; "nonces of ended withdrawals were not settled");
             }
-            if let Err(error) = self.settle_if_idle(nodes, node, account).await {
-                debug!(service:% = account, error:%; "the nonces of an idle account were not looked at");
+            if let Err(error) = settle_if_idle(account, node).await {
+                debug!(service:% = scope, error:%; "the nonces of an idle account were not looked at");
             }
         }
-    }
-
-    async fn settle_if_idle(
-        &self,
-        nodes: &[NodeClient],
-        node: &NodeClient,
-        account: &AccountScopeId,
-    ) -> BatchResult<()> {
-        let (store, service_id) = (&self.context.store, account.service_id());
-        let count = node.transaction_count(account.address(), BlockTag::Latest).await?;
-        let Some(next) = store.next_nonce(service_id).await? else { return Ok(()) };
-        if count > next && store.first_open(service_id).await?.is_none() {
-            settle_nonces(&self.context, nodes, account).await?;
-        }
-        Ok(())
     }
 
     fn note_failure(&self, error: &str) {
@@ -182,4 +168,14 @@ impl GasWatch {
             balance: self.context.gas.balance(address, now),
         }
     }
+}
+
+async fn settle_if_idle(account: Account<'_>, node: &NodeClient) -> BatchResult<()> {
+    let (store, service_id) = (&account.context.store, account.service_id());
+    let count = node.transaction_count(account.address(), BlockTag::Latest).await?;
+    let Some(next) = store.next_nonce(service_id).await? else { return Ok(()) };
+    if count > next && store.first_open(service_id).await?.is_none() {
+        account.settle_nonces().await?;
+    }
+    Ok(())
 }

@@ -1,5 +1,3 @@
-use std::iter;
-
 use grid_batch_core::SubmissionAnswer;
 use grid_batch_withdrawals::NewSignedTransaction;
 
@@ -9,13 +7,12 @@ use super::{
     transaction::{TransactionDraft, sign},
 };
 use crate::{
-    node::NodeClient,
+    account::AccountError,
     pool::PoolCall,
     price::Bid,
-    scope::AccountScopeId,
-    settle::{SettleError, Settled, settle_nonces},
+    settle::Settled,
     signing_store::NonceAssignment,
-    sync::{PoolRefusal, RefusalOutcome, SimulationError, resolve_refusal, simulate},
+    sync::{PoolRefusal, RefusalOutcome, SimulationError, simulate},
 };
 
 /// How many nonces an attempt signs with until one of them is still free.
@@ -61,9 +58,7 @@ impl SendAttempt<'_> {
         call: &PoolCall,
         refusal: &PoolRefusal,
     ) -> Step<SubmissionAnswer> {
-        let (context, nodes) = (self.context, self.nodes()?);
-        let refused = (call, refusal);
-        let outcome = resolve_refusal(context, &nodes, self.admin, &self.payment, refused).await;
+        let outcome = self.account().resolve_refusal(&self.payment, call, refusal).await;
         Ok(match outcome.map_err(answer::store_failed)? {
             RefusalOutcome::Final(refusal) => answer::rejected(refusal),
             RefusalOutcome::OtherNode(reason) => answer::not_sent(reason),
@@ -76,26 +71,14 @@ impl SendAttempt<'_> {
     ///
     /// A count above what was signed here must be final. Otherwise a transaction that the chain drops
     /// would leave a gap, and one wrong response of a node would block the account.
-    pub(super) async fn settle_nonces(&self, scope: &AccountScopeId) -> Step<u64> {
-        let nodes = self.nodes()?;
-        let settled = settle_nonces(self.context, &nodes, scope).await;
-        match settled {
+    pub(super) async fn settle_nonces(&self) -> Step<u64> {
+        match self.account().settle_nonces().await {
             Ok(Settled::All { count }) => Ok(count),
             Ok(Settled::NotYet(reason)) => Err(self.parked(reason)),
             Ok(Settled::Undecided { note }) => Err(answer::ambiguous(note)),
-            Err(SettleError::Node(error)) => Err(answer::node_failed(error)),
-            Err(SettleError::Store(error)) => Err(answer::store_failed(error)),
+            Err(AccountError::Node(error)) => Err(answer::node_failed(error)),
+            Err(AccountError::Store(error)) => Err(answer::store_failed(error)),
         }
-    }
-
-    /// The node of this attempt, and then the others.
-    pub(super) fn nodes(&self) -> Step<Vec<NodeClient>> {
-        let context = self.context;
-        let all = context.nodes_for(&context.send_http, self.service_id(), &self.batch.batch_id);
-        let others = all.map_err(answer::store_failed)?;
-        let others = others.into_iter().filter(|node| node.url() != self.node.url());
-        let this = NodeClient::new(context.send_http.clone(), self.node.url());
-        Ok(iter::once(this).chain(others).collect())
     }
 
     /// Signs with the next nonce, and stores both in one commit.

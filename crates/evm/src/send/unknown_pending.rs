@@ -11,10 +11,7 @@ use super::{
     answer::{self, Step},
     attempt::SendAttempt,
 };
-use crate::{
-    node::{BlockTag, NodeError},
-    nonce::check_chain,
-};
+use crate::node::{BlockTag, NodeError};
 
 impl SendAttempt<'_> {
     /// Parks the withdrawal while a node has pending transactions of the account that are not stored.
@@ -31,7 +28,7 @@ impl SendAttempt<'_> {
         };
         let next = self.context.store.next_nonce(self.service_id()).await;
         let known = next.map_err(answer::store_failed)?.unwrap_or_default().max(count);
-        let pending = pending.max(self.pending_at_others(known).await?);
+        let pending = pending.max(self.account().highest_count_at_others(&self.node).await);
         let log = &self.context.unknown_pending;
         let now = self.context.clock.monotonic();
         let is_late = log.is_late(self.service_id(), pending > known, now);
@@ -48,29 +45,6 @@ impl SendAttempt<'_> {
             warn!(service:% = self.service_id(), reason = reason.as_str(); "withdrawals have been parked for a while");
         }
         Err(self.parked(reason))
-    }
-
-    /// The highest transaction count of the other nodes, pending ones included, if it is above `known`. A
-    /// node that does not answer is skipped, then and for a while.
-    async fn pending_at_others(&self, known: u64) -> Step<u64> {
-        let (context, now) = (self.context, self.context.clock.monotonic());
-        let mut highest = 0;
-        for node in self.nodes()?.iter().skip(1) {
-            if context.skipped_nodes.contains(node.url(), now) {
-                continue;
-            }
-            let pending = node.transaction_count(self.admin, BlockTag::Pending).await;
-            let has_answered = matches!(pending, Ok(_) | Err(NodeError::Rpc { .. }));
-            context.skipped_nodes.note(node.url(), has_answered, now);
-            // On another chain the account has other transactions.
-            if let Ok(pending) = pending
-                && pending > known.max(highest)
-                && check_chain(node, context).await.is_ok()
-            {
-                highest = pending;
-            }
-        }
-        Ok(highest)
     }
 }
 

@@ -2,7 +2,6 @@
 //! on it: one that syncs or lags shows a state of the chain that is long past.
 
 mod highest_block;
-mod node_report;
 mod node_state;
 mod quorum;
 mod refused_call;
@@ -12,7 +11,7 @@ mod unconfirmed_refusals;
 
 pub(crate) use highest_block::HighestBlock;
 pub(crate) use quorum::RefusalOutcome;
-pub(crate) use refused_call::{FirstRefusals, resolve_refusal};
+pub(crate) use refused_call::FirstRefusals;
 pub(crate) use simulation::{PoolRefusal, SimulationError, simulate};
 pub(crate) use skipped_nodes::SkippedNodes;
 pub(crate) use unconfirmed_refusals::UnconfirmedRefusals;

@@ -5,79 +5,88 @@ use std::{
 };
 
 use alloy_primitives::Address;
-use grid_batch_core::{BatchResult, MonotonicTime, Timestamp};
+use futures_util::future::join_all;
+use grid_batch_core::{BatchResult, MonotonicTime};
+use grid_batch_support::redact_url;
 use grid_batch_withdrawals::{Payment, WithdrawalId};
 
 use super::{
-    node_report::NodeReport,
+    node_state::NodeState,
     quorum::{NodeVote, RefusalOutcome, Vote, decide},
-    simulation::PoolRefusal,
+    simulation::{PoolRefusal, SimulationError, simulate},
 };
-use crate::{context::EvmContext, node::NodeClient, pool::PoolCall};
+use crate::{
+    account::Account,
+    node::{NodeClient, NodeError},
+    pool::PoolCall,
+};
 
-/// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
-///
-/// The nodes are asked again, each after it has told how far it has come: what a node said before may be
-/// about an older block. A withdrawal fails only if they say the same at a later block.
-pub(crate) async fn resolve_refusal(
-    context: &EvmContext,
-    nodes: &[NodeClient],
-    admin: Address,
-    payment: &Payment,
-    (call, refusal): (&PoolCall, &PoolRefusal),
-) -> BatchResult<RefusalOutcome> {
-    if let Some(stored) = context.store.highest_block().await? {
-        context.highest_block.see(stored);
+/// What a node says: how far it has come, and whether the pool would make the withdrawal.
+type NodeAnswer = Result<(NodeState, Option<PoolRefusal>), NodeError>;
+
+impl Account<'_> {
+    /// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
+    ///
+    /// The nodes are asked again, each after it has told how far it has come: what a node said before may be
+    /// about an older block. A withdrawal fails only if they say the same at a later block.
+    pub(crate) async fn resolve_refusal(
+        &self,
+        payment: &Payment,
+        call: &PoolCall,
+        refusal: &PoolRefusal,
+    ) -> BatchResult<RefusalOutcome> {
+        let (context, admin) = (self.context, self.address());
+        if let Some(stored) = context.store.highest_block().await? {
+            context.highest_block.see(stored);
+        }
+        let answers = join_all(self.nodes.iter().map(|node| read(node, admin, call))).await;
+        let heads = answers.iter().flatten().map(|(state, _)| state.head.number);
+        let highest = heads.fold(context.highest_block.get(), u64::max);
+        let monotonic = context.clock.monotonic();
+        let seen = context.first_refusals.block(admin, payment, highest, monotonic);
+        let now = context.clock.now();
+        let lag = |state: &NodeState| state.lag(seen, context.head_age_limit, now);
+        let refused_at = answers
+            .iter()
+            .flatten()
+            .filter(|(state, refusal)| refusal.is_some() && lag(state).is_none());
+        let refused_at = refused_at.map(|(state, _)| state.head.number).min();
+        let votes = self.nodes.iter().zip(answers).map(|(node, answer)| {
+            let vote = match answer {
+                Err(error) => Vote::None(format!("does not answer: {error}")),
+                Ok((state, refusal)) => match lag(&state) {
+                    Some(lag) => Vote::None(lag.to_string()),
+                    None => refusal.map_or(Vote::Accepts, Vote::Refuses),
+                },
+            };
+            (redact_url(node.url()), vote)
+        });
+        let outcome = decide(refusal, &votes.collect::<Vec<NodeVote>>(), context.agreeing_nodes);
+        let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
+            context.unconfirmed_refusals.forget(admin, &payment.pool);
+            return Ok(outcome);
+        };
+        if let PoolRefusal::NoContract(pool) = refusal
+            && context.store.has_paid(&payment.pool).await?
+        {
+            return Ok(RefusalOutcome::Wait(format!(
+                "there is no contract at the pool {pool}, which has paid before: the nodes are wrong or on \
+                 another chain, or the contract was removed; correct ledger.urls, or cancel the withdrawal if the contract \
+                 was removed"
+            )));
+        }
+        let (refused, time) = ((refusal.clone(), block), (monotonic, context.resend_after));
+        Ok(context.unconfirmed_refusals.confirm(admin, payment, refused, time))
     }
-    let reports = NodeReport::read_all(nodes, admin, call).await?;
-    let heads = reports.iter().filter_map(NodeReport::head_number);
-    let highest = heads.fold(context.highest_block.get(), u64::max);
-    let monotonic = context.clock.monotonic();
-    let seen = context.first_refusals.block(admin, payment, highest, monotonic);
-    let now = context.clock.now();
-    let refused_at =
-        reports.iter().filter_map(|report| report.refused_at(seen, context, now)).min();
-    let votes: Vec<NodeVote> =
-        reports.into_iter().map(|report| report.into_vote(seen, context, now)).collect();
-    let outcome = decide(refusal, &votes, context.agreeing_nodes);
-    let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
-        context.unconfirmed_refusals.forget(admin, &payment.pool);
-        return Ok(outcome);
-    };
-    if let PoolRefusal::NoContract(pool) = refusal
-        && context.store.has_paid(&payment.pool).await?
-    {
-        return Ok(RefusalOutcome::Wait(format!(
-            "there is no contract at the pool {pool}, which has paid before: the nodes are wrong or on \
-             another chain, or the contract was removed; correct ledger.urls, or cancel the withdrawal if the contract \
-             was removed"
-        )));
-    }
-    let (refused, time) = ((refusal.clone(), block), (monotonic, context.resend_after));
-    Ok(context.unconfirmed_refusals.confirm(admin, payment, refused, time))
 }
 
-impl NodeReport {
-    /// The latest block of a node that refuses the withdrawal and is up to date.
-    fn refused_at(&self, seen: u64, context: &EvmContext, now: Timestamp) -> Option<u64> {
-        let (state, simulated) = self.answer.as_ref().ok()?;
-        let is_refused =
-            simulated.is_some() && state.lag(seen, context.head_age_limit, now).is_none();
-        is_refused.then_some(state.head.number)
-    }
-
-    fn into_vote(self, seen: u64, context: &EvmContext, now: Timestamp) -> NodeVote {
-        let vote = match self.answer {
-            Err(error) => Vote::None(format!("does not answer: {error}")),
-            Ok((state, simulated)) => {
-                match (state.lag(seen, context.head_age_limit, now), simulated) {
-                    (Some(lag), _) => Vote::None(lag.to_string()),
-                    (None, None) => Vote::Accepts,
-                    (None, Some(refusal)) => Vote::Refuses(refusal),
-                }
-            }
-        };
-        (self.node, vote)
+/// The state is read first: the simulation is then on that block or a later one.
+async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer {
+    let state = NodeState::read(node).await?;
+    match simulate(node, admin, call).await {
+        Ok(_) => Ok((state, None)),
+        Err(SimulationError::Refused(refusal)) => Ok((state, Some(refusal))),
+        Err(SimulationError::Node(error)) => Err(error),
     }
 }
 
