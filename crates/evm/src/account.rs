@@ -2,12 +2,13 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use futures_util::future::join_all;
-use grid_batch_core::{BatchError, BatchResult, ScopeId, ServiceId};
+use grid_batch_core::{BatchError, BatchResult, MonotonicTime, ScopeId, ServiceId};
 use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::{
     context::EvmContext,
+    memory::Memory,
     node::{AccountState, NodeClient, NodeError},
     scope::AccountScopeId,
     values::parse_address,
@@ -91,7 +92,7 @@ impl<'a> Account<'a> {
     /// Asks all nodes except one at the same time, and returns what those answer in time that are on the
     /// chain. `None` is no answer to the question.
     ///
-    /// A node that fails is skipped for a while, so that withdrawals do not wait for one that is down.
+    /// A node that fails is skipped for a while.
     pub(crate) async fn ask_others<T, F>(
         &self,
         except: &NodeClient,
@@ -142,5 +143,41 @@ impl<'a> Account<'a> {
         let others = self.at_others(except).await;
         let (node, most) = others.into_iter().max_by_key(|(_, account)| account.mined)?;
         (most.mined > count).then_some(node)
+    }
+}
+
+/// The nodes that did not answer when they were last asked to confirm what another one shows.
+///
+/// They are skipped for a while, so that withdrawals do not wait for the timeout of a node that is down.
+#[derive(Debug, Default)]
+pub(crate) struct SkippedNodes(Memory<String, Option<MonotonicTime>>);
+
+impl SkippedNodes {
+    const SKIPPED_FOR: Duration = Duration::from_secs(30);
+
+    fn contains(&self, url: &str, now: MonotonicTime) -> bool {
+        let since = self.0.with(&url.to_owned(), |since| *since);
+        since.is_some_and(|since| now.since(since) < Self::SKIPPED_FOR)
+    }
+
+    fn note(&self, url: &str, has_answered: bool, now: MonotonicTime) {
+        self.0.with(&url.to_owned(), |since| *since = (!has_answered).then_some(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_is_skipped_until_it_answers_or_for_a_while() {
+        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
+        let nodes = SkippedNodes::default();
+        nodes.note("a", false, at(0));
+        assert!(nodes.contains("a", at(29)) && !nodes.contains("b", at(0)));
+        assert!(!nodes.contains("a", at(30)));
+        nodes.note("a", false, at(30));
+        nodes.note("a", true, at(31));
+        assert!(!nodes.contains("a", at(31)));
     }
 }

@@ -7,11 +7,12 @@ use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
 
 use crate::{
+    account::SkippedNodes,
     ahead::AheadPauses,
     chain_facts::ChainFacts,
     gas::GasObservations,
     heads::Hints,
-    logged_services::LoggedServices,
+    memory::Memory,
     node::NodeClient,
     options::{EvmOptions, OracleOptions},
     price::{GasPriceSource, GasQuote, NoPriceError, Oracle, Tips, Urgency},
@@ -20,7 +21,7 @@ use crate::{
     sent_times::SentTimes,
     signer::{AccountSigner, TransactionSigner},
     signing_store::AsyncSigningStore,
-    sync::{FirstRefusals, HighestBlock, SkippedNodes, UnconfirmedRefusals},
+    sync::{HighestBlock, PoolRefusals},
     values::{GasPrice, parse_address},
 };
 
@@ -44,9 +45,9 @@ pub(crate) struct EvmContext {
     pub(crate) in_flight: usize,
     pub(crate) ahead_pauses: AheadPauses,
     /// The services for which nothing is signed ahead, because a stored nonce is not settled.
-    pub(crate) not_signing_ahead: LoggedServices,
+    pub(crate) not_signing_ahead: Memory<ServiceId, bool>,
     /// The services whose transactions that were signed ahead are sent with errors.
-    pub(crate) refused_ahead: LoggedServices,
+    pub(crate) refused_ahead: Memory<ServiceId, bool>,
     pub(crate) unknown_pending: UnknownPendingLog,
     pub(crate) parked_log: ParkedLog,
     pub(crate) hints: Hints,
@@ -55,8 +56,7 @@ pub(crate) struct EvmContext {
     pub(crate) gas: GasObservations,
     pub(crate) facts: ChainFacts,
     pub(crate) highest_block: HighestBlock,
-    pub(crate) first_refusals: FirstRefusals,
-    pub(crate) unconfirmed_refusals: UnconfirmedRefusals,
+    pub(crate) pool_refusals: PoolRefusals,
     pub(crate) skipped_nodes: SkippedNodes,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
@@ -94,8 +94,8 @@ impl EvmContext {
             connections: options.connections,
             in_flight: options.in_flight,
             ahead_pauses: AheadPauses::default(),
-            not_signing_ahead: LoggedServices::default(),
-            refused_ahead: LoggedServices::default(),
+            not_signing_ahead: Memory::default(),
+            refused_ahead: Memory::default(),
             unknown_pending: UnknownPendingLog::default(),
             parked_log: ParkedLog::default(),
             hints: Hints::new(),
@@ -104,8 +104,7 @@ impl EvmContext {
             gas: GasObservations::default(),
             facts: ChainFacts::default(),
             highest_block: HighestBlock::default(),
-            first_refusals: FirstRefusals::default(),
-            unconfirmed_refusals: UnconfirmedRefusals::default(),
+            pool_refusals: PoolRefusals::default(),
             skipped_nodes: SkippedNodes::default(),
             send_http,
             read_http,

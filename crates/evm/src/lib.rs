@@ -12,7 +12,7 @@ mod follow;
 mod gas;
 mod heads;
 mod identity;
-mod logged_services;
+mod memory;
 mod node;
 mod nonce;
 mod options;

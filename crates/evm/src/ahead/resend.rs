@@ -76,7 +76,7 @@ impl Look<'_> {
     fn log_refused(&self, sent: &[(&&NewSignedTransaction, Option<NodeError>)]) {
         let refused = sent.iter().find_map(|(signed, error)| Some((signed.nonce, error.as_ref()?)));
         let logged = &self.account.context.refused_ahead;
-        if logged.begins(self.account.service_id(), refused.is_some())
+        if logged.changes(self.account.service_id(), refused.is_some())
             && let Some((nonce, error)) = refused
         {
             warn!(

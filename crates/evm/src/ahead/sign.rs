@@ -57,7 +57,8 @@ impl Look<'_> {
         if following.due_pools.iter().any(|pool| has_price(pool)) {
             return Ok(());
         }
-        if context.not_signing_ahead.begins(service_id, following.has_unsettled) {
+        let has_unsettled = following.has_unsettled;
+        if context.not_signing_ahead.changes(service_id, has_unsettled) && has_unsettled {
             warn!(
                 service:% = self.account.scope;
                 "nothing is signed ahead: a transaction of a withdrawal that has ended, or of none, is \
@@ -68,7 +69,7 @@ impl Look<'_> {
         if context.ahead_pauses.contains(service_id, first.batch_id, now, pause) {
             return Ok(());
         }
-        if following.has_unsettled || !self.has_all(following, account).await {
+        if has_unsettled || !self.has_all(following, account).await {
             return Ok(());
         }
         // If the look ends here because the signer does not answer, the pause has begun.

@@ -1,9 +1,6 @@
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, fmt, sync::Mutex};
 
+use grid_batch_support::lock;
 use grid_batch_withdrawals::NewSignedTransaction;
 
 use crate::{node::BlockTip, values::GasPrice};
@@ -49,7 +46,7 @@ impl Tips {
 
     /// Remembers a transaction that was signed.
     pub(crate) fn record(&self, signed: &NewSignedTransaction) {
-        let mut own = self.lock();
+        let mut own = lock(&self.own);
         if own.len() >= Self::CAPACITY {
             own.pop_front();
         }
@@ -70,7 +67,7 @@ impl Tips {
     /// The tips of the blocks that are neither empty nor show a transaction of this process. Each
     /// transaction explains one block: the others with the same tip count.
     fn of_others(&self, blocks: &[BlockTip]) -> Vec<u128> {
-        let mut own: Vec<OwnFees> = self.lock().iter().copied().collect();
+        let mut own: Vec<OwnFees> = lock(&self.own).iter().copied().collect();
         let mut tips = Vec::new();
         for BlockTip { base_fee, tip } in blocks.iter().filter(|block| block.tip > 0) {
             match own.iter().position(|fees| fees.tip_at(*base_fee) == Some(*tip)) {
@@ -79,10 +76,6 @@ impl Tips {
             }
         }
         tips
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<OwnFees>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,6 +153,6 @@ mod tests {
     fn number_of_remembered_transactions_is_limited() {
         let tips = tips();
         (0..2 * Tips::CAPACITY).for_each(|_| tips.record(&signed(500, 40)));
-        assert_eq!(tips.lock().len(), Tips::CAPACITY);
+        assert_eq!(lock(&tips.own).len(), Tips::CAPACITY);
     }
 }

@@ -42,7 +42,7 @@ impl SendAttempt<'_> {
     async fn simulate(&self, call: &PoolCall) -> Step<u64> {
         match simulate(&self.node, self.admin, call).await {
             Ok(estimate) => {
-                self.context.unconfirmed_refusals.forget(self.admin, &self.payment.pool);
+                self.context.pool_refusals.forget(self.admin, &self.payment);
                 self.gas_limit(estimate).await
             }
             Err(SimulationError::Node(error)) => Err(answer::node_failed(error)),

@@ -1,8 +1,4 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use grid_batch_core::{MonotonicTime, ServiceId};
 use log::warn;
@@ -11,7 +7,10 @@ use super::{
     answer::{self, Step},
     attempt::SendAttempt,
 };
-use crate::node::{BlockTag, NodeError};
+use crate::{
+    memory::Memory,
+    node::{BlockTag, NodeError},
+};
 
 impl SendAttempt<'_> {
     /// Parks the withdrawal while a node has pending transactions of the account that are not stored.
@@ -51,29 +50,25 @@ impl SendAttempt<'_> {
 /// Since when nodes have had pending transactions of services that are not stored, and whether the log has
 /// said so.
 #[derive(Debug, Default)]
-pub(crate) struct UnknownPendingLog(Mutex<HashMap<ServiceId, (MonotonicTime, bool)>>);
+pub(crate) struct UnknownPendingLog(Memory<ServiceId, Option<(MonotonicTime, bool)>>);
 
 impl UnknownPendingLog {
     /// After how long they are logged.
     const LOGGED_AFTER: Duration = Duration::from_secs(120);
-    /// How many services are remembered. Beyond that, all are forgotten.
-    const CAPACITY: usize = 1_000;
 
     /// Records whether there are such transactions. `true`: there have been for a while, and that is to be
     /// logged.
     fn is_late(&self, service_id: &ServiceId, has_unknown: bool, now: MonotonicTime) -> bool {
-        let mut services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !has_unknown {
-            services.remove(service_id);
-            return false;
-        }
-        if services.len() >= Self::CAPACITY && !services.contains_key(service_id) {
-            services.clear();
-        }
-        let (since, is_logged) = services.entry(service_id.clone()).or_insert((now, false));
-        let is_late = !*is_logged && now.since(*since) >= Self::LOGGED_AFTER;
-        *is_logged |= is_late;
-        is_late
+        self.0.with(service_id, |unknown| {
+            if !has_unknown {
+                *unknown = None;
+                return false;
+            }
+            let (since, is_logged) = unknown.get_or_insert((now, false));
+            let is_late = !*is_logged && now.since(*since) >= Self::LOGGED_AFTER;
+            *is_logged |= is_late;
+            is_late
+        })
     }
 }
 

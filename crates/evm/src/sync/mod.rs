@@ -3,15 +3,12 @@
 
 mod highest_block;
 mod node_state;
+mod pool_refusals;
 mod quorum;
 mod refused_call;
 mod simulation;
-mod skipped_nodes;
-mod unconfirmed_refusals;
 
 pub(crate) use highest_block::HighestBlock;
+pub(crate) use pool_refusals::PoolRefusals;
 pub(crate) use quorum::RefusalOutcome;
-pub(crate) use refused_call::FirstRefusals;
 pub(crate) use simulation::{PoolRefusal, SimulationError, simulate};
-pub(crate) use skipped_nodes::SkippedNodes;
-pub(crate) use unconfirmed_refusals::UnconfirmedRefusals;

@@ -1,14 +1,8 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
-
 use alloy_primitives::Address;
 use futures_util::future::join_all;
-use grid_batch_core::{BatchResult, MonotonicTime};
+use grid_batch_core::BatchResult;
 use grid_batch_support::redact_url;
-use grid_batch_withdrawals::{Payment, WithdrawalId};
+use grid_batch_withdrawals::Payment;
 
 use super::{
     node_state::NodeState,
@@ -43,7 +37,7 @@ impl Account<'_> {
         let heads = answers.iter().flatten().map(|(state, _)| state.head.number);
         let highest = heads.fold(context.highest_block.get(), u64::max);
         let monotonic = context.clock.monotonic();
-        let seen = context.first_refusals.block(admin, payment, highest, monotonic);
+        let seen = context.pool_refusals.required_block(admin, payment, highest, monotonic);
         let now = context.clock.now();
         let lag = |state: &NodeState| state.lag(seen, context.head_age_limit, now);
         let refused_at = answers
@@ -63,7 +57,7 @@ impl Account<'_> {
         });
         let outcome = decide(refusal, &votes.collect::<Vec<NodeVote>>(), context.agreeing_nodes);
         let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
-            context.unconfirmed_refusals.forget(admin, &payment.pool);
+            context.pool_refusals.forget(admin, payment);
             return Ok(outcome);
         };
         if let PoolRefusal::NoContract(pool) = refusal
@@ -76,7 +70,7 @@ impl Account<'_> {
             )));
         }
         let (refused, time) = ((refusal.clone(), block), (monotonic, context.resend_after));
-        Ok(context.unconfirmed_refusals.confirm(admin, payment, refused, time))
+        Ok(context.pool_refusals.confirm(admin, payment, refused, time))
     }
 }
 
@@ -87,69 +81,5 @@ async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer 
         Ok(_) => Ok((state, None)),
         Err(SimulationError::Refused(refusal)) => Ok((state, Some(refusal))),
         Err(SimulationError::Node(error)) => Err(error),
-    }
-}
-
-/// The withdrawal of each pool of an account that was refused last, and the highest block that was known then.
-///
-/// A node has to have that block for its refusal to count, not the latest one: on a chain with fast
-/// blocks, no node has always the block that another one has just shown.
-#[derive(Debug, Default)]
-pub(crate) struct FirstRefusals(Mutex<HashMap<(Address, String), FirstRefusal>>);
-
-#[derive(Debug)]
-struct FirstRefusal {
-    withdrawal: (WithdrawalId, u32),
-    block: u64,
-    at: MonotonicTime,
-}
-
-impl FirstRefusals {
-    /// After this time the highest block is taken again: a node that stays behind must not become
-    /// up to date by waiting.
-    const VALID_FOR: Duration = Duration::from_secs(60);
-
-    fn block(&self, admin: Address, payment: &Payment, highest: u64, now: MonotonicTime) -> u64 {
-        let key = (admin, payment.pool.clone());
-        let withdrawal = (payment.withdrawal_id, payment.generation);
-        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_valid =
-            |it: &&FirstRefusal| it.withdrawal == withdrawal && now.since(it.at) < Self::VALID_FOR;
-        if let Some(first) = refusals.get(&key).filter(is_valid) {
-            return first.block;
-        }
-        refusals.insert(key, FirstRefusal { withdrawal, block: highest, at: now });
-        highest
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn payment(number: u8) -> Payment {
-        Payment {
-            withdrawal_id: WithdrawalId::from_bytes([number; 16]),
-            generation: 1,
-            pool: String::new(),
-            beneficiary: String::new(),
-            amount: String::new(),
-            cancel_requested: false,
-            is_restored: false,
-            nonce: None,
-        }
-    }
-
-    #[test]
-    fn block_of_the_first_refusal_counts_for_a_while() {
-        let refusals = FirstRefusals::default();
-        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
-        let block = |payment: &Payment, highest, seconds| {
-            refusals.block(Address::ZERO, payment, highest, at(seconds))
-        };
-        assert_eq!(block(&payment(1), 7, 0), 7);
-        assert_eq!(block(&payment(1), 9, 59), 7);
-        assert_eq!(block(&payment(1), 9, 60), 9);
-        assert_eq!(block(&payment(2), 11, 61), 11, "another withdrawal");
     }
 }
