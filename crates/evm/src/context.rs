@@ -171,7 +171,7 @@ impl EvmContext {
 
     /// `None`: the node does not report it. Then the limit is not known to be exceeded.
     pub(crate) async fn read_block_gas_limit(&self, node: &NodeClient) -> Option<u64> {
-        let limit = node.block_gas_limit().await.ok()?;
+        let limit = node.head().await.ok()?.gas_limit?;
         self.facts.set_block_gas_limit(limit, self.clock.monotonic());
         Some(limit)
     }

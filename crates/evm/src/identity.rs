@@ -86,7 +86,7 @@ mod tests {
         let hash = format!("0x{}", "5a".repeat(32));
         let block = |number: &str| {
             let parent = format!("0x{}", "00".repeat(32));
-            json!({"number": number, "hash": hash, "parentHash": parent, "transactions": []})
+            json!({"number": number, "hash": hash, "parentHash": parent, "timestamp": "0x0", "transactions": []})
         };
         let id = read_id(block("0x0")).await;
         assert_eq!(id, Ok(format!("chain 137, genesis block {hash}")));

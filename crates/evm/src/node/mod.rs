@@ -5,13 +5,13 @@ mod block;
 mod client;
 mod error;
 mod fee_history;
-mod head;
 mod methods;
 mod quantity;
 mod receipt;
 mod refusal;
 mod revert;
 mod rpc;
+mod sync_progress;
 mod transaction;
 mod transaction_details;
 
@@ -20,10 +20,10 @@ pub(crate) use block::{Block, BlockId, BlockTag};
 pub(crate) use client::NodeClient;
 pub(crate) use error::NodeError;
 pub(crate) use fee_history::{BlockTip, FeeHistory};
-pub(crate) use head::{Head, SyncProgress};
 pub(crate) use receipt::{EventLog, Receipt};
 pub(crate) use refusal::Refusal;
 pub(crate) use revert::revert_reason;
+pub(crate) use sync_progress::SyncProgress;
 pub(crate) use transaction_details::TransactionDetails;
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ mod tests {
             let branch = branch_of(number).unwrap();
             let block = json!({
                 "number": format!("{number:#x}"), "hash": block_hash(branch, number),
-                "parentHash": block_hash(branch, number - 1), "transactions": [],
+                "parentHash": block_hash(branch, number - 1), "timestamp": "0x1", "transactions": [],
             });
             blocks.insert(format!("{number:#x}"), block);
         }

@@ -38,7 +38,8 @@ impl<'a> Account<'a> {
         hash: B256,
     ) -> Result<bool, NodeError> {
         self.check_chain(node).await?;
-        let found = node.transaction(hash).await?.filter(|it| it.uses(self.address(), nonce));
+        let found = node.transaction(hash).await?.map(|found| found.transaction);
+        let found = found.filter(|found| found.uses(self.address(), nonce));
         let Some(block) = found.and_then(|found| found.block) else { return Ok(false) };
         Ok(self.finality_at(node).of(block).await? == Finality::Final)
     }
@@ -59,7 +60,7 @@ impl<'a> Account<'a> {
         self.check_chain(node).await?;
         // The transaction that was found before needs no search while it is in a block.
         if let Some(hash) = assigned.foreign_hash.map(B256::from)
-            && node.transaction(hash).await?.is_some_and(|found| found.block.is_some())
+            && node.transaction(hash).await?.is_some_and(|found| found.transaction.block.is_some())
         {
             return Ok(Some(hash));
         }

@@ -88,7 +88,7 @@ impl<'a> Account<'a> {
         node: &NodeClient,
         OwnUse { hash, receipt }: OwnUse,
     ) -> Result<Option<ClosedNonce>, NodeError> {
-        let Some(details) = node.transaction_details(hash).await? else { return Ok(None) };
+        let Some(details) = node.transaction(hash).await? else { return Ok(None) };
         let (Some(signed), Some(pool)) = (&details.signed, details.to) else { return Ok(None) };
         let mined = MinedTransaction { signed, receipt };
         let call = PoolCall { pool, data: details.input };

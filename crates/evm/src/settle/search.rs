@@ -83,7 +83,7 @@ impl Search<'_> {
         let Some(hashes) = self.transactions_with_event(node).await? else { return Ok(None) };
         let mut uses = Vec::new();
         for hash in hashes {
-            let Some(details) = node.transaction_details(hash).await? else { continue };
+            let Some(details) = node.transaction(hash).await? else { continue };
             let transaction = &details.transaction;
             if transaction.from == self.account.address()
                 && nonces.contains(&transaction.nonce)
@@ -112,8 +112,8 @@ impl Search<'_> {
         let (mut first, mut end) = (0, node.block_number().await?);
         while first < end {
             let middle = first + (end - first) / 2;
-            match node.block_time(middle).await? {
-                Some(time) if time.plus(CLOCK_TOLERANCE) >= self.since => end = middle,
+            match node.block(middle).await? {
+                Some(block) if block.time.plus(CLOCK_TOLERANCE) >= self.since => end = middle,
                 _ => first = middle + 1,
             }
         }
@@ -129,7 +129,7 @@ impl Search<'_> {
         let Some(hash) = search_blocks(node, self.account.address(), nonce).await? else {
             return Ok(None);
         };
-        let Some(details) = node.transaction_details(hash).await? else { return Ok(None) };
+        let Some(details) = node.transaction(hash).await? else { return Ok(None) };
         FoundUse::read(node, &details, &self.pools).await
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Account<'a> {
         assigned: &AssignedNonce,
         hash: B256,
     ) -> BatchResult<UsedNonce> {
-        let details = self.find(|node| node.transaction_details(hash)).await?;
+        let details = self.find(|node| node.transaction(hash)).await?;
         let Some(details) = details else { return Ok(UsedNonce::NotFinal) };
         if let Some(transaction) = details.signed.clone().filter(|_| is_own(&details, payment)) {
             let own = NonceUse::Withdrawal { id: payment.withdrawal_id, transaction };

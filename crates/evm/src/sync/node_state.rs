@@ -2,12 +2,12 @@ use std::{fmt, time::Duration};
 
 use grid_batch_core::Timestamp;
 
-use crate::node::{Head, NodeClient, NodeError, SyncProgress};
+use crate::node::{Block, NodeClient, NodeError, SyncProgress};
 
 /// How far a node has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeState {
-    pub(super) head: Head,
+    pub(super) head: Block,
     pub(super) syncing: Option<SyncProgress>,
 }
 
@@ -38,8 +38,7 @@ impl NodeState {
         age_limit: Option<Duration>,
         now: Timestamp,
     ) -> Option<Lag> {
-        let Head { number, time } = self.head;
-        let age = now.since(time);
+        let (number, age) = (self.head.id.number, now.since(self.head.time));
         if let Some(progress) = self.syncing {
             return Some(Lag::Syncing(progress));
         }
@@ -83,11 +82,16 @@ impl fmt::Display for Lag {
 
 #[cfg(test)]
 mod tests {
+    use alloy_primitives::B256;
+
     use super::*;
+    use crate::node::BlockId;
 
     fn state(number: u64) -> NodeState {
         let time = Timestamp::from_micros(1_000_000_000);
-        NodeState { head: Head { number, time }, syncing: None }
+        let id = BlockId { number, hash: B256::ZERO };
+        let head = Block { id, parent_hash: B256::ZERO, time, gas_limit: None };
+        NodeState { head, syncing: None }
     }
 
     fn lag(state: NodeState, seen: u64) -> Option<String> {

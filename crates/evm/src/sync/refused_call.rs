@@ -34,7 +34,7 @@ impl Account<'_> {
             context.highest_block.see(stored);
         }
         let answers = join_all(self.nodes.iter().map(|node| read(node, admin, call))).await;
-        let heads = answers.iter().flatten().map(|(state, _)| state.head.number);
+        let heads = answers.iter().flatten().map(|(state, _)| state.head.id.number);
         let highest = heads.fold(context.highest_block.get(), u64::max);
         let monotonic = context.clock.monotonic();
         let seen = context.pool_refusals.required_block(admin, payment, highest, monotonic);
@@ -44,7 +44,7 @@ impl Account<'_> {
             .iter()
             .flatten()
             .filter(|(state, refusal)| refusal.is_some() && lag(state).is_none());
-        let refused_at = refused_at.map(|(state, _)| state.head.number).min();
+        let refused_at = refused_at.map(|(state, _)| state.head.id.number).min();
         let votes = self.nodes.iter().zip(answers).map(|(node, answer)| {
             let vote = match answer {
                 Err(error) => Vote::None(format!("does not answer: {error}")),
