@@ -60,7 +60,7 @@ impl<'a> Account<'a> {
 
     /// An error if the node is on another chain.
     pub(crate) async fn check_chain(&self, node: &NodeClient) -> Result<(), NodeError> {
-        let (actual, expected) = (node.chain_id().await?, self.context.chain_id);
+        let (actual, expected) = (node.chain_id().await?, self.context.options.chain_id);
         if actual == expected {
             return Ok(());
         }
@@ -102,14 +102,14 @@ impl<'a> Account<'a> {
     where
         F: Future<Output = Result<Option<T>, NodeError>>,
     {
-        let (skipped, now) = (&self.context.skipped_nodes, self.context.clock.monotonic());
+        let (skipped, now) = (&self.context.skipped_nodes, self.context.monotonic());
         let others = self.nodes.iter().filter(|node| node.url() != except.url());
         let asked = others.filter(|node| !skipped.contains(node.url(), now)).map(|node| {
             let answer = ask(node);
             async move {
                 let on_chain = async {
                     let Some(answer) = answer.await? else { return Ok(None) };
-                    let is_on_chain = node.chain_id().await? == self.context.chain_id;
+                    let is_on_chain = node.chain_id().await? == self.context.options.chain_id;
                     Ok::<_, NodeError>(is_on_chain.then_some(answer))
                 };
                 let answer = timeout(limit, on_chain).await;

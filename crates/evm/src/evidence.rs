@@ -103,7 +103,7 @@ async fn evidence_of_used_nonce(
         UsedNonce::Moved | UsedNonce::Foreign => Evidence::Repeatable.into(),
         UsedNonce::Undecided => Evidence::Inconclusive.into(),
         UsedNonce::NotFinal => {
-            let again_in = Some(account.context.gate_interval);
+            let again_in = Some(account.context.options.gate_interval);
             EvidenceReport { again_in, ..Evidence::Inconclusive.into() }
         }
     })

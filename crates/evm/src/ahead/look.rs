@@ -88,7 +88,7 @@ impl Look<'_> {
     }
 
     async fn following(&self, batch_id: ItemId) -> BatchResult<Option<FollowingPayments>> {
-        if self.account.context.in_flight <= 1 {
+        if self.account.context.options.in_flight <= 1 {
             return Ok(None);
         }
         let count = self.account.context.following_limit();

@@ -1,7 +1,6 @@
 use grid_batch_withdrawals::{
     AssignedNonce, FollowingPayments, NewSignedTransaction, Payment, SignedTransaction,
 };
-use log::debug;
 
 use super::{
     look::Look,
@@ -31,7 +30,7 @@ impl Look<'_> {
             return Ok(false);
         };
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
-        let start = self.account.context.clock.monotonic();
+        let start = self.account.context.monotonic();
         let mut signed: Vec<NewSignedTransaction> = Vec::new();
         for Raise { nonce, best, bid } in raises {
             let Ok(gas_limit) = gas_limit(&best.signed) else { break };
@@ -43,20 +42,16 @@ impl Look<'_> {
                 // Its own attempt says why.
                 Err(_) => break,
             }
-            if self.account.context.clock.monotonic().since(start) >= SIGNING_LIMIT {
+            if self.account.context.monotonic().since(start) >= SIGNING_LIMIT {
                 break;
             }
         }
         if signed.is_empty() {
             return Ok(false);
         }
-        if !self.account.context.store.replace_following(following, signed.clone()).await? {
-            debug!(service:% = self.account.scope; "the queue has changed; no fee is raised");
-            return Ok(false);
-        }
-        self.note_signed(&signed);
-        self.broadcast(&signed.iter().collect::<Vec<_>>()).await?;
-        Ok(true)
+        let store = &self.account.context.store;
+        let is_stored = store.replace_following(following, signed.clone()).await?;
+        self.send_if_stored(&signed, is_stored).await
     }
 
     fn raises<'a>(

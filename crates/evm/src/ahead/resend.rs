@@ -57,7 +57,7 @@ impl Look<'_> {
     /// Sends transactions that are stored, in order of their nonces.
     pub(super) async fn broadcast(&self, signed: &[&NewSignedTransaction]) -> BatchResult<()> {
         let context = self.account.context;
-        let now = context.clock.monotonic();
+        let now = context.monotonic();
         signed.iter().for_each(|signed| context.sent_times.record(signed.hash, now));
         let bytes: Vec<&[u8]> = signed.iter().map(|signed| &signed.bytes[..]).collect();
         let errors = self.node.send_all(&bytes).await.into_iter();

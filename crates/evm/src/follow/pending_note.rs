@@ -17,8 +17,8 @@ pub(super) fn pending_note(
             "its transaction to be mined; it was sent before the cap was lowered: {above}"
         ));
     }
-    let within = context.resend_after.saturating_mul(2);
-    let quote = context.facts.quote(context.clock.monotonic(), within)?;
+    let within = context.options.resend_after.saturating_mul(2);
+    let quote = context.facts.quote(context.monotonic(), within)?;
     (!covers_price(max_fee, &quote)).then(|| {
         format!(
             "its transaction to be mined; the gas price is {}, above the {} that it pays at most",

@@ -1,10 +1,15 @@
 use std::{fmt::Display, iter};
 
-use grid_batch_core::{BatchError, BatchResult, ItemId, LedgerStatus, ScopeId, StatusReport};
+use grid_batch_core::{
+    BatchError, BatchResult, ItemId, LedgerStatus, Receipt, ScopeId, StatusReport,
+};
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, NonceOutcome, Payment};
 use log::{error, info, warn};
 
-use super::{pending_note::pending_note, withdrawal_status::WithdrawalStatus};
+use super::{
+    pending_note::pending_note,
+    withdrawal_status::{NOT_REPORTED, WithdrawalStatus, of_observation, of_outcome},
+};
 use crate::{
     Evm,
     account::Account,
@@ -25,8 +30,14 @@ impl Evm {
         let scope = parsed(service_id.parse())?;
         let mut reports = Vec::with_capacity(batch_ids.len());
         for batch_id in batch_ids {
-            let status = self.status(&scope, parsed(batch_id.parse())?).await?;
-            reports.push(status.into_report(batch_id));
+            let (status, reason) = self.status(&scope, parsed(batch_id.parse())?).await?;
+            let receipt = reason.map(|error_message| Receipt {
+                transaction_id: None,
+                error_message,
+                error_data: Vec::new(),
+            });
+            let receipts = receipt.into_iter().collect();
+            reports.push(StatusReport { batch_id: batch_id.clone(), status, receipts });
         }
         Ok(reports)
     }
@@ -37,10 +48,10 @@ impl Evm {
         batch_id: ItemId,
     ) -> BatchResult<WithdrawalStatus> {
         let payment = self.context.store.payment(scope.service_id(), &batch_id).await?;
-        let Some(payment) = payment else { return Ok(WithdrawalStatus::not_reported()) };
-        let Some(assigned) = &payment.nonce else { return Ok(WithdrawalStatus::not_reported()) };
+        let Some(payment) = payment else { return Ok(NOT_REPORTED) };
+        let Some(assigned) = &payment.nonce else { return Ok(NOT_REPORTED) };
         if let Some(outcome) = &assigned.outcome {
-            return Ok(WithdrawalStatus::from_outcome(outcome, assigned.note.clone()));
+            return Ok(of_outcome(outcome, assigned.note.clone()));
         }
         let context = &*self.context;
         let nodes = context.nodes_for(&context.read_http, scope.service_id(), &batch_id)?;
@@ -67,7 +78,7 @@ impl Evm {
                 self.note(scope, assigned, Some(dispute.to_string())).await?;
             }
             (NonceObservation::Mined(mined), Finality::Unconfirmed) => {
-                self.note(scope, assigned, Some(mined.note(context.confirmations))).await?;
+                self.note(scope, assigned, Some(mined.note(context.options.confirmations))).await?;
             }
             (NonceObservation::UsedElsewhere, _) => {
                 self.close_following(&look, batch_id).await?;
@@ -82,7 +93,7 @@ impl Evm {
         if is_sent && let Some(following) = look.start(batch_id).await {
             look.sign_and_send(&following).await;
         }
-        Ok(WithdrawalStatus::from_observation(&observation))
+        Ok(of_observation(&observation))
     }
 
     /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
@@ -105,16 +116,16 @@ impl Evm {
             let note =
                 format!("nonce {nonce} is used, but no node shows a receipt of this withdrawal");
             self.note(scope, assigned, Some(note)).await?;
-            return Ok(WithdrawalStatus::not_reported());
+            return Ok(NOT_REPORTED);
         };
         if assigned.transactions.iter().any(|ours| ours.signed.hash == hash) {
             // The node's receipts lag behind its blocks.
             self.note(scope, assigned, None).await?;
-            return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending));
+            return Ok((LedgerStatus::Pending, None));
         }
         match account.explain_used_nonce(payment, assigned, hash).await? {
-            UsedNonce::Own => return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending)),
-            UsedNonce::Moved => return Ok(WithdrawalStatus::not_reported()),
+            UsedNonce::Own => return Ok((LedgerStatus::Pending, None)),
+            UsedNonce::Moved => return Ok(NOT_REPORTED),
             UsedNonce::Foreign | UsedNonce::NotFinal | UsedNonce::Undecided => {}
         }
         let note = format!(
@@ -125,7 +136,7 @@ impl Evm {
             self.context.store.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
         }
         self.note(scope, assigned, Some(note)).await?;
-        Ok(WithdrawalStatus::not_reported())
+        Ok(NOT_REPORTED)
     }
 
     /// Stores a note for operators and clients, if it has changed.
@@ -148,14 +159,12 @@ impl Evm {
         head: ClosedNonce,
         following: Vec<ClosedNonce>,
     ) -> BatchResult<WithdrawalStatus> {
-        if let Some(number) =
-            self.context.highest_block.take_to_store(self.context.clock.monotonic())
-        {
+        if let Some(number) = self.context.highest_block.take_to_store(self.context.monotonic()) {
             self.context.store.record_highest_block(number).await?;
         }
         let status = match &head.outcome {
-            Some(outcome) => WithdrawalStatus::from_outcome(outcome, Some(head.note.clone())),
-            None => WithdrawalStatus::without_reason(LedgerStatus::Valid),
+            Some(outcome) => of_outcome(outcome, Some(head.note.clone())),
+            None => (LedgerStatus::Valid, None),
         };
         let closed: Vec<ClosedNonce> = iter::once(head).chain(following).collect();
         self.close_nonces(scope, closed).await?;

@@ -101,7 +101,7 @@ impl GasWatch {
         let _ = context.read_price(node, Urgency::Usual).await;
         for address in self.addresses() {
             let balance = node.balance(address).await?;
-            context.gas.note_balance(address, balance, context.clock.monotonic());
+            context.gas.note_balance(address, balance, context.monotonic());
         }
         Ok(())
     }
@@ -136,9 +136,9 @@ impl GasWatch {
 
     fn account(&self, watched: &WatchedAccount) -> AccountGas {
         let (context, address) = (&self.context, watched.account.address());
-        let now = context.clock.monotonic();
+        let now = context.monotonic();
         let pools: Vec<PoolGas> = watched.pools.iter().map(|pool| self.pool(*pool)).collect();
-        let cap = pools.iter().map(|pool| pool.cap).max().unwrap_or(context.cap);
+        let cap = pools.iter().map(|pool| pool.cap).max().unwrap_or(context.options.cap);
         let gas_limit = GasLimit::of(context.gas.gas_limit(address));
         let balance: Seen<U256> = context.gas.balance(address, now);
         let price = context.gas.price(now);
@@ -159,7 +159,7 @@ impl GasWatch {
     }
 
     fn pool(&self, address: Address) -> PoolGas {
-        let now = self.context.clock.monotonic();
+        let now = self.context.monotonic();
         let cap: GasPrice = self.context.cap_of(address);
         PoolGas {
             address,

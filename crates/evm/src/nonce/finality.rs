@@ -51,7 +51,7 @@ pub(crate) struct FinalBlocks<'a> {
 
 impl<'a> Account<'a> {
     pub(crate) fn finality_at(&self, node: &'a NodeClient) -> FinalBlocks<'a> {
-        let confirmations = Confirmations::new(node, self.context.confirmations);
+        let confirmations = Confirmations::new(node, self.context.options.confirmations);
         FinalBlocks { account: *self, node, confirmations, agreed: None }
     }
 
@@ -89,7 +89,7 @@ impl FinalBlocks<'_> {
             }
             self.agreed = Some(block);
             let context = self.account.context;
-            context.highest_block.see(confirmed_by(block, context.confirmations));
+            context.highest_block.see(confirmed_by(block, context.options.confirmations));
         }
         Ok(Finality::Final)
     }

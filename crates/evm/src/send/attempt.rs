@@ -56,7 +56,7 @@ impl<'a> SendAttempt<'a> {
 
     /// Checks that the account and the node are on the configured chain.
     pub(super) async fn check_chain(&self) -> Step<()> {
-        let (scope, expected) = (self.scope, self.context.chain_id);
+        let (scope, expected) = (self.scope, self.context.options.chain_id);
         if scope.chain_id() != expected {
             return Err(answer::refused(format_args!("{scope} is not on chain {expected}")));
         }
@@ -100,7 +100,7 @@ impl<'a> SendAttempt<'a> {
 
     /// Parks the withdrawal until the gates are checked again.
     pub(super) fn parked(&self, reason: impl Display) -> SubmissionAnswer {
-        answer::parked(reason, self.context.gate_interval)
+        answer::parked(reason, self.context.options.gate_interval)
     }
 
     /// Parks the withdrawal and those of its pool, until its gate is checked again. Those of other pools may overtake

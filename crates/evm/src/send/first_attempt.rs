@@ -28,7 +28,7 @@ impl SendAttempt<'_> {
         self.check_gap_before_next(count).await?;
         self.check_open_payments(count, None).await?;
         let call = self.pool_call()?;
-        self.check_beneficiary(call.pool)?;
+        self.check_beneficiary()?;
         let bid = self.pass_price_gate(call.pool).await?;
         let gas_limit = self.simulate(&call).await?;
         self.pass_funds_gate(gas_limit, &bid).await?;
@@ -95,8 +95,13 @@ impl SendAttempt<'_> {
         let (signer, store) = (self.signer()?, &self.context.store);
         let next = store.next_nonce(self.service_id()).await.map_err(answer::store_failed)?;
         let mut nonce = next.map_or(at_least, |next| next.max(at_least));
-        let mut draft =
-            TransactionDraft { chain_id: self.context.chain_id, nonce, gas_limit, to, data };
+        let mut draft = TransactionDraft {
+            chain_id: self.context.options.chain_id,
+            nonce,
+            gas_limit,
+            to,
+            data,
+        };
         for _ in 0..MAX_SIGNATURES {
             draft.nonce = nonce;
             let signed = sign(signer, &draft, &bid).await;

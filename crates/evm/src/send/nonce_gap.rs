@@ -60,7 +60,7 @@ impl SendAttempt<'_> {
     }
 
     async fn check_gap_below(&self, count: u64, nonce: u64, is_signed: bool) -> Step<()> {
-        let limit = self.context.longest_gap;
+        let limit = self.context.options.longest_gap;
         if nonce.saturating_sub(count) <= limit {
             return Ok(());
         }

@@ -59,17 +59,6 @@ pub(crate) async fn sign_replacement(
     sign_draft(signer, &draft, bid, earlier.is_filler).await
 }
 
-/// Signs a filler with the nonce of an earlier transaction.
-pub(super) async fn sign_cancellation(
-    signer: &AccountSigner,
-    earlier: &NewSignedTransaction,
-    gas_limit: u64,
-    bid: &Bid,
-) -> Result<NewSignedTransaction, SigningError> {
-    let chain_id = draft_of(earlier)?.chain_id;
-    sign_filler(signer, chain_id, earlier.nonce, gas_limit, bid).await
-}
-
 /// Signs a filler: an empty transfer from the account to itself, which only uses the nonce.
 pub(super) async fn sign_filler(
     signer: &AccountSigner,
@@ -234,11 +223,11 @@ mod tests {
         }
 
         #[test]
-        fn cancellation_only_uses_the_nonce(
+        fn filler_only_uses_the_nonce(
             draft in drafts(), first in bids(), second in bids(),
         ) {
-            let earlier = signed(&draft, &first);
-            let filler = ready(sign_cancellation(&signer(), &earlier, 21_000, &second)).unwrap();
+            let (chain_id, nonce) = (draft.chain_id, draft.nonce);
+            let filler = ready(sign_filler(&signer(), chain_id, nonce, 21_000, &second)).unwrap();
             assert_signed_with(&filler, second);
             let to_itself = TransactionDraft {
                 to: key().address(), data: Bytes::new(), gas_limit: 21_000, ..draft

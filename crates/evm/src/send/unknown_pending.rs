@@ -29,7 +29,7 @@ impl SendAttempt<'_> {
         let known = next.map_err(answer::store_failed)?.unwrap_or_default().max(count);
         let pending = pending.max(self.account().highest_count_at_others(&self.node).await);
         let log = &self.context.unknown_pending;
-        let now = self.context.clock.monotonic();
+        let now = self.context.monotonic();
         let is_late = log.is_late(self.service_id(), pending > known, now);
         if pending <= known {
             return Ok(());

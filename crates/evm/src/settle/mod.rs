@@ -11,6 +11,5 @@ mod settlement;
 mod used_nonce;
 
 pub use before_move::EvmAccountCheck;
-pub(crate) use found_use::Terms;
 pub(crate) use settlement::Settled;
 pub(crate) use used_nonce::UsedNonce;

@@ -4,7 +4,7 @@ use grid_batch_withdrawals::{NonceUse, UnsettledNonces};
 use log::{info, warn};
 
 use super::{
-    found_use::{FoundUse, UseKind},
+    found_use::{FoundUse, Terms, UseKind},
     history::History,
     matching::{Candidates, match_uses},
     own_use::{OwnUse, find_mined},
@@ -120,7 +120,7 @@ impl<'a> Account<'a> {
         };
         for FoundUse { nonce, mined, .. } in found.iter().filter(|found| is_signed(found.nonce)) {
             let Some((hash, _)) = mined else { continue };
-            let agreeing = self.context.agreeing_nodes;
+            let agreeing = self.context.options.agreeing_nodes;
             if !self.is_foreign_use_final((*nonce, *hash), agreeing).await? {
                 return Ok(Some(*nonce));
             }
@@ -131,7 +131,7 @@ impl<'a> Account<'a> {
     /// The transaction count as of the last final block.
     async fn final_count(&self, node: &NodeClient) -> Result<Option<u64>, NodeError> {
         let latest = node.block_number().await?;
-        let last = latest.saturating_add(1).checked_sub(self.context.confirmations);
+        let last = latest.saturating_add(1).checked_sub(self.context.options.confirmations);
         let Some(last) = last else { return Ok(None) };
         node.transaction_count(self.address(), BlockTag::Number(last)).await.map(Some)
     }
@@ -142,7 +142,7 @@ impl<'a> Account<'a> {
             return Ok(false);
         }
         let latest = node.block_number().await?;
-        let last = latest.saturating_add(1).saturating_sub(self.context.confirmations);
+        let last = latest.saturating_add(1).saturating_sub(self.context.options.confirmations);
         let Some(block) = node.block(last).await? else { return Ok(true) };
         Ok(self.find_dispute(node, block.id).await.is_some())
     }
@@ -220,7 +220,10 @@ impl<'a> Account<'a> {
                 && !candidates.by_terms.contains_key(terms)
             {
                 let store = &self.context.store;
-                let withdrawals = store.unpaid_withdrawals(self.service_id(), terms).await?;
+                let Terms { pool, beneficiary, amount } = terms;
+                let service_id = self.service_id();
+                let withdrawals =
+                    store.unpaid_withdrawals(service_id, pool, beneficiary, amount).await?;
                 candidates.by_terms.insert(terms.clone(), withdrawals);
             }
         }

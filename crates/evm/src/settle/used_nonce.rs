@@ -53,7 +53,7 @@ impl<'a> Account<'a> {
             }
             Some(NonceUse::Undecided { .. }) if !is_retry => Ok(UsedNonce::Undecided),
             None if !is_retry => Ok(UsedNonce::NotFinal),
-            _ if self.is_foreign_use_final(used, self.context.agreeing_nodes).await? => {
+            _ if self.is_foreign_use_final(used, self.context.options.agreeing_nodes).await? => {
                 Ok(UsedNonce::Foreign)
             }
             _ => Ok(UsedNonce::NotFinal),

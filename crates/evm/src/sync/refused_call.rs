@@ -36,10 +36,10 @@ impl Account<'_> {
         let answers = join_all(self.nodes.iter().map(|node| read(node, admin, call))).await;
         let heads = answers.iter().flatten().map(|(state, _)| state.head.id.number);
         let highest = heads.fold(context.highest_block.get(), u64::max);
-        let monotonic = context.clock.monotonic();
+        let monotonic = context.monotonic();
         let seen = context.pool_refusals.required_block(admin, payment, highest, monotonic);
-        let now = context.clock.now();
-        let lag = |state: &NodeState| state.lag(seen, context.head_age_limit, now);
+        let now = context.options.clock.now();
+        let lag = |state: &NodeState| state.lag(seen, context.options.head_age_limit, now);
         let refused_at = answers
             .iter()
             .flatten()
@@ -49,13 +49,14 @@ impl Account<'_> {
             let vote = match answer {
                 Err(error) => Vote::None(format!("does not answer: {error}")),
                 Ok((state, refusal)) => match lag(&state) {
-                    Some(lag) => Vote::None(lag.to_string()),
+                    Some(lag) => Vote::None(lag),
                     None => refusal.map_or(Vote::Accepts, Vote::Refuses),
                 },
             };
             (redact_url(node.url()), vote)
         });
-        let outcome = decide(refusal, &votes.collect::<Vec<NodeVote>>(), context.agreeing_nodes);
+        let outcome =
+            decide(refusal, &votes.collect::<Vec<NodeVote>>(), context.options.agreeing_nodes);
         let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
             context.pool_refusals.forget(admin, payment);
             return Ok(outcome);
@@ -69,7 +70,7 @@ impl Account<'_> {
                  was removed"
             )));
         }
-        let (refused, time) = ((refusal.clone(), block), (monotonic, context.resend_after));
+        let (refused, time) = ((refusal.clone(), block), (monotonic, context.options.resend_after));
         Ok(context.pool_refusals.confirm(admin, payment, refused, time))
     }
 }
