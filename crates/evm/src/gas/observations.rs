@@ -1,6 +1,6 @@
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -11,9 +11,9 @@ use grid_batch_support::lock;
 use super::account_gas::Seen;
 use crate::values::GasPrice;
 
-/// What was seen last of the gas price and of balances. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct GasObservations(Arc<Mutex<Observed>>);
+/// What was seen last of the gas price and of balances.
+#[derive(Debug, Default)]
+pub(crate) struct GasObservations(Mutex<Observed>);
 
 #[derive(Debug, Default)]
 struct Observed {
@@ -144,7 +144,7 @@ mod tests {
         let observations = GasObservations::default();
         assert!(observations.can_pay(Address::ZERO));
         observations.note_need(Address::ZERO, 1, false);
-        assert!(!observations.clone().can_pay(Address::ZERO));
+        assert!(!observations.can_pay(Address::ZERO));
         observations.note_need(Address::ZERO, 2, true);
         assert!(observations.can_pay(Address::ZERO));
         assert_eq!(observations.gas_limit(Address::ZERO), Some(2));

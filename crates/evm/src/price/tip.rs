@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, fmt, sync::Mutex};
+use std::{collections::VecDeque, sync::Mutex};
 
 use grid_batch_support::lock;
 use grid_batch_withdrawals::NewSignedTransaction;
@@ -9,6 +9,7 @@ use crate::{node::BlockTip, values::GasPrice};
 ///
 /// Transactions of this process are left out. Otherwise one with a high tip would keep the
 /// next ones as high.
+#[derive(Debug)]
 pub(crate) struct Tips {
     highest: u128,
     own: Mutex<VecDeque<OwnFees>>,
@@ -76,12 +77,6 @@ impl Tips {
             }
         }
         tips
-    }
-}
-
-impl fmt::Debug for Tips {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tips").field("highest", &self.highest).finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     price::Bid,
     settle::Settled,
     signing_store::NonceAssignment,
-    sync::{PoolRefusal, RefusalOutcome, SimulationError, simulate},
+    sync::{PoolRefusal, RefusalOutcome, simulate},
 };
 
 /// How many nonces an attempt signs with until one of them is still free.
@@ -40,15 +40,13 @@ impl SendAttempt<'_> {
 
     /// Simulates the call, so that a refusal of the pool costs no nonce, and returns the gas limit.
     async fn simulate(&self, call: &PoolCall) -> Step<u64> {
-        match simulate(&self.node, self.admin, call).await {
+        let simulated = simulate(&self.node, self.admin, call).await;
+        match simulated.map_err(answer::node_failed)? {
             Ok(estimate) => {
                 self.context.pool_refusals.forget(self.admin, &self.payment);
                 self.gas_limit(estimate).await
             }
-            Err(SimulationError::Node(error)) => Err(answer::node_failed(error)),
-            Err(SimulationError::Refused(refusal)) => {
-                Err(self.refused_by_node(call, &refusal).await?)
-            }
+            Err(refusal) => Err(self.refused_by_node(call, &refusal).await?),
         }
     }
 

@@ -11,4 +11,4 @@ mod simulation;
 pub(crate) use highest_block::HighestBlock;
 pub(crate) use pool_refusals::PoolRefusals;
 pub(crate) use quorum::RefusalOutcome;
-pub(crate) use simulation::{PoolRefusal, SimulationError, simulate};
+pub(crate) use simulation::{PoolRefusal, simulate};

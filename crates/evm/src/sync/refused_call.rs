@@ -7,7 +7,7 @@ use grid_batch_withdrawals::Payment;
 use super::{
     node_state::NodeState,
     quorum::{NodeVote, RefusalOutcome, Vote, decide},
-    simulation::{PoolRefusal, SimulationError, simulate},
+    simulation::{PoolRefusal, simulate},
 };
 use crate::{
     account::Account,
@@ -78,9 +78,5 @@ impl Account<'_> {
 /// The state is read first: the simulation is then on that block or a later one.
 async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer {
     let state = NodeState::read(node).await?;
-    match simulate(node, admin, call).await {
-        Ok(_) => Ok((state, None)),
-        Err(SimulationError::Refused(refusal)) => Ok((state, Some(refusal))),
-        Err(SimulationError::Node(error)) => Err(error),
-    }
+    Ok((state, simulate(node, admin, call).await?.err()))
 }
