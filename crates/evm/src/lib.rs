@@ -8,7 +8,6 @@ mod chain_facts;
 mod context;
 mod evidence;
 mod facts;
-mod follow;
 mod gas;
 mod heads;
 mod identity;
@@ -26,6 +25,7 @@ mod settings;
 mod settle;
 mod signer;
 mod signing_store;
+mod statuses;
 mod sync;
 #[cfg(test)]
 mod test_server;

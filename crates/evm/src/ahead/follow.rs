@@ -29,9 +29,8 @@ pub(super) async fn final_nonces(
     if hashes.is_empty() {
         return Ok(Vec::new());
     }
-    let receipts = look.node.receipts(&hashes).await?;
-    let mut receipts: HashMap<B256, Receipt> =
-        hashes.into_iter().zip(receipts).filter_map(|(hash, it)| Some((hash, it?))).collect();
+    let receipts = look.node.receipts(&hashes).await?.into_iter().flatten();
+    let mut receipts: HashMap<B256, Receipt> = receipts.map(|it| (it.hash, it)).collect();
     let mut blocks = look.account.finality_at(look.node);
     let mut closed = Vec::new();
     for (FollowingPayment { payment, .. }, assigned) in covered {

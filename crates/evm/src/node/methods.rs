@@ -12,8 +12,7 @@ use super::{
     fee_history::{FeeHistory, FeeHistoryJson},
     quantity::Quantity,
     receipt::Receipt,
-    transaction::ChainTransaction,
-    transaction_details::TransactionDetails,
+    transaction::{ChainTransaction, TransactionDetails},
 };
 
 /// The transaction of an event, in a node's response.

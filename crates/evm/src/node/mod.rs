@@ -10,10 +10,8 @@ mod quantity;
 mod receipt;
 mod refusal;
 mod revert;
-mod rpc;
 mod sync_progress;
 mod transaction;
-mod transaction_details;
 
 pub(crate) use batch::AccountState;
 pub(crate) use block::{Block, BlockId, BlockTag};
@@ -24,7 +22,7 @@ pub(crate) use receipt::{EventLog, Receipt};
 pub(crate) use refusal::Refusal;
 pub(crate) use revert::revert_reason;
 pub(crate) use sync_progress::SyncProgress;
-pub(crate) use transaction_details::TransactionDetails;
+pub(crate) use transaction::TransactionDetails;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -133,7 +133,8 @@ async fn receipt_is_read() {
     let log = EventLog { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
     let block = BlockId { number: 5, hash: HASH };
     let (gas_used, gas_price) = (Some(21_000), Some(7));
-    let expected = Receipt { succeeded: true, block, logs: vec![log], gas_used, gas_price };
+    let (hash, logs) = (HASH, vec![log]);
+    let expected = Receipt { hash, succeeded: true, block, logs, gas_used, gas_price };
     assert_eq!(node.receipt(HASH).await, Ok(Some(expected)));
 }
 

@@ -1,3 +1,4 @@
+use alloy_primitives::Bytes;
 use grid_batch_withdrawals::{AssignedNonce, FollowingPayment, NewSignedTransaction};
 use log::{debug, warn};
 
@@ -5,7 +6,7 @@ use super::{
     answer::{self, Step},
     attempt::SendAttempt,
     replacement::above_cap,
-    transaction::sign_filler,
+    transaction::{TransactionDraft, sign},
 };
 use crate::price::{Bid, covers_price, price_gate, raise_bid};
 
@@ -90,11 +91,17 @@ impl SendAttempt<'_> {
         Ok(filler)
     }
 
+    /// Signs an empty transfer from the account to itself.
     pub(super) async fn sign_filler(&self, nonce: u64, bid: &Bid) -> Step<NewSignedTransaction> {
-        let (signer, chain_id) = (self.signer()?, self.context.options.chain_id);
-        let gas_limit = self.filler_gas_limit().await;
-        let filler = sign_filler(signer, chain_id, nonce, gas_limit, bid).await;
-        filler.map_err(|error| self.not_signed(error))
+        let signer = self.signer()?;
+        let draft = TransactionDraft {
+            chain_id: self.context.options.chain_id,
+            nonce,
+            gas_limit: self.filler_gas_limit().await,
+            to: self.admin,
+            data: Bytes::new(),
+        };
+        sign(signer, &draft, bid).await.map_err(|error| self.not_signed(error))
     }
 
     /// The open withdrawals with nonces from `count` on, below this one. This one waits if one of them must not be

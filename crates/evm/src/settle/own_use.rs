@@ -1,4 +1,3 @@
-use alloy_primitives::B256;
 use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
 use log::{error, info};
 
@@ -10,21 +9,14 @@ use crate::{
     pool::PoolCall,
 };
 
-/// An unsettled nonce that was used by the transaction that is stored for it.
-pub(super) struct OwnUse {
-    hash: B256,
-    receipt: Receipt,
-}
-
-/// The first of these transactions that the node shows in a block.
+/// The receipt of the first of these transactions that the node shows in a block.
 pub(super) async fn find_mined(
     node: &NodeClient,
     hashes: &[[u8; 32]],
-) -> Result<Option<OwnUse>, NodeError> {
+) -> Result<Option<Receipt>, NodeError> {
     for hash in hashes {
-        let hash = B256::from(*hash);
-        if let Some(receipt) = node.receipt(hash).await? {
-            return Ok(Some(OwnUse { hash, receipt }));
+        if let Some(receipt) = node.receipt(hash.into()).await? {
+            return Ok(Some(receipt));
         }
     }
     Ok(None)
@@ -41,11 +33,11 @@ impl<'a> Account<'a> {
             return Ok(());
         }
         let count = node.transaction_count(self.address(), BlockTag::Latest).await?;
-        let mut uses = Vec::new();
+        let mut receipts = Vec::new();
         for stored in stored.filter(|it| it.nonce < count).take(MAX_AT_ONCE) {
-            uses.extend(find_mined(node, &stored.hashes).await?);
+            receipts.extend(find_mined(node, &stored.hashes).await?);
         }
-        self.close_final(node, uses).await
+        self.close_final(node, receipts).await
     }
 
     /// Closes nonces whose own transactions are final. Their withdrawals have ended, or they have none, so no
@@ -53,13 +45,13 @@ impl<'a> Account<'a> {
     pub(super) async fn close_final(
         &self,
         node: &'a NodeClient,
-        uses: Vec<OwnUse>,
+        receipts: Vec<Receipt>,
     ) -> Result<(), AccountError> {
         let mut blocks = self.finality_at(node);
         let mut closed = Vec::new();
-        for own in uses.into_iter().take(MAX_AT_ONCE) {
-            if blocks.of(own.receipt.block).await? == Finality::Final {
-                closed.extend(self.read_result(node, own).await?);
+        for receipt in receipts.into_iter().take(MAX_AT_ONCE) {
+            if blocks.of(receipt.block).await? == Finality::Final {
+                closed.extend(self.read_result(node, receipt).await?);
             }
         }
         if closed.is_empty() {
@@ -86,9 +78,9 @@ impl<'a> Account<'a> {
     async fn read_result(
         &self,
         node: &NodeClient,
-        OwnUse { hash, receipt }: OwnUse,
+        receipt: Receipt,
     ) -> Result<Option<ClosedNonce>, NodeError> {
-        let Some(details) = node.transaction(hash).await? else { return Ok(None) };
+        let Some(details) = node.transaction(receipt.hash).await? else { return Ok(None) };
         let (Some(signed), Some(pool)) = (&details.signed, details.to) else { return Ok(None) };
         let mined = MinedTransaction { signed, receipt };
         let call = PoolCall { pool, data: details.input };

@@ -7,12 +7,12 @@ use super::{
     found_use::{FoundUse, Terms, UseKind},
     history::History,
     matching::{Candidates, match_uses},
-    own_use::{OwnUse, find_mined},
+    own_use::find_mined,
     search::Search,
 };
 use crate::{
     account::{Account, AccountError},
-    node::{BlockTag, NodeClient, NodeError},
+    node::{BlockTag, NodeClient, NodeError, Receipt},
 };
 
 /// How many nonces are settled at once, so that an attempt does not last too long.
@@ -89,7 +89,7 @@ impl<'a> Account<'a> {
         node: &'a NodeClient,
         unsettled: &UnsettledNonces,
         count: u64,
-    ) -> Result<(Vec<u64>, Vec<OwnUse>), AccountError> {
+    ) -> Result<(Vec<u64>, Vec<Receipt>), AccountError> {
         let (mut nonces, mut own) = (Vec::new(), Vec::new());
         for stored in &unsettled.stored {
             let (nonce, is_used) = (stored.nonce, stored.nonce < count);

@@ -6,19 +6,24 @@ use grid_batch_core::{
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, NonceOutcome, Payment};
 use log::{error, info, warn};
 
-use super::{
-    pending_note::pending_note,
-    withdrawal_status::{NOT_REPORTED, WithdrawalStatus, of_observation, of_outcome},
-};
 use crate::{
     Evm,
     account::Account,
     ahead::Look,
+    context::EvmContext,
     nonce::{BestObservation, Finality, NonceObservation, final_result},
     pool::PoolCall,
+    price::covers_price,
     scope::AccountScopeId,
+    send::above_cap,
     settle::UsedNonce,
+    values::GasPrice,
 };
+
+/// The status of a withdrawal, and the reason if it failed.
+type WithdrawalStatus = (LedgerStatus, Option<String>);
+
+const NOT_REPORTED: WithdrawalStatus = (LedgerStatus::NotReported, None);
 
 /// Reads the statuses of withdrawals from the chain, and stores how they ended.
 impl Evm {
@@ -191,6 +196,51 @@ impl Evm {
         }
         Ok(())
     }
+}
+
+fn of_observation(observation: &NonceObservation<'_>) -> WithdrawalStatus {
+    match observation {
+        NonceObservation::Mined(_) => (LedgerStatus::Valid, None),
+        NonceObservation::Pending => (LedgerStatus::Pending, None),
+        NonceObservation::UsedElsewhere | NonceObservation::NotFound => NOT_REPORTED,
+    }
+}
+
+fn of_outcome(outcome: &NonceOutcome, note: Option<String>) -> WithdrawalStatus {
+    match outcome {
+        // Its transaction is applied; what it did is not a question of the ledger's status.
+        NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => {
+            (LedgerStatus::Committed, None)
+        }
+        NonceOutcome::Reverted | NonceOutcome::Cancelled => (LedgerStatus::Invalid, note),
+        NonceOutcome::UsedElsewhere => NOT_REPORTED,
+    }
+}
+
+/// Why a transaction that nodes have is not mined, if its fee is the reason; or that it pays more than the present
+/// cap. The price is the one that the sender has read last: the sender reads it before it sends a pending
+/// transaction again.
+fn pending_note(
+    context: &EvmContext,
+    payment: &Payment,
+    assigned: &AssignedNonce,
+) -> Option<String> {
+    let max_fee = assigned.transactions.iter().map(|it| it.signed.max_fee).max()?;
+    if let Some(cap) = context.cap_at(&payment.pool).filter(|cap| max_fee > cap.wei()) {
+        let above = above_cap(max_fee, cap);
+        return Some(format!(
+            "its transaction to be mined; it was sent before the cap was lowered: {above}"
+        ));
+    }
+    let within = context.options.resend_after.saturating_mul(2);
+    let quote = context.facts.quote(context.monotonic(), within)?;
+    (!covers_price(max_fee, &quote)).then(|| {
+        format!(
+            "its transaction to be mined; the gas price is {}, above the {} that it pays at most",
+            GasPrice::from_wei(quote.price),
+            GasPrice::from_wei(max_fee)
+        )
+    })
 }
 
 /// A value that the server itself passed in; an error is a bug.
