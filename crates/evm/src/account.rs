@@ -41,9 +41,6 @@ impl From<AccountError> for BatchError {
 }
 
 impl<'a> Account<'a> {
-    /// How long nodes are waited for that only confirm the account's transaction count.
-    const COUNT_LIMIT: Duration = Duration::from_secs(5);
-
     pub(crate) fn address(&self) -> Address {
         self.scope.address()
     }
@@ -121,16 +118,25 @@ impl<'a> Account<'a> {
     }
 
     /// What the account has at the other nodes.
-    async fn at_others(&self, except: &NodeClient) -> Vec<(&'a NodeClient, AccountState)> {
+    async fn at_others(
+        &self,
+        except: &NodeClient,
+        limit: Duration,
+    ) -> Vec<(&'a NodeClient, AccountState)> {
         let address = self.address();
         let read =
             |node: &'a NodeClient| async move { node.account_state(address).await.map(Some) };
-        self.ask_others(except, Self::COUNT_LIMIT, read).await
+        self.ask_others(except, limit, read).await
     }
 
-    /// The highest number of transactions of the account that another node shows, pending ones included.
-    pub(crate) async fn highest_count_at_others(&self, except: &NodeClient) -> u64 {
-        let others = self.at_others(except).await;
+    /// The highest number of transactions of the account that another node shows in this time, pending ones
+    /// included.
+    pub(crate) async fn highest_count_at_others(
+        &self,
+        except: &NodeClient,
+        limit: Duration,
+    ) -> u64 {
+        let others = self.at_others(except, limit).await;
         others.iter().map(|(_, account)| account.count()).max().unwrap_or_default()
     }
 
@@ -140,7 +146,7 @@ impl<'a> Account<'a> {
         except: &NodeClient,
         count: u64,
     ) -> Option<&'a NodeClient> {
-        let others = self.at_others(except).await;
+        let others = self.at_others(except, Duration::from_secs(5)).await;
         let (node, most) = others.into_iter().max_by_key(|(_, account)| account.mined)?;
         (most.mined > count).then_some(node)
     }

@@ -105,7 +105,10 @@ impl Look<'_> {
         following: &FollowingPayments,
         account: AccountState,
     ) -> bool {
-        let next = following.next_nonce;
-        account.count() == next && self.account.highest_count_at_others(self.node).await <= next
+        // The withdrawals wait for this look; their own attempts wait for the nodes longer.
+        const NODE_LIMIT: Duration = Duration::from_secs(5);
+        let (node, next) = (self.node, following.next_nonce);
+        account.count() == next
+            && self.account.highest_count_at_others(node, NODE_LIMIT).await <= next
     }
 }

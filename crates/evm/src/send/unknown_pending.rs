@@ -27,7 +27,9 @@ impl SendAttempt<'_> {
         };
         let next = self.context.store.next_nonce(self.service_id()).await;
         let known = next.map_err(answer::store_failed)?.unwrap_or_default().max(count);
-        let pending = pending.max(self.account().highest_count_at_others(&self.node).await);
+        let account = self.account();
+        let at_others = account.highest_count_at_others(&self.node, Duration::MAX).await;
+        let pending = pending.max(at_others);
         let log = &self.context.unknown_pending;
         let now = self.context.monotonic();
         let is_late = log.is_late(self.service_id(), pending > known, now);
