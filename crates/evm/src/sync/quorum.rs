@@ -17,7 +17,8 @@ pub(super) enum Vote {
     /// It does not count, because it does not answer or is not up to date.
     None(String),
     Accepts,
-    Refuses(PoolRefusal),
+    /// It refuses at this block.
+    Refuses(PoolRefusal, u64),
 }
 
 /// A node and its vote.
@@ -30,7 +31,7 @@ pub(super) fn decide(refusal: &PoolRefusal, votes: &[NodeVote], needed: usize) -
         return accepted;
     }
     let refusals = votes.iter().filter_map(|(node, vote)| match vote {
-        Vote::Refuses(refusal) => Some((node, refusal)),
+        Vote::Refuses(refusal, _) => Some((node, refusal)),
         Vote::None(_) | Vote::Accepts => None,
     });
     let refusals: Vec<(&String, &PoolRefusal)> = refusals.collect();
@@ -60,7 +61,7 @@ fn decide_if_accepted(refusal: &PoolRefusal, votes: &[NodeVote]) -> Option<Refus
         Vote::Accepts => RefusalOutcome::Wait(format!(
             "{node} said a moment ago that {refusal}, and does not say so any more"
         )),
-        Vote::Refuses(refusal) => RefusalOutcome::Wait(format!(
+        Vote::Refuses(refusal, _) => RefusalOutcome::Wait(format!(
             "the nodes disagree: {node} says that {refusal}; {accepting} accepts the withdrawal"
         )),
     })
@@ -70,7 +71,7 @@ fn decide_if_accepted(refusal: &PoolRefusal, votes: &[NodeVote]) -> Option<Refus
 fn not_final(refusal: &PoolRefusal, votes: &[NodeVote], needed: usize) -> String {
     let missing = votes.iter().filter_map(|(node, vote)| match vote {
         Vote::None(reason) => Some(format!("{node} {reason}")),
-        Vote::Accepts | Vote::Refuses(_) => None,
+        Vote::Accepts | Vote::Refuses(..) => None,
     });
     let missing = match missing.collect::<Vec<_>>() {
         missing if missing.is_empty() => {
@@ -96,7 +97,7 @@ mod tests {
     }
 
     fn refuses(reason: &str) -> Vote {
-        Vote::Refuses(refused(reason))
+        Vote::Refuses(refused(reason), 1)
     }
 
     fn lags() -> Vote {
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn nodes_with_and_without_the_contract_disagree() {
-        let missing = Vote::Refuses(PoolRefusal::NoContract(Address::ZERO));
+        let missing = Vote::Refuses(PoolRefusal::NoContract(Address::ZERO), 1);
         let RefusalOutcome::Wait(reason) = decided(&[refuses("no"), missing], 1) else { panic!() };
         assert!(reason.starts_with("the nodes disagree: "), "{reason}");
     }

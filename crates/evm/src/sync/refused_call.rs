@@ -40,23 +40,15 @@ impl Account<'_> {
         let seen = context.pool_refusals.required_block(admin, payment, highest, monotonic);
         let now = context.options.clock.now();
         let lag = |state: &NodeState| state.lag(seen, context.options.head_age_limit, now);
-        let refused_at = answers
-            .iter()
-            .flatten()
-            .filter(|(state, refusal)| refusal.is_some() && lag(state).is_none());
-        let refused_at = refused_at.map(|(state, _)| state.head.id.number).min();
-        let votes = self.nodes.iter().zip(answers).map(|(node, answer)| {
-            let vote = match answer {
-                Err(error) => Vote::None(format!("does not answer: {error}")),
-                Ok((state, refusal)) => match lag(&state) {
-                    Some(lag) => Vote::None(lag),
-                    None => refusal.map_or(Vote::Accepts, Vote::Refuses),
-                },
-            };
-            (redact_url(node.url()), vote)
+        let votes = self.nodes.iter().zip(answers);
+        let votes: Vec<NodeVote> =
+            votes.map(|(node, answer)| (redact_url(node.url()), vote(answer, lag))).collect();
+        let refused_at = votes.iter().filter_map(|(_, vote)| match vote {
+            Vote::Refuses(_, block) => Some(*block),
+            Vote::None(_) | Vote::Accepts => None,
         });
-        let outcome =
-            decide(refusal, &votes.collect::<Vec<NodeVote>>(), context.options.agreeing_nodes);
+        let refused_at = refused_at.min();
+        let outcome = decide(refusal, &votes, context.options.agreeing_nodes);
         let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
             context.pool_refusals.forget(admin, payment);
             return Ok(outcome);
@@ -79,4 +71,15 @@ impl Account<'_> {
 async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer {
     let state = NodeState::read(node).await?;
     Ok((state, simulate(node, admin, call).await?.err()))
+}
+
+fn vote(answer: NodeAnswer, lag: impl Fn(&NodeState) -> Option<String>) -> Vote {
+    match answer {
+        Err(error) => Vote::None(format!("does not answer: {error}")),
+        Ok((state, refusal)) => match (lag(&state), refusal) {
+            (Some(lag), _) => Vote::None(lag),
+            (None, None) => Vote::Accepts,
+            (None, Some(refusal)) => Vote::Refuses(refusal, state.head.id.number),
+        },
+    }
 }
