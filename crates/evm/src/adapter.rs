@@ -58,7 +58,7 @@ impl Evm {
 
 impl Ledger for Evm {
     fn facts(&self) -> LedgerFacts {
-        facts(self.context.resend_after)
+        facts(self.context.options.resend_after)
     }
 
     fn format(&self) -> Arc<dyn BatchFormat> {
@@ -93,7 +93,7 @@ impl Ledger for Evm {
     }
 
     fn connections(&self) -> usize {
-        self.context.connections
+        self.context.options.connections
     }
 
     fn check_service_id(&self, service_id: &ServiceId) -> Result<(), ScopeIdError> {

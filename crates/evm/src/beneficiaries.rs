@@ -40,14 +40,6 @@ impl AllowedBeneficiaries {
         let is_own = own.is_some_and(|list| list.contains(&beneficiary));
         is_open || is_own || self.of_all_pools.contains(&beneficiary)
     }
-
-    /// The text for a beneficiary that is not among them.
-    pub(crate) fn refusal(pool: Address, beneficiary: Address) -> String {
-        format!(
-            "the pool {pool} may not pay {beneficiary}; use a beneficiary that evm.beneficiaries allows, or \
-             have the operator add it"
-        )
-    }
 }
 
 #[cfg(test)]

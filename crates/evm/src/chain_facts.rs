@@ -1,12 +1,13 @@
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use grid_batch_core::MonotonicTime;
+use grid_batch_support::lock;
 
 use crate::price::GasQuote;
 
@@ -24,22 +25,22 @@ impl ChainFacts {
     const GAS_LIMIT_AGE: Duration = Duration::from_secs(60);
 
     pub(crate) fn set_block_gas_limit(&self, limit: u64, now: MonotonicTime) {
-        *self.block_gas_limit.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, limit));
+        *lock(&self.block_gas_limit) = Some((now, limit));
     }
 
     /// The gas limit of a block, if it was seen lately.
     pub(crate) fn block_gas_limit(&self, now: MonotonicTime) -> Option<u64> {
-        let seen = *self.block_gas_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = *lock(&self.block_gas_limit);
         seen.filter(|(at, _)| now.since(*at) < Self::GAS_LIMIT_AGE).map(|(_, limit)| limit)
     }
 
     pub(crate) fn set_quote(&self, quote: GasQuote, now: MonotonicTime) {
-        *self.quote.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, quote));
+        *lock(&self.quote) = Some((now, quote));
     }
 
     /// The gas price, if it was seen in this time.
     pub(crate) fn quote(&self, now: MonotonicTime, within: Duration) -> Option<GasQuote> {
-        let seen = *self.quote.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = *lock(&self.quote);
         seen.filter(|(at, _)| now.since(*at) <= within).map(|(_, quote)| quote)
     }
 

@@ -1,63 +1,50 @@
-use std::{collections::HashMap, iter, sync::Arc, time::Duration};
+use std::{collections::HashMap, iter, mem, sync::Arc};
 
 use alloy_primitives::Address;
-use grid_batch_core::{BatchError, BatchResult, Clock, ItemId, ServiceId};
+use grid_batch_core::{BatchError, BatchResult, ItemId, MonotonicTime, ServiceId};
 use grid_batch_http::{HttpClient, HttpError};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
 
 use crate::{
+    account::SkippedNodes,
     ahead::AheadPauses,
     chain_facts::ChainFacts,
     gas::GasObservations,
     heads::Hints,
-    logged_services::LoggedServices,
+    memory::Memory,
     node::NodeClient,
-    options::{EvmOptions, OracleOptions},
+    options::EvmOptions,
     price::{GasPriceSource, GasQuote, NoPriceError, Oracle, Tips, Urgency},
-    rules::PoolRules,
     send::{ParkedLog, UnknownPendingLog},
     sent_times::SentTimes,
     signer::{AccountSigner, TransactionSigner},
     signing_store::AsyncSigningStore,
-    sync::{FirstRefusals, HighestBlock, SkippedNodes, UnconfirmedRefusals},
+    sync::{HighestBlock, PoolRefusals},
     values::{GasPrice, parse_address},
 };
 
 /// What the sender and the readers of one adapter share.
 #[derive(Debug)]
 pub(crate) struct EvmContext {
-    pub(crate) chain_id: u64,
+    pub(crate) options: EvmOptions,
     pub(crate) signers: HashMap<Address, AccountSigner>,
-    pub(crate) cap: GasPrice,
-    pub(crate) pool_caps: HashMap<Address, GasPrice>,
-    pub(crate) rules: PoolRules,
     pub(crate) price_source: GasPriceSource,
     pub(crate) tips: Tips,
-    pub(crate) gate_interval: Duration,
-    pub(crate) confirmations: u64,
-    pub(crate) resend_after: Duration,
-    pub(crate) longest_gap: u64,
-    pub(crate) agreeing_nodes: usize,
-    pub(crate) head_age_limit: Option<Duration>,
-    pub(crate) connections: usize,
-    pub(crate) in_flight: usize,
     pub(crate) ahead_pauses: AheadPauses,
     /// The services for which nothing is signed ahead, because a stored nonce is not settled.
-    pub(crate) not_signing_ahead: LoggedServices,
+    pub(crate) not_signing_ahead: Memory<ServiceId, bool>,
     /// The services whose transactions that were signed ahead are sent with errors.
-    pub(crate) refused_ahead: LoggedServices,
+    pub(crate) refused_ahead: Memory<ServiceId, bool>,
     pub(crate) unknown_pending: UnknownPendingLog,
     pub(crate) parked_log: ParkedLog,
     pub(crate) hints: Hints,
-    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sent_times: SentTimes,
     pub(crate) gas: GasObservations,
     pub(crate) facts: ChainFacts,
     pub(crate) highest_block: HighestBlock,
-    pub(crate) first_refusals: FirstRefusals,
-    pub(crate) unconfirmed_refusals: UnconfirmedRefusals,
+    pub(crate) pool_refusals: PoolRefusals,
     pub(crate) skipped_nodes: SkippedNodes,
     /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
     /// and the shutdown of a poller must not interrupt a transaction that is being sent.
@@ -71,7 +58,7 @@ pub(crate) struct EvmContext {
 
 impl EvmContext {
     pub(crate) fn new(
-        options: EvmOptions,
+        mut options: EvmOptions,
         store: Arc<dyn SigningStore>,
         nodes: Arc<dyn StatusUrlResolver>,
     ) -> Result<Self, HttpError> {
@@ -79,46 +66,38 @@ impl EvmContext {
         let read_http = HttpClient::new(&options.http)?;
         let watch_http = HttpClient::new(&options.http)?;
         Ok(Self {
-            chain_id: options.chain_id,
-            signers: options.signers.into_iter().map(by_account).collect(),
-            cap: options.cap,
-            pool_caps: options.pool_caps.into_iter().collect(),
-            rules: options.rules,
-            price_source: price_source(options.oracle, options.oracle_first, &send_http),
+            signers: mem::take(&mut options.signers).into_iter().map(by_account).collect(),
+            price_source: price_source(&options, &send_http),
             tips: Tips::new(options.maximum_tip),
-            gate_interval: options.gate_interval,
-            confirmations: options.confirmations,
-            resend_after: options.resend_after,
-            longest_gap: options.longest_gap,
-            agreeing_nodes: options.agreeing_nodes,
-            head_age_limit: options.head_age_limit,
-            connections: options.connections,
-            in_flight: options.in_flight,
             ahead_pauses: AheadPauses::default(),
-            not_signing_ahead: LoggedServices::default(),
-            refused_ahead: LoggedServices::default(),
+            not_signing_ahead: Memory::default(),
+            refused_ahead: Memory::default(),
             unknown_pending: UnknownPendingLog::default(),
             parked_log: ParkedLog::default(),
             hints: Hints::new(),
-            clock: options.clock,
             sent_times: SentTimes::default(),
             gas: GasObservations::default(),
             facts: ChainFacts::default(),
             highest_block: HighestBlock::default(),
-            first_refusals: FirstRefusals::default(),
-            unconfirmed_refusals: UnconfirmedRefusals::default(),
+            pool_refusals: PoolRefusals::default(),
             skipped_nodes: SkippedNodes::default(),
             send_http,
             read_http,
             watch_http,
             store: AsyncSigningStore::new(store),
             nodes,
+            options,
         })
+    }
+
+    pub(crate) fn monotonic(&self) -> MonotonicTime {
+        self.options.clock.monotonic()
     }
 
     /// The cap of the gas price for this pool.
     pub(crate) fn cap_of(&self, pool: Address) -> GasPrice {
-        self.pool_caps.get(&pool).copied().unwrap_or(self.cap)
+        let own = self.options.pool_caps.iter().rfind(|(of, _)| *of == pool);
+        own.map_or(self.options.cap, |(_, cap)| *cap)
     }
 
     /// The cap for the pool with this address, if it is one.
@@ -128,7 +107,7 @@ impl EvmContext {
 
     /// The highest cap of the pools of a gas admin.
     pub(crate) fn highest_cap(&self, service_id: &ServiceId) -> Option<GasPrice> {
-        self.rules.pools_of(service_id).map(|pool| self.cap_of(pool)).max()
+        self.options.rules.pools_of(service_id).map(|pool| self.cap_of(pool)).max()
     }
 
     /// The current gas price at a node, with a tip for a transaction that is this urgent.
@@ -138,7 +117,7 @@ impl EvmContext {
         urgency: Urgency,
     ) -> Result<GasQuote, NoPriceError> {
         let quote = self.read_price(node, urgency).await?;
-        self.facts.set_quote(quote, self.clock.monotonic());
+        self.facts.set_quote(quote, self.monotonic());
         Ok(match self.facts.is_legacy_only() {
             true => GasQuote::without_base_fee(quote.price),
             false => quote,
@@ -154,9 +133,10 @@ impl EvmContext {
         let quote = self.price_source.quote_with(node, &self.tips, urgency).await;
         match &quote {
             Ok(quote) => {
-                let caps = iter::once(self.cap).chain(self.pool_caps.values().copied());
+                let caps =
+                    self.options.pool_caps.iter().map(|(_, cap)| *cap).chain([self.options.cap]);
                 let price = Ok(GasPrice::from_wei(quote.price));
-                self.gas.note_price(price, caps, self.clock.monotonic());
+                self.gas.note_price(price, caps, self.monotonic());
             }
             Err(error) => self.note_price_error(ErrorChain(error).to_string()),
         }
@@ -165,7 +145,7 @@ impl EvmContext {
 
     /// The gas limit of a block, as it was seen lately.
     pub(crate) async fn block_gas_limit(&self, node: &NodeClient) -> Option<u64> {
-        match self.facts.block_gas_limit(self.clock.monotonic()) {
+        match self.facts.block_gas_limit(self.monotonic()) {
             Some(limit) => Some(limit),
             None => self.read_block_gas_limit(node).await,
         }
@@ -173,27 +153,27 @@ impl EvmContext {
 
     /// `None`: the node does not report it. Then the limit is not known to be exceeded.
     pub(crate) async fn read_block_gas_limit(&self, node: &NodeClient) -> Option<u64> {
-        let limit = node.block_gas_limit().await.ok()?;
-        self.facts.set_block_gas_limit(limit, self.clock.monotonic());
+        let limit = node.head().await.ok()?.gas_limit?;
+        self.facts.set_block_gas_limit(limit, self.monotonic());
         Some(limit)
     }
 
     /// Remembers why the gas price could not be read.
     pub(crate) fn note_price_error(&self, error: String) {
-        self.gas.note_price(Err(error), iter::empty(), self.clock.monotonic());
+        self.gas.note_price(Err(error), iter::empty(), self.monotonic());
     }
 
     /// Whether a transaction that is pending was sent so long ago that it is sent again.
     pub(crate) fn is_pending_too_long(&self, hash: [u8; 32]) -> bool {
-        self.sent_times.elapsed(hash, self.clock.monotonic()) > self.resend_after
+        self.sent_times.elapsed(hash, self.monotonic()) > self.options.resend_after
     }
 
     /// How many withdrawals behind the one that is under way are looked at: those that are not mined,
     /// those that are not final, and the next ones.
     pub(crate) fn following_limit(&self) -> usize {
         const MOST: usize = 512;
-        let blocks = usize::try_from(self.confirmations).unwrap_or(MOST).saturating_add(1);
-        self.in_flight.saturating_mul(blocks).min(MOST.max(self.in_flight))
+        let blocks = usize::try_from(self.options.confirmations).unwrap_or(MOST).saturating_add(1);
+        self.options.in_flight.saturating_mul(blocks).min(MOST.max(self.options.in_flight))
     }
 
     /// The nodes to ask about a batch, in order of preference.
@@ -216,16 +196,11 @@ fn by_account(signer: Arc<dyn TransactionSigner>) -> (Address, AccountSigner) {
     (signer.address(), AccountSigner::new(signer))
 }
 
-fn price_source(
-    oracle: Option<OracleOptions>,
-    oracle_first: bool,
-    http: &HttpClient,
-) -> GasPriceSource {
-    let Some(options) = oracle else { return GasPriceSource::Node };
-    let oracle = Oracle::new(http.clone(), options);
-    if oracle_first {
-        GasPriceSource::OracleFirst(oracle)
-    } else {
-        GasPriceSource::NodeFirst(oracle)
+fn price_source(options: &EvmOptions, http: &HttpClient) -> GasPriceSource {
+    let Some(oracle) = options.oracle.clone() else { return GasPriceSource::Node };
+    let oracle = Oracle::new(http.clone(), oracle);
+    match options.oracle_first {
+        true => GasPriceSource::OracleFirst(oracle),
+        false => GasPriceSource::NodeFirst(oracle),
     }
 }

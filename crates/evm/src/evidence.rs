@@ -5,10 +5,12 @@ use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
 use crate::{
     Evm,
+    account::{Account, AccountError},
+    context::EvmContext,
     node::NodeClient,
-    nonce::{NonceObservation, observe_nonce},
+    nonce::NonceObservation,
     scope::AccountScopeId,
-    settle::{SettleError, Settled, UsedNonce, explain_used_nonce, settle_nonces},
+    settle::{Settled, UsedNonce},
 };
 
 /// Finds evidence about withdrawals: whether they have to be sent again. They are always sent again
@@ -17,88 +19,28 @@ impl Evm {
     pub(crate) async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = AccountScopeId::from_service_id(&batch.service_id)
             .map_err(|error| BatchError::InternalError(error.to_string()))?;
-        let payment = self.context.store.payment(&batch.service_id, &batch.batch_id).await?;
+        let context = &*self.context;
+        let payment = context.store.payment(&batch.service_id, &batch.batch_id).await?;
         // The sender rejects a batch that belongs to no withdrawal.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable.into()) };
+        let nodes = || context.nodes_for(&context.read_http, &batch.service_id, &batch.batch_id);
         let Some(assigned) = &payment.nonce else {
-            let evidence = self.evidence_without_nonce(batch, &scope).await?;
-            return Ok(evidence.into());
+            return Ok(evidence_without_nonce(context, &scope, nodes).await?.into());
         };
         if let Some(outcome) = &assigned.outcome {
             return Ok(evidence_of_outcome(outcome).into());
         }
-        let nodes =
-            self.context.nodes_for(&self.context.read_http, &batch.service_id, &batch.batch_id)?;
-        let best = observe_nonce(&nodes, &self.context, scope.address(), assigned).await?;
-        match best.observation {
+        let account = Account { context, nodes: &nodes()?, scope: &scope };
+        match account.observe(assigned).await?.observation {
             NonceObservation::Mined(_) => Ok(Evidence::Present.into()),
             NonceObservation::UsedElsewhere => {
-                let report = self.evidence_of_used_nonce(&scope, &payment, assigned, &nodes);
+                let report = evidence_of_used_nonce(account, &payment, assigned).await?;
                 // The status reader noted which transaction used the nonce.
-                Ok(EvidenceReport { detail: assigned.note.clone(), ..report.await? })
+                Ok(EvidenceReport { detail: assigned.note.clone(), ..report })
             }
             NonceObservation::NotFound => Ok(Evidence::Repeatable.into()),
             NonceObservation::Pending => Ok(self.evidence_of_pending(&payment, assigned).into()),
         }
-    }
-
-    /// The sender looks at the nonces that are not settled before it signs. It is not asked again
-    /// while it cannot be decided what one was used for.
-    async fn evidence_without_nonce(
-        &self,
-        batch: &UnresolvedBatch,
-        scope: &AccountScopeId,
-    ) -> BatchResult<Evidence> {
-        let unsettled = self.context.store.unsettled_nonces(&batch.service_id).await?;
-        if unsettled.stored.iter().all(|nonce| nonce.undecided.is_none()) {
-            return Ok(Evidence::Repeatable);
-        }
-        let nodes =
-            self.context.nodes_for(&self.context.read_http, &batch.service_id, &batch.batch_id)?;
-        match self.settle_at_any(nodes, scope).await? {
-            Settled::All { .. } => Ok(Evidence::Repeatable),
-            Settled::NotYet(_) | Settled::Undecided { .. } => Ok(Evidence::Inconclusive),
-        }
-    }
-
-    /// Settles nonces with the first node that answers.
-    async fn settle_at_any(
-        &self,
-        mut nodes: Vec<NodeClient>,
-        scope: &AccountScopeId,
-    ) -> BatchResult<Settled> {
-        let mut settled = settle_nonces(&self.context, &nodes, scope).await;
-        for _ in 1..nodes.len() {
-            if !matches!(settled, Err(SettleError::Node(_))) {
-                break;
-            }
-            nodes.rotate_left(1);
-            settled = settle_nonces(&self.context, &nodes, scope).await;
-        }
-        Ok(settled?)
-    }
-
-    /// A withdrawal gets another nonce only if a foreign transaction that is final used its nonce. Until then the
-    /// nodes are asked again soon, without an operator.
-    async fn evidence_of_used_nonce(
-        &self,
-        scope: &AccountScopeId,
-        payment: &Payment,
-        assigned: &AssignedNonce,
-        nodes: &[NodeClient],
-    ) -> BatchResult<EvidenceReport> {
-        let Some(hash) = assigned.foreign_hash else { return Ok(Evidence::Inconclusive.into()) };
-        let explained =
-            explain_used_nonce(&self.context, nodes, scope, payment, assigned, hash.into()).await?;
-        Ok(match explained {
-            UsedNonce::Own => Evidence::Present.into(),
-            UsedNonce::Moved | UsedNonce::Foreign => Evidence::Repeatable.into(),
-            UsedNonce::Undecided => Evidence::Inconclusive.into(),
-            UsedNonce::NotFinal => {
-                let again_in = Some(self.context.gate_interval);
-                EvidenceReport { again_in, ..Evidence::Inconclusive.into() }
-            }
-        })
     }
 
     fn evidence_of_pending(&self, payment: &Payment, assigned: &AssignedNonce) -> Evidence {
@@ -112,6 +54,59 @@ impl Evm {
         let mut sent = assigned.transactions.iter().filter(|it| it.sent_at.is_some());
         sent.all(|transaction| self.context.is_pending_too_long(transaction.signed.hash))
     }
+}
+
+/// The sender looks at the nonces that are not settled before it signs. It is not asked again
+/// while it cannot be decided what one was used for.
+async fn evidence_without_nonce(
+    context: &EvmContext,
+    scope: &AccountScopeId,
+    nodes: impl Fn() -> BatchResult<Vec<NodeClient>>,
+) -> BatchResult<Evidence> {
+    let unsettled = context.store.unsettled_nonces(scope.service_id()).await?;
+    if unsettled.stored.iter().all(|nonce| nonce.undecided.is_none()) {
+        return Ok(Evidence::Repeatable);
+    }
+    match settle_at_any(context, scope, nodes()?).await? {
+        Settled::All { .. } => Ok(Evidence::Repeatable),
+        Settled::NotYet(_) | Settled::Undecided { .. } => Ok(Evidence::Inconclusive),
+    }
+}
+
+/// Settles nonces with the first node that answers.
+async fn settle_at_any(
+    context: &EvmContext,
+    scope: &AccountScopeId,
+    mut nodes: Vec<NodeClient>,
+) -> BatchResult<Settled> {
+    let mut settled = Account { context, nodes: &nodes, scope }.settle_nonces().await;
+    for _ in 1..nodes.len() {
+        if !matches!(settled, Err(AccountError::Node(_))) {
+            break;
+        }
+        nodes.rotate_left(1);
+        settled = Account { context, nodes: &nodes, scope }.settle_nonces().await;
+    }
+    Ok(settled?)
+}
+
+/// A withdrawal gets another nonce only if a foreign transaction that is final used its nonce. Until then the
+/// nodes are asked again soon, without an operator.
+async fn evidence_of_used_nonce(
+    account: Account<'_>,
+    payment: &Payment,
+    assigned: &AssignedNonce,
+) -> BatchResult<EvidenceReport> {
+    let Some(hash) = assigned.foreign_hash else { return Ok(Evidence::Inconclusive.into()) };
+    Ok(match account.explain_used_nonce(payment, assigned, hash.into()).await? {
+        UsedNonce::Own => Evidence::Present.into(),
+        UsedNonce::Moved | UsedNonce::Foreign => Evidence::Repeatable.into(),
+        UsedNonce::Undecided => Evidence::Inconclusive.into(),
+        UsedNonce::NotFinal => {
+            let again_in = Some(account.context.options.gate_interval);
+            EvidenceReport { again_in, ..Evidence::Inconclusive.into() }
+        }
+    })
 }
 
 fn must_be_cancelled(payment: &Payment, assigned: &AssignedNonce) -> bool {

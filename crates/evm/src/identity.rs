@@ -1,14 +1,14 @@
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use grid_batch_core::BatchResult;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions};
 use grid_batch_support::redact_url;
 use log::warn;
 
-use crate::node::{BlockId, NodeClient, NodeError};
+use crate::{
+    memory::Memory,
+    node::{BlockId, NodeClient, NodeError},
+};
 
 /// Reads the id of the chain and the hash of its first block. Test chains often share an id.
 ///
@@ -16,8 +16,8 @@ use crate::node::{BlockId, NodeClient, NodeError};
 #[derive(Debug, Clone)]
 pub struct EvmIdentityReader {
     http: HttpClient,
-    /// The nodes that do not show their first block.
-    without_first_block: Arc<Mutex<BTreeSet<String>>>,
+    /// Whether nodes do not show their first block.
+    without_first_block: Arc<Memory<String, bool>>,
 }
 
 impl EvmIdentityReader {
@@ -47,11 +47,7 @@ impl EvmIdentityReader {
     /// Logs a node that does not show its first block once.
     fn log_change(&self, node: &NodeClient, shows_first_block: bool) {
         let url = redact_url(node.url());
-        let nodes = self.without_first_block.lock();
-        let mut nodes = nodes.unwrap_or_else(PoisonError::into_inner);
-        if shows_first_block {
-            nodes.remove(&url);
-        } else if nodes.insert(url.clone()) {
+        if self.without_first_block.changes(&url, !shows_first_block) && !shows_first_block {
             warn!(node = url.as_str();
                 "the node does not show block 0; a chain that was made anew with the same id cannot be \
                  told from this one by this node");
@@ -90,7 +86,7 @@ mod tests {
         let hash = format!("0x{}", "5a".repeat(32));
         let block = |number: &str| {
             let parent = format!("0x{}", "00".repeat(32));
-            json!({"number": number, "hash": hash, "parentHash": parent, "transactions": []})
+            json!({"number": number, "hash": hash, "parentHash": parent, "timestamp": "0x0", "transactions": []})
         };
         let id = read_id(block("0x0")).await;
         assert_eq!(id, Ok(format!("chain 137, genesis block {hash}")));

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod adapter;
 mod ahead;
 mod beneficiaries;
@@ -7,11 +8,10 @@ mod chain_facts;
 mod context;
 mod evidence;
 mod facts;
-mod follow;
 mod gas;
 mod heads;
 mod identity;
-mod logged_services;
+mod memory;
 mod node;
 mod nonce;
 mod options;
@@ -25,6 +25,7 @@ mod settings;
 mod settle;
 mod signer;
 mod signing_store;
+mod statuses;
 mod sync;
 #[cfg(test)]
 mod test_server;

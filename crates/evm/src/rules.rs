@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct PoolRules {
     services: HashMap<Address, ServiceId>,
-    pub(crate) beneficiaries: AllowedBeneficiaries,
+    beneficiaries: AllowedBeneficiaries,
 }
 
 impl PoolRules {
@@ -74,10 +74,13 @@ impl WithdrawalRules for PoolRules {
     fn may_be_paid(&self, pool: &str, beneficiary: &str) -> Result<(), String> {
         let parse = |text| parse_address(text).map_err(|error| error.to_string());
         let (pool, beneficiary) = (parse(pool)?, parse(beneficiary)?);
-        match self.beneficiaries.contains(pool, beneficiary) {
-            true => Ok(()),
-            false => Err(AllowedBeneficiaries::refusal(pool, beneficiary)),
+        if self.beneficiaries.contains(pool, beneficiary) {
+            return Ok(());
         }
+        Err(format!(
+            "the pool {pool} may not pay {beneficiary}; use a beneficiary that evm.beneficiaries allows, or \
+             have the operator add it"
+        ))
     }
 
     fn amount(&self, text: &str) -> Result<String, String> {

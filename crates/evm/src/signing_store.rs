@@ -8,8 +8,6 @@ use grid_batch_withdrawals::{
 };
 use tokio::task::spawn_blocking;
 
-use crate::settle::Terms;
-
 /// A [`SigningStore`] for asynchronous callers: it runs on the threads for blocking work.
 ///
 /// Dropping a future does not cancel an operation that has begun.
@@ -27,14 +25,17 @@ pub(crate) enum NonceAssignment {
     Other { next: u64 },
 }
 
-/// Methods of [`SigningStore`] as they are: those of the first arguments that are borrowed are cloned.
+/// Methods of [`SigningStore`] as they are: the first arguments are borrowed and cloned, the last one after a
+/// second `;` is passed by reference.
 macro_rules! forwarded {
-    ($($name:ident($($borrowed:ident: &$key:ty),* $(; $value:ident: $type:ty)?) -> $returned:ty;)*) => {$(
+    ($($name:ident(
+        $($borrowed:ident: &$key:ty),* $(; $($value:ident: $type:ty),+ $(; $last:ident: $last_type:ty)?)?
+    ) -> $returned:ty;)*) => {$(
         pub(crate) async fn $name(
-            &self, $($borrowed: &$key,)* $($value: $type)?
+            &self, $($borrowed: &$key,)* $($($value: $type,)+ $($last: $last_type)?)?
         ) -> BatchResult<$returned> {
             $(let $borrowed = $borrowed.to_owned();)*
-            self.run(move |store| store.$name($(&$borrowed,)* $($value)?)).await
+            self.run(move |store| store.$name($(&$borrowed,)* $($($value,)+ $(&$last)?)?)).await
         }
     )*};
 }
@@ -60,6 +61,12 @@ impl AsyncSigningStore {
         first_open(service_id: &ServiceId) -> Option<Timestamp>;
         pools(service_id: &ServiceId) -> Vec<String>;
         has_paid(pool: &str) -> bool;
+        unpaid_withdrawals(service_id: &ServiceId, pool: &str, beneficiary: &str, amount: &str)
+            -> Vec<UnpaidWithdrawal>;
+        record_foreign_use(service_id: &ServiceId; nonce: u64; hash: [u8; 32]) -> ();
+        close_nonce(service_id: &ServiceId; nonce: u64; outcome: NonceOutcome) -> ();
+        settle_nonce(service_id: &ServiceId; nonce: u64, used_at: Timestamp; nonce_use: NonceUse)
+            -> bool;
     }
 
     pub(crate) fn new(store: Arc<dyn SigningStore>) -> Self {
@@ -123,50 +130,6 @@ impl AsyncSigningStore {
     ) -> BatchResult<()> {
         let service_id = service_id.clone();
         self.run(move |store| store.note(&service_id, nonce, note.as_deref())).await
-    }
-
-    pub(crate) async fn record_foreign_use(
-        &self,
-        service_id: &ServiceId,
-        nonce: u64,
-        hash: [u8; 32],
-    ) -> BatchResult<()> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.record_foreign_use(&service_id, nonce, &hash)).await
-    }
-
-    pub(crate) async fn close_nonce(
-        &self,
-        service_id: &ServiceId,
-        nonce: u64,
-        outcome: NonceOutcome,
-    ) -> BatchResult<()> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.close_nonce(&service_id, nonce, &outcome)).await
-    }
-
-    pub(crate) async fn unpaid_withdrawals(
-        &self,
-        service_id: &ServiceId,
-        terms: &Terms,
-    ) -> BatchResult<Vec<UnpaidWithdrawal>> {
-        let (service_id, terms) = (service_id.clone(), terms.clone());
-        self.run(move |store| {
-            let Terms { pool, beneficiary, amount } = &terms;
-            store.unpaid_withdrawals(&service_id, pool, beneficiary, amount)
-        })
-        .await
-    }
-
-    pub(crate) async fn settle_nonce(
-        &self,
-        service_id: &ServiceId,
-        nonce: u64,
-        used_at: Timestamp,
-        nonce_use: NonceUse,
-    ) -> BatchResult<bool> {
-        let service_id = service_id.clone();
-        self.run(move |store| store.settle_nonce(&service_id, nonce, used_at, &nonce_use)).await
     }
 }
 

@@ -2,12 +2,15 @@ use std::collections::HashMap;
 
 use alloy_primitives::B256;
 use grid_batch_core::BatchError;
-use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, FollowingPayment, FollowingPayments};
+use grid_batch_withdrawals::{
+    AssignedNonce, ClosedNonce, FollowingPayment, FollowingPayments, SignedTransaction,
+};
 
-use super::look::{Look, LookError};
+use super::look::Look;
 use crate::{
+    account::AccountError,
     node::Receipt,
-    nonce::{Confirmations, MinedTransaction, final_result, find_dispute},
+    nonce::{Finality, MinedTransaction, final_result},
     pool::PoolCall,
 };
 
@@ -20,31 +23,23 @@ pub(super) async fn final_nonces(
     look: &Look<'_>,
     following: &FollowingPayments,
     count: u64,
-) -> Result<Vec<ClosedNonce>, LookError> {
+) -> Result<Vec<ClosedNonce>, AccountError> {
     let covered: Vec<_> = following.in_flight().filter(|(_, it)| it.nonce < count).collect();
     let hashes: Vec<B256> = covered.iter().flat_map(|(_, it)| hashes(it)).collect();
     if hashes.is_empty() {
         return Ok(Vec::new());
     }
-    let receipts = look.node.receipts(&hashes).await?;
-    let mut receipts: HashMap<B256, Receipt> =
-        hashes.into_iter().zip(receipts).filter_map(|(hash, it)| Some((hash, it?))).collect();
-    let mut confirmations = Confirmations::new(look.node, look.context.confirmations);
-    let (mut closed, mut agreed) = (Vec::new(), None);
+    let receipts = look.node.receipts(&hashes).await?.into_iter().flatten();
+    let mut receipts: HashMap<B256, Receipt> = receipts.map(|it| (it.hash, it)).collect();
+    let mut blocks = look.account.finality_at(look.node);
+    let mut closed = Vec::new();
     for (FollowingPayment { payment, .. }, assigned) in covered {
         let Some(mined) = mined(assigned, &mut receipts) else { break };
-        let block = mined.receipt.block;
-        if !confirmations.is_final(block).await? {
+        if blocks.of(mined.receipt.block).await? != Finality::Final {
             break;
         }
-        if agreed != Some(block) {
-            if find_dispute(look.context, look.nodes, look.node, block).await.is_some() {
-                break;
-            }
-            agreed = Some(block);
-        }
         let call = PoolCall::for_payment(payment).map_err(BatchError::InternalError)?;
-        closed.push(final_result(&mined, look.node, look.scope.address(), &call).await?);
+        closed.push(final_result(&mined, look.node, look.account.address(), &call).await?);
     }
     Ok(closed)
 }
@@ -58,8 +53,8 @@ fn mined<'a>(
     assigned: &'a AssignedNonce,
     receipts: &mut HashMap<B256, Receipt>,
 ) -> Option<MinedTransaction<'a>> {
-    assigned.transactions.iter().find_map(|transaction| {
-        let receipt = receipts.remove(&B256::from(transaction.signed.hash))?;
-        Some(MinedTransaction { transaction, receipt })
+    assigned.transactions.iter().find_map(|SignedTransaction { signed, .. }| {
+        let receipt = receipts.remove(&B256::from(signed.hash))?;
+        Some(MinedTransaction { signed, receipt })
     })
 }

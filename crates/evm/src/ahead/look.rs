@@ -1,18 +1,15 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId};
+use grid_batch_core::{BatchResult, ItemId};
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, FollowingPayments, Payment};
 use log::debug;
-use thiserror::Error;
 use tokio::time::timeout;
 
 use super::follow::final_nonces;
 use crate::{
-    context::EvmContext,
-    node::{AccountState, NodeClient, NodeError},
-    nonce::others_show_at_most,
+    account::{Account, AccountError},
+    node::{AccountState, NodeClient},
     price::Urgency,
-    scope::AccountScopeId,
 };
 
 /// How long each part of a look may last. What was stored and not sent by then is sent by the next one.
@@ -20,12 +17,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// A look at the withdrawals behind one that is under way.
 pub(crate) struct Look<'a> {
-    pub(crate) context: &'a EvmContext,
-    /// The nodes of the gas admin's service.
-    pub(crate) nodes: &'a [NodeClient],
+    pub(crate) account: Account<'a>,
     /// The node that answered about the withdrawal that is under way.
     pub(crate) node: &'a NodeClient,
-    pub(crate) scope: &'a AccountScopeId,
     /// That withdrawal.
     pub(crate) payment: &'a Payment,
     /// Its nonce.
@@ -36,15 +30,6 @@ pub(crate) struct Look<'a> {
 pub(crate) struct Following {
     payments: FollowingPayments,
     account: AccountState,
-}
-
-/// Why a look ended early.
-#[derive(Debug, Error)]
-pub(super) enum LookError {
-    #[error(transparent)]
-    Store(#[from] BatchError),
-    #[error(transparent)]
-    Node(#[from] NodeError),
 }
 
 impl Look<'_> {
@@ -74,7 +59,7 @@ impl Look<'_> {
             if is_mined && payments.payments.is_empty() {
                 return Ok(());
             }
-            let Ok(quote) = self.context.quote(self.node, Urgency::Usual).await else {
+            let Ok(quote) = self.account.context.quote(self.node, Urgency::Usual).await else {
                 return self.send_missing(payments, *account).await;
             };
             if !self.raise_fees(payments, *account, &quote).await? {
@@ -85,29 +70,33 @@ impl Look<'_> {
         self.limited(work).await;
     }
 
-    async fn limited<T>(&self, work: impl Future<Output = Result<T, LookError>>) -> Option<T> {
+    async fn limited<T>(&self, work: impl Future<Output = Result<T, AccountError>>) -> Option<T> {
         match timeout(LIMIT, work).await {
             Ok(Ok(done)) => Some(done),
             Ok(Err(error)) => {
-                debug!(service:% = self.scope, error:%; "a look at the following withdrawals has ended early");
+                debug!(service:% = self.account.scope, error:%; "a look at the following withdrawals has ended early");
                 None
             }
             Err(_) => None,
         }
     }
 
-    async fn read(&self, batch_id: ItemId) -> Result<Option<Following>, LookError> {
+    async fn read(&self, batch_id: ItemId) -> Result<Option<Following>, AccountError> {
         let Some(payments) = self.following(batch_id).await? else { return Ok(None) };
-        let account = self.node.account_state(self.scope.address()).await?;
+        let account = self.node.account_state(self.account.address()).await?;
         Ok(Some(Following { payments, account }))
     }
 
     async fn following(&self, batch_id: ItemId) -> BatchResult<Option<FollowingPayments>> {
-        if self.context.in_flight <= 1 {
+        if self.account.context.options.in_flight <= 1 {
             return Ok(None);
         }
-        let count = self.context.following_limit();
-        self.context.store.following_payments(self.scope.service_id(), &batch_id, count).await
+        let count = self.account.context.following_limit();
+        self.account
+            .context
+            .store
+            .following_payments(self.account.service_id(), &batch_id, count)
+            .await
     }
 
     /// Whether the node has every stored transaction, mined or pending, and no node shows another one.
@@ -116,8 +105,10 @@ impl Look<'_> {
         following: &FollowingPayments,
         account: AccountState,
     ) -> bool {
-        let (Self { context, nodes, node, .. }, next) = (self, following.next_nonce);
-        let admin = self.scope.address();
-        account.count() == next && others_show_at_most(context, nodes, node, admin, next).await
+        // The withdrawals wait for this look; their own attempts wait for the nodes longer.
+        const NODE_LIMIT: Duration = Duration::from_secs(5);
+        let (node, next) = (self.node, following.next_nonce);
+        account.count() == next
+            && self.account.highest_count_at_others(node, NODE_LIMIT).await <= next
     }
 }

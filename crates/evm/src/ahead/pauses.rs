@@ -1,26 +1,23 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
+
+use crate::memory::Memory;
 
 /// The withdrawals that could not be signed ahead, each with when. They are tried again after a while,
 /// or by their own attempt.
 #[derive(Debug, Default)]
-pub(crate) struct AheadPauses(Mutex<HashMap<ServiceId, (ItemId, MonotonicTime)>>);
+pub(crate) struct AheadPauses(Memory<ServiceId, Option<(ItemId, MonotonicTime)>>);
 
 impl AheadPauses {
     /// Records that this withdrawal is the first that could not be signed.
     pub(crate) fn begin(&self, service_id: &ServiceId, batch_id: ItemId, now: MonotonicTime) {
-        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses.insert(service_id.clone(), (batch_id, now));
+        self.0.with(service_id, |pause| *pause = Some((batch_id, now)));
     }
 
     /// Ends the pause of a service: its withdrawal was signed.
     pub(crate) fn end(&self, service_id: &ServiceId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(service_id);
+        self.0.with(service_id, |pause| *pause = None);
     }
 
     /// Whether this withdrawal could not be signed less than `length` ago.
@@ -31,10 +28,8 @@ impl AheadPauses {
         now: MonotonicTime,
         length: Duration,
     ) -> bool {
-        let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pauses
-            .get(service_id)
-            .is_some_and(|(paused, since)| *paused == batch_id && now.since(*since) < length)
+        let pause = self.0.with(service_id, |pause| *pause);
+        pause.is_some_and(|(paused, since)| paused == batch_id && now.since(since) < length)
     }
 }
 

@@ -1,13 +1,13 @@
 use grid_batch_withdrawals::{
     AssignedNonce, FollowingPayments, NewSignedTransaction, Payment, SignedTransaction,
 };
-use log::debug;
 
 use super::{
-    look::{Look, LookError},
+    look::Look,
     sign::{SIGNING_LIMIT, highest_cost},
 };
 use crate::{
+    account::AccountError,
     node::AccountState,
     price::{Bid, GasQuote, covers_price, raise_bid},
     send::{gas_limit, highest_fees, sign_replacement},
@@ -24,13 +24,13 @@ impl Look<'_> {
         following: &FollowingPayments,
         account: AccountState,
         quote: &GasQuote,
-    ) -> Result<bool, LookError> {
+    ) -> Result<bool, AccountError> {
         let raises = self.raises(following, account, quote);
-        let Some(signer) = self.context.signers.get(&self.scope.address()) else {
+        let Some(signer) = self.account.context.signers.get(&self.account.address()) else {
             return Ok(false);
         };
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
-        let start = self.context.clock.monotonic();
+        let start = self.account.context.monotonic();
         let mut signed: Vec<NewSignedTransaction> = Vec::new();
         for Raise { nonce, best, bid } in raises {
             let Ok(gas_limit) = gas_limit(&best.signed) else { break };
@@ -42,20 +42,16 @@ impl Look<'_> {
                 // Its own attempt says why.
                 Err(_) => break,
             }
-            if self.context.clock.monotonic().since(start) >= SIGNING_LIMIT {
+            if self.account.context.monotonic().since(start) >= SIGNING_LIMIT {
                 break;
             }
         }
         if signed.is_empty() {
             return Ok(false);
         }
-        if !self.context.store.replace_following(following, signed.clone()).await? {
-            debug!(service:% = self.scope; "the queue has changed; no fee is raised");
-            return Ok(false);
-        }
-        self.note_signed(&signed);
-        self.broadcast(&signed.iter().collect::<Vec<_>>()).await?;
-        Ok(true)
+        let store = &self.account.context.store;
+        let is_stored = store.replace_following(following, signed.clone()).await?;
+        self.send_if_stored(&signed, is_stored).await
     }
 
     fn raises<'a>(
@@ -85,7 +81,8 @@ impl Look<'_> {
         if is_mined || best.signed.is_filler || covers_price(best.signed.max_fee, quote) {
             return None;
         }
-        let bid = raise_bid(highest_fees(nonce), quote, self.context.cap_at(&payment.pool)?)?;
+        let bid =
+            raise_bid(highest_fees(nonce), quote, self.account.context.cap_at(&payment.pool)?)?;
         Some(Raise { nonce, best, bid })
     }
 }

@@ -1,20 +1,21 @@
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use grid_batch_core::ScopeId;
 use grid_batch_withdrawals::{
-    AssignedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
+    AssignedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction, Payment,
+    WithdrawalRules,
 };
 use log::{debug, info, warn};
 
-use super::look::{Look, LookError};
+use super::look::Look;
 use crate::{
+    account::AccountError,
     node::{AccountState, NodeError},
     pool::PoolCall,
     price::{Bid, GasQuote, price_gate},
     send::{TransactionDraft, gas_limit, payment_gas_limit, sign},
     signer::AccountSigner,
-    values::{GasPrice, parse_address},
+    values::GasPrice,
 };
 
 /// How long a look signs. A remote signer may be slow; what is left is signed by the next look.
@@ -42,13 +43,16 @@ impl Look<'_> {
         following: &FollowingPayments,
         account: AccountState,
         quote: &GasQuote,
-    ) -> Result<(), LookError> {
-        let (context, service_id) = (self.context, self.scope.service_id());
+    ) -> Result<(), AccountError> {
+        let (context, service_id) = (self.account.context, self.account.service_id());
         let pending = following.next_nonce.saturating_sub(account.mined);
-        let free = context.in_flight.saturating_sub(usize::try_from(pending).unwrap_or(usize::MAX));
+        let free = context
+            .options
+            .in_flight
+            .saturating_sub(usize::try_from(pending).unwrap_or(usize::MAX));
         let unsigned: Vec<&FollowingPayment> = following.unsigned().take(free).collect();
         let (Some(first), Some(signer)) =
-            (unsigned.first(), context.signers.get(&self.scope.address()))
+            (unsigned.first(), context.signers.get(&self.account.address()))
         else {
             return Ok(());
         };
@@ -57,18 +61,19 @@ impl Look<'_> {
         if following.due_pools.iter().any(|pool| has_price(pool)) {
             return Ok(());
         }
-        if context.not_signing_ahead.begins(service_id, following.has_unsettled) {
+        let has_unsettled = following.has_unsettled;
+        if context.not_signing_ahead.changes(service_id, has_unsettled) && has_unsettled {
             warn!(
-                service:% = self.scope;
+                service:% = self.account.scope;
                 "nothing is signed ahead: a transaction of a withdrawal that has ended, or of none, is \
                  not final, or an operator has to decide about its nonce"
             );
         }
-        let (now, pause) = (context.clock.monotonic(), context.gate_interval);
+        let (now, pause) = (context.monotonic(), context.options.gate_interval);
         if context.ahead_pauses.contains(service_id, first.batch_id, now, pause) {
             return Ok(());
         }
-        if following.has_unsettled || !self.has_all(following, account).await {
+        if has_unsettled || !self.has_all(following, account).await {
             return Ok(());
         }
         // If the look ends here because the signer does not answer, the pause has begun.
@@ -81,16 +86,10 @@ impl Look<'_> {
         if let Some(stopped_at) = stopped_at.filter(|it| has_price(&it.payment.pool)) {
             context.ahead_pauses.begin(service_id, stopped_at.batch_id, now);
         }
-        if signed.is_empty() {
-            return Ok(());
+        if !signed.is_empty() {
+            let is_stored = context.store.sign_following(following, signed.clone()).await?;
+            self.send_if_stored(&signed, is_stored).await?;
         }
-        let stored = context.store.sign_following(following, signed.clone()).await?;
-        if !stored {
-            debug!(service:% = self.scope; "the queue has changed; nothing is signed ahead");
-            return Ok(());
-        }
-        self.note_signed(&signed);
-        self.broadcast(&signed.iter().collect::<Vec<_>>()).await?;
         Ok(())
     }
 
@@ -100,18 +99,18 @@ impl Look<'_> {
         unsigned: &[&FollowingPayment],
         (signer, quote): (&AccountSigner, &GasQuote),
         account: AccountState,
-    ) -> Result<Signed, LookError> {
+    ) -> Result<Signed, AccountError> {
         let candidates: Vec<Candidate> =
             unsigned.iter().map_while(|it| self.candidate(it, quote)).collect();
         let gas_limits = self.simulate(&candidates).await?;
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
-        let chain_id = self.context.chain_id;
-        let start = self.context.clock.monotonic();
+        let chain_id = self.account.context.options.chain_id;
+        let start = self.account.context.monotonic();
         let mut signed = Signed::default();
         for ((Candidate { call, bid }, gas_limit), nonce) in
             candidates.into_iter().zip(gas_limits).zip(following.next_nonce..)
         {
-            let elapsed = self.context.clock.monotonic().since(start);
+            let elapsed = self.account.context.monotonic().since(start);
             signed.ended_by_time = elapsed >= SIGNING_LIMIT;
             if signed.ended_by_time {
                 break;
@@ -131,12 +130,10 @@ impl Look<'_> {
 
     fn candidate(&self, following: &FollowingPayment, quote: &GasQuote) -> Option<Candidate> {
         let call = PoolCall::for_payment(&following.payment).ok()?;
-        let cap = self.context.cap_of(call.pool);
+        let cap = self.account.context.cap_of(call.pool);
         let bid = price_gate(quote, cap).ok()?;
-        let beneficiary = parse_address(&following.payment.beneficiary).ok()?;
-        if !self.context.rules.beneficiaries.contains(call.pool, beneficiary) {
-            return None;
-        }
+        let Payment { pool, beneficiary, .. } = &following.payment;
+        self.account.context.options.rules.may_be_paid(pool, beneficiary).ok()?;
         Some(Candidate { call, bid })
     }
 
@@ -150,8 +147,8 @@ impl Look<'_> {
         }
         let calls: Vec<(Address, Bytes)> =
             candidates.iter().map(|it| (it.call.pool, it.call.data.clone())).collect();
-        let estimates = self.node.estimate_all(self.scope.address(), &calls).await?;
-        let block_limit = self.context.block_gas_limit(self.node).await;
+        let estimates = self.node.estimate_all(self.account.address(), &calls).await?;
+        let block_limit = self.account.context.block_gas_limit(self.node).await;
         let limit =
             |estimate: Result<u64, NodeError>| payment_gas_limit(estimate.ok()?, block_limit);
         Ok(estimates.into_iter().map_while(limit).collect())
@@ -164,15 +161,26 @@ impl Look<'_> {
         open.map(highest_cost).fold(U256::ZERO, U256::saturating_add)
     }
 
-    pub(super) fn note_signed(&self, signed: &[NewSignedTransaction]) {
+    /// Sends what was signed, if it was stored; otherwise the queue has changed. Returns whether it was.
+    pub(super) async fn send_if_stored(
+        &self,
+        signed: &[NewSignedTransaction],
+        is_stored: bool,
+    ) -> Result<bool, AccountError> {
+        if !is_stored {
+            debug!(service:% = self.account.scope; "the queue has changed; what was signed is dropped");
+            return Ok(false);
+        }
         for signed in signed {
-            self.context.tips.record(signed);
+            self.account.context.tips.record(signed);
             info!(
-                service:% = self.scope, nonce = signed.nonce, hash:% = B256::from(signed.hash),
+                service:% = self.account.scope, nonce = signed.nonce, hash:% = B256::from(signed.hash),
                 max_fee:% = GasPrice::from_wei(signed.max_fee);
                 "transaction signed together with others of its gas admin"
             );
         }
+        self.broadcast(&signed.iter().collect::<Vec<_>>()).await?;
+        Ok(true)
     }
 }
 

@@ -1,16 +1,12 @@
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-};
-
 use alloy_primitives::{Address, utils::format_ether};
 use log::{info, warn};
 
 use super::account_gas::AccountGas;
+use crate::memory::Memory;
 
 /// Warns of each gas admin whose balance is low, once until it is not.
 #[derive(Debug, Default)]
-pub(super) struct LowBalanceLog(Mutex<BTreeSet<Address>>);
+pub(super) struct LowBalanceLog(Memory<Address, bool>);
 
 impl LowBalanceLog {
     pub(super) fn record(&self, account: &AccountGas) {
@@ -32,12 +28,7 @@ impl LowBalanceLog {
 
     /// Whether the balance is low now, if that has changed.
     fn change(&self, account: &AccountGas) -> Option<bool> {
-        let mut low = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_changed = match account.is_low {
-            true => low.insert(account.address),
-            false => low.remove(&account.address),
-        };
-        has_changed.then_some(account.is_low)
+        self.0.changes(&account.address, account.is_low).then_some(account.is_low)
     }
 }
 

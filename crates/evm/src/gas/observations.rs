@@ -1,18 +1,19 @@
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
 use alloy_primitives::{Address, U256};
 use grid_batch_core::MonotonicTime;
+use grid_batch_support::lock;
 
 use super::account_gas::Seen;
 use crate::values::GasPrice;
 
-/// What was seen last of the gas price and of balances. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct GasObservations(Arc<Mutex<Observed>>);
+/// What was seen last of the gas price and of balances.
+#[derive(Debug, Default)]
+pub(crate) struct GasObservations(Mutex<Observed>);
 
 #[derive(Debug, Default)]
 struct Observed {
@@ -63,7 +64,7 @@ impl GasObservations {
         caps: impl Iterator<Item = GasPrice>,
         now: MonotonicTime,
     ) {
-        let mut observed = self.lock();
+        let mut observed = lock(&self.0);
         let price = match price {
             Ok(price) => price,
             Err(error) => return observed.price.error = Some(error),
@@ -79,17 +80,17 @@ impl GasObservations {
     }
 
     pub(crate) fn note_balance(&self, account: Address, balance: U256, now: MonotonicTime) {
-        self.lock().balances.entry(account).or_default().read(balance, now);
+        lock(&self.0).balances.entry(account).or_default().read(balance, now);
     }
 
     /// The balance could not be read.
     pub(crate) fn note_balance_error(&self, account: Address, error: &str) {
-        self.lock().balances.entry(account).or_default().error = Some(error.to_owned());
+        lock(&self.0).balances.entry(account).or_default().error = Some(error.to_owned());
     }
 
     /// What a withdrawal of a gas admin needs, and whether the gas admin can pay for it.
     pub(crate) fn note_need(&self, account: Address, gas_limit: u64, can_pay: bool) {
-        let mut observed = self.lock();
+        let mut observed = lock(&self.0);
         observed.gas_limits.insert(account, gas_limit);
         if can_pay {
             observed.without_funds.remove(&account);
@@ -99,36 +100,32 @@ impl GasObservations {
     }
 
     pub(crate) fn note_paid_after_failure(&self, withdrawals: u64) {
-        self.lock().paid_after_failure += withdrawals;
+        lock(&self.0).paid_after_failure += withdrawals;
     }
 
     pub(crate) fn paid_after_failure(&self) -> u64 {
-        self.lock().paid_after_failure
+        lock(&self.0).paid_after_failure
     }
 
     pub(crate) fn price(&self, now: MonotonicTime) -> Seen<GasPrice> {
-        self.lock().price.seen(now)
+        lock(&self.0).price.seen(now)
     }
 
     pub(crate) fn balance(&self, account: Address, now: MonotonicTime) -> Seen<U256> {
-        self.lock().balances.get(&account).map_or_else(Seen::default, |balance| balance.seen(now))
+        lock(&self.0).balances.get(&account).map_or_else(Seen::default, |balance| balance.seen(now))
     }
 
     pub(crate) fn gas_limit(&self, account: Address) -> Option<u64> {
-        self.lock().gas_limits.get(&account).copied()
+        lock(&self.0).gas_limits.get(&account).copied()
     }
 
     pub(crate) fn can_pay(&self, account: Address) -> bool {
-        !self.lock().without_funds.contains(&account)
+        !lock(&self.0).without_funds.contains(&account)
     }
 
     /// For how long the price has not been below this cap; `None` if it was below it when it was read last.
     pub(crate) fn above_for(&self, cap: GasPrice, now: MonotonicTime) -> Option<Duration> {
-        self.lock().above_since.get(&cap).map(|since| now.since(*since))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Observed> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).above_since.get(&cap).map(|since| now.since(*since))
     }
 }
 
@@ -147,7 +144,7 @@ mod tests {
         let observations = GasObservations::default();
         assert!(observations.can_pay(Address::ZERO));
         observations.note_need(Address::ZERO, 1, false);
-        assert!(!observations.clone().can_pay(Address::ZERO));
+        assert!(!observations.can_pay(Address::ZERO));
         observations.note_need(Address::ZERO, 2, true);
         assert!(observations.can_pay(Address::ZERO));
         assert_eq!(observations.gas_limit(Address::ZERO), Some(2));

@@ -10,11 +10,11 @@ use super::{
     low_balance_log::LowBalanceLog,
 };
 use crate::{
+    account::Account,
     context::EvmContext,
     node::{BlockTag, NodeClient, NodeError},
     price::Urgency,
     scope::AccountScopeId,
-    settle::{close_own_uses, settle_nonces},
     values::GasPrice,
 };
 
@@ -101,7 +101,7 @@ impl GasWatch {
         let _ = context.read_price(node, Urgency::Usual).await;
         for address in self.addresses() {
             let balance = node.balance(address).await?;
-            context.gas.note_balance(address, balance, context.clock.monotonic());
+            context.gas.note_balance(address, balance, context.monotonic());
         }
         Ok(())
     }
@@ -110,29 +110,15 @@ impl GasWatch {
     /// a failure, the next look tries again.
     async fn settle(&self, nodes: &[NodeClient]) {
         let Some(node) = nodes.first() else { return };
-        for WatchedAccount { account, .. } in &self.accounts {
-            if let Err(error) = close_own_uses(&self.context, nodes, node, account).await {
-                debug!(service:% = account, error:? = error; "nonces of ended withdrawals were not settled");
+        for WatchedAccount { account: scope, .. } in &self.accounts {
+            let account = Account { context: &self.context, nodes, scope };
+            if let Err(error) = account.close_own_uses(node).await {
+                debug!(service:% = scope, error:%; "nonces of ended withdrawals were not settled");
             }
-            if let Err(error) = self.settle_if_idle(nodes, node, account).await {
-                debug!(service:% = account, error:%; "the nonces of an idle account were not looked at");
+            if let Err(error) = settle_if_idle(account, node).await {
+                debug!(service:% = scope, error:%; "the nonces of an idle account were not looked at");
             }
         }
-    }
-
-    async fn settle_if_idle(
-        &self,
-        nodes: &[NodeClient],
-        node: &NodeClient,
-        account: &AccountScopeId,
-    ) -> BatchResult<()> {
-        let (store, service_id) = (&self.context.store, account.service_id());
-        let count = node.transaction_count(account.address(), BlockTag::Latest).await?;
-        let Some(next) = store.next_nonce(service_id).await? else { return Ok(()) };
-        if count > next && store.first_open(service_id).await?.is_none() {
-            settle_nonces(&self.context, nodes, account).await?;
-        }
-        Ok(())
     }
 
     fn note_failure(&self, error: &str) {
@@ -150,9 +136,9 @@ impl GasWatch {
 
     fn account(&self, watched: &WatchedAccount) -> AccountGas {
         let (context, address) = (&self.context, watched.account.address());
-        let now = context.clock.monotonic();
+        let now = context.monotonic();
         let pools: Vec<PoolGas> = watched.pools.iter().map(|pool| self.pool(*pool)).collect();
-        let cap = pools.iter().map(|pool| pool.cap).max().unwrap_or(context.cap);
+        let cap = pools.iter().map(|pool| pool.cap).max().unwrap_or(context.options.cap);
         let gas_limit = GasLimit::of(context.gas.gas_limit(address));
         let balance: Seen<U256> = context.gas.balance(address, now);
         let price = context.gas.price(now);
@@ -173,7 +159,7 @@ impl GasWatch {
     }
 
     fn pool(&self, address: Address) -> PoolGas {
-        let now = self.context.clock.monotonic();
+        let now = self.context.monotonic();
         let cap: GasPrice = self.context.cap_of(address);
         PoolGas {
             address,
@@ -182,4 +168,14 @@ impl GasWatch {
             balance: self.context.gas.balance(address, now),
         }
     }
+}
+
+async fn settle_if_idle(account: Account<'_>, node: &NodeClient) -> BatchResult<()> {
+    let (store, service_id) = (&account.context.store, account.service_id());
+    let count = node.transaction_count(account.address(), BlockTag::Latest).await?;
+    let Some(next) = store.next_nonce(service_id).await? else { return Ok(()) };
+    if count > next && store.first_open(service_id).await?.is_none() {
+        account.settle_nonces().await?;
+    }
+    Ok(())
 }

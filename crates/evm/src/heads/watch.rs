@@ -89,9 +89,7 @@ impl WatchState {
     async fn subscribe(&mut self, urls: &[String]) {
         self.subscriptions.retain(|url, _| urls.contains(url));
         for url in urls {
-            if !self.subscriptions.contains_key(url) {
-                self.subscriptions.insert(url.clone(), HeadSubscription::new());
-            }
+            self.subscriptions.entry(url.clone()).or_insert_with(HeadSubscription::new);
         }
         let opening = self.subscriptions.iter_mut().map(|(url, it)| it.open_if_due(url));
         join_all(opening).await;

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 
 use super::{
     block::BlockTag,
-    client::NodeClient,
+    client::{HEADERS, NodeClient, read_typed, result_in, result_of},
     error::NodeError,
     quantity::Quantity,
     receipt::{Receipt, ReceiptJson},
-    rpc::{HEADERS, read_typed, result_in, result_of},
 };
 
 /// The most calls in one request. Providers limit it.

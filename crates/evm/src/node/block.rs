@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use alloy_primitives::B256;
+use grid_batch_core::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{error::NodeError, quantity::Quantity};
@@ -36,6 +39,8 @@ pub(crate) struct BlockId {
 pub(crate) struct Block {
     pub(crate) id: BlockId,
     pub(crate) parent_hash: B256,
+    pub(crate) time: Timestamp,
+    pub(crate) gas_limit: Option<u64>,
 }
 
 /// A block in a node's response. `T` is a transaction, or its hash.
@@ -45,11 +50,13 @@ pub(super) struct BlockJson<T> {
     number: Quantity<u64>,
     hash: B256,
     parent_hash: B256,
-    transactions: Vec<T>,
+    timestamp: Quantity<u64>,
+    gas_limit: Option<Quantity<u64>>,
+    pub(super) transactions: Vec<T>,
 }
 
 impl<T> BlockJson<T> {
-    fn check_number(self, expected: u64) -> Result<Self, NodeError> {
+    pub(super) fn check_number(self, expected: u64) -> Result<Self, NodeError> {
         let Quantity(actual) = self.number;
         if actual != expected {
             let reason = format!("it is about block {actual}, expected block {expected}");
@@ -58,13 +65,13 @@ impl<T> BlockJson<T> {
         Ok(self)
     }
 
-    pub(super) fn into_block(self, expected: u64) -> Result<Block, NodeError> {
-        let block = self.check_number(expected)?;
-        let Self { number: Quantity(number), hash, parent_hash, .. } = block;
-        Ok(Block { id: BlockId { number, hash }, parent_hash })
-    }
-
-    pub(super) fn into_transactions(self, expected: u64) -> Result<Vec<T>, NodeError> {
-        Ok(self.check_number(expected)?.transactions)
+    pub(super) fn into_block(self) -> Block {
+        let (Quantity(number), Quantity(seconds)) = (self.number, self.timestamp);
+        Block {
+            id: BlockId { number, hash: self.hash },
+            parent_hash: self.parent_hash,
+            time: Timestamp::default().plus(Duration::from_secs(seconds)),
+            gas_limit: self.gas_limit.map(|Quantity(limit)| limit),
+        }
     }
 }

@@ -1,8 +1,8 @@
-use std::time::Duration;
-
 use alloy_primitives::{Address, B256, Bytes, U256};
-use grid_batch_core::Timestamp;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -11,9 +11,8 @@ use super::{
     error::NodeError,
     fee_history::{FeeHistory, FeeHistoryJson},
     quantity::Quantity,
-    receipt::{Receipt, ReceiptJson},
-    transaction::ChainTransaction,
-    transaction_details::TransactionDetails,
+    receipt::Receipt,
+    transaction::{ChainTransaction, TransactionDetails},
 };
 
 /// The transaction of an event, in a node's response.
@@ -23,41 +22,37 @@ struct LogJson {
     transaction_hash: B256,
 }
 
-/// The time of a block, in a node's response.
-#[derive(Debug, Deserialize)]
-struct BlockTimeJson {
-    timestamp: Quantity<u64>,
-}
-
-/// The gas limit of a block, in a node's response.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct GasLimitJson {
-    gas_limit: Quantity<u64>,
-}
-
 /// How many blocks a fee history covers.
 const FEE_HISTORY_BLOCKS: &str = "0x14";
 
 impl NodeClient {
+    /// A number that a method returns.
+    async fn number<T: TryFrom<U256>>(&self, method: &str, params: Value) -> Result<T, NodeError> {
+        let Quantity(number) = self.request(method, params).await?;
+        Ok(number)
+    }
+
     /// The id of the chain.
     pub(crate) async fn chain_id(&self) -> Result<u64, NodeError> {
-        let Quantity(id) = self.request("eth_chainId", json!([])).await?;
-        Ok(id)
+        self.number("eth_chainId", json!([])).await
     }
 
     /// The number of the latest block.
     pub(crate) async fn block_number(&self) -> Result<u64, NodeError> {
-        let Quantity(number) = self.request("eth_blockNumber", json!([])).await?;
-        Ok(number)
+        self.number("eth_blockNumber", json!([])).await
+    }
+
+    /// The latest block.
+    pub(crate) async fn head(&self) -> Result<Block, NodeError> {
+        let params = json!([BlockTag::Latest, false]);
+        let block: BlockJson<IgnoredAny> = self.request("eth_getBlockByNumber", params).await?;
+        Ok(block.into_block())
     }
 
     /// The block with this number, if there is one.
     pub(crate) async fn block(&self, number: u64) -> Result<Option<Block>, NodeError> {
-        let params = json!([BlockTag::Number(number), false]);
-        let block: Option<BlockJson<IgnoredAny>> =
-            self.request("eth_getBlockByNumber", params).await?;
-        block.map(|block| block.into_block(number)).transpose()
+        let block = self.block_json::<IgnoredAny>(number, false).await?;
+        Ok(block.map(BlockJson::into_block))
     }
 
     /// The transactions of the block with this number; none if there is no such block.
@@ -65,10 +60,18 @@ impl NodeClient {
         &self,
         number: u64,
     ) -> Result<Vec<ChainTransaction>, NodeError> {
-        let params = json!([BlockTag::Number(number), true]);
-        let block: Option<BlockJson<ChainTransaction>> =
-            self.request("eth_getBlockByNumber", params).await?;
-        block.map_or(Ok(Vec::new()), |block| block.into_transactions(number))
+        let block = self.block_json(number, true).await?;
+        Ok(block.map(|block| block.transactions).unwrap_or_default())
+    }
+
+    async fn block_json<T: DeserializeOwned>(
+        &self,
+        number: u64,
+        with_transactions: bool,
+    ) -> Result<Option<BlockJson<T>>, NodeError> {
+        let params = json!([BlockTag::Number(number), with_transactions]);
+        let block: Option<BlockJson<T>> = self.request("eth_getBlockByNumber", params).await?;
+        block.map(|block| block.check_number(number)).transpose()
     }
 
     /// How many transactions of an account were mined up to this block: its next nonce.
@@ -77,22 +80,17 @@ impl NodeClient {
         address: Address,
         block: BlockTag,
     ) -> Result<u64, NodeError> {
-        let Quantity(count) =
-            self.request("eth_getTransactionCount", json!([address, block])).await?;
-        Ok(count)
+        self.number("eth_getTransactionCount", json!([address, block])).await
     }
 
     /// The balance of an account, in wei.
     pub(crate) async fn balance(&self, address: Address) -> Result<U256, NodeError> {
-        let Quantity(balance) =
-            self.request("eth_getBalance", json!([address, BlockTag::Latest])).await?;
-        Ok(balance)
+        self.number("eth_getBalance", json!([address, BlockTag::Latest])).await
     }
 
     /// Whether there is a contract at an address.
     pub(crate) async fn has_code(&self, address: Address) -> Result<bool, NodeError> {
-        let code: Bytes = self.request("eth_getCode", json!([address, BlockTag::Latest])).await?;
-        Ok(!code.is_empty())
+        Ok(self.have_code(&[address]).await? == [true])
     }
 
     /// Simulates a call on the state of this block.
@@ -116,25 +114,15 @@ impl NodeClient {
 
     /// The gas price that the node suggests, in wei.
     pub(crate) async fn gas_price(&self) -> Result<u128, NodeError> {
-        let Quantity(price) = self.request("eth_gasPrice", json!([])).await?;
-        Ok(price)
+        self.number("eth_gasPrice", json!([])).await
     }
 
     /// The tip that the node suggests; `None` if it does not have the method.
     pub(crate) async fn max_priority_fee(&self) -> Result<Option<u128>, NodeError> {
-        match self.request("eth_maxPriorityFeePerGas", json!([])).await {
-            Ok(Quantity(tip)) => Ok(Some(tip)),
+        match self.number("eth_maxPriorityFeePerGas", json!([])).await {
             Err(error) if error.is_method_not_found() => Ok(None),
-            Err(error) => Err(error),
+            tip => tip.map(Some),
         }
-    }
-
-    /// The gas limit of the latest block.
-    pub(crate) async fn block_gas_limit(&self) -> Result<u64, NodeError> {
-        let params = json!([BlockTag::Latest, false]);
-        let GasLimitJson { gas_limit: Quantity(limit) } =
-            self.request("eth_getBlockByNumber", params).await?;
-        Ok(limit)
     }
 
     /// Sends a signed transaction and returns its hash.
@@ -145,29 +133,11 @@ impl NodeClient {
 
     /// The receipt of a transaction, if it is in a block.
     pub(crate) async fn receipt(&self, hash: B256) -> Result<Option<Receipt>, NodeError> {
-        let receipt: Option<ReceiptJson> =
-            self.request("eth_getTransactionReceipt", json!([hash])).await?;
-        receipt.map_or(Ok(None), |receipt| receipt.into_receipt(hash))
+        Ok(self.receipts(&[hash]).await?.pop().flatten())
     }
 
     /// A transaction, mined or pending, if the node has it.
     pub(crate) async fn transaction(
-        &self,
-        hash: B256,
-    ) -> Result<Option<ChainTransaction>, NodeError> {
-        let found: Option<ChainTransaction> =
-            self.request("eth_getTransactionByHash", json!([hash])).await?;
-        match found {
-            Some(ChainTransaction { hash: actual, .. }) if actual != hash => {
-                let reason = format!("the transaction is {actual}, expected {hash}");
-                Err(NodeError::InvalidResponse(reason))
-            }
-            found => Ok(found),
-        }
-    }
-
-    /// A transaction with what it does, mined or pending, if the node has it.
-    pub(crate) async fn transaction_details(
         &self,
         hash: B256,
     ) -> Result<Option<TransactionDetails>, NodeError> {
@@ -209,15 +179,6 @@ impl NodeClient {
         }
         hashes.dedup();
         Ok(hashes)
-    }
-
-    /// When the block with this number was made, if there is one.
-    pub(crate) async fn block_time(&self, number: u64) -> Result<Option<Timestamp>, NodeError> {
-        let params = json!([BlockTag::Number(number), false]);
-        let block: Option<BlockTimeJson> = self.request("eth_getBlockByNumber", params).await?;
-        Ok(block.map(|BlockTimeJson { timestamp: Quantity(seconds) }| {
-            Timestamp::default().plus(Duration::from_secs(seconds))
-        }))
     }
 
     /// Whether the node has a transaction, mined or pending.

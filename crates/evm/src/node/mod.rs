@@ -5,26 +5,24 @@ mod block;
 mod client;
 mod error;
 mod fee_history;
-mod head;
 mod methods;
 mod quantity;
 mod receipt;
 mod refusal;
 mod revert;
-mod rpc;
+mod sync_progress;
 mod transaction;
-mod transaction_details;
 
 pub(crate) use batch::AccountState;
 pub(crate) use block::{Block, BlockId, BlockTag};
 pub(crate) use client::NodeClient;
 pub(crate) use error::NodeError;
 pub(crate) use fee_history::{BlockTip, FeeHistory};
-pub(crate) use head::{Head, SyncProgress};
 pub(crate) use receipt::{EventLog, Receipt};
 pub(crate) use refusal::Refusal;
 pub(crate) use revert::revert_reason;
-pub(crate) use transaction_details::TransactionDetails;
+pub(crate) use sync_progress::SyncProgress;
+pub(crate) use transaction::TransactionDetails;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -6,6 +6,8 @@ use super::{block::BlockId, error::NodeError, quantity::Quantity};
 /// The result of a transaction that is in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Receipt {
+    /// The hash of the transaction.
+    pub(crate) hash: B256,
     /// `false`: the transaction was reverted.
     pub(crate) succeeded: bool,
     pub(crate) block: BlockId,
@@ -50,6 +52,7 @@ impl ReceiptJson {
         } = self;
         let Some((Quantity(number), hash)) = block_number.zip(block_hash) else { return Ok(None) };
         Ok(Some(Receipt {
+            hash: expected,
             succeeded,
             block: BlockId { number, hash },
             logs,

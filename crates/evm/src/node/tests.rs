@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
+use grid_batch_core::Timestamp;
 use grid_batch_http::{HttpClient, HttpOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -132,7 +133,8 @@ async fn receipt_is_read() {
     let log = EventLog { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
     let block = BlockId { number: 5, hash: HASH };
     let (gas_used, gas_price) = (Some(21_000), Some(7));
-    let expected = Receipt { succeeded: true, block, logs: vec![log], gas_used, gas_price };
+    let (hash, logs) = (HASH, vec![log]);
+    let expected = Receipt { hash, succeeded: true, block, logs, gas_used, gas_price };
     assert_eq!(node.receipt(HASH).await, Ok(Some(expected)));
 }
 
@@ -190,7 +192,7 @@ async fn transaction_is_read_with_its_block() {
     let block = BlockId { number: 5, hash: HASH };
     for (place, block) in [(json!(HASH), Some(block)), (json!(null), None)] {
         let (_server, node) = node_with_result(transaction(place)).await;
-        let read = node.transaction(HASH).await.unwrap().unwrap();
+        let read = node.transaction(HASH).await.unwrap().unwrap().transaction;
         assert_eq!(read, ChainTransaction { hash: HASH, from: ACCOUNT, nonce: 7, block });
         assert!(read.uses(ACCOUNT, 7) && !read.uses(ACCOUNT, 8) && !read.uses(POOL, 7));
         let error = node.transaction(B256::ZERO).await.unwrap_err().to_string();
@@ -204,13 +206,19 @@ async fn transaction_is_read_with_its_block() {
 async fn block_is_read_with_and_without_transactions() {
     let block = |transactions: Value| {
         json!({
-            "number": "0x5", "hash": HASH, "parentHash": B256::ZERO, "timestamp": "0x1",
-            "transactions": transactions,
+            "number": "0x5", "hash": HASH, "parentHash": B256::ZERO, "timestamp": "0x64",
+            "gasLimit": "0x7", "transactions": transactions,
         })
     };
     let (_server, node) = node_with_result(block(json!([HASH]))).await;
     let read = node.block(5).await.unwrap().unwrap();
-    assert_eq!((read.id, read.parent_hash), (BlockId { number: 5, hash: HASH }, B256::ZERO));
+    let expected = Block {
+        id: BlockId { number: 5, hash: HASH },
+        parent_hash: B256::ZERO,
+        time: Timestamp::from_micros(100_000_000),
+        gas_limit: Some(7),
+    };
+    assert_eq!((read, node.head().await), (expected, Ok(expected)));
     let error = node.block(6).await.unwrap_err().to_string();
     assert!(error.contains("it is about block 5, expected block 6"), "{error}");
     let transaction = json!({

@@ -14,7 +14,7 @@ pub(crate) async fn final_result(
     admin: Address,
     call: &PoolCall,
 ) -> Result<ClosedNonce, NodeError> {
-    let (signed, block) = (&mined.transaction.signed, mined.receipt.block.number);
+    let (signed, block) = (mined.signed, mined.receipt.block.number);
     let (outcome, note) = if signed.is_filler {
         cancelled(block)
     } else if mined.receipt.succeeded {

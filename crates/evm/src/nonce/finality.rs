@@ -1,38 +1,121 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt, time::Duration};
 
-use crate::node::{Block, BlockId, NodeClient, NodeError};
+use grid_batch_support::redact_url;
+
+use crate::{
+    account::Account,
+    node::{Block, BlockId, NodeClient, NodeError},
+};
+
+/// Whether a block that a node shows is final.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finality {
+    /// It has too few confirmations.
+    Unconfirmed,
+    /// It has enough confirmations at its node, and other nodes have another block.
+    Disputed(Dispute),
+    /// It has enough confirmations, and the other nodes do not contradict.
+    Final,
+}
+
+/// Nodes have another block at the height of a block that is confirmed at one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dispute {
+    block: BlockId,
+    /// The URL of the node that shows it, without secrets.
+    shown_by: String,
+    /// The URL of a node that has another block, without secrets.
+    other: String,
+}
+
+impl fmt::Display for Dispute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { block, shown_by, other } = self;
+        write!(
+            f,
+            "the nodes disagree about block {}: it is {} at {shown_by}, and another one at {other}; \
+             waiting until they agree (a node on another branch has to be removed from ledger.urls)",
+            block.number, block.hash
+        )
+    }
+}
+
+/// Tells which blocks of a node are final. It reads each block once, so it is for one look at the chain.
+pub(crate) struct FinalBlocks<'a> {
+    account: Account<'a>,
+    node: &'a NodeClient,
+    confirmations: Confirmations<'a>,
+    /// The block that the other nodes did not contradict when they were last asked.
+    agreed: Option<BlockId>,
+}
+
+impl<'a> Account<'a> {
+    pub(crate) fn finality_at(&self, node: &'a NodeClient) -> FinalBlocks<'a> {
+        let confirmations = Confirmations::new(node, self.context.options.confirmations);
+        FinalBlocks { account: *self, node, confirmations, agreed: None }
+    }
+
+    /// Asks the other nodes whether they have a block that one node shows. `None`: no node has another
+    /// block at its height, or more nodes have this one than another.
+    ///
+    /// A node that does not answer, or has no block at that height yet, counts for neither.
+    pub(crate) async fn find_dispute(
+        &self,
+        shown_by: &NodeClient,
+        block: BlockId,
+    ) -> Option<Dispute> {
+        let read = |node: &'a NodeClient| async move {
+            Ok(node.block(block.number).await?.map(|block| block.id))
+        };
+        let shown = self.ask_others(shown_by, Duration::MAX, read).await;
+        let agreeing = 1 + shown.iter().filter(|(_, it)| *it == block).count();
+        let (other, _) = shown.iter().find(|(_, it)| *it != block)?;
+        if agreeing > shown.len() + 1 - agreeing {
+            return None;
+        }
+        let [shown_by, other] = [shown_by, *other].map(|node| redact_url(node.url()));
+        Some(Dispute { block, shown_by, other })
+    }
+}
+
+impl FinalBlocks<'_> {
+    pub(crate) async fn of(&mut self, block: BlockId) -> Result<Finality, NodeError> {
+        if !self.confirmations.is_enough(block).await? {
+            return Ok(Finality::Unconfirmed);
+        }
+        if self.agreed != Some(block) {
+            if let Some(dispute) = self.account.find_dispute(self.node, block).await {
+                return Ok(Finality::Disputed(dispute));
+            }
+            self.agreed = Some(block);
+            let context = self.account.context;
+            context.highest_block.see(confirmed_by(block, context.options.confirmations));
+        }
+        Ok(Finality::Final)
+    }
+}
 
 /// The number of the block that gives this one enough confirmations.
-pub(super) fn final_with(block: BlockId, confirmations: u64) -> u64 {
+pub(super) fn confirmed_by(block: BlockId, confirmations: u64) -> u64 {
     block.number.saturating_add(confirmations.saturating_sub(1))
 }
 
-/// Whether a block has enough confirmations.
-pub(super) async fn is_final(
-    node: &NodeClient,
-    block: BlockId,
-    confirmations: u64,
-) -> Result<bool, NodeError> {
-    Confirmations::new(node, confirmations).is_final(block).await
-}
-
-/// Tells which blocks of a node have enough confirmations. It reads each block once, so it is for one
-/// look at the chain.
-pub(crate) struct Confirmations<'a> {
+/// Tells which blocks of a node have enough confirmations.
+struct Confirmations<'a> {
     node: &'a NodeClient,
     confirmations: u64,
     blocks: HashMap<u64, Option<Block>>,
 }
 
 impl<'a> Confirmations<'a> {
-    pub(crate) fn new(node: &'a NodeClient, confirmations: u64) -> Self {
+    fn new(node: &'a NodeClient, confirmations: u64) -> Self {
         Self { node, confirmations, blocks: HashMap::new() }
     }
 
     /// Several nodes may answer behind one URL, and one that lags may show a block that the others have
     /// replaced. So block numbers prove nothing: the parent hashes are followed down to this block.
-    pub(crate) async fn is_final(&mut self, block: BlockId) -> Result<bool, NodeError> {
-        let last = final_with(block, self.confirmations);
+    async fn is_enough(&mut self, block: BlockId) -> Result<bool, NodeError> {
+        let last = confirmed_by(block, self.confirmations);
         let Some(mut current) = self.block(last).await? else { return Ok(false) };
         while current.id.number > block.number {
             match self.block(current.id.number - 1).await? {
@@ -82,7 +165,7 @@ mod tests {
             let branch = branch_of(number).unwrap();
             let block = json!({
                 "number": format!("{number:#x}"), "hash": block_hash(branch, number),
-                "parentHash": block_hash(branch, number - 1), "transactions": [],
+                "parentHash": block_hash(branch, number - 1), "timestamp": "0x1", "transactions": [],
             });
             blocks.insert(format!("{number:#x}"), block);
         }
@@ -99,7 +182,10 @@ mod tests {
     async fn is_final_at(ends: &[u64], confirmations: u64) -> (bool, usize) {
         let (server, node) = node_on(ends).await;
         let block = BlockId { number: 5, hash: block_hash(1, 5) };
-        (is_final(&node, block, confirmations).await.unwrap(), server.bodies().len())
+        (
+            Confirmations::new(&node, confirmations).is_enough(block).await.unwrap(),
+            server.bodies().len(),
+        )
     }
 
     #[tokio::test]
@@ -132,6 +218,6 @@ mod tests {
             node_answering(|_, _: &Value| json!({"error": {"code": -32000, "message": "no"}}))
                 .await;
         let block = BlockId { number: 5, hash: B256::ZERO };
-        is_final(&node, block, 1).await.unwrap_err();
+        Confirmations::new(&node, 1).is_enough(block).await.unwrap_err();
     }
 }

@@ -1,85 +1,71 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use alloy_primitives::{Address, B256};
 use grid_batch_withdrawals::AssignedNonce;
 
-use super::{
-    dispute::find_dispute,
-    finality::is_final,
-    nodes::{check_chain, find_at_any},
-};
+use super::finality::Finality;
 use crate::{
-    context::EvmContext,
-    node::{BlockId, BlockTag, NodeClient, NodeError},
+    account::Account,
+    node::{BlockTag, NodeClient, NodeError},
 };
 
 /// The longest step back in the search, in blocks. Most nodes keep the state of far fewer.
 const LONGEST_STEP: u64 = 1 << 16;
 
-/// Whether this transaction, which was not signed here, has used this nonce, with enough confirmations, at this many
-/// nodes. Nodes that are not used count as those that do not show it.
-///
-/// That no node shows one of our transactions proves nothing: a node has to show the foreign one.
-pub(crate) async fn is_foreign_use_final(
-    nodes: &[NodeClient],
-    context: &EvmContext,
-    admin: Address,
-    (nonce, hash): (u64, B256),
-    agreeing: usize,
-) -> Result<bool, NodeError> {
-    let (mut shown, mut has_answered, mut first_error) = (0, false, None);
-    for node in nodes {
-        match final_block_of(node, context, admin, nonce, hash).await {
-            Ok(Some(block)) if find_dispute(context, nodes, node, block).await.is_none() => {
-                shown += 1;
-                if shown >= agreeing {
-                    return Ok(true);
-                }
-            }
-            Ok(_) => has_answered = true,
-            Err(error) => first_error = first_error.or(Some(error)),
+impl<'a> Account<'a> {
+    /// Whether this transaction, which was not signed here, has used this nonce and is final at this many
+    /// nodes. Nodes that are not used count as those that do not show it.
+    ///
+    /// That no node shows one of our transactions proves nothing: a node has to show the foreign one.
+    pub(crate) async fn is_foreign_use_final(
+        &self,
+        (nonce, hash): (u64, B256),
+        agreeing: usize,
+    ) -> Result<bool, NodeError> {
+        let shown = &AtomicUsize::new(0);
+        let find_last = |node| async move {
+            let is_shown = self.shows_final_use(node, nonce, hash).await?;
+            let before = shown.fetch_add(is_shown.into(), Ordering::Relaxed);
+            Ok((is_shown && before + 1 >= agreeing).then_some(()))
+        };
+        Ok(self.find(find_last).await?.is_some())
+    }
+
+    async fn shows_final_use(
+        &self,
+        node: &'a NodeClient,
+        nonce: u64,
+        hash: B256,
+    ) -> Result<bool, NodeError> {
+        self.check_chain(node).await?;
+        let found = node.transaction(hash).await?.map(|found| found.transaction);
+        let found = found.filter(|found| found.uses(self.address(), nonce));
+        let Some(block) = found.and_then(|found| found.block) else { return Ok(false) };
+        Ok(self.finality_at(node).of(block).await? == Finality::Final)
+    }
+
+    /// The hash of the transaction that used the nonce, if a node shows it.
+    pub(crate) async fn find_nonce_user(
+        &self,
+        assigned: &AssignedNonce,
+    ) -> Result<Option<B256>, NodeError> {
+        self.find(|node| self.find_nonce_user_at(node, assigned)).await
+    }
+
+    async fn find_nonce_user_at(
+        &self,
+        node: &NodeClient,
+        assigned: &AssignedNonce,
+    ) -> Result<Option<B256>, NodeError> {
+        self.check_chain(node).await?;
+        // The transaction that was found before needs no search while it is in a block.
+        if let Some(hash) = assigned.foreign_hash.map(B256::from)
+            && node.transaction(hash).await?.is_some_and(|found| found.transaction.block.is_some())
+        {
+            return Ok(Some(hash));
         }
+        search_blocks(node, self.address(), assigned.nonce).await
     }
-    first_error.filter(|_| !has_answered && shown == 0).map_or(Ok(false), Err)
-}
-
-/// The block of this transaction, if it uses the nonce and is final.
-async fn final_block_of(
-    node: &NodeClient,
-    context: &EvmContext,
-    admin: Address,
-    nonce: u64,
-    hash: B256,
-) -> Result<Option<BlockId>, NodeError> {
-    check_chain(node, context).await?;
-    let found = node.transaction(hash).await?.filter(|found| found.uses(admin, nonce));
-    let Some(block) = found.and_then(|found| found.block) else { return Ok(None) };
-    let is_final = is_final(node, block, context.confirmations).await?;
-    Ok(is_final.then_some(block))
-}
-
-/// The hash of the transaction that used the nonce, if a node shows it.
-pub(crate) async fn find_nonce_user(
-    nodes: &[NodeClient],
-    context: &EvmContext,
-    admin: Address,
-    assigned: &AssignedNonce,
-) -> Result<Option<B256>, NodeError> {
-    find_at_any(nodes, |node| find_nonce_user_at(node, context, admin, assigned)).await
-}
-
-async fn find_nonce_user_at(
-    node: &NodeClient,
-    context: &EvmContext,
-    admin: Address,
-    assigned: &AssignedNonce,
-) -> Result<Option<B256>, NodeError> {
-    check_chain(node, context).await?;
-    // The transaction that was found before needs no search while it is in a block.
-    if let Some(hash) = assigned.foreign_hash.map(B256::from)
-        && node.transaction(hash).await?.is_some_and(|found| found.block.is_some())
-    {
-        return Ok(Some(hash));
-    }
-    search_blocks(node, admin, assigned.nonce).await
 }
 
 pub(crate) async fn search_blocks(

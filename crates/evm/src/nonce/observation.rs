@@ -1,7 +1,7 @@
 use alloy_primitives::Address;
-use grid_batch_withdrawals::{AssignedNonce, FinalTransaction, SignedTransaction};
+use grid_batch_withdrawals::{AssignedNonce, FinalTransaction, NewSignedTransaction};
 
-use super::finality::final_with;
+use super::finality::confirmed_by;
 use crate::node::{BlockTag, NodeClient, NodeError, Receipt};
 
 /// What one node shows about an assigned nonce.
@@ -20,7 +20,7 @@ pub(crate) enum NonceObservation<'a> {
 /// One of the nonce's transactions, with its receipt.
 #[derive(Debug)]
 pub(crate) struct MinedTransaction<'a> {
-    pub(crate) transaction: &'a SignedTransaction,
+    pub(crate) signed: &'a NewSignedTransaction,
     pub(crate) receipt: Receipt,
 }
 
@@ -61,9 +61,8 @@ impl<'a> NonceObservation<'a> {
 impl MinedTransaction<'_> {
     /// What is reported about it when it is final.
     pub(crate) fn report(&self) -> FinalTransaction {
-        let signed = &self.transaction.signed;
         FinalTransaction {
-            hash: signed.hash,
+            hash: self.signed.hash,
             block: self.receipt.block.number,
             gas_used: self.receipt.gas_used,
             gas_price: self.receipt.gas_price,
@@ -73,7 +72,7 @@ impl MinedTransaction<'_> {
     /// The note that operators and clients see.
     pub(crate) fn note(&self, confirmations: u64) -> String {
         let block = self.receipt.block;
-        let last = final_with(block, confirmations);
+        let last = confirmed_by(block, confirmations);
         format!("mined in block {}, final with block {last}", block.number)
     }
 }
@@ -83,9 +82,9 @@ async fn find_mined<'a>(
     node: &NodeClient,
     assigned: &'a AssignedNonce,
 ) -> Result<Option<MinedTransaction<'a>>, NodeError> {
-    for transaction in assigned.transactions.iter().rev() {
-        if let Some(receipt) = node.receipt(transaction.signed.hash.into()).await? {
-            return Ok(Some(MinedTransaction { transaction, receipt }));
+    for signed in assigned.transactions.iter().rev().map(|transaction| &transaction.signed) {
+        if let Some(receipt) = node.receipt(signed.hash.into()).await? {
+            return Ok(Some(MinedTransaction { signed, receipt }));
         }
     }
     Ok(None)

@@ -2,20 +2,16 @@
 
 mod bid;
 mod gate;
-mod node_price;
 mod oracle;
 mod price_source;
 mod quote;
-mod raise;
 mod tip;
 
-pub(crate) use bid::{Bid, covers_price};
+pub(crate) use bid::{Bid, covers_price, raise_bid};
 pub(crate) use gate::{funds_gate, price_gate};
-pub(crate) use node_price::Urgency;
 pub(crate) use oracle::Oracle;
-pub(crate) use price_source::{GasPriceSource, NoPriceError};
+pub(crate) use price_source::{GasPriceSource, NoPriceError, Urgency};
 pub(crate) use quote::GasQuote;
-pub(crate) use raise::raise_bid;
 pub(crate) use tip::Tips;
 
 #[cfg(test)]

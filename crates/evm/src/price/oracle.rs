@@ -1,5 +1,3 @@
-use std::fmt;
-
 use grid_batch_http::{HttpClient, HttpError};
 use serde_json::Value;
 use thiserror::Error;
@@ -10,7 +8,7 @@ use crate::{
 };
 
 /// A web service that returns the gas price as JSON, in gwei.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Oracle {
     http: HttpClient,
     options: OracleOptions,
@@ -74,11 +72,5 @@ fn number(value: &Value) -> Option<f64> {
     match value {
         Value::String(text) => text.trim().parse().ok(),
         value => value.as_f64(),
-    }
-}
-
-impl fmt::Debug for Oracle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Oracle").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,6 @@
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Mutex};
 
+use grid_batch_support::lock;
 use grid_batch_withdrawals::NewSignedTransaction;
 
 use crate::{node::BlockTip, values::GasPrice};
@@ -12,6 +9,7 @@ use crate::{node::BlockTip, values::GasPrice};
 ///
 /// Transactions of this process are left out. Otherwise one with a high tip would keep the
 /// next ones as high.
+#[derive(Debug)]
 pub(crate) struct Tips {
     highest: u128,
     own: Mutex<VecDeque<OwnFees>>,
@@ -49,7 +47,7 @@ impl Tips {
 
     /// Remembers a transaction that was signed.
     pub(crate) fn record(&self, signed: &NewSignedTransaction) {
-        let mut own = self.lock();
+        let mut own = lock(&self.own);
         if own.len() >= Self::CAPACITY {
             own.pop_front();
         }
@@ -70,7 +68,7 @@ impl Tips {
     /// The tips of the blocks that are neither empty nor show a transaction of this process. Each
     /// transaction explains one block: the others with the same tip count.
     fn of_others(&self, blocks: &[BlockTip]) -> Vec<u128> {
-        let mut own: Vec<OwnFees> = self.lock().iter().copied().collect();
+        let mut own: Vec<OwnFees> = lock(&self.own).iter().copied().collect();
         let mut tips = Vec::new();
         for BlockTip { base_fee, tip } in blocks.iter().filter(|block| block.tip > 0) {
             match own.iter().position(|fees| fees.tip_at(*base_fee) == Some(*tip)) {
@@ -79,16 +77,6 @@ impl Tips {
             }
         }
         tips
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<OwnFees>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Tips {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tips").field("highest", &self.highest).finish_non_exhaustive()
     }
 }
 
@@ -160,6 +148,6 @@ mod tests {
     fn number_of_remembered_transactions_is_limited() {
         let tips = tips();
         (0..2 * Tips::CAPACITY).for_each(|_| tips.record(&signed(500, 40)));
-        assert_eq!(tips.lock().len(), Tips::CAPACITY);
+        assert_eq!(lock(&tips.own).len(), Tips::CAPACITY);
     }
 }

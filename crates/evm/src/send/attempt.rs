@@ -12,6 +12,7 @@ use super::{
     transaction::SigningError,
 };
 use crate::{
+    account::Account,
     context::EvmContext,
     node::{BlockTag, NodeClient},
     pool::PoolCall,
@@ -24,7 +25,10 @@ use crate::{
 pub(super) struct SendAttempt<'a> {
     pub(super) context: &'a EvmContext,
     pub(super) node: NodeClient,
+    /// This node, and then the others.
+    pub(super) nodes: Vec<NodeClient>,
     pub(super) batch: BatchAttempt,
+    pub(super) scope: &'a AccountScopeId,
     pub(super) admin: Address,
     pub(super) payment: Payment,
 }
@@ -34,7 +38,7 @@ impl<'a> SendAttempt<'a> {
     pub(super) async fn load(
         context: &'a EvmContext,
         url: &str,
-        scope: &AccountScopeId,
+        scope: &'a AccountScopeId,
         submission: &Submission<ServiceId>,
     ) -> Step<Self> {
         let batch = batch_attempt(submission)?;
@@ -42,13 +46,17 @@ impl<'a> SendAttempt<'a> {
         let payment = payment
             .map_err(answer::store_failed)?
             .ok_or_else(|| answer::rejected("no withdrawal belongs to this batch"))?;
+        let nodes = context.nodes_for(&context.send_http, &batch.service_id, &batch.batch_id);
+        let mut nodes = nodes.map_err(answer::store_failed)?;
+        nodes.retain(|node| node.url() != url);
         let node = NodeClient::new(context.send_http.clone(), url);
-        Ok(Self { context, node, batch, admin: scope.address(), payment })
+        nodes.insert(0, node.duplicate());
+        Ok(Self { context, node, nodes, batch, scope, admin: scope.address(), payment })
     }
 
     /// Checks that the account and the node are on the configured chain.
-    pub(super) async fn check_chain(&self, scope: &AccountScopeId) -> Step<()> {
-        let expected = self.context.chain_id;
+    pub(super) async fn check_chain(&self) -> Step<()> {
+        let (scope, expected) = (self.scope, self.context.options.chain_id);
         if scope.chain_id() != expected {
             return Err(answer::refused(format_args!("{scope} is not on chain {expected}")));
         }
@@ -58,6 +66,10 @@ impl<'a> SendAttempt<'a> {
                 "the node is on chain {actual}, expected chain {expected}"
             ))),
         }
+    }
+
+    pub(super) fn account(&self) -> Account<'_> {
+        Account { context: self.context, nodes: &self.nodes, scope: self.scope }
     }
 
     pub(super) fn service_id(&self) -> &ServiceId {
@@ -88,7 +100,7 @@ impl<'a> SendAttempt<'a> {
 
     /// Parks the withdrawal until the gates are checked again.
     pub(super) fn parked(&self, reason: impl Display) -> SubmissionAnswer {
-        answer::parked(reason, self.context.gate_interval)
+        answer::parked(reason, self.context.options.gate_interval)
     }
 
     /// Parks the withdrawal and those of its pool, until its gate is checked again. Those of other pools may overtake

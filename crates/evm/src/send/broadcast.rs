@@ -9,7 +9,7 @@ impl SendAttempt<'_> {
     /// Sends a transaction that is signed and stored.
     pub(super) async fn broadcast(&self, signed: &NewSignedTransaction) -> SubmissionAnswer {
         let context = self.context;
-        context.sent_times.record(signed.hash, context.clock.monotonic());
+        context.sent_times.record(signed.hash, context.monotonic());
         let sent = self.node.send_raw_transaction(&signed.bytes).await;
         let error = sent.as_ref().err().map(ToString::to_string);
         if let Err(error) = context.store.mark_all_sent(&[(signed.hash, error)]).await {

@@ -1,3 +1,4 @@
+use alloy_primitives::Bytes;
 use grid_batch_withdrawals::{AssignedNonce, FollowingPayment, NewSignedTransaction};
 use log::{debug, warn};
 
@@ -5,7 +6,7 @@ use super::{
     answer::{self, Step},
     attempt::SendAttempt,
     replacement::above_cap,
-    transaction::sign_filler,
+    transaction::{TransactionDraft, sign},
 };
 use crate::price::{Bid, covers_price, price_gate, raise_bid};
 
@@ -36,7 +37,7 @@ impl SendAttempt<'_> {
             debug!(service:% = self.service_id(), nonce, outcome:%; "sent a transaction with a lower nonce");
         }
         let left = (nonce - count).saturating_sub(MAX_AT_ONCE);
-        match left > self.context.longest_gap {
+        match left > self.context.options.longest_gap {
             true => Err(self.parked(format_args!("{left} more nonces below {nonce} to be filled"))),
             false => Ok(()),
         }
@@ -81,17 +82,26 @@ impl SendAttempt<'_> {
 
     /// `None`: nothing was stored, because a payment may use the nonce.
     async fn store_filler(&self, nonce: u64, bid: &Bid) -> Step<Option<NewSignedTransaction>> {
-        let signer = self.signer()?;
-        let gas_limit = self.filler_gas_limit().await;
-        let chain_id = self.context.chain_id;
-        let filler = sign_filler(signer, chain_id, nonce, gas_limit, bid).await;
-        let filler = filler.map_err(|error| self.not_signed(error))?;
+        let filler = self.sign_filler(nonce, bid).await?;
         let filler = self.context.store.fill_nonce(&self.batch, filler).await;
         let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
         if let Some(filler) = &filler {
             self.context.tips.record(filler);
         }
         Ok(filler)
+    }
+
+    /// Signs an empty transfer from the account to itself.
+    pub(super) async fn sign_filler(&self, nonce: u64, bid: &Bid) -> Step<NewSignedTransaction> {
+        let signer = self.signer()?;
+        let draft = TransactionDraft {
+            chain_id: self.context.options.chain_id,
+            nonce,
+            gas_limit: self.filler_gas_limit().await,
+            to: self.admin,
+            data: Bytes::new(),
+        };
+        sign(signer, &draft, bid).await.map_err(|error| self.not_signed(error))
     }
 
     /// The open withdrawals with nonces from `count` on, below this one. This one waits if one of them must not be

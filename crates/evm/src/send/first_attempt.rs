@@ -1,5 +1,3 @@
-use std::iter;
-
 use grid_batch_core::SubmissionAnswer;
 use grid_batch_withdrawals::NewSignedTransaction;
 
@@ -9,13 +7,12 @@ use super::{
     transaction::{TransactionDraft, sign},
 };
 use crate::{
-    node::NodeClient,
+    account::AccountError,
     pool::PoolCall,
     price::Bid,
-    scope::AccountScopeId,
-    settle::{SettleError, Settled, settle_nonces},
+    settle::Settled,
     signing_store::NonceAssignment,
-    sync::{PoolRefusal, RefusalOutcome, SimulationError, resolve_refusal, simulate},
+    sync::{PoolRefusal, RefusalOutcome, simulate},
 };
 
 /// How many nonces an attempt signs with until one of them is still free.
@@ -31,7 +28,7 @@ impl SendAttempt<'_> {
         self.check_gap_before_next(count).await?;
         self.check_open_payments(count, None).await?;
         let call = self.pool_call()?;
-        self.check_beneficiary(call.pool)?;
+        self.check_beneficiary()?;
         let bid = self.pass_price_gate(call.pool).await?;
         let gas_limit = self.simulate(&call).await?;
         self.pass_funds_gate(gas_limit, &bid).await?;
@@ -43,15 +40,13 @@ impl SendAttempt<'_> {
 
     /// Simulates the call, so that a refusal of the pool costs no nonce, and returns the gas limit.
     async fn simulate(&self, call: &PoolCall) -> Step<u64> {
-        match simulate(&self.node, self.admin, call).await {
+        let simulated = simulate(&self.node, self.admin, call).await;
+        match simulated.map_err(answer::node_failed)? {
             Ok(estimate) => {
-                self.context.unconfirmed_refusals.forget(self.admin, &self.payment.pool);
+                self.context.pool_refusals.forget(self.admin, &self.payment);
                 self.gas_limit(estimate).await
             }
-            Err(SimulationError::Node(error)) => Err(answer::node_failed(error)),
-            Err(SimulationError::Refused(refusal)) => {
-                Err(self.refused_by_node(call, &refusal).await?)
-            }
+            Err(refusal) => Err(self.refused_by_node(call, &refusal).await?),
         }
     }
 
@@ -61,9 +56,7 @@ impl SendAttempt<'_> {
         call: &PoolCall,
         refusal: &PoolRefusal,
     ) -> Step<SubmissionAnswer> {
-        let (context, nodes) = (self.context, self.nodes()?);
-        let refused = (call, refusal);
-        let outcome = resolve_refusal(context, &nodes, self.admin, &self.payment, refused).await;
+        let outcome = self.account().resolve_refusal(&self.payment, call, refusal).await;
         Ok(match outcome.map_err(answer::store_failed)? {
             RefusalOutcome::Final(refusal) => answer::rejected(refusal),
             RefusalOutcome::OtherNode(reason) => answer::not_sent(reason),
@@ -76,26 +69,14 @@ impl SendAttempt<'_> {
     ///
     /// A count above what was signed here must be final. Otherwise a transaction that the chain drops
     /// would leave a gap, and one wrong response of a node would block the account.
-    pub(super) async fn settle_nonces(&self, scope: &AccountScopeId) -> Step<u64> {
-        let nodes = self.nodes()?;
-        let settled = settle_nonces(self.context, &nodes, scope).await;
-        match settled {
+    pub(super) async fn settle_nonces(&self) -> Step<u64> {
+        match self.account().settle_nonces().await {
             Ok(Settled::All { count }) => Ok(count),
             Ok(Settled::NotYet(reason)) => Err(self.parked(reason)),
             Ok(Settled::Undecided { note }) => Err(answer::ambiguous(note)),
-            Err(SettleError::Node(error)) => Err(answer::node_failed(error)),
-            Err(SettleError::Store(error)) => Err(answer::store_failed(error)),
+            Err(AccountError::Node(error)) => Err(answer::node_failed(error)),
+            Err(AccountError::Store(error)) => Err(answer::store_failed(error)),
         }
-    }
-
-    /// The node of this attempt, and then the others.
-    pub(super) fn nodes(&self) -> Step<Vec<NodeClient>> {
-        let context = self.context;
-        let all = context.nodes_for(&context.send_http, self.service_id(), &self.batch.batch_id);
-        let others = all.map_err(answer::store_failed)?;
-        let others = others.into_iter().filter(|node| node.url() != self.node.url());
-        let this = NodeClient::new(context.send_http.clone(), self.node.url());
-        Ok(iter::once(this).chain(others).collect())
     }
 
     /// Signs with the next nonce, and stores both in one commit.
@@ -112,8 +93,13 @@ impl SendAttempt<'_> {
         let (signer, store) = (self.signer()?, &self.context.store);
         let next = store.next_nonce(self.service_id()).await.map_err(answer::store_failed)?;
         let mut nonce = next.map_or(at_least, |next| next.max(at_least));
-        let mut draft =
-            TransactionDraft { chain_id: self.context.chain_id, nonce, gas_limit, to, data };
+        let mut draft = TransactionDraft {
+            chain_id: self.context.options.chain_id,
+            nonce,
+            gas_limit,
+            to,
+            data,
+        };
         for _ in 0..MAX_SIGNATURES {
             draft.nonce = nonce;
             let signed = sign(signer, &draft, &bid).await;

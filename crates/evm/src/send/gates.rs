@@ -1,15 +1,12 @@
 use alloy_primitives::Address;
 use grid_batch_support::ErrorChain;
+use grid_batch_withdrawals::{Payment, WithdrawalRules};
 
 use super::{
     answer::{self, Step},
     attempt::SendAttempt,
 };
-use crate::{
-    beneficiaries::AllowedBeneficiaries,
-    price::{Bid, GasQuote, Urgency, funds_gate, price_gate},
-    values::parse_address,
-};
+use crate::price::{Bid, GasQuote, Urgency, funds_gate, price_gate};
 
 impl SendAttempt<'_> {
     /// The bid, if the gas price is below the pool's cap; otherwise the withdrawal is parked. If the price is below
@@ -29,19 +26,16 @@ impl SendAttempt<'_> {
     pub(super) async fn pass_funds_gate(&self, gas_limit: u64, bid: &Bid) -> Step<()> {
         let balance = self.node.balance(self.admin).await.map_err(answer::node_failed)?;
         let passed = funds_gate(self.admin, balance, gas_limit, bid);
-        let (gas, now) = (&self.context.gas, self.context.clock.monotonic());
+        let (gas, now) = (&self.context.gas, self.context.monotonic());
         gas.note_balance(self.admin, balance, now);
         gas.note_need(self.admin, gas_limit, passed.is_ok());
         passed.map_err(|closed| self.parked(closed))
     }
 
     /// Rejects the withdrawal if its beneficiary may not be paid any more.
-    pub(super) fn check_beneficiary(&self, pool: Address) -> Step<()> {
-        let beneficiary = parse_address(&self.payment.beneficiary).map_err(answer::rejected)?;
-        match self.context.rules.beneficiaries.contains(pool, beneficiary) {
-            true => Ok(()),
-            false => Err(answer::rejected(AllowedBeneficiaries::refusal(pool, beneficiary))),
-        }
+    pub(super) fn check_beneficiary(&self) -> Step<()> {
+        let Payment { pool, beneficiary, .. } = &self.payment;
+        self.context.options.rules.may_be_paid(pool, beneficiary).map_err(answer::rejected)
     }
 
     /// The current gas price.

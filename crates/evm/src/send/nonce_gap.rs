@@ -1,50 +1,10 @@
 use alloy_primitives::Address;
 use grid_batch_core::ServiceId;
-use thiserror::Error;
 
 use super::{
     answer::{self, Step},
     attempt::SendAttempt,
 };
-
-/// More nonces are free than are filled without an operator. The withdrawal is parked until the gap is
-/// shorter, or until an operator has the nonces filled.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "the node shows no transactions of {account} with the nonces {first} to {last}, and the next one is \
-     {}: more than evm.longest_gap ({limit}) nonces are missing, the lowest is {first}. If the node lags \
-     behind, nothing has to be done. {}. If the chain has lost these transactions, set evm.longest_gap to {} \
-     and restart: what is stored is sent again, and free nonces are filled with empty transfers",
-    last + 1,
-    self.what_to_do(),
-    last + 1 - first
-)]
-pub(super) struct NonceGap {
-    service_id: ServiceId,
-    account: Address,
-    first: u64,
-    last: u64,
-    limit: u64,
-    /// Whether a transaction is signed with a nonce above the gap.
-    is_signed: bool,
-}
-
-impl NonceGap {
-    fn what_to_do(&self) -> String {
-        let Self { service_id, first, last, is_signed, .. } = self;
-        match is_signed {
-            true => format!(
-                "If they were never used, the withdrawal cannot be signed again, because its transaction can be \
-                 mined later: run grid-batch nonce {service_id} {first}-{last} fill --reason TEXT, which sends an \
-                 empty transfer for each free one of these {} nonces",
-                last + 1 - first
-            ),
-            false => format!(
-                "If they were never used, run grid-batch nonce {service_id} {first} start --reason TEXT"
-            ),
-        }
-    }
-}
 
 impl SendAttempt<'_> {
     /// Parks the withdrawal that has this nonce if too many lower ones are missing at the node.
@@ -60,7 +20,7 @@ impl SendAttempt<'_> {
     }
 
     async fn check_gap_below(&self, count: u64, nonce: u64, is_signed: bool) -> Step<()> {
-        let limit = self.context.longest_gap;
+        let limit = self.context.options.longest_gap;
         if nonce.saturating_sub(count) <= limit {
             return Ok(());
         }
@@ -72,10 +32,37 @@ impl SendAttempt<'_> {
         if nonce.saturating_sub(count).saturating_sub(filled) <= limit {
             return Ok(());
         }
-        let (service_id, account) = (self.service_id().clone(), self.admin);
-        let (first, last) = (count, nonce - 1);
-        Err(self.parked(NonceGap { service_id, account, first, last, limit, is_signed }))
+        let account = (self.service_id(), self.admin);
+        Err(self.parked(gap_text(account, (count, nonce - 1), limit, is_signed)))
     }
+}
+
+/// Why the withdrawal is parked until the gap is shorter, or until an operator has the nonces filled.
+/// `is_signed`: a transaction is signed with a nonce above the gap.
+fn gap_text(
+    (service_id, account): (&ServiceId, Address),
+    (first, last): (u64, u64),
+    limit: u64,
+    is_signed: bool,
+) -> String {
+    let (next, missing) = (last + 1, last + 1 - first);
+    let what_to_do = match is_signed {
+        true => format!(
+            "If they were never used, the withdrawal cannot be signed again, because its transaction can be \
+             mined later: run grid-batch nonce {service_id} {first}-{last} fill --reason TEXT, which sends an \
+             empty transfer for each free one of these {missing} nonces"
+        ),
+        false => format!(
+            "If they were never used, run grid-batch nonce {service_id} {first} start --reason TEXT"
+        ),
+    };
+    format!(
+        "the node shows no transactions of {account} with the nonces {first} to {last}, and the next one is \
+         {next}: more than evm.longest_gap ({limit}) nonces are missing, the lowest is {first}. If the node lags \
+         behind, nothing has to be done. {what_to_do}. If the chain has lost these transactions, set \
+         evm.longest_gap to {missing} and restart: what is stored is sent again, and free nonces are filled with \
+         empty transfers"
+    )
 }
 
 #[cfg(test)]
@@ -86,8 +73,7 @@ mod tests {
     fn gap_names_the_command_that_closes_it() {
         let gap = |is_signed| {
             let service_id = "account".parse().unwrap();
-            let account = Address::ZERO;
-            NonceGap { service_id, account, first: 5, last: 69, limit: 64, is_signed }.to_string()
+            gap_text((&service_id, Address::ZERO), (5, 69), 64, is_signed)
         };
         for (text, command) in
             [(gap(true), "nonce account 5-69 fill"), (gap(false), "nonce account 5 start")]

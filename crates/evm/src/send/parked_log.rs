@@ -1,21 +1,13 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
-
 use grid_batch_core::{Outcome, ScopeId, ServiceId, SubmissionAnswer};
 use log::info;
 
-use crate::scope::AccountScopeId;
+use crate::{memory::Memory, scope::AccountScopeId};
 
 /// Logs why the pools of services are parked: each reason once, not at every attempt.
 #[derive(Debug, Default)]
-pub(crate) struct ParkedLog(Mutex<HashMap<(ServiceId, String), String>>);
+pub(crate) struct ParkedLog(Memory<(ServiceId, String), Option<String>>);
 
 impl ParkedLog {
-    /// How many pools are remembered. Beyond that, all are forgotten and logged once more.
-    const CAPACITY: usize = 1_000;
-
     pub(crate) fn record(&self, scope: &AccountScopeId, pool: &str, answer: &SubmissionAnswer) {
         let reason = answer.message.as_deref().unwrap_or_default();
         if self.is_new((scope.service_id(), pool), answer.outcome, reason) {
@@ -24,17 +16,8 @@ impl ParkedLog {
     }
 
     fn is_new(&self, (service, pool): (&ServiceId, &str), outcome: Outcome, reason: &str) -> bool {
-        let key = (service.clone(), pool.to_owned());
-        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !outcome.is_parked() {
-            parked.remove(&key);
-            return false;
-        }
-        if parked.len() >= Self::CAPACITY && !parked.contains_key(&key) {
-            parked.clear();
-        }
-        let reason = without_numbers(reason);
-        parked.insert(key, reason.clone()) != Some(reason)
+        let reason = outcome.is_parked().then(|| without_numbers(reason));
+        self.0.changes(&(service.clone(), pool.to_owned()), reason) && outcome.is_parked()
     }
 }
 
@@ -75,15 +58,5 @@ mod tests {
         assert!(parked.is_new((&service, "0xa"), Outcome::PoolParked, "the gas price"));
         assert!(!parked.is_new((&service, "0xb"), Outcome::Accepted, ""));
         assert!(!parked.is_new((&service, "0xa"), Outcome::PoolParked, "the gas price"));
-    }
-
-    #[test]
-    fn number_of_remembered_pools_is_limited() {
-        let parked = ParkedLog::default();
-        for number in 0..=ParkedLog::CAPACITY {
-            let service: ServiceId = format!("eip155:1:{number}").parse().unwrap();
-            assert!(parked.is_new((&service, "0xpool"), Outcome::Parked, "the gas price"));
-            assert!(parked.0.lock().unwrap().len() <= ParkedLog::CAPACITY);
-        }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     node::{NodeError, Refusal},
-    nonce::{NonceObservation, observe_nonce},
+    nonce::NonceObservation,
     price::{Bid, covers_price, price_gate},
     values::GasPrice,
 };
@@ -80,7 +80,7 @@ impl SendAttempt<'_> {
     /// Sends to every other node what one has refused, until one accepts it.
     async fn send_to_others(&self, signed: &NewSignedTransaction) -> OtherNodes {
         let mut unclear = None;
-        for node in self.nodes().into_iter().flatten().skip(1) {
+        for node in self.nodes.iter().skip(1) {
             let Err(error) = node.send_raw_transaction(&signed.bytes).await else {
                 return self.accepted_elsewhere(signed);
             };
@@ -108,13 +108,12 @@ impl SendAttempt<'_> {
     /// Ends the attempt if a node shows a transaction of the withdrawal's nonce although all refuse this
     /// one: then it is not certain that the withdrawal is on no node.
     async fn check_not_shown(&self, signed: &NewSignedTransaction) -> Step<()> {
-        let (context, nodes) = (self.context, self.nodes()?);
         // What the attempt has read may be older than this transaction.
-        let payment = context.store.payment(self.service_id(), &self.batch.batch_id).await;
+        let payment = self.context.store.payment(self.service_id(), &self.batch.batch_id).await;
         let payment = payment.map_err(answer::ambiguous)?;
         let assigned = payment.and_then(|payment| payment.nonce);
         let Some(assigned) = assigned.filter(|it| it.nonce == signed.nonce) else { return Ok(()) };
-        let best = observe_nonce(&nodes, context, self.admin, &assigned).await;
+        let best = self.account().observe(&assigned).await;
         match best.map_err(answer::ambiguous)?.observation {
             NonceObservation::NotFound => Ok(()),
             NonceObservation::Mined(_) | NonceObservation::Pending => Err(answer::accepted()),

@@ -3,7 +3,7 @@ use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, SignedTransact
 use super::{
     answer::{self, Step},
     attempt::SendAttempt,
-    transaction::{SigningError, gas_limit, sign_cancellation, sign_replacement},
+    transaction::{SigningError, gas_limit, sign_replacement},
 };
 use crate::{
     node::Refusal,
@@ -26,7 +26,9 @@ impl SendAttempt<'_> {
             return Err(answer::ambiguous(reason));
         };
         if self.payment.cancel_requested && !best.signed.is_filler {
-            return self.cancellation(assigned, best).await;
+            let bid = self.cancelling_bid(assigned).await?;
+            let filler = self.sign_filler(assigned.nonce, &bid).await?;
+            return self.store_replacement(filler).await;
         }
         let cap = self.context.cap_of(self.pool_call()?.pool);
         if let Some(changed) = self.changed_after_refusal(best, cap).await? {
@@ -53,19 +55,6 @@ impl SendAttempt<'_> {
             }),
             _ => Ok(best.signed.clone()),
         }
-    }
-
-    /// A filler with the same nonce.
-    async fn cancellation(
-        &self,
-        assigned: &AssignedNonce,
-        best: &SignedTransaction,
-    ) -> Step<NewSignedTransaction> {
-        let bid = self.cancelling_bid(assigned).await?;
-        let gas_limit = self.filler_gas_limit().await;
-        let filler = sign_cancellation(self.signer()?, &best.signed, gas_limit, &bid).await;
-        let filler = filler.map_err(|error| self.not_signed(error))?;
-        self.store_replacement(filler).await
     }
 
     /// The bid of a filler that replaces a payment. If the cap forbids outbidding the payment, the filler bids the

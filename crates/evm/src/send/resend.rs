@@ -6,12 +6,7 @@ use super::{
     answer::{self, Step},
     attempt::SendAttempt,
 };
-use crate::{
-    node::NodeClient,
-    nonce::{NonceObservation, node_ahead, observe_nonce},
-    scope::AccountScopeId,
-    settle::{UsedNonce, explain_used_nonce},
-};
+use crate::{nonce::NonceObservation, settle::UsedNonce};
 
 impl SendAttempt<'_> {
     /// Sends the withdrawal again with the nonce that it has. `None`: it has that nonce no longer.
@@ -42,10 +37,10 @@ impl SendAttempt<'_> {
     /// Whether another node, which has more blocks, shows the withdrawal's transaction in one of them. If
     /// it does not, the attempt ends: that node is to get the transaction.
     async fn is_mined_elsewhere(&self, count: u64, assigned: &AssignedNonce) -> Step<bool> {
-        let (context, admin) = (self.context, self.admin);
-        let ahead = node_ahead(context, &self.nodes()?, &self.node, admin, count).await;
+        let (account, admin) = (self.account(), self.admin);
+        let ahead = account.node_ahead(&self.node, count).await;
         let Some(node) = ahead else { return Ok(false) };
-        match NonceObservation::read(&node, admin, assigned).await {
+        match NonceObservation::read(node, admin, assigned).await {
             Ok(NonceObservation::Mined(_)) => Ok(true),
             _ => Err(answer::not_sent(format_args!(
                 "the node lags behind: it has {count} transactions of {admin} in blocks, and another \
@@ -68,13 +63,11 @@ impl SendAttempt<'_> {
 
     /// Closes the nonce if a foreign transaction that is final used it, so that the withdrawal gets another nonce.
     async fn replace_used_nonce(&self, assigned: &AssignedNonce) -> Step<Option<SubmissionAnswer>> {
-        let nodes = self.nodes()?;
-        let best = observe_nonce(&nodes, self.context, self.admin, assigned).await;
-        let best = best.map_err(answer::store_failed)?;
+        let best = self.account().observe(assigned).await.map_err(answer::store_failed)?;
         if matches!(best.observation, NonceObservation::Mined(_)) {
             return Ok(Some(answer::accepted()));
         }
-        match self.explain(&nodes, assigned).await? {
+        match self.explain(assigned).await? {
             UsedNonce::Own => return Ok(Some(answer::accepted())),
             UsedNonce::Moved => return Ok(None),
             UsedNonce::Foreign => {}
@@ -97,12 +90,10 @@ impl SendAttempt<'_> {
     }
 
     /// What the transaction that used the nonce is to the withdrawal.
-    async fn explain(&self, nodes: &[NodeClient], assigned: &AssignedNonce) -> Step<UsedNonce> {
+    async fn explain(&self, assigned: &AssignedNonce) -> Step<UsedNonce> {
         let Some(hash) = assigned.foreign_hash else { return Ok(UsedNonce::NotFinal) };
-        let context = self.context;
-        let scope = AccountScopeId::new(context.chain_id, self.admin);
-        let explained =
-            explain_used_nonce(context, nodes, &scope, &self.payment, assigned, hash.into());
-        explained.await.map_err(answer::store_failed)
+        let account = self.account();
+        let explained = account.explain_used_nonce(&self.payment, assigned, hash.into()).await;
+        explained.map_err(answer::store_failed)
     }
 }

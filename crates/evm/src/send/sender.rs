@@ -48,14 +48,14 @@ impl Evm {
         if let SendPlan::Finished(answer) = SendPlan::for_payment(&attempt.payment) {
             return Ok(answer);
         }
-        attempt.check_chain(scope).await?;
+        attempt.check_chain().await?;
         if let SendPlan::Resend(assigned) = SendPlan::for_payment(&attempt.payment)
             && let Some(answer) = attempt.resend(assigned).await?
         {
             return Ok(answer);
         }
         // A transaction that is not stored may have paid the withdrawal.
-        let count = attempt.settle_nonces(scope).await?;
+        let count = attempt.settle_nonces().await?;
         let attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
         match SendPlan::for_payment(&attempt.payment) {
             SendPlan::Finished(answer) => Ok(answer),

@@ -39,64 +39,11 @@ pub(crate) enum SigningError {
     Signer(#[from] SignerError),
 }
 
-/// Signs a transaction that calls a contract.
+/// Signs a transaction. An empty transfer from the account to itself only uses the nonce: it is a filler.
 pub(crate) async fn sign(
     signer: &AccountSigner,
     draft: &TransactionDraft,
     bid: &Bid,
-) -> Result<NewSignedTransaction, SigningError> {
-    sign_draft(signer, draft, bid, false).await
-}
-
-/// Signs an earlier transaction again, with another gas limit and other fees.
-pub(crate) async fn sign_replacement(
-    signer: &AccountSigner,
-    earlier: &NewSignedTransaction,
-    gas_limit: u64,
-    bid: &Bid,
-) -> Result<NewSignedTransaction, SigningError> {
-    let draft = TransactionDraft { gas_limit, ..draft_of(earlier)? };
-    sign_draft(signer, &draft, bid, earlier.is_filler).await
-}
-
-/// Signs a filler with the nonce of an earlier transaction.
-pub(super) async fn sign_cancellation(
-    signer: &AccountSigner,
-    earlier: &NewSignedTransaction,
-    gas_limit: u64,
-    bid: &Bid,
-) -> Result<NewSignedTransaction, SigningError> {
-    let chain_id = draft_of(earlier)?.chain_id;
-    sign_filler(signer, chain_id, earlier.nonce, gas_limit, bid).await
-}
-
-/// Signs a filler: an empty transfer from the account to itself, which only uses the nonce.
-pub(super) async fn sign_filler(
-    signer: &AccountSigner,
-    chain_id: u64,
-    nonce: u64,
-    gas_limit: u64,
-    bid: &Bid,
-) -> Result<NewSignedTransaction, SigningError> {
-    let (to, data) = (signer.address(), Bytes::new());
-    sign_draft(signer, &TransactionDraft { chain_id, nonce, gas_limit, to, data }, bid, true).await
-}
-
-/// The gas limit of a stored transaction.
-pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, TransactionError> {
-    Ok(draft_of(earlier)?.gas_limit)
-}
-
-/// Whether a stored transaction has one price, as before EIP-1559.
-pub(super) fn is_legacy(earlier: &NewSignedTransaction) -> Result<bool, TransactionError> {
-    Ok(decode(earlier)?.is_legacy())
-}
-
-async fn sign_draft(
-    signer: &AccountSigner,
-    draft: &TransactionDraft,
-    bid: &Bid,
-    is_filler: bool,
 ) -> Result<NewSignedTransaction, SigningError> {
     let transaction = with_fees(draft, bid);
     let signature = signer.sign(&transaction.encoded_for_signing()).await?;
@@ -107,8 +54,29 @@ async fn sign_draft(
         bytes: envelope.encoded_2718(),
         max_fee: bid.max_fee,
         tip: bid.tip,
-        is_filler,
+        is_filler: draft.to == signer.address() && draft.data.is_empty(),
     })
+}
+
+/// Signs an earlier transaction again, with another gas limit and other fees.
+pub(crate) async fn sign_replacement(
+    signer: &AccountSigner,
+    earlier: &NewSignedTransaction,
+    gas_limit: u64,
+    bid: &Bid,
+) -> Result<NewSignedTransaction, SigningError> {
+    let draft = TransactionDraft { gas_limit, ..draft_of(earlier)? };
+    sign(signer, &draft, bid).await
+}
+
+/// The gas limit of a stored transaction.
+pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, TransactionError> {
+    Ok(draft_of(earlier)?.gas_limit)
+}
+
+/// Whether a stored transaction has one price, as before EIP-1559.
+pub(super) fn is_legacy(earlier: &NewSignedTransaction) -> Result<bool, TransactionError> {
+    Ok(decode(earlier)?.is_legacy())
 }
 
 fn with_fees(draft: &TransactionDraft, bid: &Bid) -> EthereumTypedTransaction<TxEip4844> {
@@ -234,16 +202,13 @@ mod tests {
         }
 
         #[test]
-        fn cancellation_only_uses_the_nonce(
+        fn filler_only_uses_the_nonce(
             draft in drafts(), first in bids(), second in bids(),
         ) {
-            let earlier = signed(&draft, &first);
-            let filler = ready(sign_cancellation(&signer(), &earlier, 21_000, &second)).unwrap();
+            let draft = TransactionDraft { to: key().address(), data: Bytes::new(), ..draft };
+            let filler = signed(&draft, &second);
             assert_signed_with(&filler, second);
-            let to_itself = TransactionDraft {
-                to: key().address(), data: Bytes::new(), gas_limit: 21_000, ..draft
-            };
-            prop_assert_eq!(draft_of(&filler).unwrap(), to_itself);
+            prop_assert_eq!(draft_of(&filler).unwrap(), draft);
             let raised = ready(sign_replacement(&signer(), &filler, 21_000, &first)).unwrap();
             prop_assert!(filler.is_filler && raised.is_filler);
         }

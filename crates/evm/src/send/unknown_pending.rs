@@ -1,8 +1,4 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use grid_batch_core::{MonotonicTime, ServiceId};
 use log::warn;
@@ -12,8 +8,8 @@ use super::{
     attempt::SendAttempt,
 };
 use crate::{
+    memory::Memory,
     node::{BlockTag, NodeError},
-    nonce::check_chain,
 };
 
 impl SendAttempt<'_> {
@@ -31,9 +27,11 @@ impl SendAttempt<'_> {
         };
         let next = self.context.store.next_nonce(self.service_id()).await;
         let known = next.map_err(answer::store_failed)?.unwrap_or_default().max(count);
-        let pending = pending.max(self.pending_at_others(known).await?);
+        let account = self.account();
+        let at_others = account.highest_count_at_others(&self.node, Duration::MAX).await;
+        let pending = pending.max(at_others);
         let log = &self.context.unknown_pending;
-        let now = self.context.clock.monotonic();
+        let now = self.context.monotonic();
         let is_late = log.is_late(self.service_id(), pending > known, now);
         if pending <= known {
             return Ok(());
@@ -49,57 +47,30 @@ impl SendAttempt<'_> {
         }
         Err(self.parked(reason))
     }
-
-    /// The highest transaction count of the other nodes, pending ones included, if it is above `known`. A
-    /// node that does not answer is skipped, then and for a while.
-    async fn pending_at_others(&self, known: u64) -> Step<u64> {
-        let (context, now) = (self.context, self.context.clock.monotonic());
-        let mut highest = 0;
-        for node in self.nodes()?.iter().skip(1) {
-            if context.skipped_nodes.contains(node.url(), now) {
-                continue;
-            }
-            let pending = node.transaction_count(self.admin, BlockTag::Pending).await;
-            let has_answered = matches!(pending, Ok(_) | Err(NodeError::Rpc { .. }));
-            context.skipped_nodes.note(node.url(), has_answered, now);
-            // On another chain the account has other transactions.
-            if let Ok(pending) = pending
-                && pending > known.max(highest)
-                && check_chain(node, context).await.is_ok()
-            {
-                highest = pending;
-            }
-        }
-        Ok(highest)
-    }
 }
 
 /// Since when nodes have had pending transactions of services that are not stored, and whether the log has
 /// said so.
 #[derive(Debug, Default)]
-pub(crate) struct UnknownPendingLog(Mutex<HashMap<ServiceId, (MonotonicTime, bool)>>);
+pub(crate) struct UnknownPendingLog(Memory<ServiceId, Option<(MonotonicTime, bool)>>);
 
 impl UnknownPendingLog {
     /// After how long they are logged.
     const LOGGED_AFTER: Duration = Duration::from_secs(120);
-    /// How many services are remembered. Beyond that, all are forgotten.
-    const CAPACITY: usize = 1_000;
 
     /// Records whether there are such transactions. `true`: there have been for a while, and that is to be
     /// logged.
     fn is_late(&self, service_id: &ServiceId, has_unknown: bool, now: MonotonicTime) -> bool {
-        let mut services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !has_unknown {
-            services.remove(service_id);
-            return false;
-        }
-        if services.len() >= Self::CAPACITY && !services.contains_key(service_id) {
-            services.clear();
-        }
-        let (since, is_logged) = services.entry(service_id.clone()).or_insert((now, false));
-        let is_late = !*is_logged && now.since(*since) >= Self::LOGGED_AFTER;
-        *is_logged |= is_late;
-        is_late
+        self.0.with(service_id, |unknown| {
+            if !has_unknown {
+                *unknown = None;
+                return false;
+            }
+            let (since, is_logged) = unknown.get_or_insert((now, false));
+            let is_late = !*is_logged && now.since(*since) >= Self::LOGGED_AFTER;
+            *is_logged |= is_late;
+            is_late
+        })
     }
 }
 

@@ -2,11 +2,12 @@ use std::{fmt, sync::Arc};
 
 use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId, ServiceId};
 
-use super::settlement::{Settled, settle_nonces};
+use super::settlement::Settled;
 use crate::{
+    account::Account,
     context::EvmContext,
     node::{BlockTag, NodeClient},
-    nonce::{NonceObservation, check_chain, observe_nonce},
+    nonce::NonceObservation,
     scope::AccountScopeId,
 };
 
@@ -32,42 +33,40 @@ impl EvmAccountCheck {
             return Ok(Some("the withdrawal was changed meanwhile".to_owned()));
         }
         let nodes = self.0.nodes_for(&self.0.read_http, service_id, &first)?;
+        let account = Account { context: &self.0, nodes: &nodes, scope: &scope };
         let mut by_count = Vec::new();
-        for node in nodes {
-            let count = match self.count(&node, &scope).await? {
-                Ok(count) => count,
+        for node in &nodes {
+            match account.count_if_stored(node).await? {
+                Ok(count) => by_count.push((count, node.duplicate())),
                 Err(uncertainty) => return Ok(Some(uncertainty)),
-            };
-            by_count.push((count, node));
+            }
         }
         // The node that shows most decides.
         by_count.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let nodes: Vec<NodeClient> = by_count.into_iter().map(|(_, node)| node).collect();
+        let account = Account { nodes: &nodes, ..account };
         for batch_id in signed {
-            if let Some(uncertainty) = self.used_elsewhere(&nodes, &scope, *batch_id).await? {
+            if let Some(uncertainty) = account.used_elsewhere(batch_id).await? {
                 return Ok(Some(uncertainty));
             }
         }
-        Ok(match settle_nonces(&self.0, &nodes, &scope).await? {
+        Ok(match account.settle_nonces().await? {
             Settled::All { .. } => None,
             Settled::NotYet(reason) | Settled::Undecided { note: reason } => Some(reason),
         })
     }
+}
 
+impl Account<'_> {
     /// Why a signed withdrawal makes it uncertain: another transaction, which may have paid another
     /// withdrawal, used its nonce.
-    async fn used_elsewhere(
-        &self,
-        nodes: &[NodeClient],
-        scope: &AccountScopeId,
-        batch_id: ItemId,
-    ) -> BatchResult<Option<String>> {
-        let payment = self.0.store.payment(scope.service_id(), &batch_id).await?;
+    async fn used_elsewhere(&self, batch_id: &ItemId) -> BatchResult<Option<String>> {
+        let payment = self.context.store.payment(self.service_id(), batch_id).await?;
         let Some(assigned) = payment.and_then(|payment| payment.nonce) else { return Ok(None) };
         if assigned.outcome.is_some() {
             return Ok(None);
         }
-        let best = observe_nonce(nodes, &self.0, scope.address(), &assigned).await?;
+        let best = self.observe(&assigned).await?;
         let is_used = matches!(best.observation, NonceObservation::UsedElsewhere);
         let nonce = assigned.nonce;
         Ok(is_used.then(|| {
@@ -80,23 +79,19 @@ impl EvmAccountCheck {
 
     /// How many transactions of the account are in blocks, if the node has no pending one that is not
     /// stored.
-    async fn count(
-        &self,
-        node: &NodeClient,
-        scope: &AccountScopeId,
-    ) -> BatchResult<Result<u64, String>> {
-        check_chain(node, &self.0).await?;
-        let count = node.transaction_count(scope.address(), BlockTag::Latest).await?;
-        let with_pending = node.transaction_count(scope.address(), BlockTag::Pending).await?;
+    async fn count_if_stored(&self, node: &NodeClient) -> BatchResult<Result<u64, String>> {
+        self.check_chain(node).await?;
+        let account = self.address();
+        let count = node.transaction_count(account, BlockTag::Latest).await?;
+        let with_pending = node.transaction_count(account, BlockTag::Pending).await?;
         // Read last: a server that is running may have signed meanwhile, and it stores before it sends.
-        let next = self.0.store.next_nonce(scope.service_id()).await?.unwrap_or_default();
-        if with_pending > count.max(next) {
-            let account = scope.address();
-            return Ok(Err(format!(
+        let next = self.context.store.next_nonce(self.service_id()).await?.unwrap_or_default();
+        Ok(match with_pending > count.max(next) {
+            true => Err(format!(
                 "a node has a pending transaction of {account} that is not stored; wait until it is mined"
-            )));
-        }
-        Ok(Ok(count))
+            )),
+            false => Ok(count),
+        })
     }
 }
 

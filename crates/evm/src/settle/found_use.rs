@@ -52,7 +52,7 @@ impl FoundUse {
     ) -> Result<Option<Self>, NodeError> {
         let hash = details.transaction.hash;
         let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
-        let Some(mined_at) = node.block_time(receipt.block.number).await? else { return Ok(None) };
+        let Some(block) = node.block(receipt.block.number).await? else { return Ok(None) };
         let makes_withdrawal =
             || pools.iter().any(|pool| withdrawal_id(*pool, &receipt.logs).is_some());
         let kind = match (call_of(details, pools), &details.signed) {
@@ -63,7 +63,7 @@ impl FoundUse {
             _ if details.is_filler() => UseKind::Filler,
             _ => UseKind::Other,
         };
-        Ok(Some(Self { nonce: details.transaction.nonce, mined: Some((hash, mined_at)), kind }))
+        Ok(Some(Self { nonce: details.transaction.nonce, mined: Some((hash, block.time)), kind }))
     }
 }
 

@@ -11,7 +11,5 @@ mod settlement;
 mod used_nonce;
 
 pub use before_move::EvmAccountCheck;
-pub(crate) use found_use::Terms;
-pub(crate) use own_use::close_own_uses;
-pub(crate) use settlement::{SettleError, Settled, settle_nonces};
-pub(crate) use used_nonce::{UsedNonce, explain_used_nonce};
+pub(crate) use settlement::Settled;
+pub(crate) use used_nonce::UsedNonce;

@@ -5,9 +5,9 @@ use grid_batch_core::Timestamp;
 
 use super::found_use::{FoundUse, UseKind};
 use crate::{
-    context::EvmContext,
+    account::Account,
     node::{BlockTag, NodeClient, NodeError},
-    nonce::{check_chain, find_at_any, search_blocks},
+    nonce::search_blocks,
     pool::WITHDRAWAL_EVENT,
 };
 
@@ -17,9 +17,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(600);
 /// The account whose nonces are searched, and its pools.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
-    pub(super) context: &'a EvmContext,
-    pub(super) nodes: &'a [NodeClient],
-    pub(super) admin: Address,
+    pub(super) account: Account<'a>,
     pub(super) pools: Vec<Address>,
     /// A time before the first use of the nonces.
     pub(super) since: Timestamp,
@@ -32,13 +30,13 @@ impl Search<'_> {
     /// transactions by the account's transaction count in past blocks.
     pub(super) async fn find_uses(&self, nonces: &[u64]) -> Result<Vec<FoundUse>, NodeError> {
         let mut found = BTreeMap::new();
-        let paid = find_at_any(self.nodes, |node| self.find_paid(node, nonces)).await?;
+        let paid = self.account.find(|node| self.find_paid(node, nonces)).await?;
         found.extend(paid.into_iter().flatten().map(|found| (found.nonce, found)));
         for nonce in nonces {
             if found.contains_key(nonce) {
                 continue;
             }
-            let shown = find_at_any(self.nodes, |node| self.find_by_count(node, *nonce)).await?;
+            let shown = self.account.find(|node| self.find_by_count(node, *nonce)).await?;
             found.insert(*nonce, shown.unwrap_or_else(|| FoundUse::not_shown(*nonce)));
         }
         Ok(found.into_values().collect())
@@ -53,23 +51,25 @@ impl Search<'_> {
     /// Whether the account has made a withdrawal with one of these nonces.
     pub(super) async fn finds_payments(&self, nonces: Range<u64>) -> Result<bool, NodeError> {
         let nonces: Vec<u64> = nonces.collect();
-        let paid = find_at_any(self.nodes, |node| self.find_paid(node, &nonces)).await?;
+        let paid = self.account.find(|node| self.find_paid(node, &nonces)).await?;
         Ok(paid.is_some_and(|paid| !paid.is_empty()))
     }
 
     /// The highest count of transactions that the account had before `since`, if a node knows it.
     pub(super) async fn count_before(&self) -> Result<Option<u64>, NodeError> {
-        find_at_any(self.nodes, async |node: &NodeClient| {
-            let Some(before) = self.first_block(node).await?.checked_sub(1) else {
-                return Ok(Some(0));
-            };
-            match node.transaction_count(self.admin, BlockTag::Number(before)).await {
-                Ok(count) => Ok(Some(count)),
-                Err(NodeError::Rpc { .. }) => Ok(None),
-                Err(error) => Err(error),
-            }
-        })
-        .await
+        self.account
+            .find(async |node: &NodeClient| {
+                let Some(before) = self.first_block(node).await?.checked_sub(1) else {
+                    return Ok(Some(0));
+                };
+                match node.transaction_count(self.account.address(), BlockTag::Number(before)).await
+                {
+                    Ok(count) => Ok(Some(count)),
+                    Err(NodeError::Rpc { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            })
+            .await
     }
 
     /// The uses of these nonces in transactions with an event of a pool. `None`: the node does not
@@ -79,13 +79,13 @@ impl Search<'_> {
         node: &NodeClient,
         nonces: &[u64],
     ) -> Result<Option<Vec<FoundUse>>, NodeError> {
-        check_chain(node, self.context).await?;
+        self.account.check_chain(node).await?;
         let Some(hashes) = self.transactions_with_event(node).await? else { return Ok(None) };
         let mut uses = Vec::new();
         for hash in hashes {
-            let Some(details) = node.transaction_details(hash).await? else { continue };
+            let Some(details) = node.transaction(hash).await? else { continue };
             let transaction = &details.transaction;
-            if transaction.from == self.admin
+            if transaction.from == self.account.address()
                 && nonces.contains(&transaction.nonce)
                 && let Some(found) = FoundUse::read(node, &details, &self.pools).await?
             {
@@ -112,8 +112,8 @@ impl Search<'_> {
         let (mut first, mut end) = (0, node.block_number().await?);
         while first < end {
             let middle = first + (end - first) / 2;
-            match node.block_time(middle).await? {
-                Some(time) if time.plus(CLOCK_TOLERANCE) >= self.since => end = middle,
+            match node.block(middle).await? {
+                Some(block) if block.time.plus(CLOCK_TOLERANCE) >= self.since => end = middle,
                 _ => first = middle + 1,
             }
         }
@@ -125,9 +125,11 @@ impl Search<'_> {
         node: &NodeClient,
         nonce: u64,
     ) -> Result<Option<FoundUse>, NodeError> {
-        check_chain(node, self.context).await?;
-        let Some(hash) = search_blocks(node, self.admin, nonce).await? else { return Ok(None) };
-        let Some(details) = node.transaction_details(hash).await? else { return Ok(None) };
+        self.account.check_chain(node).await?;
+        let Some(hash) = search_blocks(node, self.account.address(), nonce).await? else {
+            return Ok(None);
+        };
+        let Some(details) = node.transaction(hash).await? else { return Ok(None) };
         FoundUse::read(node, &details, &self.pools).await
     }
 }

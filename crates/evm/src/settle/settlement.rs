@@ -1,21 +1,18 @@
 use alloy_primitives::B256;
-use grid_batch_core::{BatchError, BatchResult, ScopeId, Timestamp};
+use grid_batch_core::{BatchError, BatchResult, Timestamp};
 use grid_batch_withdrawals::{NonceUse, UnsettledNonces};
 use log::{info, warn};
 
 use super::{
-    found_use::{FoundUse, UseKind},
+    found_use::{FoundUse, Terms, UseKind},
     history::History,
     matching::{Candidates, match_uses},
-    own_use::{OwnUse, close_final, find_mined},
+    own_use::find_mined,
     search::Search,
 };
 use crate::{
-    context::EvmContext,
-    node::{BlockTag, NodeClient, NodeError},
-    nonce::{find_dispute, is_foreign_use_final},
-    scope::AccountScopeId,
-    values::parse_address,
+    account::{Account, AccountError},
+    node::{BlockTag, NodeClient, NodeError, Receipt},
 };
 
 /// How many nonces are settled at once, so that an attempt does not last too long.
@@ -32,62 +29,20 @@ pub(crate) enum Settled {
     Undecided { note: String },
 }
 
-/// Why nonces cannot be settled now.
-#[derive(Debug)]
-pub(crate) enum SettleError {
-    Node(NodeError),
-    Store(BatchError),
-}
-
-impl From<NodeError> for SettleError {
-    fn from(error: NodeError) -> Self {
-        Self::Node(error)
-    }
-}
-
-impl From<BatchError> for SettleError {
-    fn from(error: BatchError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<SettleError> for BatchError {
-    fn from(error: SettleError) -> Self {
-        match error {
-            SettleError::Node(error) => error.into(),
-            SettleError::Store(error) => error,
-        }
-    }
-}
-
-/// Settles the nonces that the chain has used: finds out what each was used for, and stores it.
-///
-/// The first node's transaction count counts; the others help to find transactions.
-pub(crate) async fn settle_nonces(
-    context: &EvmContext,
-    nodes: &[NodeClient],
-    scope: &AccountScopeId,
-) -> Result<Settled, SettleError> {
-    Settlement { context, nodes, scope }.run().await
-}
-
-struct Settlement<'a> {
-    context: &'a EvmContext,
-    nodes: &'a [NodeClient],
-    scope: &'a AccountScopeId,
-}
-
-impl Settlement<'_> {
-    async fn run(&self) -> Result<Settled, SettleError> {
-        let (store, service_id) = (&self.context.store, self.scope.service_id());
+impl<'a> Account<'a> {
+    /// Settles the nonces that the chain has used: finds out what each was used for, and stores it.
+    ///
+    /// The first node's transaction count counts; the others help to find transactions.
+    pub(crate) async fn settle_nonces(&self) -> Result<Settled, AccountError> {
+        let store = &self.context.store;
         let Some(node) = self.nodes.first() else {
             return Err(BatchError::Unavailable("no node is configured".to_owned()).into());
         };
-        let count = node.transaction_count(self.scope.address(), BlockTag::Latest).await?;
-        let unsettled = store.unsettled_nonces(service_id).await?;
+        let count = node.transaction_count(self.address(), BlockTag::Latest).await?;
+        let unsettled = store.unsettled_nonces(self.service_id()).await?;
         let next = unsettled.next.unwrap_or_default();
         let (stored, own) = self.used_nonces(node, &unsettled, count).await?;
-        close_final(self.context, self.nodes, node, self.scope, own).await?;
+        self.close_final(node, own).await?;
         if count <= next && stored.is_empty() {
             return Ok(Settled::All { count });
         }
@@ -120,8 +75,7 @@ impl Settlement<'_> {
                 "not enough nodes show the transaction that used nonce {nonce}; waiting until they do"
             )));
         }
-        let undecided = self.settle(&search, found, &unsettled).await?;
-        match undecided {
+        match self.settle(&search, found, &unsettled).await? {
             Some(note) => Ok(Settled::Undecided { note: self.what_to_do(&note) }),
             None if is_complete => Ok(Settled::All { count }),
             None => not_yet("the server is examining earlier transactions of the gas admin"),
@@ -132,10 +86,10 @@ impl Settlement<'_> {
     /// that it has used for that.
     async fn used_nonces(
         &self,
-        node: &NodeClient,
+        node: &'a NodeClient,
         unsettled: &UnsettledNonces,
         count: u64,
-    ) -> Result<(Vec<u64>, Vec<OwnUse>), SettleError> {
+    ) -> Result<(Vec<u64>, Vec<Receipt>), AccountError> {
         let (mut nonces, mut own) = (Vec::new(), Vec::new());
         for stored in &unsettled.stored {
             let (nonce, is_used) = (stored.nonce, stored.nonce < count);
@@ -160,15 +114,14 @@ impl Settlement<'_> {
         found: &[FoundUse],
         unsettled: &UnsettledNonces,
     ) -> Result<Option<u64>, NodeError> {
-        let (context, admin) = (self.context, self.scope.address());
         let is_signed = |nonce: u64| {
             let mut stored = unsettled.stored.iter().filter(|it| it.undecided.is_none());
             stored.any(|it| it.nonce == nonce && !it.hashes.is_empty())
         };
         for FoundUse { nonce, mined, .. } in found.iter().filter(|found| is_signed(found.nonce)) {
             let Some((hash, _)) = mined else { continue };
-            let (used, agreeing) = ((*nonce, *hash), context.agreeing_nodes);
-            if !is_foreign_use_final(self.nodes, context, admin, used, agreeing).await? {
+            let agreeing = self.context.options.agreeing_nodes;
+            if !self.is_foreign_use_final((*nonce, *hash), agreeing).await? {
                 return Ok(Some(*nonce));
             }
         }
@@ -178,9 +131,9 @@ impl Settlement<'_> {
     /// The transaction count as of the last final block.
     async fn final_count(&self, node: &NodeClient) -> Result<Option<u64>, NodeError> {
         let latest = node.block_number().await?;
-        let last = latest.saturating_add(1).checked_sub(self.context.confirmations);
+        let last = latest.saturating_add(1).checked_sub(self.context.options.confirmations);
         let Some(last) = last else { return Ok(None) };
-        node.transaction_count(self.scope.address(), BlockTag::Number(last)).await.map(Some)
+        node.transaction_count(self.address(), BlockTag::Number(last)).await.map(Some)
     }
 
     /// Whether other nodes have another block than this one at the height of its last final block.
@@ -189,23 +142,16 @@ impl Settlement<'_> {
             return Ok(false);
         }
         let latest = node.block_number().await?;
-        let last = latest.saturating_add(1).saturating_sub(self.context.confirmations);
+        let last = latest.saturating_add(1).saturating_sub(self.context.options.confirmations);
         let Some(block) = node.block(last).await? else { return Ok(true) };
-        Ok(find_dispute(self.context, self.nodes, node, block.id).await.is_some())
+        Ok(self.find_dispute(node, block.id).await.is_some())
     }
 
     /// `None`: there is no withdrawal that could have been paid.
-    async fn search(&self) -> BatchResult<Option<Search<'_>>> {
-        let (store, service_id) = (&self.context.store, self.scope.service_id());
-        let Some(since) = store.unsettled_since(service_id).await? else { return Ok(None) };
-        let pools = store.pools(service_id).await?;
-        Ok(Some(Search {
-            context: self.context,
-            nodes: self.nodes,
-            admin: self.scope.address(),
-            pools: pools.iter().filter_map(|pool| parse_address(pool).ok()).collect(),
-            since,
-        }))
+    async fn search(&self) -> BatchResult<Option<Search<'a>>> {
+        let since = self.context.store.unsettled_since(self.service_id()).await?;
+        let Some(since) = since else { return Ok(None) };
+        Ok(Some(Search { account: *self, pools: self.pools().await?, since }))
     }
 
     /// The first nonce to look at. Those before were used before anything was stored for the account;
@@ -215,9 +161,9 @@ impl Settlement<'_> {
     /// with the transaction that it ends with: a nonce that is signed with cannot be taken back.
     async fn first_nonce(
         &self,
-        search: &Search<'_>,
+        search: &Search<'a>,
         history: &History<'_>,
-    ) -> Result<Option<u64>, SettleError> {
+    ) -> Result<Option<u64>, AccountError> {
         let (next, count) = (history.next.unwrap_or_default(), history.count);
         if count <= next {
             return Ok(Some(count));
@@ -234,18 +180,19 @@ impl Settlement<'_> {
         }
         let note = format!("nonce {last} was used before the first withdrawal was scheduled");
         let nonce_use = NonceUse::Elsewhere { hash: None, note };
-        self.store(last, search.since, nonce_use).await?;
+        self.store_use(last, search.since, nonce_use).await?;
         Ok(Some(before))
     }
 
     /// Settles the nonces of these uses. Returns the note about the first one that is undecided.
     async fn settle(
         &self,
-        search: &Search<'_>,
+        search: &Search<'a>,
         found: Vec<FoundUse>,
         unsettled: &UnsettledNonces,
-    ) -> Result<Option<String>, SettleError> {
-        let candidates = self.candidates(&found).await?;
+    ) -> Result<Option<String>, AccountError> {
+        let first_open = self.context.store.first_open(self.service_id()).await?;
+        let candidates = self.candidates(&found, first_open).await?;
         let mut first_undecided = None;
         for (found, (nonce, nonce_use)) in found.iter().zip(match_uses(&found, &candidates)) {
             if let NonceUse::Undecided { note, .. } = &nonce_use {
@@ -254,44 +201,52 @@ impl Settlement<'_> {
                     continue;
                 }
             }
-            self.log(&nonce_use, nonce);
+            self.log_use(nonce, &nonce_use);
             let used_at = found.mined.map_or(search.since, |(_, mined_at)| mined_at);
-            self.store(nonce, used_at, nonce_use).await?;
+            self.store_use(nonce, used_at, nonce_use).await?;
         }
         Ok(first_undecided)
     }
 
-    async fn candidates(&self, found: &[FoundUse]) -> BatchResult<Candidates> {
-        let (store, service_id) = (&self.context.store, self.scope.service_id());
-        let mut candidates = Candidates::default();
+    /// The withdrawals that these transactions may have paid.
+    pub(super) async fn candidates(
+        &self,
+        found: &[FoundUse],
+        next_scheduled_at: Option<Timestamp>,
+    ) -> BatchResult<Candidates> {
+        let mut candidates = Candidates { next_scheduled_at, ..Candidates::default() };
         for found in found {
             if let UseKind::Call { terms, .. } = &found.kind
                 && !candidates.by_terms.contains_key(terms)
             {
-                let withdrawals = store.unpaid_withdrawals(service_id, terms).await?;
+                let store = &self.context.store;
+                let Terms { pool, beneficiary, amount } = terms;
+                let service_id = self.service_id();
+                let withdrawals =
+                    store.unpaid_withdrawals(service_id, pool, beneficiary, amount).await?;
                 candidates.by_terms.insert(terms.clone(), withdrawals);
             }
         }
-        candidates.next_scheduled_at = store.first_open(service_id).await?;
         Ok(candidates)
     }
 
-    async fn store(
+    /// Stores what the chain used a nonce for.
+    pub(super) async fn store_use(
         &self,
         nonce: u64,
         used_at: Timestamp,
         nonce_use: NonceUse,
-    ) -> Result<(), SettleError> {
-        let (store, service_id) = (&self.context.store, self.scope.service_id());
+    ) -> BatchResult<()> {
+        let (store, service_id) = (&self.context.store, self.service_id());
         if store.settle_nonce(service_id, nonce, used_at, nonce_use).await? {
             return Ok(());
         }
         let changed = format!("nonce {nonce} of {service_id} was changed meanwhile");
-        Err(BatchError::Unavailable(changed).into())
+        Err(BatchError::Unavailable(changed))
     }
 
-    fn log(&self, nonce_use: &NonceUse, nonce: u64) {
-        let service = self.scope.service_id();
+    pub(super) fn log_use(&self, nonce: u64, nonce_use: &NonceUse) {
+        let service = self.scope;
         match nonce_use {
             NonceUse::Withdrawal { id, transaction } => info!(
                 service:%, withdrawal:% = id, nonce, hash:% = B256::from(transaction.hash);
@@ -309,7 +264,7 @@ impl Settlement<'_> {
     }
 
     fn what_to_do(&self, note: &str) -> String {
-        let service_id = self.scope.service_id();
+        let service_id = self.scope;
         format!(
             "{note}; look at the chain, then run grid-batch nonce {service_id} NONCE elsewhere, or, if it was used \
              for an open withdrawal, with the id of the withdrawal in place of elsewhere; FIRST-LAST in place of NONCE \

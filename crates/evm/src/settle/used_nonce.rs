@@ -1,20 +1,12 @@
-use alloy_primitives::{Address, B256};
-use grid_batch_core::{BatchError, BatchResult, ScopeId, Timestamp};
+use alloy_primitives::B256;
+use grid_batch_core::{BatchResult, Timestamp};
 use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment};
-use log::info;
 
 use super::{
-    found_use::{FoundUse, UseKind, makes_call},
-    matching::{Candidates, match_uses},
+    found_use::{FoundUse, makes_call},
+    matching::match_uses,
 };
-use crate::{
-    context::EvmContext,
-    node::{NodeClient, TransactionDetails},
-    nonce::{find_at_any, is_foreign_use_final},
-    pool::PoolCall,
-    scope::AccountScopeId,
-    values::parse_address,
-};
+use crate::{account::Account, node::TransactionDetails, pool::PoolCall};
 
 /// What a transaction that is not stored is to the withdrawal whose nonce it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,49 +24,61 @@ pub(crate) enum UsedNonce {
     Foreign,
 }
 
-/// What a final transaction did, as far as this withdrawal is concerned.
-enum ForeignUse {
-    OfAnother(NonceUse),
-    OfNone,
-    Undecided,
-}
-
-/// Finds out whether the transaction that used the nonce of a withdrawal pays this or another one,
-/// and adopts it.
-///
-/// After [`UsedNonce::Foreign`] the withdrawal is signed with another nonce. So enough nodes have to show the foreign
-/// transaction. What that transaction did does not matter if a retry was requested.
-pub(crate) async fn explain_used_nonce(
-    context: &EvmContext,
-    nodes: &[NodeClient],
-    scope: &AccountScopeId,
-    payment: &Payment,
-    assigned: &AssignedNonce,
-    hash: B256,
-) -> BatchResult<UsedNonce> {
-    let Some(details) = find_at_any(nodes, |node| node.transaction_details(hash)).await? else {
-        return Ok(UsedNonce::NotFinal);
-    };
-    if let Some(transaction) = details.signed.clone().filter(|_| is_own(&details, payment)) {
-        let own = NonceUse::Withdrawal { id: payment.withdrawal_id, transaction };
-        return adopt(context, scope, assigned, own, UsedNonce::Own).await;
-    }
-    let used = (assigned.nonce, hash);
-    let is_final_at =
-        |agreeing| is_foreign_use_final(nodes, context, scope.address(), used, agreeing);
-    if !is_final_at(1).await? {
-        return Ok(UsedNonce::NotFinal);
-    }
-    let foreign_use = foreign_use(context, nodes, scope, &details).await?;
-    let is_retry = assigned.generation < payment.generation;
-    match foreign_use {
-        Some(ForeignUse::OfAnother(other)) => {
-            adopt(context, scope, assigned, other, UsedNonce::Moved).await
+impl<'a> Account<'a> {
+    /// Finds out whether the transaction that used the nonce of a withdrawal pays this or another one,
+    /// and adopts it.
+    ///
+    /// After [`UsedNonce::Foreign`] the withdrawal is signed with another nonce. So enough nodes have to show the foreign
+    /// transaction. What that transaction did does not matter if a retry was requested.
+    pub(crate) async fn explain_used_nonce(
+        &self,
+        payment: &Payment,
+        assigned: &AssignedNonce,
+        hash: B256,
+    ) -> BatchResult<UsedNonce> {
+        let details = self.find(|node| node.transaction(hash)).await?;
+        let Some(details) = details else { return Ok(UsedNonce::NotFinal) };
+        if let Some(transaction) = details.signed.clone().filter(|_| is_own(&details, payment)) {
+            let own = NonceUse::Withdrawal { id: payment.withdrawal_id, transaction };
+            return self.adopt(assigned, own, UsedNonce::Own).await;
         }
-        Some(ForeignUse::Undecided) if !is_retry => Ok(UsedNonce::Undecided),
-        None if !is_retry => Ok(UsedNonce::NotFinal),
-        _ if is_final_at(context.agreeing_nodes).await? => Ok(UsedNonce::Foreign),
-        _ => Ok(UsedNonce::NotFinal),
+        let used = (assigned.nonce, hash);
+        if !self.is_foreign_use_final(used, 1).await? {
+            return Ok(UsedNonce::NotFinal);
+        }
+        let is_retry = assigned.generation < payment.generation;
+        match self.foreign_use(&details).await? {
+            Some(other @ NonceUse::Withdrawal { .. }) => {
+                self.adopt(assigned, other, UsedNonce::Moved).await
+            }
+            Some(NonceUse::Undecided { .. }) if !is_retry => Ok(UsedNonce::Undecided),
+            None if !is_retry => Ok(UsedNonce::NotFinal),
+            _ if self.is_foreign_use_final(used, self.context.options.agreeing_nodes).await? => {
+                Ok(UsedNonce::Foreign)
+            }
+            _ => Ok(UsedNonce::NotFinal),
+        }
+    }
+
+    /// What a final transaction did. `None`: no node shows its receipt.
+    async fn foreign_use(&self, details: &TransactionDetails) -> BatchResult<Option<NonceUse>> {
+        let pools = &self.pools().await?;
+        let found = self.find(|node| FoundUse::read(node, details, pools)).await?;
+        let found: Vec<FoundUse> = found.into_iter().collect();
+        // The withdrawal was scheduled before its nonce was used.
+        let candidates = self.candidates(&found, Some(Timestamp::default())).await?;
+        Ok(match_uses(&found, &candidates).pop().map(|(_, nonce_use)| nonce_use))
+    }
+
+    async fn adopt(
+        &self,
+        assigned: &AssignedNonce,
+        nonce_use: NonceUse,
+        adopted: UsedNonce,
+    ) -> BatchResult<UsedNonce> {
+        self.log_use(assigned.nonce, &nonce_use);
+        self.store_use(assigned.nonce, assigned.assigned_at, nonce_use).await?;
+        Ok(adopted)
     }
 }
 
@@ -82,53 +86,4 @@ pub(crate) async fn explain_used_nonce(
 fn is_own(details: &TransactionDetails, payment: &Payment) -> bool {
     let makes_call = PoolCall::for_payment(payment).is_ok_and(|call| makes_call(details, &call));
     makes_call || (payment.cancel_requested && details.is_filler())
-}
-
-/// What a final transaction did. `None`: no node shows its receipt.
-async fn foreign_use(
-    context: &EvmContext,
-    nodes: &[NodeClient],
-    scope: &AccountScopeId,
-    details: &TransactionDetails,
-) -> BatchResult<Option<ForeignUse>> {
-    let (store, service_id) = (&context.store, scope.service_id());
-    let pools = store.pools(service_id).await?;
-    let pools: Vec<Address> = pools.iter().filter_map(|pool| parse_address(pool).ok()).collect();
-    let found = find_at_any(nodes, |node| FoundUse::read(node, details, &pools)).await?;
-    let Some(found) = found else { return Ok(None) };
-    // The withdrawal was scheduled before its nonce was used.
-    let next_scheduled_at = Some(Timestamp::default());
-    let mut candidates = Candidates { next_scheduled_at, ..Candidates::default() };
-    if let UseKind::Call { terms, .. } = &found.kind {
-        let withdrawals = store.unpaid_withdrawals(service_id, terms).await?;
-        candidates.by_terms.insert(terms.clone(), withdrawals);
-    }
-    let uses = match_uses(std::slice::from_ref(&found), &candidates);
-    Ok(uses.into_iter().next().map(|(_, nonce_use)| match nonce_use {
-        other @ NonceUse::Withdrawal { .. } => ForeignUse::OfAnother(other),
-        NonceUse::Elsewhere { .. } => ForeignUse::OfNone,
-        NonceUse::Undecided { .. } => ForeignUse::Undecided,
-    }))
-}
-
-async fn adopt(
-    context: &EvmContext,
-    scope: &AccountScopeId,
-    assigned: &AssignedNonce,
-    nonce_use: NonceUse,
-    adopted: UsedNonce,
-) -> BatchResult<UsedNonce> {
-    let (nonce, service_id) = (assigned.nonce, scope.service_id());
-    if let NonceUse::Withdrawal { id, transaction } = &nonce_use {
-        info!(
-            service:% = service_id, withdrawal:% = id, nonce,
-            hash:% = B256::from(transaction.hash);
-            "adopted a transaction that is on the chain and was not stored"
-        );
-    }
-    let stored = context.store.settle_nonce(service_id, nonce, assigned.assigned_at, nonce_use);
-    match stored.await? {
-        true => Ok(adopted),
-        false => Err(BatchError::Unavailable(format!("nonce {nonce} was changed meanwhile"))),
-    }
 }

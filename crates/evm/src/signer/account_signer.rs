@@ -1,9 +1,10 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use alloy_primitives::{Address, B256, Signature, keccak256};
+use grid_batch_support::lock;
 use log::{info, warn};
 use secp256k1::{
     Message,
@@ -41,7 +42,7 @@ impl AccountSigner {
 
     /// Logs an error once, and when it has ended.
     fn log_change(&self, error: Option<&SignerError>) {
-        let mut last = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.error);
         if last.as_ref() == error {
             return;
         }

@@ -1,12 +1,9 @@
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use std::{fmt, sync::Mutex};
 
 use alloy_primitives::{Address, Signature, hex};
 use futures_core::future::BoxFuture;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
-use grid_batch_support::redact_url;
+use grid_batch_support::{lock, redact_url};
 use serde_json::json;
 
 use super::transaction_signer::{SignerError, TransactionSigner};
@@ -98,11 +95,11 @@ impl RemoteSigner {
     }
 
     fn known_public_key(&self) -> Option<String> {
-        self.public_key.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.public_key).clone()
     }
 
     fn set_public_key(&self, key: Option<String>) {
-        *self.public_key.lock().unwrap_or_else(PoisonError::into_inner) = key;
+        *lock(&self.public_key) = key;
     }
 }
 

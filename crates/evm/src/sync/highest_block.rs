@@ -1,12 +1,13 @@
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use grid_batch_core::MonotonicTime;
+use grid_batch_support::lock;
 
 /// The highest block of the chain that has confirmed a withdrawal, as far as this process knows. A node
 /// that does not have it is not up to date.
@@ -33,7 +34,7 @@ impl HighestBlock {
     /// The number to store now, if it is higher than the one that was stored some time ago.
     pub(crate) fn take_to_store(&self, now: MonotonicTime) -> Option<u64> {
         let number = self.get();
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = lock(&self.stored);
         let is_due = stored
             .is_none_or(|(before, at)| number > before && now.since(at) >= Self::STORE_INTERVAL);
         (is_due && number > 0).then(|| {

@@ -2,17 +2,13 @@
 //! on it: one that syncs or lags shows a state of the chain that is long past.
 
 mod highest_block;
-mod node_report;
 mod node_state;
+mod pool_refusals;
 mod quorum;
 mod refused_call;
 mod simulation;
-mod skipped_nodes;
-mod unconfirmed_refusals;
 
 pub(crate) use highest_block::HighestBlock;
+pub(crate) use pool_refusals::PoolRefusals;
 pub(crate) use quorum::RefusalOutcome;
-pub(crate) use refused_call::{FirstRefusals, resolve_refusal};
-pub(crate) use simulation::{PoolRefusal, SimulationError, simulate};
-pub(crate) use skipped_nodes::SkippedNodes;
-pub(crate) use unconfirmed_refusals::UnconfirmedRefusals;
+pub(crate) use simulation::{PoolRefusal, simulate};

@@ -1,5 +1,3 @@
-use std::fmt;
-
 use super::simulation::PoolRefusal;
 
 /// What follows from what the nodes say about a call that one of them refuses.
@@ -19,7 +17,8 @@ pub(super) enum Vote {
     /// It does not count, because it does not answer or is not up to date.
     None(String),
     Accepts,
-    Refuses(PoolRefusal),
+    /// It refuses at this block.
+    Refuses(PoolRefusal, u64),
 }
 
 /// A node and its vote.
@@ -31,8 +30,11 @@ pub(super) fn decide(refusal: &PoolRefusal, votes: &[NodeVote], needed: usize) -
     if let Some(accepted) = decide_if_accepted(refusal, votes) {
         return accepted;
     }
-    let refusals: Vec<(&String, &PoolRefusal)> =
-        votes.iter().filter_map(|(node, vote)| Some((node, vote.refusal()?))).collect();
+    let refusals = votes.iter().filter_map(|(node, vote)| match vote {
+        Vote::Refuses(refusal, _) => Some((node, refusal)),
+        Vote::None(_) | Vote::Accepts => None,
+    });
+    let refusals: Vec<(&String, &PoolRefusal)> = refusals.collect();
     let Some((first, rest)) = refusals.split_first() else {
         return RefusalOutcome::Wait(not_final(refusal, votes, needed));
     };
@@ -59,7 +61,7 @@ fn decide_if_accepted(refusal: &PoolRefusal, votes: &[NodeVote]) -> Option<Refus
         Vote::Accepts => RefusalOutcome::Wait(format!(
             "{node} said a moment ago that {refusal}, and does not say so any more"
         )),
-        Vote::Refuses(refusal) => RefusalOutcome::Wait(format!(
+        Vote::Refuses(refusal, _) => RefusalOutcome::Wait(format!(
             "the nodes disagree: {node} says that {refusal}; {accepting} accepts the withdrawal"
         )),
     })
@@ -67,40 +69,21 @@ fn decide_if_accepted(refusal: &PoolRefusal, votes: &[NodeVote]) -> Option<Refus
 
 /// Why a refusal is not final.
 fn not_final(refusal: &PoolRefusal, votes: &[NodeVote], needed: usize) -> String {
-    let missing: Vec<String> = votes.iter().filter_map(missing).collect();
-    let missing = match missing.is_empty() {
-        true => format!("only {} of the nodes can be asked", votes.len()),
-        false => missing.join("; "),
-    };
-    format!("{missing}; not final until {} so: {refusal}", Needed(needed))
-}
-
-fn missing((node, vote): &NodeVote) -> Option<String> {
-    match vote {
+    let missing = votes.iter().filter_map(|(node, vote)| match vote {
         Vote::None(reason) => Some(format!("{node} {reason}")),
-        Vote::Accepts | Vote::Refuses(_) => None,
-    }
-}
-
-/// How many nodes have to refuse, in words.
-struct Needed(usize);
-
-impl fmt::Display for Needed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 | 1 => write!(f, "a node that is up to date says"),
-            number => write!(f, "{number} nodes that are up to date say"),
+        Vote::Accepts | Vote::Refuses(..) => None,
+    });
+    let missing = match missing.collect::<Vec<_>>() {
+        missing if missing.is_empty() => {
+            format!("only {} of the nodes can be asked", votes.len())
         }
-    }
-}
-
-impl Vote {
-    fn refusal(&self) -> Option<&PoolRefusal> {
-        match self {
-            Self::Refuses(refusal) => Some(refusal),
-            Self::None(_) | Self::Accepts => None,
-        }
-    }
+        missing => missing.join("; "),
+    };
+    let needed = match needed {
+        0 | 1 => "a node that is up to date says".to_owned(),
+        number => format!("{number} nodes that are up to date say"),
+    };
+    format!("{missing}; not final until {needed} so: {refusal}")
 }
 
 #[cfg(test)]
@@ -114,7 +97,7 @@ mod tests {
     }
 
     fn refuses(reason: &str) -> Vote {
-        Vote::Refuses(refused(reason))
+        Vote::Refuses(refused(reason), 1)
     }
 
     fn lags() -> Vote {
@@ -183,7 +166,7 @@ mod tests {
 
     #[test]
     fn nodes_with_and_without_the_contract_disagree() {
-        let missing = Vote::Refuses(PoolRefusal::NoContract(Address::ZERO));
+        let missing = Vote::Refuses(PoolRefusal::NoContract(Address::ZERO), 1);
         let RefusalOutcome::Wait(reason) = decided(&[refuses("no"), missing], 1) else { panic!() };
         assert!(reason.starts_with("the nodes disagree: "), "{reason}");
     }

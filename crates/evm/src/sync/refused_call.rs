@@ -1,146 +1,85 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
-
 use alloy_primitives::Address;
-use grid_batch_core::{BatchResult, MonotonicTime, Timestamp};
-use grid_batch_withdrawals::{Payment, WithdrawalId};
+use futures_util::future::join_all;
+use grid_batch_core::BatchResult;
+use grid_batch_support::redact_url;
+use grid_batch_withdrawals::Payment;
 
 use super::{
-    node_report::NodeReport,
+    node_state::NodeState,
     quorum::{NodeVote, RefusalOutcome, Vote, decide},
-    simulation::PoolRefusal,
+    simulation::{PoolRefusal, simulate},
 };
-use crate::{context::EvmContext, node::NodeClient, pool::PoolCall};
+use crate::{
+    account::Account,
+    node::{NodeClient, NodeError},
+    pool::PoolCall,
+};
 
-/// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
-///
-/// The nodes are asked again, each after it has told how far it has come: what a node said before may be
-/// about an older block. A withdrawal fails only if they say the same at a later block.
-pub(crate) async fn resolve_refusal(
-    context: &EvmContext,
-    nodes: &[NodeClient],
-    admin: Address,
-    payment: &Payment,
-    (call, refusal): (&PoolCall, &PoolRefusal),
-) -> BatchResult<RefusalOutcome> {
-    if let Some(stored) = context.store.highest_block().await? {
-        context.highest_block.see(stored);
-    }
-    let reports = NodeReport::read_all(nodes, admin, call).await?;
-    let heads = reports.iter().filter_map(NodeReport::head_number);
-    let highest = heads.fold(context.highest_block.get(), u64::max);
-    let monotonic = context.clock.monotonic();
-    let seen = context.first_refusals.block(admin, payment, highest, monotonic);
-    let now = context.clock.now();
-    let refused_at =
-        reports.iter().filter_map(|report| report.refused_at(seen, context, now)).min();
-    let votes: Vec<NodeVote> =
-        reports.into_iter().map(|report| report.into_vote(seen, context, now)).collect();
-    let outcome = decide(refusal, &votes, context.agreeing_nodes);
-    let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
-        context.unconfirmed_refusals.forget(admin, &payment.pool);
-        return Ok(outcome);
-    };
-    if let PoolRefusal::NoContract(pool) = refusal
-        && context.store.has_paid(&payment.pool).await?
-    {
-        return Ok(RefusalOutcome::Wait(format!(
-            "there is no contract at the pool {pool}, which has paid before: the nodes are wrong or on \
-             another chain, or the contract was removed; correct ledger.urls, or cancel the withdrawal if the contract \
-             was removed"
-        )));
-    }
-    let (refused, time) = ((refusal.clone(), block), (monotonic, context.resend_after));
-    Ok(context.unconfirmed_refusals.confirm(admin, payment, refused, time))
-}
+/// What a node says: how far it has come, and whether the pool would make the withdrawal.
+type NodeAnswer = Result<(NodeState, Option<PoolRefusal>), NodeError>;
 
-impl NodeReport {
-    /// The latest block of a node that refuses the withdrawal and is up to date.
-    fn refused_at(&self, seen: u64, context: &EvmContext, now: Timestamp) -> Option<u64> {
-        let (state, simulated) = self.answer.as_ref().ok()?;
-        let is_refused =
-            simulated.is_some() && state.lag(seen, context.head_age_limit, now).is_none();
-        is_refused.then_some(state.head.number)
-    }
-
-    fn into_vote(self, seen: u64, context: &EvmContext, now: Timestamp) -> NodeVote {
-        let vote = match self.answer {
-            Err(error) => Vote::None(format!("does not answer: {error}")),
-            Ok((state, simulated)) => {
-                match (state.lag(seen, context.head_age_limit, now), simulated) {
-                    (Some(lag), _) => Vote::None(lag.to_string()),
-                    (None, None) => Vote::Accepts,
-                    (None, Some(refusal)) => Vote::Refuses(refusal),
-                }
-            }
-        };
-        (self.node, vote)
-    }
-}
-
-/// The withdrawal of each pool of an account that was refused last, and the highest block that was known then.
-///
-/// A node has to have that block for its refusal to count, not the latest one: on a chain with fast
-/// blocks, no node has always the block that another one has just shown.
-#[derive(Debug, Default)]
-pub(crate) struct FirstRefusals(Mutex<HashMap<(Address, String), FirstRefusal>>);
-
-#[derive(Debug)]
-struct FirstRefusal {
-    withdrawal: (WithdrawalId, u32),
-    block: u64,
-    at: MonotonicTime,
-}
-
-impl FirstRefusals {
-    /// After this time the highest block is taken again: a node that stays behind must not become
-    /// up to date by waiting.
-    const VALID_FOR: Duration = Duration::from_secs(60);
-
-    fn block(&self, admin: Address, payment: &Payment, highest: u64, now: MonotonicTime) -> u64 {
-        let key = (admin, payment.pool.clone());
-        let withdrawal = (payment.withdrawal_id, payment.generation);
-        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_valid =
-            |it: &&FirstRefusal| it.withdrawal == withdrawal && now.since(it.at) < Self::VALID_FOR;
-        if let Some(first) = refusals.get(&key).filter(is_valid) {
-            return first.block;
+impl Account<'_> {
+    /// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
+    ///
+    /// The nodes are asked again, each after it has told how far it has come: what a node said before may be
+    /// about an older block. A withdrawal fails only if they say the same at a later block.
+    pub(crate) async fn resolve_refusal(
+        &self,
+        payment: &Payment,
+        call: &PoolCall,
+        refusal: &PoolRefusal,
+    ) -> BatchResult<RefusalOutcome> {
+        let (context, admin) = (self.context, self.address());
+        if let Some(stored) = context.store.highest_block().await? {
+            context.highest_block.see(stored);
         }
-        refusals.insert(key, FirstRefusal { withdrawal, block: highest, at: now });
-        highest
+        let answers = join_all(self.nodes.iter().map(|node| read(node, admin, call))).await;
+        let heads = answers.iter().flatten().map(|(state, _)| state.head.id.number);
+        let highest = heads.fold(context.highest_block.get(), u64::max);
+        let monotonic = context.monotonic();
+        let seen = context.pool_refusals.required_block(admin, payment, highest, monotonic);
+        let now = context.options.clock.now();
+        let lag = |state: &NodeState| state.lag(seen, context.options.head_age_limit, now);
+        let votes = self.nodes.iter().zip(answers);
+        let votes: Vec<NodeVote> =
+            votes.map(|(node, answer)| (redact_url(node.url()), vote(answer, lag))).collect();
+        let refused_at = votes.iter().filter_map(|(_, vote)| match vote {
+            Vote::Refuses(_, block) => Some(*block),
+            Vote::None(_) | Vote::Accepts => None,
+        });
+        let refused_at = refused_at.min();
+        let outcome = decide(refusal, &votes, context.options.agreeing_nodes);
+        let (RefusalOutcome::Final(refusal), Some(block)) = (&outcome, refused_at) else {
+            context.pool_refusals.forget(admin, payment);
+            return Ok(outcome);
+        };
+        if let PoolRefusal::NoContract(pool) = refusal
+            && context.store.has_paid(&payment.pool).await?
+        {
+            return Ok(RefusalOutcome::Wait(format!(
+                "there is no contract at the pool {pool}, which has paid before: the nodes are wrong or on \
+                 another chain, or the contract was removed; correct ledger.urls, or cancel the withdrawal if the contract \
+                 was removed"
+            )));
+        }
+        let (refused, time) = ((refusal.clone(), block), (monotonic, context.options.resend_after));
+        Ok(context.pool_refusals.confirm(admin, payment, refused, time))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The state is read first: the simulation is then on that block or a later one.
+async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer {
+    let state = NodeState::read(node).await?;
+    Ok((state, simulate(node, admin, call).await?.err()))
+}
 
-    fn payment(number: u8) -> Payment {
-        Payment {
-            withdrawal_id: WithdrawalId::from_bytes([number; 16]),
-            generation: 1,
-            pool: String::new(),
-            beneficiary: String::new(),
-            amount: String::new(),
-            cancel_requested: false,
-            is_restored: false,
-            nonce: None,
-        }
-    }
-
-    #[test]
-    fn block_of_the_first_refusal_counts_for_a_while() {
-        let refusals = FirstRefusals::default();
-        let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
-        let block = |payment: &Payment, highest, seconds| {
-            refusals.block(Address::ZERO, payment, highest, at(seconds))
-        };
-        assert_eq!(block(&payment(1), 7, 0), 7);
-        assert_eq!(block(&payment(1), 9, 59), 7);
-        assert_eq!(block(&payment(1), 9, 60), 9);
-        assert_eq!(block(&payment(2), 11, 61), 11, "another withdrawal");
+fn vote(answer: NodeAnswer, lag: impl Fn(&NodeState) -> Option<String>) -> Vote {
+    match answer {
+        Err(error) => Vote::None(format!("does not answer: {error}")),
+        Ok((state, refusal)) => match (lag(&state), refusal) {
+            (Some(lag), _) => Vote::None(lag),
+            (None, None) => Vote::Accepts,
+            (None, Some(refusal)) => Vote::Refuses(refusal, state.head.id.number),
+        },
     }
 }

@@ -32,37 +32,22 @@ impl fmt::Display for PoolRefusal {
     }
 }
 
-/// Why there is no estimate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SimulationError {
-    /// The node says that the pool refuses.
-    Refused(PoolRefusal),
-    /// The node did not answer.
-    Node(NodeError),
-}
-
-impl From<NodeError> for SimulationError {
-    fn from(error: NodeError) -> Self {
-        Self::Node(error)
-    }
-}
-
-/// Simulates the call of a pool on the latest block of a node, and estimates its gas.
+/// Simulates the call of a pool on the latest block of a node. Returns the gas that it needs, or why the pool
+/// refuses.
 pub(crate) async fn simulate(
     node: &NodeClient,
     admin: Address,
     PoolCall { pool, data }: &PoolCall,
-) -> Result<u64, SimulationError> {
+) -> Result<Result<u64, PoolRefusal>, NodeError> {
     if !node.has_code(*pool).await? {
-        return Err(SimulationError::Refused(PoolRefusal::NoContract(*pool)));
+        return Ok(Err(PoolRefusal::NoContract(*pool)));
     }
-    node.call(admin, *pool, data, BlockTag::Latest).await.map_err(call_failed)?;
-    node.estimate_gas(admin, *pool, data).await.map_err(call_failed)
-}
-
-fn call_failed(error: NodeError) -> SimulationError {
-    match revert_reason(&error) {
-        Some(reason) => SimulationError::Refused(PoolRefusal::Reverted(reason)),
-        None => SimulationError::Node(error),
-    }
+    let estimate = match node.call(admin, *pool, data, BlockTag::Latest).await {
+        Ok(_) => node.estimate_gas(admin, *pool, data).await,
+        Err(error) => Err(error),
+    };
+    estimate.map(Ok).or_else(|error| match revert_reason(&error) {
+        Some(reason) => Ok(Err(PoolRefusal::Reverted(reason))),
+        None => Err(error),
+    })
 }

@@ -131,8 +131,11 @@ async fn node_behind_another_fails_no_withdrawal() {
     // One node lags; the other one does not have the pool either, but is not enough.
     lose_state(&harness.proxy);
     lose_state(&ahead);
-    let time = "0x6553f100";
-    harness.proxy.set(HEAD, Fault::Result(json!({"number": "0x3", "timestamp": time})));
+    let hash = format!("0x{}", "33".repeat(32));
+    let head = json!({
+        "number": "0x3", "hash": hash, "parentHash": hash, "timestamp": "0x6553f100", "transactions": [],
+    });
+    harness.proxy.set(HEAD, Fault::Result(head));
     harness.restart_with(|options: &mut EvmOptions| options.agreeing_nodes = 2);
     let url = harness.proxy.url().to_owned();
     harness.use_nodes(&[&url, ahead.url()]);

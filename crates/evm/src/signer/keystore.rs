@@ -1,16 +1,128 @@
+//! Keystore files: a secret key that is encrypted with a password ("Web3 Secret Storage", version 3), as
+//! geth, clef and `cast wallet` write them.
+
 use aes::Aes128;
 use alloy_primitives::{Address, keccak256};
 use ctr::{
     Ctr128BE,
     cipher::{KeyIvInit, StreamCipher},
 };
+use pbkdf2::pbkdf2_hmac;
+use scrypt::{Params, scrypt};
+use serde::Deserialize;
+use sha2::Sha256;
+use thiserror::Error;
 
-use super::{
-    error::KeystoreError,
-    file::{Crypto, Keystore, bytes},
-    kdf::{DerivedKey, derive_key},
-};
 use crate::signer::{GasAdminKey, GasAdminKeyError};
+
+/// The derived key: its first half decrypts, its second half authenticates.
+type DerivedKey = [u8; 32];
+
+/// What scrypt may use. Keystores use 256 MiB at most by default.
+const MEMORY_LIMIT: u64 = 1 << 30;
+/// What scrypt may compute: the product of its three parameters, which is 2^21 by default.
+const WORK_LIMIT: u64 = 1 << 26;
+/// How often PBKDF2 may repeat its function, which is 262,144 times by default.
+const ROUND_LIMIT: u32 = 100_000_000;
+
+/// Why a keystore file gives no [`GasAdminKey`]. The texts contain no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeystoreError {
+    /// It is not a keystore.
+    #[error("it is not a keystore file (JSON of Web3 Secret Storage, version 3): {0}")]
+    Format(String),
+    /// It is a keystore of a kind that is not supported.
+    #[error("{what} {found:?} is not supported; write the keystore again with {supported}")]
+    Unsupported {
+        /// The part of the keystore.
+        what: &'static str,
+        /// Its value.
+        found: String,
+        /// What is supported.
+        supported: &'static str,
+    },
+    /// The key derivation would take too long or too much memory.
+    #[error("its key derivation needs too much time or memory: {0}")]
+    TooCostly(String),
+    /// The MAC differs.
+    #[error("the password is wrong, or the file is damaged")]
+    Password,
+    /// The decrypted text is not a secret key.
+    #[error(transparent)]
+    Key(#[from] GasAdminKeyError),
+    /// The file says that it has the key of another account.
+    #[error("it has the key of {actual}, and says that it has that of {stated}")]
+    Address {
+        /// The account that the file names.
+        stated: String,
+        /// The account whose key it has.
+        actual: Address,
+    },
+}
+
+/// The parts of a keystore file that are used.
+#[derive(Deserialize)]
+struct Keystore {
+    #[serde(alias = "Crypto")]
+    crypto: Crypto,
+    version: u32,
+    /// The account, in hex. Some programs leave it out.
+    address: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Crypto {
+    cipher: String,
+    cipherparams: CipherParameters,
+    ciphertext: String,
+    kdf: String,
+    kdfparams: KdfParameters,
+    mac: String,
+}
+
+#[derive(Deserialize)]
+struct CipherParameters {
+    iv: String,
+}
+
+/// The parameters of both key derivations: of scrypt `n`, `r` and `p`, of PBKDF2 `c` and `prf`.
+#[derive(Deserialize)]
+struct KdfParameters {
+    salt: String,
+    dklen: u32,
+    n: Option<u64>,
+    r: Option<u32>,
+    p: Option<u32>,
+    c: Option<u32>,
+    prf: Option<String>,
+}
+
+impl Keystore {
+    const VERSION: u32 = 3;
+
+    fn parse(json: &str) -> Result<Self, KeystoreError> {
+        let keystore: Self = serde_json::from_str(json).map_err(|error| {
+            // The whole text of an error of serde may show a value.
+            KeystoreError::Format(format!("line {}, column {}", error.line(), error.column()))
+        })?;
+        match keystore.version {
+            Self::VERSION => Ok(keystore),
+            found => Err(KeystoreError::Unsupported {
+                what: "version",
+                found: found.to_string(),
+                supported: "version 3",
+            }),
+        }
+    }
+}
+
+/// The bytes of a field in hex.
+fn bytes(field: &'static str, hex: &str) -> Result<Vec<u8>, KeystoreError> {
+    let digits = hex.strip_prefix("0x").unwrap_or(hex);
+    base16ct::mixed::decode_vec(digits)
+        .map_err(|_| KeystoreError::Format(format!("{field} is not in hex")))
+}
 
 impl GasAdminKey {
     /// Decrypts the key in the JSON of a keystore file.
@@ -64,6 +176,70 @@ fn check_address(stated: Option<String>, actual: Address) -> Result<(), Keystore
         Ok(address) if address == actual => Ok(()),
         _ => Err(KeystoreError::Address { stated, actual }),
     }
+}
+
+/// Derives the key from the password, as the keystore says.
+fn derive_key(crypto: &Crypto, password: &str) -> Result<DerivedKey, KeystoreError> {
+    let parameters = &crypto.kdfparams;
+    let length = u32::try_from(size_of::<DerivedKey>()).unwrap_or(u32::MAX);
+    if parameters.dklen != length {
+        return Err(unsupported("dklen", parameters.dklen, "32"));
+    }
+    match crypto.kdf.as_str() {
+        "scrypt" => derive_with_scrypt(parameters, password.as_bytes()),
+        "pbkdf2" => derive_with_pbkdf2(parameters, password.as_bytes()),
+        other => Err(unsupported("kdf", other, "scrypt or pbkdf2")),
+    }
+}
+
+fn derive_with_scrypt(
+    parameters: &KdfParameters,
+    password: &[u8],
+) -> Result<DerivedKey, KeystoreError> {
+    let (Some(n), Some(r), Some(p)) = (parameters.n, parameters.r, parameters.p) else {
+        return Err(KeystoreError::Format("kdfparams lacks n, r or p".to_owned()));
+    };
+    let invalid =
+        || KeystoreError::Format("n, r and p are not valid parameters of scrypt".to_owned());
+    if !n.is_power_of_two() || n < 2 {
+        return Err(invalid());
+    }
+    let block = 128 * u64::from(r);
+    let memory = n.saturating_mul(block).saturating_add(u64::from(p).saturating_mul(block));
+    let work = n.saturating_mul(u64::from(r)).saturating_mul(u64::from(p));
+    if memory > MEMORY_LIMIT || work > WORK_LIMIT {
+        return Err(KeystoreError::TooCostly(format!("scrypt with n={n}, r={r}, p={p}")));
+    }
+    let log_n = u8::try_from(n.ilog2()).map_err(|_| invalid())?;
+    let parameters_of_scrypt = Params::new(log_n, r, p).map_err(|_| invalid())?;
+    let salt = bytes("salt", &parameters.salt)?;
+    let mut key = DerivedKey::default();
+    scrypt(password, &salt, &parameters_of_scrypt, &mut key).map_err(|_| invalid())?;
+    Ok(key)
+}
+
+fn derive_with_pbkdf2(
+    parameters: &KdfParameters,
+    password: &[u8],
+) -> Result<DerivedKey, KeystoreError> {
+    match parameters.prf.as_deref() {
+        Some("hmac-sha256") => {}
+        other => return Err(unsupported("prf", other.unwrap_or_default(), "hmac-sha256")),
+    }
+    let Some(rounds) = parameters.c.filter(|rounds| *rounds > 0) else {
+        return Err(KeystoreError::Format("kdfparams lacks c".to_owned()));
+    };
+    if rounds > ROUND_LIMIT {
+        return Err(KeystoreError::TooCostly(format!("pbkdf2 with c={rounds}")));
+    }
+    let salt = bytes("salt", &parameters.salt)?;
+    let mut key = DerivedKey::default();
+    pbkdf2_hmac::<Sha256>(password, &salt, rounds, &mut key);
+    Ok(key)
+}
+
+fn unsupported(what: &'static str, found: impl ToString, supported: &'static str) -> KeystoreError {
+    KeystoreError::Unsupported { what, found: found.to_string(), supported }
 }
 
 #[cfg(test)]

@@ -1,27 +1,13 @@
-use grid_batch_core::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{block::BlockTag, client::NodeClient, error::NodeError, quantity::Quantity};
-
-/// The latest block of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) number: u64,
-    pub(crate) time: Timestamp,
-}
+use super::{client::NodeClient, error::NodeError, quantity::Quantity};
 
 /// How far a node that is syncing has come, as far as it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SyncProgress {
     pub(crate) current: Option<u64>,
     pub(crate) highest: Option<u64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct HeadJson {
-    number: Quantity<u64>,
-    timestamp: Quantity<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,15 +18,6 @@ struct ProgressJson {
 }
 
 impl NodeClient {
-    /// The latest block.
-    pub(crate) async fn head(&self) -> Result<Head, NodeError> {
-        let params = json!([BlockTag::Latest, false]);
-        let head: HeadJson = self.request("eth_getBlockByNumber", params).await?;
-        let HeadJson { number: Quantity(number), timestamp: Quantity(seconds) } = head;
-        let time = Timestamp::default().plus(std::time::Duration::from_secs(seconds));
-        Ok(Head { number, time })
-    }
-
     /// How far the node has synced. `None`: it is not syncing, or does not tell.
     pub(crate) async fn sync_progress(&self) -> Result<Option<SyncProgress>, NodeError> {
         match self.request::<Value>("eth_syncing", json!([])).await {
@@ -83,15 +60,5 @@ mod tests {
         for answer in [json!({"result": false}), unknown] {
             assert_eq!(progress(answer).await, Ok(None));
         }
-    }
-
-    #[tokio::test]
-    async fn head_is_the_latest_block() {
-        let (_server, node) = node_with_methods(
-            |_| json!({"result": {"number": "0x10", "timestamp": "0x64", "hash": null}}),
-        )
-        .await;
-        let time = Timestamp::from_micros(100_000_000);
-        assert_eq!(node.head().await, Ok(Head { number: 16, time }));
     }
 }

@@ -1,19 +1,29 @@
 use std::{fmt::Display, iter};
 
-use grid_batch_core::{BatchError, BatchResult, ItemId, LedgerStatus, ScopeId, StatusReport};
+use grid_batch_core::{
+    BatchError, BatchResult, ItemId, LedgerStatus, Receipt, ScopeId, StatusReport,
+};
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, NonceOutcome, Payment};
 use log::{error, info, warn};
 
-use super::{pending_note::pending_note, withdrawal_status::WithdrawalStatus};
 use crate::{
     Evm,
+    account::Account,
     ahead::Look,
-    node::NodeClient,
-    nonce::{BestObservation, NonceObservation, final_result, find_nonce_user, observe_nonce},
+    context::EvmContext,
+    nonce::{BestObservation, Finality, NonceObservation, final_result},
     pool::PoolCall,
+    price::covers_price,
     scope::AccountScopeId,
-    settle::{UsedNonce, explain_used_nonce},
+    send::above_cap,
+    settle::UsedNonce,
+    values::GasPrice,
 };
+
+/// The status of a withdrawal, and the reason if it failed.
+type WithdrawalStatus = (LedgerStatus, Option<String>);
+
+const NOT_REPORTED: WithdrawalStatus = (LedgerStatus::NotReported, None);
 
 /// Reads the statuses of withdrawals from the chain, and stores how they ended.
 impl Evm {
@@ -25,8 +35,14 @@ impl Evm {
         let scope = parsed(service_id.parse())?;
         let mut reports = Vec::with_capacity(batch_ids.len());
         for batch_id in batch_ids {
-            let status = self.status(&scope, parsed(batch_id.parse())?).await?;
-            reports.push(status.into_report(batch_id));
+            let (status, reason) = self.status(&scope, parsed(batch_id.parse())?).await?;
+            let receipt = reason.map(|error_message| Receipt {
+                transaction_id: None,
+                error_message,
+                error_data: Vec::new(),
+            });
+            let receipts = receipt.into_iter().collect();
+            reports.push(StatusReport { batch_id: batch_id.clone(), status, receipts });
         }
         Ok(reports)
     }
@@ -37,20 +53,20 @@ impl Evm {
         batch_id: ItemId,
     ) -> BatchResult<WithdrawalStatus> {
         let payment = self.context.store.payment(scope.service_id(), &batch_id).await?;
-        let Some(payment) = payment else { return Ok(WithdrawalStatus::not_reported()) };
-        let Some(assigned) = &payment.nonce else { return Ok(WithdrawalStatus::not_reported()) };
+        let Some(payment) = payment else { return Ok(NOT_REPORTED) };
+        let Some(assigned) = &payment.nonce else { return Ok(NOT_REPORTED) };
         if let Some(outcome) = &assigned.outcome {
-            return Ok(WithdrawalStatus::from_outcome(outcome, assigned.note.clone()));
+            return Ok(of_outcome(outcome, assigned.note.clone()));
         }
-        let nodes =
-            self.context.nodes_for(&self.context.read_http, scope.service_id(), &batch_id)?;
-        let BestObservation { node, observation, is_final, dispute } =
-            observe_nonce(&nodes, &self.context, scope.address(), assigned).await?;
-        match &observation {
-            NonceObservation::Mined(mined) if is_final => {
+        let context = &*self.context;
+        let nodes = context.nodes_for(&context.read_http, scope.service_id(), &batch_id)?;
+        let account = Account { context, nodes: &nodes, scope };
+        let BestObservation { node, observation, finality } = account.observe(assigned).await?;
+        let look = Look { account, node, payment: &payment, head: assigned };
+        match (&observation, finality) {
+            (NonceObservation::Mined(mined), Finality::Final) => {
                 let call = parsed(PoolCall::for_payment(&payment))?;
                 let head = final_result(mined, node, scope.address(), &call).await?;
-                let look = self.look(&nodes, node, scope, (&payment, assigned));
                 let following = look.start(batch_id).await;
                 let closed = match &following {
                     Some(following) => look.final_nonces(following).await,
@@ -63,72 +79,58 @@ impl Evm {
                 }
                 return Ok(status);
             }
-            NonceObservation::Mined(mined) => {
-                let note = dispute.map(|dispute| dispute.to_string());
-                let note = note.unwrap_or_else(|| mined.note(self.context.confirmations));
-                self.note(scope, assigned, Some(note)).await?;
+            (NonceObservation::Mined(_), Finality::Disputed(dispute)) => {
+                self.note(scope, assigned, Some(dispute.to_string())).await?;
             }
-            NonceObservation::UsedElsewhere => {
-                let look = self.look(&nodes, node, scope, (&payment, assigned));
+            (NonceObservation::Mined(mined), Finality::Unconfirmed) => {
+                self.note(scope, assigned, Some(mined.note(context.options.confirmations))).await?;
+            }
+            (NonceObservation::UsedElsewhere, _) => {
                 self.close_following(&look, batch_id).await?;
-                return self.status_of_used_nonce(&nodes, scope, &payment, assigned).await;
+                return self.status_of_used_nonce(account, &payment, assigned).await;
             }
-            NonceObservation::Pending => {
-                self.note(scope, assigned, pending_note(&self.context, &payment, assigned)).await?;
+            (NonceObservation::Pending, _) => {
+                self.note(scope, assigned, pending_note(context, &payment, assigned)).await?;
             }
-            NonceObservation::NotFound => self.note(scope, assigned, None).await?,
+            (NonceObservation::NotFound, _) => self.note(scope, assigned, None).await?,
         }
         let is_sent = !matches!(observation, NonceObservation::NotFound);
-        if is_sent {
-            let look = self.look(&nodes, node, scope, (&payment, assigned));
-            if let Some(following) = look.start(batch_id).await {
-                look.sign_and_send(&following).await;
-            }
+        if is_sent && let Some(following) = look.start(batch_id).await {
+            look.sign_and_send(&following).await;
         }
-        Ok(WithdrawalStatus::from_observation(&observation))
-    }
-
-    fn look<'a>(
-        &'a self,
-        nodes: &'a [NodeClient],
-        node: &'a NodeClient,
-        scope: &'a AccountScopeId,
-        (payment, head): (&'a Payment, &'a AssignedNonce),
-    ) -> Look<'a> {
-        Look { context: &self.context, nodes, node, scope, payment, head }
+        Ok(of_observation(&observation))
     }
 
     /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
     async fn close_following(&self, look: &Look<'_>, batch_id: ItemId) -> BatchResult<()> {
         let Some(following) = look.start(batch_id).await else { return Ok(()) };
         let closed = look.final_nonces(&following).await;
-        self.close_nonces(look.scope, closed).await
+        self.close_nonces(look.account.scope, closed).await
     }
 
     /// The nonce is used, but no node shows one of its transactions: looks for the transaction that
     /// used it.
     async fn status_of_used_nonce(
         &self,
-        nodes: &[NodeClient],
-        scope: &AccountScopeId,
+        account: Account<'_>,
         payment: &Payment,
         assigned: &AssignedNonce,
     ) -> BatchResult<WithdrawalStatus> {
-        let (nonce, admin) = (assigned.nonce, scope.address());
-        let Some(hash) = find_nonce_user(nodes, &self.context, admin, assigned).await? else {
+        let (scope, nonce, admin) = (account.scope, assigned.nonce, account.address());
+        let Some(hash) = account.find_nonce_user(assigned).await? else {
             let note =
                 format!("nonce {nonce} is used, but no node shows a receipt of this withdrawal");
             self.note(scope, assigned, Some(note)).await?;
-            return Ok(WithdrawalStatus::not_reported());
+            return Ok(NOT_REPORTED);
         };
         if assigned.transactions.iter().any(|ours| ours.signed.hash == hash) {
             // The node's receipts lag behind its blocks.
             self.note(scope, assigned, None).await?;
-            return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending));
+            return Ok((LedgerStatus::Pending, None));
         }
-        match explain_used_nonce(&self.context, nodes, scope, payment, assigned, hash).await? {
-            UsedNonce::Own => return Ok(WithdrawalStatus::without_reason(LedgerStatus::Pending)),
-            UsedNonce::Moved => return Ok(WithdrawalStatus::not_reported()),
+        match account.explain_used_nonce(payment, assigned, hash).await? {
+            UsedNonce::Own => return Ok((LedgerStatus::Pending, None)),
+            UsedNonce::Moved => return Ok(NOT_REPORTED),
             UsedNonce::Foreign | UsedNonce::NotFinal | UsedNonce::Undecided => {}
         }
         let note = format!(
@@ -139,7 +141,7 @@ impl Evm {
             self.context.store.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
         }
         self.note(scope, assigned, Some(note)).await?;
-        Ok(WithdrawalStatus::not_reported())
+        Ok(NOT_REPORTED)
     }
 
     /// Stores a note for operators and clients, if it has changed.
@@ -162,14 +164,12 @@ impl Evm {
         head: ClosedNonce,
         following: Vec<ClosedNonce>,
     ) -> BatchResult<WithdrawalStatus> {
-        if let Some(number) =
-            self.context.highest_block.take_to_store(self.context.clock.monotonic())
-        {
+        if let Some(number) = self.context.highest_block.take_to_store(self.context.monotonic()) {
             self.context.store.record_highest_block(number).await?;
         }
         let status = match &head.outcome {
-            Some(outcome) => WithdrawalStatus::from_outcome(outcome, Some(head.note.clone())),
-            None => WithdrawalStatus::without_reason(LedgerStatus::Valid),
+            Some(outcome) => of_outcome(outcome, Some(head.note.clone())),
+            None => (LedgerStatus::Valid, None),
         };
         let closed: Vec<ClosedNonce> = iter::once(head).chain(following).collect();
         self.close_nonces(scope, closed).await?;
@@ -196,6 +196,51 @@ impl Evm {
         }
         Ok(())
     }
+}
+
+fn of_observation(observation: &NonceObservation<'_>) -> WithdrawalStatus {
+    match observation {
+        NonceObservation::Mined(_) => (LedgerStatus::Valid, None),
+        NonceObservation::Pending => (LedgerStatus::Pending, None),
+        NonceObservation::UsedElsewhere | NonceObservation::NotFound => NOT_REPORTED,
+    }
+}
+
+fn of_outcome(outcome: &NonceOutcome, note: Option<String>) -> WithdrawalStatus {
+    match outcome {
+        // Its transaction is applied; what it did is not a question of the ledger's status.
+        NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => {
+            (LedgerStatus::Committed, None)
+        }
+        NonceOutcome::Reverted | NonceOutcome::Cancelled => (LedgerStatus::Invalid, note),
+        NonceOutcome::UsedElsewhere => NOT_REPORTED,
+    }
+}
+
+/// Why a transaction that nodes have is not mined, if its fee is the reason; or that it pays more than the present
+/// cap. The price is the one that the sender has read last: the sender reads it before it sends a pending
+/// transaction again.
+fn pending_note(
+    context: &EvmContext,
+    payment: &Payment,
+    assigned: &AssignedNonce,
+) -> Option<String> {
+    let max_fee = assigned.transactions.iter().map(|it| it.signed.max_fee).max()?;
+    if let Some(cap) = context.cap_at(&payment.pool).filter(|cap| max_fee > cap.wei()) {
+        let above = above_cap(max_fee, cap);
+        return Some(format!(
+            "its transaction to be mined; it was sent before the cap was lowered: {above}"
+        ));
+    }
+    let within = context.options.resend_after.saturating_mul(2);
+    let quote = context.facts.quote(context.monotonic(), within)?;
+    (!covers_price(max_fee, &quote)).then(|| {
+        format!(
+            "its transaction to be mined; the gas price is {}, above the {} that it pays at most",
+            GasPrice::from_wei(quote.price),
+            GasPrice::from_wei(max_fee)
+        )
+    })
 }
 
 /// A value that the server itself passed in; an error is a bug.
