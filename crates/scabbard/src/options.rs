@@ -2,7 +2,6 @@ use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, PeerService, SystemClock};
 use grid_batch_http::{HttpError, HttpOptions, WebSocketOptions};
-use grid_batch_nodes::StatusUrlResolver;
 use thiserror::Error;
 
 /// Options of the Scabbard adapter.
