@@ -92,7 +92,7 @@ mod tests {
             service_id: "a::b".parse().unwrap(),
             batch_id: ItemId::from_bytes([1; 64]),
             created_at: at(1),
-            progress: Progress { attempts, ..Progress::at(state) },
+            progress: Progress { attempts, state, ..Progress::NEW },
             submitted_at: Some(at(4)),
             since: Some(at(5)),
             checked_at: None,
