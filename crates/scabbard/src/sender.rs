@@ -1,9 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    ItemId, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer,
-};
-use grid_batch_protocol::{list_of_one, transaction_ids};
+use grid_batch_core::{Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer};
+use grid_batch_protocol::{HeaderId, HeaderIdError, list_of_one, transaction_ids};
 
 use crate::{Scabbard, context::ScabbardContext, outcome::read_answer, unknown_services::DeniedBy};
 
@@ -14,27 +12,25 @@ impl Scabbard {
         url: &str,
         submission: &Submission<ServiceId>,
     ) -> SubmissionAnswer {
-        let id: ItemId = match submission.batch_header().parse::<grid_batch_protocol::HeaderId>() {
-            Ok(id) => id.into(),
-            // Every node rejects such a batch.
-            Err(error) => {
-                return SubmissionAnswer::without_response(Outcome::Rejected, error.to_string());
-            }
-        };
-        let scope = match ServiceScopeId::from_service_id(submission.scope_id()) {
-            Ok(scope) => scope,
-            Err(error) => {
-                return SubmissionAnswer::without_response(Outcome::Refused, error.to_string());
-            }
-        };
-        let batch = (scope.service_id().clone(), id);
-        let checked = self.0.check_not_sent_before(submission, &scope, &batch).await;
-        if let Err(answer) = checked {
-            return self.0.explain_unknown_service(&scope, answer);
-        }
-        if let Some(answer) = self.0.refuse_while_states_differ(&scope).await {
-            return answer;
-        }
+        self.try_post(url, submission).await.unwrap_or_else(|answer| answer)
+    }
+
+    /// Sends the batch. The error is the answer for a batch that is not sent.
+    async fn try_post(
+        &self,
+        url: &str,
+        submission: &Submission<ServiceId>,
+    ) -> Result<SubmissionAnswer, SubmissionAnswer> {
+        let answer = SubmissionAnswer::without_response;
+        // Every node rejects a batch with an invalid id.
+        let id: HeaderId = (submission.batch_header().parse())
+            .map_err(|error: HeaderIdError| answer(Outcome::Rejected, error.to_string()))?;
+        let scope = ServiceScopeId::from_service_id(submission.scope_id())
+            .map_err(|error| answer(Outcome::Refused, error.to_string()))?;
+        let batch = (scope.service_id().clone(), id.into());
+        let explain = |answer| self.0.explain_unknown_service(&scope, answer);
+        self.0.check_not_sent_before(submission, &scope, &batch).await.map_err(explain)?;
+        self.0.check_states(&scope).await?;
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         self.0.foreign_transactions.sent(&batch.0, &transactions);
         let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
@@ -48,7 +44,7 @@ impl Scabbard {
         }
         let answer = read_answer(result);
         post.finish(answer.outcome);
-        self.0.explain_unknown_service(&scope, answer)
+        Ok(explain(answer))
     }
 }
 

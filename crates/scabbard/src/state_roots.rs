@@ -192,14 +192,14 @@ impl ScabbardContext {
         (!root.is_empty() && root.len() <= 256).then_some(root)
     }
 
-    /// The answer for a batch that must not be sent now, because the nodes have different states: it could
-    /// not commit, and would stay at the nodes.
-    pub(crate) async fn refuse_while_states_differ(
+    /// Checks before a POST that the nodes have the same state: otherwise the batch could not commit, and would stay at
+    /// the nodes. The error is the answer for a batch that must not be sent now.
+    pub(crate) async fn check_states(
         &self,
         scope: &ServiceScopeId,
-    ) -> Option<SubmissionAnswer> {
+    ) -> Result<(), SubmissionAnswer> {
         if self.peers_of(scope).is_empty() {
-            return None;
+            return Ok(());
         }
         let known = self.state_roots.known(scope.service_id(), self.clock.monotonic());
         let roots = match known {
@@ -209,11 +209,11 @@ impl ScabbardContext {
                 .unwrap_or(StateRoots::NotKnown),
         };
         let message = match roots {
-            StateRoots::NotKnown | StateRoots::Equal => return None,
+            StateRoots::NotKnown | StateRoots::Equal => return Ok(()),
             StateRoots::Differ => "the state roots of the nodes differ at present",
             StateRoots::DifferLastingly => ServicePause::DIFFERENT_STATES,
         };
-        Some(try_again(COMPARED_AGAIN_AFTER, message))
+        Err(try_again(COMPARED_AGAIN_AFTER, message))
     }
 }
 

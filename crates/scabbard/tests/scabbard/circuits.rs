@@ -115,7 +115,7 @@ async fn killed_peer_leaves_a_valid_batch_that_is_lost() {
 }
 
 #[tokio::test]
-async fn events_that_a_node_is_not_asked_for_count_only_after_a_while() {
+async fn events_count_at_once_only_if_the_node_answers() {
     let circuit = Circuit::start_without_events(HIGHER_ID, LONG).await;
     // The stream is not read, so pings are not answered.
     let mut events = circuit.ledger.subscribe().await;
