@@ -53,8 +53,8 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (
         "evm",
         &[
-            "follow", "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "price", "node",
-            "signer", "values", "settings",
+            "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "price", "node", "signer",
+            "values", "settings",
         ],
     ),
     ("service", &["server", "config"]),

@@ -14,17 +14,6 @@ use tokio::task::spawn_blocking;
 #[derive(Clone)]
 pub(crate) struct AsyncSigningStore(Arc<dyn SigningStore>);
 
-/// What became of a signed transaction that needs a nonce of its own.
-#[derive(Debug)]
-pub(crate) enum NonceAssignment {
-    /// It is stored, and its nonce is assigned.
-    Assigned(Box<SignedTransaction>),
-    /// Nothing was stored: the attempt is no longer current.
-    NotCurrent,
-    /// Nothing was stored: another nonce is the next one.
-    Other { next: u64 },
-}
-
 /// Methods of [`SigningStore`] as they are: the first arguments are borrowed and cloned, the last one after a
 /// second `;` is passed by reference.
 macro_rules! forwarded {
@@ -84,13 +73,14 @@ impl AsyncSigningStore {
         })
     }
 
-    /// Stores a signed transaction, if its nonce is the one to assign.
+    /// Stores a signed transaction, if its nonce is the one to assign. `Ok(None)`: the attempt is no longer
+    /// current. `Err`: another nonce is the next one.
     pub(crate) async fn assign_nonce(
         &self,
         attempt: &BatchAttempt,
         at_least: u64,
         signed: NewSignedTransaction,
-    ) -> BatchResult<NonceAssignment> {
+    ) -> BatchResult<Result<Option<SignedTransaction>, u64>> {
         let attempt = attempt.clone();
         self.run(move |store| {
             let mut other = None;
@@ -103,10 +93,8 @@ impl AsyncSigningStore {
             };
             let stored = store.assign_nonce(&attempt, at_least, &mut signed_with);
             match (stored, other) {
-                (Ok(Some(stored)), _) => Ok(NonceAssignment::Assigned(Box::new(stored))),
-                (Ok(None), _) => Ok(NonceAssignment::NotCurrent),
-                (Err(_), Some(next)) => Ok(NonceAssignment::Other { next }),
-                (Err(error), None) => Err(error),
+                (Err(_), Some(next)) => Ok(Err(next)),
+                (stored, _) => stored.map(Ok),
             }
         })
         .await

@@ -42,16 +42,19 @@ impl<'a> SendAttempt<'a> {
         submission: &Submission<ServiceId>,
     ) -> Step<Self> {
         let batch = batch_attempt(submission)?;
-        let payment = context.store.payment(&batch.service_id, &batch.batch_id).await;
-        let payment = payment
-            .map_err(answer::store_failed)?
-            .ok_or_else(|| answer::rejected("no withdrawal belongs to this batch"))?;
+        let payment = read_payment(context, &batch).await?;
         let nodes = context.nodes_for(&context.send_http, &batch.service_id, &batch.batch_id);
         let mut nodes = nodes.map_err(answer::store_failed)?;
         nodes.retain(|node| node.url() != url);
         let node = NodeClient::new(context.send_http.clone(), url);
         nodes.insert(0, node.duplicate());
         Ok(Self { context, node, nodes, batch, scope, admin: scope.address(), payment })
+    }
+
+    /// Reads the withdrawal again: what the chain has paid is settled now.
+    pub(super) async fn reload(&mut self) -> Step<()> {
+        self.payment = read_payment(self.context, &self.batch).await?;
+        Ok(())
     }
 
     /// Checks that the account and the node are on the configured chain.
@@ -149,6 +152,12 @@ impl<'a> SendAttempt<'a> {
         );
         Ok(signed)
     }
+}
+
+async fn read_payment(context: &EvmContext, batch: &BatchAttempt) -> Step<Payment> {
+    let payment = context.store.payment(&batch.service_id, &batch.batch_id).await;
+    let payment = payment.map_err(answer::store_failed)?;
+    payment.ok_or_else(|| answer::rejected("no withdrawal belongs to this batch"))
 }
 
 fn batch_attempt(submission: &Submission<ServiceId>) -> Step<BatchAttempt> {

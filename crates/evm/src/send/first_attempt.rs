@@ -11,7 +11,6 @@ use crate::{
     pool::PoolCall,
     price::Bid,
     settle::Settled,
-    signing_store::NonceAssignment,
     sync::{PoolRefusal, RefusalOutcome, simulate},
 };
 
@@ -105,9 +104,8 @@ impl SendAttempt<'_> {
             let signed = sign(signer, &draft, &bid).await;
             let signed = signed.map_err(|error| self.not_signed(error))?;
             match store.assign_nonce(&self.batch, at_least, signed).await {
-                Ok(NonceAssignment::Other { next }) => nonce = next,
-                Ok(NonceAssignment::Assigned(stored)) => return self.stored(Ok(Some(*stored))),
-                Ok(NonceAssignment::NotCurrent) => return self.stored(Ok(None)),
+                Ok(Err(next)) => nonce = next,
+                Ok(Ok(stored)) => return self.stored(Ok(stored)),
                 Err(error) => return self.stored(Err(error)),
             }
         }

@@ -31,39 +31,34 @@ impl Evm {
         scope: &AccountScopeId,
         submission: &Submission<ServiceId>,
     ) -> Step<SubmissionAnswer> {
-        let attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
-        let answer = self.advance(&attempt, url, scope, submission).await;
-        let answer = answer.unwrap_or_else(|answer| answer);
+        let mut attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
+        let answer = attempt.run().await.unwrap_or_else(|answer| answer);
         self.context.parked_log.record(scope, &attempt.payment.pool, &answer);
         Ok(answer)
     }
+}
 
-    async fn advance(
-        &self,
-        attempt: &SendAttempt<'_>,
-        url: &str,
-        scope: &AccountScopeId,
-        submission: &Submission<ServiceId>,
-    ) -> Step<SubmissionAnswer> {
-        if let SendPlan::Finished(answer) = SendPlan::for_payment(&attempt.payment) {
+impl SendAttempt<'_> {
+    async fn run(&mut self) -> Step<SubmissionAnswer> {
+        if let SendPlan::Finished(answer) = SendPlan::for_payment(&self.payment) {
             return Ok(answer);
         }
-        attempt.check_chain().await?;
-        if let SendPlan::Resend(assigned) = SendPlan::for_payment(&attempt.payment)
-            && let Some(answer) = attempt.resend(assigned).await?
+        self.check_chain().await?;
+        if let SendPlan::Resend(assigned) = SendPlan::for_payment(&self.payment)
+            && let Some(answer) = self.resend(assigned).await?
         {
             return Ok(answer);
         }
         // A transaction that is not stored may have paid the withdrawal.
-        let count = attempt.settle_nonces().await?;
-        let attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
-        match SendPlan::for_payment(&attempt.payment) {
+        let count = self.settle_nonces().await?;
+        self.reload().await?;
+        match SendPlan::for_payment(&self.payment) {
             SendPlan::Finished(answer) => Ok(answer),
-            SendPlan::Cancel => Err(attempt.cancelled()),
-            SendPlan::AssignNonce => attempt.send_with_new_nonce(count).await,
+            SendPlan::Cancel => Err(self.cancelled()),
+            SendPlan::AssignNonce => self.send_with_new_nonce(count).await,
             SendPlan::Resend(assigned) => {
-                let answer = attempt.resend(assigned).await?;
-                answer.ok_or_else(|| attempt.parked("its nonce was settled a moment ago"))
+                let answer = self.resend(assigned).await?;
+                answer.ok_or_else(|| self.parked("its nonce was settled a moment ago"))
             }
         }
     }
