@@ -340,18 +340,18 @@ mod tests {
     #[test]
     fn stored_and_accepted_batches_request_questions() {
         let requests = NextBatchRequests::default();
-        let service: ServiceId = "circuit::service".parse().unwrap();
+        let services: [ServiceId; 1] = ["circuit::service".parse().unwrap()];
         let is_requested = |item: Recorded<'_>| {
             requests.recorded(item);
             !requests.take(|_| true).is_empty()
         };
-        assert!(is_requested(Recorded::Stored(&[service.clone()])));
-        assert!(is_requested(Recorded::Submittable(&[service.clone()])));
+        assert!(is_requested(Recorded::Stored(&services)));
+        assert!(is_requested(Recorded::Submittable(&services)));
         for (event, expected) in [
             (Event::Outcome { attempt: 1, outcome: Outcome::Accepted }, true),
             (Event::status(LedgerStatus::Pending), false),
         ] {
-            let change = &Change::new(service.clone(), ItemId::from_bytes([1; 64]), event);
+            let change = &Change::new(services[0].clone(), ItemId::from_bytes([1; 64]), event);
             let state = BatchState::Pending;
             let item = Recorded::Change { change, state, next_waits: false };
             assert_eq!(is_requested(item), expected, "{event:?}");

@@ -261,15 +261,15 @@ mod tests {
     #[test]
     fn services_with_new_batches_or_a_new_owner_are_woken() {
         let (wake_up, notified) = wake_up();
-        let [a, b] = ["a", "b"].map(service);
-        wake_up.recorded(Recorded::Stored(&[a.clone(), b.clone()]));
-        assert_eq!(wake_up.take(9), ["a", "b"].map(service));
-        wake_up.recorded(Recorded::Submittable(&[b.clone()]));
-        wake_up.recorded(Recorded::Resumed(&[a.clone()]));
+        let services = ["a", "b"].map(service);
+        wake_up.recorded(Recorded::Stored(&services));
+        assert_eq!(wake_up.take(9), services);
+        wake_up.recorded(Recorded::Submittable(&services[1..]));
+        wake_up.recorded(Recorded::Resumed(&services[..1]));
         assert_eq!(wake_up.take(9), ["b", "a"].map(service));
         notified.try_iter().for_each(drop);
-        let claims = [a.clone(), b].map(|service_id| Claim { service_id, epoch: 1 });
-        let in_doubt = |number: u8| (a.clone(), ItemId::from_bytes([number; 64]));
+        let claims = services.map(|service_id| Claim { service_id, epoch: 1 });
+        let in_doubt = |number: u8| (service("a"), ItemId::from_bytes([number; 64]));
         let in_doubt = (0..100).map(in_doubt).collect();
         let takeover = Takeover { claims: claims.into(), in_doubt };
         wake_up.recorded(Recorded::TakenOver(&takeover));

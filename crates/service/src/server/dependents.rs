@@ -62,17 +62,17 @@ mod tests {
 
     #[test]
     fn dependents_are_looked_for_after_ends_and_new_batches() {
-        let service: ServiceId = "a::b".parse().unwrap();
+        let services: [ServiceId; 1] = ["a::b".parse().unwrap()];
         let event = Event::status(LedgerStatus::Committed);
-        let change = &Change::new(service.clone(), ItemId::from_bytes([1; 64]), event);
+        let change = &Change::new(services[0].clone(), ItemId::from_bytes([1; 64]), event);
         let in_state = |state| Recorded::Change { change, state, next_waits: false };
         for (item, expected) in [
             (in_state(BatchState::Committed), true),
             (in_state(BatchState::Invalid), true),
             (in_state(BatchState::Pending), false),
-            (Recorded::Stored(&[service.clone()]), true),
-            (Recorded::Submittable(&[service.clone()]), true),
-            (Recorded::Resumed(&[service]), false),
+            (Recorded::Stored(&services), true),
+            (Recorded::Submittable(&services), true),
+            (Recorded::Resumed(&services), false),
         ] {
             assert_eq!(may_leave_dependents(item), expected, "{item:?}");
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use grid_batch_core::{AfterInvalid, BatchState, Change, Event, ItemId, ServiceId, Timestamp};
 
-use super::{AttemptLog, BatchKey, RESTORED, record_locked, waiting::begin_waiting_holds};
+use super::{AttemptLog, BatchKey, RESTORED, lock_lanes, waiting::begin_waiting_holds, write_open};
 use crate::{
     scheduling::{
         Evaluation, Halt, HaltOrigin, IncompleteBatch, InstalledRow, Missing, Positioned,
@@ -222,20 +222,30 @@ impl InstalledRow {
 }
 
 /// Puts next batches in doubt that were stored before their database was restored: they may have been
-/// sent in the time that was lost.
+/// sent in the time that was lost. That ends no batch, so nothing follows from it.
 pub(super) fn put_in_doubt(
     connection: &mut Connection,
     scheduler: &Scheduler,
-    heads: Vec<BatchKey>,
+    heads: BTreeSet<BatchKey>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     if heads.is_empty() {
         return Ok(());
     }
+    let mut lanes = lock_lanes(connection, &heads)?;
+    let mut log = AttemptLog::default();
     let restored = |(service_id, batch_id)| Change {
         error: Some(RESTORED.to_owned()),
         ..Change::new(service_id, batch_id, Event::DatabaseRestored)
     };
     let changes: Vec<Change> = heads.into_iter().map(restored).collect();
-    record_locked(connection, scheduler, &changes, AttemptLog::default(), now).map(drop)
+    for change in &changes {
+        if let Some(lane) = lanes.get_mut(&(change.service_id.clone(), change.batch_id))
+            && let Ok(applied) = lane.apply(change, now)
+        {
+            log.add(lane, change, applied, now);
+        }
+    }
+    write_open(connection, &lanes.values().filter(|lane| lane.changed).collect::<Vec<_>>())?;
+    log.write(connection, scheduler.events(), now)
 }

@@ -28,7 +28,7 @@ pub(super) struct Followers {
     /// The ended batches that were followed by another one.
     pub(super) followed: BTreeSet<BatchKey>,
     /// The new heads that were stored before the database was restored.
-    pub(super) restored: Vec<BatchKey>,
+    pub(super) restored: BTreeSet<BatchKey>,
     /// The services of which a pool was parked: another batch may be next.
     pub(super) parked: BTreeSet<ServiceId>,
 }
@@ -70,12 +70,12 @@ fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Follo
     let heads: Vec<HeadRow> = connection.load(&install_next_heads(connection.dialect(), ended))?;
     expect_all(heads.len(), ended.len())?;
     let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
-    let mut restored = Vec::new();
+    let mut restored = BTreeSet::new();
     for row in &heads {
         let Some(id) = &row.batch_id else { continue };
         busy.insert((&row.service_id, row.lane));
         if row.restored {
-            restored.push((service_id(&row.service_id)?, batch_id(id)?));
+            restored.insert((service_id(&row.service_id)?, batch_id(id)?));
         }
     }
     let first_ends = heads.iter().filter(|row| row.ended == 1);
@@ -108,7 +108,7 @@ fn follow_by_pool(
     let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
     let installed = fill_by_pool(connection, &services, now)?;
     for row in installed.iter().filter(|row| row.restored) {
-        followers.restored.push(row.key()?);
+        followers.restored.insert(row.key()?);
     }
     // Whatever was installed, another lane may have a batch that can be next.
     followers.followed.extend(ended.iter().map(|lane| lane.key()));
