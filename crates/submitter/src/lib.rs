@@ -8,7 +8,7 @@ mod group_notifier;
 mod leader;
 mod listener;
 mod message;
-#[cfg(feature = "mocks")]
+#[cfg(any(test, feature = "mocks"))]
 pub mod mocks;
 mod observer;
 mod options;
