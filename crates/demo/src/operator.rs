@@ -17,7 +17,12 @@ pub(crate) fn decide_held_batches(store: &Store, ledger: &LedgerSim) -> Result<u
     let results = ledger_results(&ledger.record());
     let mut decided = 0;
     for batch in held {
-        let decision = match results.get(&batch.batch_id) {
+        let result = results.get(&batch.batch_id);
+        if result.is_none() && batch.progress.state.awaits_queuer() {
+            decided += u64::from(release(store, &batch)?);
+            continue;
+        }
+        let decision = match result {
             Some(ExecutionResult::Applied) => Decision::Committed,
             Some(ExecutionResult::Invalid) => Decision::Invalid,
             None => Decision::Absent,
@@ -25,6 +30,14 @@ pub(crate) fn decide_held_batches(store: &Store, ledger: &LedgerSim) -> Result<u
         decided += u64::from(decide(store, &batch, decision)?);
     }
     Ok(decided)
+}
+
+/// Ends the hold of a batch that the server has not sent because it was not proved to be new.
+fn release(store: &Store, batch: &StoredBatch) -> Result<bool, StoreError> {
+    let reason = Some("the ledger's record does not have it");
+    let outcome = store.release_batch(&batch.service_id, &batch.batch_id, reason)?;
+    info!(service:% = batch.service_id, batch_id:% = batch.batch_id; "the operator released a held batch");
+    Ok(matches!(outcome, ChangeOutcome::Applied { .. }))
 }
 
 fn decide(store: &Store, batch: &StoredBatch, decision: Decision) -> Result<bool, StoreError> {

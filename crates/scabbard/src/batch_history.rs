@@ -19,6 +19,9 @@ pub(crate) type BatchKey = (ServiceId, ItemId);
 /// The records of the latest batches.
 pub(crate) struct BatchHistory {
     records: Mutex<BoundedMap<BatchKey, BatchRecord>>,
+    /// The last questions to which no node had a batch. Many batches are asked about long before they are sent, so
+    /// they must not displace the records of those that were sent.
+    not_found: Mutex<BoundedMap<BatchKey, Question>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -31,8 +34,6 @@ pub(crate) struct BatchRecord {
     requests: Requests,
     /// The status in which the batch may stay forever, and since when it has had it.
     stall: Option<(StalledStatus, MonotonicTime)>,
-    /// The last question to which no node had the batch.
-    pub(crate) not_found: Option<Question>,
     /// A node reported the batch as committed.
     pub(crate) is_committed: bool,
     /// An attempt was lost while a node was away. Another node may still vote on it, and refuse the next one
@@ -123,7 +124,8 @@ impl BatchHistory {
     const LIMIT: usize = 100_000;
 
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { records: Mutex::new(BoundedMap::new(Self::LIMIT)), clock }
+        let (records, not_found) = (BoundedMap::new(Self::LIMIT), BoundedMap::new(Self::LIMIT));
+        Self { records: Mutex::new(records), not_found: Mutex::new(not_found), clock }
     }
 
     /// What is known of the batch now.
@@ -196,7 +198,12 @@ impl BatchHistory {
 
     /// Records that no node has the batch.
     pub(crate) fn mark_not_found(&self, batch: &BatchKey, question: Question) {
-        self.update(batch, |record| record.not_found = Some(question));
+        lock(&self.not_found).set(batch, question);
+    }
+
+    /// The last question to which no node had the batch.
+    pub(crate) fn not_found(&self, batch: &BatchKey) -> Option<Question> {
+        lock(&self.not_found).get(batch).copied()
     }
 
     /// Records that a node reported the batch as committed.
@@ -662,10 +669,10 @@ mod tests {
             Question { asked_at, subscription, shows_history: false }
         };
         let history = history();
-        assert!(history.get(&batch()).not_found.is_none());
+        assert!(history.not_found(&batch()).is_none());
         history.mark_not_found(&batch(), question(1, None));
         history.mark_not_found(&batch(), question(5, then));
-        let not_found = history.get(&batch()).not_found.unwrap();
+        let not_found = history.not_found(&batch()).unwrap();
         not_found.counts(question(5 + seconds, now))
     }
 

@@ -70,7 +70,7 @@ impl ScabbardContext {
 
     /// Whether nodes were asked about the batch lately, and their answers count and prove that it is new.
     fn is_asked(&self, batch: &BatchKey) -> bool {
-        self.history.get(batch).not_found.is_some_and(|question| {
+        self.history.not_found(batch).is_some_and(|question| {
             question.counts(self.question(&batch.0))
                 && (question.shows_history || self.is_history_shown(&batch.0))
         })

@@ -128,7 +128,8 @@ impl Search<'_> {
         {
             self.check_subscriptions(reports, first_post, &mut facts).await;
         }
-        facts.state_roots = self.context.compare_state_roots(&self.scope).await;
+        let nodes: Vec<_> = reports.iter().map(|report| report.node.clone()).collect();
+        facts.state_roots = self.context.compare_state_roots(&self.scope, &nodes).await;
         facts
     }
 

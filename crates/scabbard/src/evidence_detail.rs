@@ -66,6 +66,9 @@ fn node_detail(NodeReport { node, status }: &NodeReport) -> String {
 
 /// What the events of the node that the batch was sent to can show.
 fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &AbsenceFacts) -> String {
+    if facts.node_events_are_complete && !facts.node_is_live {
+        return "its event stream is open, but the node does not answer on it".to_owned();
+    }
     if facts.node_events_are_complete {
         return "its events were received without a gap since the first POST".to_owned();
     }

@@ -130,15 +130,16 @@ impl ScabbardContext {
         let live = self.observed.at_post(service).node;
         // The setting needs no question to a node.
         let is_declared_known = self.rules.get().is_some_and(|rules| rules.is_known(service));
-        let is_known = is_declared_known
-            || match live {
-                Some(_) => {
-                    let checked = self.check_subscription(service, EventSource::Node).await;
-                    checked.is_some_and(|checked| Some(checked.id) == live && checked.is_whole)
-                }
-                None => self.is_whole_replay(service).await,
-            };
-        if is_known {
+        // `None`: the subscription has ended meanwhile, or its node does not answer.
+        let is_whole = match live {
+            _ if is_declared_known => Some(true),
+            Some(id) => {
+                let checked = self.check_subscription(service, EventSource::Node).await;
+                checked.filter(|checked| checked.id == id).map(|checked| checked.is_whole)
+            }
+            None => Some(self.is_whole_replay(service).await),
+        };
+        if is_whole == Some(true) {
             self.set_known(service, facts.is_known, true).await.map_err(not_read)?;
             if let Some(id) = live {
                 self.set_continuous(service, id, generation);
@@ -150,7 +151,7 @@ impl ScabbardContext {
             self.observed.update(service, EventSource::Node, |node| node.proof_wait.is_over(now));
         let may_become_whole =
             self.observed.read(service, EventSource::Node, ObservedNode::replayed).is_some();
-        if !is_over && (live.is_none() || may_become_whole) {
+        if !is_over && (live.is_none() || is_whole.is_none() || may_become_whole) {
             let message = "the events of the service are not replayed yet; they may prove that the batch is new";
             return Err(try_again(ProofWait::RETRY_AFTER, message));
         }

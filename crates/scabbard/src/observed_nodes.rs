@@ -44,12 +44,15 @@ pub(crate) struct ObservedNodes(Mutex<State>);
 struct State {
     last_id: SubscriptionId,
     nodes: HashMap<(ServiceId, EventSource), ObservedNode>,
+    /// At this number of entries, those without a subscription are removed.
+    cleaned_at: usize,
 }
 
 /// What was observed of a service at one node: its live event subscription, what earlier ones have shown, and when
 /// the node did not answer.
 #[derive(Default)]
 pub(crate) struct ObservedNode {
+    had_subscription: bool,
     live: Option<Subscription>,
     /// The last subscription that broke, as it does when its node ends. One that was given up did not.
     last_broken: Option<SubscriptionId>,
@@ -87,6 +90,19 @@ pub(crate) struct SubscriptionView {
     pub(crate) probe: Option<WebSocketProbe>,
 }
 
+impl State {
+    /// Clients choose the services, so that what was observed without a subscription is limited.
+    const LIMIT: usize = 100_000;
+
+    fn entry(&mut self, key: (ServiceId, EventSource)) -> &mut ObservedNode {
+        if self.nodes.len() >= self.cleaned_at.max(Self::LIMIT) && !self.nodes.contains_key(&key) {
+            self.nodes.retain(|_, node| node.had_subscription);
+            self.cleaned_at = 2 * self.nodes.len();
+        }
+        self.nodes.entry(key).or_default()
+    }
+}
+
 impl ObservedNodes {
     pub(crate) fn read<T>(
         &self,
@@ -104,7 +120,7 @@ impl ObservedNodes {
         source: EventSource,
         update: impl FnOnce(&mut ObservedNode) -> T,
     ) -> T {
-        update(lock(&self.0).nodes.entry((service.clone(), source)).or_default())
+        update(lock(&self.0).entry((service.clone(), source)))
     }
 
     /// Registers a websocket that a node has opened for the service. It replaces an earlier one.
@@ -119,7 +135,8 @@ impl ObservedNodes {
         let mut state = lock(&self.0);
         state.last_id.0 += 1;
         let id = state.last_id;
-        let node = state.nodes.entry((service.clone(), source)).or_default();
+        let node = state.entry((service.clone(), source));
+        node.had_subscription = true;
         node.replay_wait.opened(now);
         let is_soon = now.since(node.away_at) <= ObservedNode::OPENED_SOON;
         let continuous_in = node.continuous_in.take().filter(|_| is_soon);

@@ -174,14 +174,17 @@ impl ScabbardContext {
     }
 
     /// Compares the state roots of all nodes of the service.
-    pub(crate) async fn compare_state_roots(&self, scope: &ServiceScopeId) -> StateRoots {
-        let nodes = self.all_nodes(scope, "").unwrap_or_default();
+    pub(crate) async fn compare_state_roots(
+        &self,
+        scope: &ServiceScopeId,
+        nodes: &[ServiceNode],
+    ) -> StateRoots {
         if nodes.len() < 2 {
             return StateRoots::NotKnown;
         }
         let roots = join_all(nodes.iter().map(|node| self.state_root(&node.url, &node.scope)));
         let roots = roots.await.into_iter().collect::<Option<Vec<_>>>();
-        self.state_roots.observe(scope.service_id(), &nodes, roots, self.clock.monotonic())
+        self.state_roots.observe(scope.service_id(), nodes, roots, self.clock.monotonic())
     }
 
     /// The service's state root at this node.
@@ -204,9 +207,11 @@ impl ScabbardContext {
         let known = self.state_roots.known(scope.service_id(), self.clock.monotonic());
         let roots = match known {
             Some(roots) => roots,
-            None => timeout(self.question_limit, self.compare_state_roots(scope))
-                .await
-                .unwrap_or(StateRoots::NotKnown),
+            None => {
+                let nodes = self.all_nodes(scope, "").unwrap_or_default();
+                let comparing = self.compare_state_roots(scope, &nodes);
+                timeout(self.question_limit, comparing).await.unwrap_or(StateRoots::NotKnown)
+            }
         };
         let message = match roots {
             StateRoots::NotKnown | StateRoots::Equal => return Ok(()),
@@ -253,11 +258,11 @@ impl Scabbard {
             return StateRoots::Equal;
         }
         let nodes = self.0.all_nodes(&scope, "").unwrap_or_default();
-        let urls: Vec<_> = nodes.into_iter().map(|node| node.url).collect();
+        let urls: Vec<_> = nodes.iter().map(|node| node.url.clone()).collect();
         if lock(silent).contains(&urls) {
             return StateRoots::NotKnown;
         }
-        let roots = self.0.compare_state_roots(&scope).await;
+        let roots = self.0.compare_state_roots(&scope, &nodes).await;
         if roots == StateRoots::NotKnown {
             lock(silent).insert(urls);
         }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Clock, Decision, ItemId, StoredBatch, SystemClock, Timestamp,
+    ChangeOutcome, Clock, Decision, ItemId, StoredBatch, SystemClock, Timestamp,
 };
 use grid_batch_ledger_sim::ExecutionResult;
 use grid_batch_store::{Store, StoreError, StoreOptions};
@@ -43,7 +43,8 @@ fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> 
         let (decision, event) = match results.get(&batch.batch_id) {
             Some(ExecutionResult::Applied) => (Decision::Committed, "held, decided: committed"),
             Some(ExecutionResult::Invalid) => (Decision::Invalid, "held, decided: invalid"),
-            None if is_waiting_to_be_sent(&batch) => {
+            // The server knows that the ledger does not have it, so there is nothing to decide.
+            None if batch.progress.state.awaits_queuer() => {
                 release(harness, store, &batch)?;
                 continue;
             }
@@ -70,11 +71,6 @@ fn release(harness: &ChaosHarness, store: &Store, batch: &StoredBatch) -> Result
         harness.events.waited_for_operator(&batch.service_id, taken_at(batch));
     }
     Ok(())
-}
-
-/// Whether there is nothing to decide: the server knows that the ledger does not have the batch.
-fn is_waiting_to_be_sent(batch: &StoredBatch) -> bool {
-    matches!(batch.progress.state, BatchState::New | BatchState::Delayed | BatchState::Absent)
 }
 
 /// Whether no process can send the batch any more: each one that took it has ended, or the time of

@@ -1,12 +1,13 @@
 //! What proves that a batch is new, and what is done with one that is not proved to be.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
     AttemptId, Ledger, LedgerEventStream, Outcome, PeerService, SubmissionAnswer,
 };
 use grid_batch_ledger_sim::{LedgerSim, RequestKind};
 use grid_batch_scabbard::NewBatchRules;
+use tokio::time::sleep;
 
 use crate::{
     batches::{SERVICE, id, scope, submission, transaction_id},
@@ -71,6 +72,27 @@ async fn node_is_asked_to_replay_where_events_are_not_subscribed_to() {
         assert_eq!(outcome(&ledger, 200).await, expected);
         assert_eq!(history.is_known(), Some(expected == Outcome::Accepted));
         assert!(history.has_applied(&transaction_id(0)));
+    }
+}
+
+/// The subscription ends before, during or after its check, as when the server stops or the node restarts.
+#[tokio::test]
+async fn subscription_that_ends_while_it_is_checked_proves_nothing() {
+    for milliseconds in [0, 1, 10, 50] {
+        let history = MemoryHistory::new(None);
+        let ledger = with_commits(3, &history).await;
+        // Nothing answers on it, so its check takes long.
+        let unread = ledger.subscribe().await;
+        let end_during_the_check = async {
+            while history.reads() == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            sleep(Duration::from_millis(milliseconds)).await;
+            drop(unread);
+        };
+        let (answer, ()) = tokio::join!(send(&ledger, 200, 1), end_during_the_check);
+        assert_ne!(answer.outcome, Outcome::NotProvedNew, "{milliseconds}");
+        assert_ne!(history.is_known(), Some(false), "{milliseconds}");
     }
 }
 
