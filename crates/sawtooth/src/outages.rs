@@ -96,13 +96,13 @@ impl Outages {
         Self { clock, shortest_silence, seen: Mutex::new(seen) }
     }
 
-    pub(crate) fn now(&self) -> MonotonicTime {
+    pub(crate) fn monotonic(&self) -> MonotonicTime {
         self.clock.monotonic()
     }
 
     /// Records how a request ended that was sent at this time.
     pub(crate) fn record(&self, node: &str, sent_at: MonotonicTime, end: RequestEnd) {
-        let (now, shortest) = (self.now(), self.shortest_silence);
+        let (now, shortest) = (self.monotonic(), self.shortest_silence);
         let mut seen = lock(&self.seen);
         let seen = seen.nodes.entry(node.to_owned()).or_default();
         if end != RequestEnd::Answered {
@@ -133,7 +133,7 @@ impl Outages {
 
     /// An attempt of the batch is about to be sent to the node.
     pub(crate) fn sending(&self, node: &str, batch_id: &str) {
-        let batch = BatchAtNode { node: Some(node.to_owned()), since: self.now() };
+        let batch = BatchAtNode { node: Some(node.to_owned()), since: self.monotonic() };
         lock(&self.seen).batches.set(&batch_id.to_owned(), batch);
     }
 
@@ -151,7 +151,7 @@ impl Outages {
 
     /// What happened to the batch's nodes since it was sent to them.
     pub(crate) fn since_sent(&self, batch_id: &str) -> Outage {
-        let now = self.now();
+        let now = self.monotonic();
         let seen = lock(&self.seen);
         let batch = seen.batches.get(&batch_id.to_owned());
         let sent_to = batch.and_then(|batch| batch.node.as_ref());

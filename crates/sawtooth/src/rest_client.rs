@@ -36,7 +36,7 @@ impl RestClient {
     }
 
     pub(crate) async fn get(&self, base: &str, path: &str) -> Result<HttpResponse, HttpError> {
-        let (url, sent_at) = (join(base, path)?, self.outages.now());
+        let (url, sent_at) = (join(base, path)?, self.outages.monotonic());
         let result = self.client.get(&url, &self.headers(None)).await;
         self.record(base, sent_at, &result);
         result
@@ -49,7 +49,7 @@ impl RestClient {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        let (url, sent_at) = (join(base, path)?, self.outages.now());
+        let (url, sent_at) = (join(base, path)?, self.outages.monotonic());
         let result = self.client.post(&url, &self.headers(Some(content_type)), body).await;
         self.record(base, sent_at, &result);
         result
@@ -68,7 +68,7 @@ impl RestClient {
     /// The connection to a node, or to the validator behind it, broke.
     pub(crate) fn record_disconnection(&self, base: &str, reason: &str) {
         self.nodes.failed(&origin(base), reason);
-        self.outages.record(base, self.outages.now(), RequestEnd::Disconnected);
+        self.outages.record(base, self.outages.monotonic(), RequestEnd::Disconnected);
     }
 
     pub(crate) async fn subscribe(

@@ -56,7 +56,7 @@ impl Sawtooth {
     ) -> BatchResult<Vec<StatusReport>> {
         let mut failure = None;
         for node in nodes {
-            let asked_at = self.query_client.outages().now();
+            let asked_at = self.query_client.outages().monotonic();
             match get_node_reports(node, &self.query_client, ids)
                 .await
                 .map_err(|error| error.at(&origin(node)))
