@@ -129,6 +129,14 @@ impl<'a> Account<'a> {
         self.ask_others(except, limit, read).await
     }
 
+    /// The highest number of transactions of the account that another node shows, if it tells pending ones.
+    pub(crate) async fn highest_pending_at_others(&self, except: &NodeClient) -> u64 {
+        let address = self.address();
+        let read = |node: &'a NodeClient| node.pending_count(address);
+        let shown = self.ask_others(except, Duration::MAX, read).await;
+        shown.into_iter().map(|(_, count)| count).max().unwrap_or_default()
+    }
+
     /// The highest number of transactions of the account that another node shows in this time, pending ones
     /// included.
     pub(crate) async fn highest_count_at_others(

@@ -83,6 +83,14 @@ impl NodeClient {
         self.number("eth_getTransactionCount", json!([address, block])).await
     }
 
+    /// The number of transactions of an account, pending ones included. `None`: the node does not tell it.
+    pub(crate) async fn pending_count(&self, address: Address) -> Result<Option<u64>, NodeError> {
+        match self.transaction_count(address, BlockTag::Pending).await {
+            Err(NodeError::Rpc { .. }) => Ok(None),
+            count => count.map(Some),
+        }
+    }
+
     /// The balance of an account, in wei.
     pub(crate) async fn balance(&self, address: Address) -> Result<U256, NodeError> {
         self.number("eth_getBalance", json!([address, BlockTag::Latest])).await

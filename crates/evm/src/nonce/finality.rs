@@ -88,8 +88,6 @@ impl FinalBlocks<'_> {
                 return Ok(Finality::Disputed(dispute));
             }
             self.agreed = Some(block);
-            let context = self.account.context;
-            context.highest_block.see(confirmed_by(block, context.options.confirmations));
         }
         Ok(Finality::Final)
     }

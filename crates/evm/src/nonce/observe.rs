@@ -1,7 +1,10 @@
 use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_withdrawals::AssignedNonce;
 
-use super::{finality::Finality, observation::NonceObservation};
+use super::{
+    finality::{Finality, confirmed_by},
+    observation::NonceObservation,
+};
 use crate::{
     account::Account,
     node::{NodeClient, NodeError},
@@ -49,7 +52,13 @@ impl<'n> Account<'n> {
         let observation = NonceObservation::read(node, self.address(), assigned).await?;
         let finality = match &observation {
             NonceObservation::Mined(mined) => {
-                self.finality_at(node).of(mined.receipt.block).await?
+                let block = mined.receipt.block;
+                let finality = self.finality_at(node).of(block).await?;
+                if finality == Finality::Final {
+                    let confirmed_by = confirmed_by(block, self.context.options.confirmations);
+                    self.context.highest_block.see(confirmed_by);
+                }
+                finality
             }
             // On another chain the account has other transactions.
             NonceObservation::UsedElsewhere => {

@@ -7,10 +7,7 @@ use super::{
     answer::{self, Step},
     attempt::SendAttempt,
 };
-use crate::{
-    memory::Memory,
-    node::{BlockTag, NodeError},
-};
+use crate::memory::Memory;
 
 impl SendAttempt<'_> {
     /// Parks the withdrawal while a node has pending transactions of the account that are not stored.
@@ -19,17 +16,11 @@ impl SendAttempt<'_> {
     /// nonces of other ones, both could be mined, and a withdrawal be paid by its old transaction and by
     /// its new one.
     pub(super) async fn check_unknown_pending(&self, count: u64) -> Step<()> {
-        let pending = match self.node.transaction_count(self.admin, BlockTag::Pending).await {
-            Ok(pending) => pending,
-            // Not every node tells it.
-            Err(NodeError::Rpc { .. }) => 0,
-            Err(error) => return Err(answer::node_failed(error)),
-        };
+        let pending = self.node.pending_count(self.admin).await.map_err(answer::node_failed)?;
         let next = self.context.store.next_nonce(self.service_id()).await;
         let known = next.map_err(answer::store_failed)?.unwrap_or_default().max(count);
-        let account = self.account();
-        let at_others = account.highest_count_at_others(&self.node, Duration::MAX).await;
-        let pending = pending.max(at_others);
+        let at_others = self.account().highest_pending_at_others(&self.node).await;
+        let pending = pending.unwrap_or_default().max(at_others);
         let log = &self.context.unknown_pending;
         let now = self.context.monotonic();
         let is_late = log.is_late(self.service_id(), pending > known, now);

@@ -216,3 +216,18 @@ async fn one_wrong_transaction_count_is_not_trusted() {
     harness.accept(id).await;
     assert_eq!(harness.nonce(id).nonce, 0);
 }
+
+/// A node may not have the state that the balance is in.
+#[tokio::test]
+async fn pending_count_of_a_node_without_balances_counts() {
+    let mut harness = Harness::new();
+    let other = FaultProxy::start(harness.chain.url()).unwrap();
+    other.set("eth_getTransactionCount", Fault::Result(json!("0x2")));
+    other.set("eth_getBalance", Fault::rpc_error("missing trie node"));
+    let url = harness.proxy.url().to_owned();
+    harness.use_nodes(&[&url, other.url()]);
+    let id = harness.schedule("500");
+    let answer = harness.send(id).await;
+    let reason = "2 pending transactions of the gas admin";
+    assert_not_signed(&harness, id, &answer, Outcome::Parked, reason);
+}
