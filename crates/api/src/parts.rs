@@ -46,7 +46,7 @@ pub(crate) struct ApiParts {
     pub(crate) clock: Arc<dyn Clock>,
     /// The webhooks, if the store has them.
     pub(crate) webhooks: Option<Arc<dyn WebhookStore>>,
-    /// What is read below `/v1`; `None`: nothing.
+    /// Whether the read routes below `/v1` are served.
     pub(crate) serves_reads: bool,
     pub(crate) read_sources: ReadSources,
     /// The feed of events, if the store has one.

@@ -1,4 +1,4 @@
-//! `mockall` mocks of every trait, for tests of the layers above.
+//! `mockall` mocks of most traits, for tests of the layers above.
 //!
 //! Mocks that carry a scope work for any [`ScopeId`].
 #![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]

@@ -115,7 +115,7 @@ impl Event {
         }
     }
 
-    /// Whether the event ends a submission: the submitter has its outcome, or is gone.
+    /// Whether the event ends a submission: the submitter has its outcome, or has stopped.
     pub const fn ends_submission(self) -> bool {
         matches!(self, Self::Outcome { .. } | Self::OwnerLost { .. })
     }

@@ -170,7 +170,7 @@ impl Node {
     /// Why the node is not used, with its URL.
     pub fn identity_problem(&self) -> String {
         let identity = self.identity();
-        let reason = identity.answer().problem().unwrap_or("no answer yet");
+        let reason = identity.answer().problem().unwrap_or("its confirmation is too old");
         format!("{}: {reason}", redact_url(self.url()))
     }
 }

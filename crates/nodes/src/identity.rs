@@ -131,7 +131,7 @@ impl Identity {
 }
 
 impl IdentityAnswer {
-    /// Why the node is not used. `None`: it is.
+    /// Why the node is not used. `None`: the node is used.
     pub fn problem(&self) -> Option<&str> {
         match self {
             Self::Failed(reason) | Self::Unusable(reason) | Self::OtherLedger(reason) => {

@@ -33,6 +33,8 @@ pub const NO_ADDRESS: &str = "no-address:";
 /// Resolves the nodes that are asked for a batch's status.
 pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
     /// Their URLs, the best first: the node that accepted the batch, then others that may know it.
+    ///
+    /// An empty `service_id` stands for requests that name no service: return all nodes.
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String>;
 }
 

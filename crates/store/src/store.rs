@@ -170,8 +170,8 @@ impl Store {
     }
 
     /// Whether this process has left something to [`free_dependents`](Self::free_dependents) since this
-    /// was asked last. It only saves time: what other processes leave is found by calling that
-    /// now and then.
+    /// was asked last. It only saves time. Call `free_dependents` at intervals to find what other
+    /// processes leave.
     pub fn dependents_wait(&self) -> bool {
         self.scheduler.take_left_dependents()
     }

@@ -222,7 +222,7 @@ impl InstalledRow {
 }
 
 /// Puts next batches in doubt that were stored before their database was restored: they may have been
-/// sent in the time that was lost. That ends no batch, so nothing follows from it.
+/// sent in the time that was lost. No batch ends, so no lane is filled and no dependent is freed.
 pub(super) fn put_in_doubt(
     connection: &mut Connection,
     scheduler: &Scheduler,
