@@ -119,8 +119,8 @@ fn observer(store: &Store, wake_up: WakeUp) -> StoreObserver<ServiceScopeId> {
     let commit_store = store.clone();
     let at_once =
         DelayOptions { first: Duration::ZERO, longest: Duration::ZERO, ..DelayOptions::default() };
-    StoreObserver::new(store.clone(), at_once, move |item: Recorded<'_>| {
-        let Recorded::Change { change, .. } = item else { panic!("{item:?}") };
+    StoreObserver::new(store.clone(), at_once, move |entry: Recorded<'_>| {
+        let Recorded::Change { change, .. } = entry else { panic!("{entry:?}") };
         if let Event::Outcome { outcome: Outcome::Accepted, .. } = change.event {
             let event = Event::status(LedgerStatus::Committed);
             let committed = Change { event, ..change.clone() };

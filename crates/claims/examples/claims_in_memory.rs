@@ -84,8 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = |instance: &'static str| {
         let sender = sender.clone();
         // A server would wake its queue and its poller.
-        let subscriber = move |item: Recorded<'_>| {
-            let Recorded::TakenOver(takeover) = item else { return };
+        let subscriber = move |entry: Recorded<'_>| {
+            let Recorded::TakenOver(takeover) = entry else { return };
             for claim in &takeover.claims {
                 // An error means that the main thread has ended.
                 let _ = sender.send((instance, claim.service_id.clone()));

@@ -9,8 +9,8 @@ use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
 
 /// The batches whose end clients wait for at one instance while another one records it. Clones share them.
 ///
-/// Tell it of each batch that a client begins to wait for. It subscribes to what is recorded, to hear of each that
-/// has ended. A [`NotificationListener`](crate::NotificationListener) exchanges them with the other instances.
+/// Tell it of each batch that a client begins to wait for. It is a subscriber, which is called with each that has
+/// ended. A [`NotificationListener`](crate::NotificationListener) exchanges them with the other instances.
 #[derive(Clone, Default)]
 pub struct AwaitedEnds(Arc<Mutex<State>>);
 
@@ -64,8 +64,8 @@ impl AwaitedEnds {
 }
 
 impl RecordedSubscriber for AwaitedEnds {
-    fn recorded(&self, item: Recorded<'_>) {
-        if let Some((batch_id, _)) = item.ended() {
+    fn recorded(&self, entry: Recorded<'_>) {
+        if let Some((batch_id, _)) = entry.ended() {
             self.ended(batch_id);
         }
     }

@@ -39,8 +39,8 @@ impl ChangeCounters {
 }
 
 impl RecordedSubscriber for ChangeCounters {
-    fn recorded(&self, item: Recorded<'_>) {
-        match item {
+    fn recorded(&self, entry: Recorded<'_>) {
+        match entry {
             Recorded::Change { change, state, .. } => self.lock().count(change, state),
             Recorded::NotApplied {
                 outcome: ChangeOutcome::Stale(Stale::CommittedAfterInvalid),

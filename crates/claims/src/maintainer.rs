@@ -212,11 +212,11 @@ mod tests {
         Takeover { claims: (0..count).map(claim).collect(), in_doubt: Vec::new() }
     }
 
-    /// A worker, and the takeovers that its subscriber hears of.
+    /// A worker, and the takeovers that its subscriber is called with.
     fn worker(claims: MockClaimKeeper) -> (MaintainerWorker<MockClaimKeeper>, Receiver<Takeover>) {
         let (sender, heard) = sync_channel(9);
-        let subscriber = move |item: Recorded<'_>| {
-            let Recorded::TakenOver(takeover) = item else { panic!("{item:?}") };
+        let subscriber = move |entry: Recorded<'_>| {
+            let Recorded::TakenOver(takeover) = entry else { panic!("{entry:?}") };
             sender.send(takeover.clone()).unwrap();
         };
         let options = ClaimMaintainerOptions {

@@ -22,8 +22,8 @@ const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl NotificationListener {
-    /// Starts to listen. `exchange` is told of batches that clients of this instance wait for and of batches that have
-    /// ended, and returns what has arrived since the last call, without waiting for more.
+    /// Starts to listen. `exchange` is called with batches that clients of this instance wait for and with batches that
+    /// have ended, and returns what has arrived since the last call, without waiting for more.
     pub fn start(
         mut exchange: impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> + Send + 'static,
         subscriber: impl RecordedSubscriber + 'static,
@@ -100,8 +100,8 @@ mod tests {
         told: SyncSender<Vec<ServiceId>>,
     ) -> NotificationListener {
         let script = script(received, sync_channel(9).0);
-        let told = move |item: Recorded<'_>| {
-            let Recorded::Submittable(services) = item else { panic!("{item:?}") };
+        let told = move |entry: Recorded<'_>| {
+            let Recorded::Submittable(services) = entry else { panic!("{entry:?}") };
             told.send(services.to_vec()).unwrap();
         };
         NotificationListener::start(script, told, AwaitedEnds::default()).unwrap()
@@ -137,8 +137,8 @@ mod tests {
         let awaited = AwaitedEnds::default();
         awaited.awaited(&[here]);
         let ends = awaited.clone();
-        let told = move |item: Recorded<'_>| {
-            let Recorded::EndedElsewhere(ids) = item else { panic!("{item:?}") };
+        let told = move |entry: Recorded<'_>| {
+            let Recorded::EndedElsewhere(ids) = entry else { panic!("{entry:?}") };
             told.send(ids.to_vec()).unwrap();
         };
         let listener = NotificationListener::start(script, told, awaited).unwrap();

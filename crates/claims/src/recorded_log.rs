@@ -3,8 +3,8 @@ use log::{error, info, warn};
 
 /// A subscriber that logs what operators must know of: holds, further attempts, and batches that end for an unusual
 /// reason.
-pub fn log_recorded(item: Recorded<'_>) {
-    match item {
+pub fn log_recorded(entry: Recorded<'_>) {
+    match entry {
         Recorded::Change { change, state, .. } => {
             log_hold(change);
             if state == BatchState::Absent {

@@ -4,11 +4,11 @@ use grid_batch_core::{Recorded, RecordedSubscriber};
 use grid_batch_support::catch_panic;
 use log::error;
 
-/// The stream of what this instance records: calls each subscriber with each item, in the order in which they were
-/// added. Clones have the same subscribers.
+/// The stream of what this instance has recorded or learned of: calls each subscriber with each entry, in the order in
+/// which they were added. Clones have the same subscribers.
 ///
 /// Give it to every writer of changes: to the submitter's observer, to the poller's store, and to the
-/// [`ClaimMaintainer`](crate::ClaimMaintainer). They call it after their commits, so that the items of a service
+/// [`ClaimMaintainer`](crate::ClaimMaintainer). They call it after their commits, so that the entries of a service
 /// come in the order of these.
 #[derive(Clone, Default)]
 pub struct RecordedStream(Vec<(&'static str, Arc<dyn RecordedSubscriber>)>);
@@ -28,9 +28,9 @@ impl RecordedStream {
 
 impl RecordedSubscriber for RecordedStream {
     /// Calls the subscribers. A panic of one is logged, and the others are called.
-    fn recorded(&self, item: Recorded<'_>) {
+    fn recorded(&self, entry: Recorded<'_>) {
         for (name, subscriber) in &self.0 {
-            if let Err(panic) = catch_panic(|| subscriber.recorded(item)) {
+            if let Err(panic) = catch_panic(|| subscriber.recorded(entry)) {
                 error!(subscriber = *name, panic:%; "a subscriber to what is recorded panicked");
             }
         }
@@ -54,7 +54,9 @@ mod tests {
         let (sender, heard) = channel();
         let subscriber = |name: &'static str| {
             let sender = sender.clone();
-            move |item: Recorded<'_>| sender.send((name, item == Recorded::EndedUnsent(7))).unwrap()
+            move |entry: Recorded<'_>| {
+                sender.send((name, entry == Recorded::EndedUnsent(7))).unwrap()
+            }
         };
         let stream = RecordedStream::default()
             .with("first", subscriber("first"))

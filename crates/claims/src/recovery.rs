@@ -111,15 +111,15 @@ mod tests {
         MonotonicTime::default().plus(Duration::from_secs(seconds))
     }
 
-    /// Recovers orphans, and returns those that the subscriber hears of.
+    /// Recovers orphans, and returns those that the subscriber is called with.
     fn recover(
         claims: &MockClaimKeeper,
         submissions: &mut ObservedSubmissions,
         now: MonotonicTime,
     ) -> Vec<SubmittedBatch> {
         let (sender, heard) = channel();
-        super::recover(claims, submissions, now, &move |item: Recorded<'_>| {
-            let Recorded::Recovered(orphans) = item else { panic!("{item:?}") };
+        super::recover(claims, submissions, now, &move |entry: Recorded<'_>| {
+            let Recorded::Recovered(orphans) = entry else { panic!("{entry:?}") };
             sender.send(orphans.to_vec()).unwrap();
         });
         heard.iter().flatten().collect()

@@ -35,10 +35,11 @@ impl ClaimRequests {
     }
 }
 
-/// Has the services of new batches claimed. Those that another instance tells of are its own to claim.
+/// Has the services of new batches claimed. It ignores batches that another instance has stored: that instance claims
+/// their services.
 impl RecordedSubscriber for ClaimRequests {
-    fn recorded(&self, item: Recorded<'_>) {
-        if let Recorded::Stored(services) = item {
+    fn recorded(&self, entry: Recorded<'_>) {
+        if let Recorded::Stored(services) = entry {
             self.claim(services);
         }
     }

@@ -1,9 +1,8 @@
 use crate::{BatchState, Change, ChangeOutcome, ItemId, ServiceId, SubmittedBatch, Takeover};
 
-/// Something that was recorded in the store, after its commit: an item of the stream of what this instance records.
+/// Something that this instance has recorded or learned of, after its commit: an entry of the stream.
 ///
-/// Losing an item costs time and never correctness: queue and poller look at every service periodically, and what
-/// else depends on items is read from the store again.
+/// Losing an entry costs time and never correctness: subscribers that act on entries also read the store periodically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded<'a> {
     /// A change of a batch.
@@ -22,15 +21,17 @@ pub enum Recorded<'a> {
         /// Why.
         outcome: ChangeOutcome,
     },
-    /// This instance has stored batches of these services.
+    /// This instance has stored batches of these services, or an operator has acted on them through it.
     Stored(&'a [ServiceId]),
-    /// Batches of these services may be submitted now: another instance has stored them, or what they waited for
-    /// has ended or was found.
+    /// Batches of these services may be submitted now: another instance has stored them, or a transaction that they
+    /// depend on was found.
     Submittable(&'a [ServiceId]),
-    /// Pauses of these services have ended.
+    /// Batches of these services were freed: what they waited for has ended.
+    Freed(&'a [ServiceId]),
+    /// The server has ended its own pause of these services.
     Resumed(&'a [ServiceId]),
-    /// This instance has taken services. They may have batches under way: nothing that it heard before was about
-    /// them.
+    /// This instance has taken services. They may have batches under way, about which this instance has received
+    /// no entries.
     TakenOver(&'a Takeover),
     /// Batches that no submitter has were put in doubt.
     Recovered(&'a [SubmittedBatch]),
@@ -64,25 +65,25 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// A part that hears of what is recorded. Writers of changes call it after each commit.
+/// A part that is called with each entry of the stream. Writers of changes call it after each commit.
 ///
 /// It must return quickly, because the writer waits for it.
 pub trait RecordedSubscriber: Send + Sync {
-    /// This was recorded.
-    fn recorded(&self, item: Recorded<'_>);
+    /// Is called with this entry.
+    fn recorded(&self, entry: Recorded<'_>);
 }
 
 impl<F: Fn(Recorded<'_>) + Send + Sync> RecordedSubscriber for F {
-    fn recorded(&self, item: Recorded<'_>) {
-        self(item);
+    fn recorded(&self, entry: Recorded<'_>) {
+        self(entry);
     }
 }
 
-/// A part that a server may not have.
+/// An optional subscriber: `None` ignores every entry.
 impl<T: RecordedSubscriber> RecordedSubscriber for Option<T> {
-    fn recorded(&self, item: Recorded<'_>) {
+    fn recorded(&self, entry: Recorded<'_>) {
         if let Some(subscriber) = self {
-            subscriber.recorded(item);
+            subscriber.recorded(entry);
         }
     }
 }

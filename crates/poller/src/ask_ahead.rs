@@ -84,8 +84,8 @@ impl NextBatchRequests {
 }
 
 impl RecordedSubscriber for NextBatchRequests {
-    fn recorded(&self, item: Recorded<'_>) {
-        match item {
+    fn recorded(&self, entry: Recorded<'_>) {
+        match entry {
             Recorded::Change { change, state: BatchState::Pending, .. }
                 if change.event.ends_submission() =>
             {
@@ -341,20 +341,21 @@ mod tests {
     fn stored_and_accepted_batches_request_questions() {
         let requests = NextBatchRequests::default();
         let services: [ServiceId; 1] = ["circuit::service".parse().unwrap()];
-        let is_requested = |item: Recorded<'_>| {
-            requests.recorded(item);
+        let is_requested = |entry: Recorded<'_>| {
+            requests.recorded(entry);
             !requests.take(|_| true).is_empty()
         };
         assert!(is_requested(Recorded::Stored(&services)));
         assert!(is_requested(Recorded::Submittable(&services)));
+        assert!(!is_requested(Recorded::Freed(&services)));
         for (event, expected) in [
             (Event::Outcome { attempt: 1, outcome: Outcome::Accepted }, true),
             (Event::status(LedgerStatus::Pending), false),
         ] {
             let change = &Change::new(services[0].clone(), ItemId::from_bytes([1; 64]), event);
             let state = BatchState::Pending;
-            let item = Recorded::Change { change, state, next_waits: false };
-            assert_eq!(is_requested(item), expected, "{event:?}");
+            let entry = Recorded::Change { change, state, next_waits: false };
+            assert_eq!(is_requested(entry), expected, "{event:?}");
         }
     }
 }

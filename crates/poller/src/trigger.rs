@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -122,11 +122,11 @@ impl PollTrigger {
     }
 }
 
-/// Polls services whose batches were accepted, and at once those whose batches may have ended: what was triggered
-/// before this instance had taken them found nothing to poll.
+/// Polls a service soon after a batch was accepted, and at once if its batches may have ended. A service that was taken
+/// over is polled at once, because an earlier trigger found nothing to poll.
 impl RecordedSubscriber for PollTrigger {
-    fn recorded(&self, item: Recorded<'_>) {
-        match item {
+    fn recorded(&self, entry: Recorded<'_>) {
+        match entry {
             Recorded::Change { change, state, .. } if change.event.ends_submission() => match state
             {
                 BatchState::Pending => self.submitted(change.service_id.as_str()),
@@ -140,7 +140,9 @@ impl RecordedSubscriber for PollTrigger {
                 takeover.claims.iter().for_each(|claim| self.trigger(claim.service_id.as_str()));
             }
             Recorded::Recovered(orphans) => {
-                orphans.iter().for_each(|orphan| self.trigger(orphan.service_id.as_str()));
+                let services: BTreeSet<_> =
+                    orphans.iter().map(|orphan| orphan.service_id.as_str()).collect();
+                services.into_iter().for_each(|service_id| self.trigger(service_id));
             }
             _ => {}
         }

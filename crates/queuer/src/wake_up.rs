@@ -97,8 +97,8 @@ impl WakeUp {
 
 /// Wakes services that have a batch to submit now, or after its delay.
 impl RecordedSubscriber for WakeUp {
-    fn recorded(&self, item: Recorded<'_>) {
-        match item {
+    fn recorded(&self, entry: Recorded<'_>) {
+        match entry {
             Recorded::Change { change, state, next_waits } => {
                 let service_id = &change.service_id;
                 if next_waits || state == BatchState::Absent {
@@ -111,6 +111,7 @@ impl RecordedSubscriber for WakeUp {
             }
             Recorded::Stored(services)
             | Recorded::Submittable(services)
+            | Recorded::Freed(services)
             | Recorded::Resumed(services) => {
                 services.iter().for_each(|service_id| self.wake(service_id.clone()));
             }
@@ -267,6 +268,8 @@ mod tests {
         wake_up.recorded(Recorded::Submittable(&services[1..]));
         wake_up.recorded(Recorded::Resumed(&services[..1]));
         assert_eq!(wake_up.take(9), ["b", "a"].map(service));
+        wake_up.recorded(Recorded::Freed(&services));
+        assert_eq!(wake_up.take(9), services);
         notified.try_iter().for_each(drop);
         let claims = services.map(|service_id| Claim { service_id, epoch: 1 });
         let in_doubt = |number: u8| (service("a"), ItemId::from_bytes([number; 64]));

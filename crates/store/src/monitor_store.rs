@@ -16,7 +16,7 @@ use crate::{
 /// The store as a monitor sees it: which batches to ask the ledger about, and where to record the
 /// answers.
 ///
-/// Each group of answers is one commit. After it, the subscriber hears of each change: a service may have
+/// Each group of answers is one commit. After it, the subscriber is called with each change: a service may have
 /// another batch, or a batch to send again, or a held one. An answer that changes nothing is
 /// recorded once a second. An answer that comes too late changes nothing and is no error. Answers about
 /// services that another transaction keeps locked are given up, and the error names the services. Clones
@@ -27,7 +27,7 @@ use crate::{
 /// use grid_batch_store::{ClaimStore, MonitorStore};
 ///
 /// # fn example(claims: ClaimStore) {
-/// let store = MonitorStore::new(claims, |item: Recorded<'_>| match item {
+/// let store = MonitorStore::new(claims, |entry: Recorded<'_>| match entry {
 ///     Recorded::Change { change, state: BatchState::Absent, .. }
 ///     | Recorded::Change { change, next_waits: true, .. } => println!("wake {}", change.service_id),
 ///     _ => {}
@@ -42,7 +42,7 @@ pub struct MonitorStore {
 }
 
 impl MonitorStore {
-    /// The batches of the services that `claims` holds; `subscriber` hears of each change.
+    /// The batches of the services that `claims` holds; `subscriber` is called with each change.
     ///
     /// An answer counts for the epoch and attempt of its query. Without a query, it counts only as
     /// proof of a commit.

@@ -294,8 +294,8 @@ impl Waiting {
 
 /// A batch that is held after an attempt waits for an operator, and not for the ledger.
 impl RecordedSubscriber for DelayedServices {
-    fn recorded(&self, item: Recorded<'_>) {
-        if let Recorded::Change { change, .. } | Recorded::NotApplied { change, .. } = item
+    fn recorded(&self, entry: Recorded<'_>) {
+        if let Recorded::Change { change, .. } | Recorded::NotApplied { change, .. } = entry
             && change.hold.is_some()
             && change.event.ends_submission()
         {

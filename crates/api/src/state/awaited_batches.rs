@@ -12,8 +12,8 @@ type AwaitedCallback = dyn Fn(&[ItemId]) + Send + Sync;
 
 /// The batches whose end requests wait for. Clones share them.
 ///
-/// It subscribes to what is recorded, to hear of each batch that has ended. A request that is not told reads its
-/// batches again at intervals.
+/// It is a subscriber, which is called with each batch that has ended. A request that misses an end reads its batches
+/// again at intervals.
 #[derive(Clone)]
 pub struct AwaitedBatches {
     waits: Arc<Mutex<Waits>>,
@@ -92,10 +92,10 @@ impl Waits {
 }
 
 impl RecordedSubscriber for AwaitedBatches {
-    fn recorded(&self, item: Recorded<'_>) {
-        match item {
+    fn recorded(&self, entry: Recorded<'_>) {
+        match entry {
             Recorded::EndedElsewhere(batch_ids) => batch_ids.iter().for_each(|id| self.ended(id)),
-            _ => item.ended().into_iter().for_each(|(id, _)| self.ended(id)),
+            _ => entry.ended().into_iter().for_each(|(id, _)| self.ended(id)),
         }
     }
 }

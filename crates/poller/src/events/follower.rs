@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -81,9 +81,9 @@ impl FollowedService {
 
 /// Follows services that have batches to submit or under way, and compares commits with events.
 impl RecordedSubscriber for EventFollower {
-    fn recorded(&self, item: Recorded<'_>) {
+    fn recorded(&self, entry: Recorded<'_>) {
         let follow = |service_id: &ServiceId| self.follow(service_id.as_str());
-        match item {
+        match entry {
             Recorded::Change { change, state, .. } => {
                 match (state, change.event.ends_submission()) {
                     (BatchState::Pending, true) => self.accepted(&change.service_id),
@@ -96,7 +96,8 @@ impl RecordedSubscriber for EventFollower {
                 services.iter().for_each(follow);
             }
             Recorded::TakenOver(takeover) => {
-                takeover.in_doubt.iter().for_each(|(service_id, _)| follow(service_id));
+                let services = takeover.in_doubt.iter().map(|(service_id, _)| service_id);
+                services.collect::<BTreeSet<_>>().into_iter().for_each(follow);
             }
             _ => {}
         }
@@ -438,10 +439,13 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|name| name.parse::<ServiceId>().unwrap());
         follower.recorded(Recorded::Stored(&[a]));
         follower.recorded(Recorded::Submittable(&[b]));
-        let in_doubt = vec![(c, ItemId::from_bytes([1; 64]))];
+        let in_doubt = |number| (c.clone(), ItemId::from_bytes([number; 64]));
+        let in_doubt = vec![in_doubt(1), in_doubt(2)];
         let takeover = Takeover { in_doubt, ..Takeover::default() };
         follower.recorded(Recorded::TakenOver(&takeover));
+        follower.recorded(Recorded::Freed(&["d".parse().unwrap()]));
         assert_eq!(services(&follower), ["a", "b", "c"]);
+        assert_eq!(follower.services().follow_count, 3, "each is followed once");
     }
 
     #[tokio::test(start_paused = true)]

@@ -105,29 +105,29 @@ pub(super) fn compose(
     )
     .with_several_batches(config.store.scheduling.uses_declared_access);
     follow_open_services(&*ledger, &store, follower.as_ref(), config.ledger.event_sockets)?;
-    let recorded = RecordedStream::default()
+    let stream = RecordedStream::default()
         .with("counters", changes.clone())
         .with("log", log_recorded)
         .with("stage times", stages.clone())
         .with("requests that wait", awaited.clone())
         .with("requests that wait elsewhere", awaited_ends.clone())
         .with("delayed services", delayed.clone())
-        .with("dependents", dependents::request_looks(&store, &dependents_requests.0))
         .with("events", follower.clone());
-    let recorded = with_queue(recorded, in_flight.clone(), wake_up.clone())
+    let looks = dependents::request_looks(&store, &dependents_requests.0);
+    let stream = with_queue(stream, in_flight.clone(), wake_up.clone(), looks)
         .with("poller", trigger.clone())
         .with("questions", next_batches)
         .with("claims", claim_requests.0.clone());
 
-    let state_roots = start_state_root_watch(&ledger, &claim_store, &recorded)?;
-    let poller = start_poller(config, &ledger, &nodes, &claim_store, &recorded, trigger)?;
-    let dependencies = dependencies::start(config, &ledger, &claim_store, &recorded)?;
+    let state_roots = start_state_root_watch(&ledger, &claim_store, &stream)?;
+    let poller = start_poller(config, &ledger, &nodes, &claim_store, &stream, trigger)?;
+    let dependencies = dependencies::start(config, &ledger, &claim_store, &stream)?;
     let (dependencies, lookups) = dependencies.unzip();
     let admission = match &in_flight {
         Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
         None => nodes.has_own_nodes().then(|| places(config, &nodes, &wake_up)),
     };
-    let dependents = dependents::start(&store, &recorded, dependents_requests)?;
+    let dependents = dependents::start(&store, &stream, dependents_requests)?;
     let running_in_flight = in_flight.as_ref().map(ReadWindow::start).transpose()?;
     let mut queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
     if let Some(admission) = &admission {
@@ -138,7 +138,7 @@ pub(super) fn compose(
         (&ledger, &nodes),
         queue,
         &store,
-        &recorded,
+        &stream,
         (waker, admission, delayed.clone(), recalls.clone()),
         EventObserver { follower: follower.clone(), stages: stages.clone() },
     )?;
@@ -155,14 +155,14 @@ pub(super) fn compose(
         claims.clone(),
         config.longest_submission(),
         config.clock(),
-        recorded.clone(),
+        stream.clone(),
     )?;
     let retention = start_retention(config, &store)?;
     let webhooks = webhooks::start(config, &store)?;
     let options = ClaimMaintainerOptions::for_idle_expiry(config.claims.idle_expiry);
-    let claims = ClaimMaintainer::start(claims, options, recorded.clone(), claim_requests)?;
+    let claims = ClaimMaintainer::start(claims, options, stream.clone(), claim_requests)?;
     let notifications = notifications
-        .map(|it| NotificationListener::start(it, recorded.clone(), awaited_ends))
+        .map(|it| NotificationListener::start(it, stream.clone(), awaited_ends))
         .transpose()?;
     let commits = CommitProgress::default();
     let sources = HealthSources {
@@ -204,7 +204,7 @@ pub(super) fn compose(
     let in_memory = (window, check);
     let api = configure_api(options, config, &ledger, &store, (health, follower), in_memory);
     let api = with_withdrawals(api, &store, withdrawals, gas)
-        .with_stored_callback(move |services| recorded.recorded(Recorded::Stored(services)))
+        .with_stored_callback(move |services| stream.recorded(Recorded::Stored(services)))
         .with_operators(Arc::new(store.clone()), move || Some(claim_store.instance()))
         .with_recall(move || recall.run())
         .with_access(access.control())
@@ -370,26 +370,28 @@ fn follow_open_services(
     Ok(())
 }
 
-/// The window hears of an end before the service is woken, so that the service gets the place.
+/// The window returns the place of an ended batch before its service is woken, and before dependents are looked for. So
+/// what follows the batch gets the place.
 fn with_queue(
-    recorded: RecordedStream,
+    stream: RecordedStream,
     window: impl RecordedSubscriber + 'static,
     wake_up: WakeUp,
+    looks: impl RecordedSubscriber + 'static,
 ) -> RecordedStream {
-    recorded.with("in-flight window", window).with("queue", wake_up)
+    stream.with("in-flight window", window).with("queue", wake_up).with("dependents", looks)
 }
 
 /// Pauses services whose nodes have different states, and resumes them when the states agree.
 fn start_state_root_watch(
     ledger: &Arc<dyn Ledger>,
     claims: &ClaimStore,
-    recorded: &RecordedStream,
+    stream: &RecordedStream,
 ) -> Result<Option<RunningStateRootWatch>, StartError> {
     if !ledger.facts().compares_states {
         return Ok(None);
     }
     let (ledger, claims) = (Arc::clone(ledger), claims.clone());
-    Ok(Some(RunningStateRootWatch::start(ledger, claims, recorded.clone())?))
+    Ok(Some(RunningStateRootWatch::start(ledger, claims, stream.clone())?))
 }
 
 fn start_poller(
@@ -397,10 +399,10 @@ fn start_poller(
     ledger: &Arc<dyn Ledger>,
     nodes: &NodePool,
     claims: &ClaimStore,
-    recorded: &RecordedStream,
+    stream: &RecordedStream,
     trigger: PollTrigger,
 ) -> Result<RunningPollingMonitor<PendingBatch, StatusReport>, StartError> {
-    let store = MonitorStore::new(claims.clone(), recorded.clone());
+    let store = MonitorStore::new(claims.clone(), stream.clone());
     let resubmitted = config.poll.resubmit_inconclusive.clone();
     let policy = move |service: &ServiceId| match resubmitted.contains(service) {
         true => InconclusivePolicy::Resubmit,
@@ -444,7 +446,7 @@ fn start_submitter(
     (ledger, nodes): (&Arc<dyn Ledger>, &NodePool),
     queue: BatchQueue<ServiceId, CheckedClaims<ClaimStore>>,
     store: &Store,
-    recorded: &RecordedStream,
+    stream: &RecordedStream,
     (waker, admission, delayed, recalls): (
         SubmitterWaker,
         Option<Arc<dyn Admission>>,
@@ -453,7 +455,7 @@ fn start_submitter(
     ),
     events: EventObserver,
 ) -> Result<(Box<dyn StoppableSubmitter>, SubmitterCounters), StartError> {
-    let observer = StoreObserver::new(store.clone(), config.delays.clone(), recorded.clone());
+    let observer = StoreObserver::new(store.clone(), config.delays.clone(), stream.clone());
     let mut submitter = SubmitterBuilder::new()
         .with_queue(queue)
         .with_waker(waker)
@@ -576,27 +578,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn window_hears_of_an_end_before_its_service_is_woken() {
-        let (sender, heard) = channel();
-        let woken = sender.clone();
+    fn window_is_called_before_services_are_woken_and_dependents_are_looked_for() {
+        let (sender, called) = channel();
+        let (woken, looked) = (sender.clone(), sender.clone());
         let wake_up = WakeUp::new(move || woken.send("woken").unwrap()).unwrap();
-        let window = move |item: Recorded<'_>| {
-            let name = match item {
+        let window = move |entry: Recorded<'_>| {
+            let name = match entry {
                 Recorded::Change { .. } => "ended",
                 Recorded::TakenOver(_) => "claimed",
-                _ => panic!("{item:?}"),
+                _ => panic!("{entry:?}"),
             };
             sender.send(name).unwrap();
         };
-        let recorded = with_queue(RecordedStream::default(), window, wake_up);
+        let looks = move |_: Recorded<'_>| looked.send("looked").unwrap();
+        let stream = with_queue(RecordedStream::default(), window, wake_up, looks);
         let service_id: ServiceId = "circuit::service".parse().unwrap();
         let event = Event::status(LedgerStatus::Committed);
         let change = &Change::new(service_id.clone(), ItemId::from_bytes([1; 64]), event);
         let state = BatchState::Committed;
-        recorded.recorded(Recorded::Change { change, state, next_waits: true });
+        stream.recorded(Recorded::Change { change, state, next_waits: true });
         let claims = vec![Claim { service_id, epoch: 1 }];
-        recorded.recorded(Recorded::TakenOver(&Takeover { claims, in_doubt: Vec::new() }));
-        let heard: Vec<_> = heard.try_iter().collect();
-        assert_eq!(heard, ["ended", "woken", "claimed", "woken"]);
+        stream.recorded(Recorded::TakenOver(&Takeover { claims, in_doubt: Vec::new() }));
+        let called: Vec<_> = called.try_iter().collect();
+        assert_eq!(called, ["ended", "woken", "looked", "claimed", "woken", "looked"]);
     }
 }

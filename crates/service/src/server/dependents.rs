@@ -13,42 +13,42 @@ pub(super) fn request_looks(
     requests: &DependentsRequests,
 ) -> impl RecordedSubscriber + 'static {
     let (store, requests) = (store.clone(), requests.clone());
-    move |item: Recorded<'_>| {
-        if may_leave_dependents(item) && store.dependents_wait() {
+    move |entry: Recorded<'_>| {
+        if may_leave_dependents(entry) && store.dependents_wait() {
             requests.request();
         }
     }
 }
 
 /// Others may have waited for what has ended or was stored.
-fn may_leave_dependents(item: Recorded<'_>) -> bool {
-    match item {
+fn may_leave_dependents(entry: Recorded<'_>) -> bool {
+    match entry {
         Recorded::Stored(_) | Recorded::Submittable(_) => true,
-        _ => item.ended().is_some(),
+        _ => entry.ended().is_some(),
     }
 }
 
 /// Starts the job. Where declared access is not used, it only works on invalid batches that stop others.
 pub(super) fn start(
     store: &Store,
-    recorded: &RecordedStream,
+    stream: &RecordedStream,
     channel: (DependentsRequests, ReceivedRequests),
 ) -> Result<DependentsJob, InternalError> {
-    let (store, recorded) = (store.clone(), recorded.clone());
+    let (store, stream) = (store.clone(), stream.clone());
     DependentsJob::start(channel, move || {
         let freed = store.free_dependents(STEP);
         let ready: Vec<ServiceId> = freed.iter().flat_map(|it| &it.ready).cloned().collect();
-        publish(&recorded, store.take_ended_unsent(), &ready);
+        publish(&stream, store.take_ended_unsent(), &ready);
         Ok(freed?.more)
     })
 }
 
-fn publish(recorded: &impl RecordedSubscriber, ended_unsent: u64, ready: &[ServiceId]) {
+fn publish(stream: &impl RecordedSubscriber, ended_unsent: u64, ready: &[ServiceId]) {
     if ended_unsent > 0 {
-        recorded.recorded(Recorded::EndedUnsent(ended_unsent));
+        stream.recorded(Recorded::EndedUnsent(ended_unsent));
     }
     if !ready.is_empty() {
-        recorded.recorded(Recorded::Submittable(ready));
+        stream.recorded(Recorded::Freed(ready));
     }
 }
 
@@ -66,28 +66,29 @@ mod tests {
         let event = Event::status(LedgerStatus::Committed);
         let change = &Change::new(services[0].clone(), ItemId::from_bytes([1; 64]), event);
         let in_state = |state| Recorded::Change { change, state, next_waits: false };
-        for (item, expected) in [
+        for (entry, expected) in [
             (in_state(BatchState::Committed), true),
             (in_state(BatchState::Invalid), true),
             (in_state(BatchState::Pending), false),
             (Recorded::Stored(&services), true),
             (Recorded::Submittable(&services), true),
+            (Recorded::Freed(&services), false),
             (Recorded::Resumed(&services), false),
         ] {
-            assert_eq!(may_leave_dependents(item), expected, "{item:?}");
+            assert_eq!(may_leave_dependents(entry), expected, "{entry:?}");
         }
     }
 
     #[test]
     fn result_of_a_look_is_published_unless_it_is_empty() {
         let (sender, heard) = channel();
-        let subscriber = move |item: Recorded<'_>| sender.send(format!("{item:?}")).unwrap();
+        let subscriber = move |entry: Recorded<'_>| sender.send(format!("{entry:?}")).unwrap();
         publish(&subscriber, 0, &[]);
         assert!(heard.try_recv().is_err());
         let ready: [ServiceId; 1] = ["a::b".parse().unwrap()];
         publish(&subscriber, 3, &ready);
-        let expected = [Recorded::EndedUnsent(3), Recorded::Submittable(&ready)];
+        let expected = [Recorded::EndedUnsent(3), Recorded::Freed(&ready)];
         let heard: Vec<String> = heard.try_iter().collect();
-        assert_eq!(heard, expected.map(|item| format!("{item:?}")));
+        assert_eq!(heard, expected.map(|entry| format!("{entry:?}")));
     }
 }

@@ -14,7 +14,7 @@ use log::{info, warn};
 
 use crate::Config;
 
-/// A window whose count of batches under way is read from the store at intervals. It hears of what this
+/// A window whose count of batches under way is read from the store at intervals. It is called with what this
 /// process records; what others record, such as an operator's command, and what an earlier run left, is read.
 #[derive(Clone)]
 pub(super) struct ReadWindow {
@@ -63,8 +63,8 @@ impl ReadWindow {
 
 /// Services that were taken over may have batches under way.
 impl RecordedSubscriber for ReadWindow {
-    fn recorded(&self, item: Recorded<'_>) {
-        match item {
+    fn recorded(&self, entry: Recorded<'_>) {
+        match entry {
             Recorded::Change { change, state, .. } => self.window.recorded(change, state),
             Recorded::TakenOver(_) => self.refresh(),
             _ => {}

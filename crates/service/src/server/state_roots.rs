@@ -29,14 +29,14 @@ impl RunningStateRootWatch {
     pub(super) fn start(
         ledger: Arc<dyn Ledger>,
         claims: ClaimStore,
-        recorded: RecordedStream,
+        stream: RecordedStream,
     ) -> Result<Self, InternalError> {
         let shutdown = Shutdown::new();
         let requested = shutdown.clone();
         let watch = async move {
             loop {
                 match compare(&*ledger, &claims).await {
-                    Ok(services) => recorded.recorded(Recorded::Resumed(&services)),
+                    Ok(services) => stream.recorded(Recorded::Resumed(&services)),
                     Err(error) => warn!(error:% = ErrorChain(&error);
                         "cannot record whether the state roots of nodes differ"),
                 }

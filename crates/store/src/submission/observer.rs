@@ -19,7 +19,7 @@ use crate::{
 
 /// Records the outcomes of submissions: the observer of a submitter whose queue is this store.
 ///
-/// Each group is one commit. After it, the subscriber hears of each change, so that it can wake the queue
+/// Each group is one commit. After it, the subscriber is called with each change, so that it can wake the queue
 /// for a service with another batch or a delayed one.
 pub struct StoreObserver<S> {
     store: Store,
@@ -31,7 +31,7 @@ pub struct StoreObserver<S> {
 }
 
 impl<S: ScopeId> StoreObserver<S> {
-    /// An observer that delays a batch that was certainly not accepted; `subscriber` hears of each change.
+    /// An observer that delays a batch that was certainly not accepted; `subscriber` is called with each change.
     pub fn new(
         store: Store,
         delays: DelayOptions,

@@ -165,9 +165,9 @@ pub fn service(name: &str) -> ServiceId {
 }
 
 /// The id that starts with `number` and is otherwise zero.
-/// The change that a subscriber hears of, and its outcome.
-pub fn change_of(item: Recorded<'_>) -> (Change, ChangeOutcome) {
-    match item {
+/// The change that a subscriber is called with, and its outcome.
+pub fn change_of(entry: Recorded<'_>) -> (Change, ChangeOutcome) {
+    match entry {
         Recorded::Change { change, state, next_waits } => {
             (change.clone(), ChangeOutcome::Applied { state, next_waits })
         }

@@ -69,7 +69,7 @@ type ReportedChanges = Arc<Mutex<Vec<(Change, ChangeOutcome)>>>;
 fn monitor(store: &TestStore) -> (MonitorStore, ReportedChanges) {
     let reported = ReportedChanges::default();
     let sink = Arc::clone(&reported);
-    let subscriber = move |item: Recorded<'_>| sink.lock().unwrap().push(change_of(item));
+    let subscriber = move |entry: Recorded<'_>| sink.lock().unwrap().push(change_of(entry));
     let monitor = MonitorStore::new(store.worker().clone(), subscriber);
     (monitor, reported)
 }

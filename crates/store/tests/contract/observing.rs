@@ -92,8 +92,8 @@ fn each_outcome_changes_the_state(db: &Database) {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reported);
     let observer =
-        StoreObserver::new(store.clone().into_store(), options(), move |item: Recorded<'_>| {
-            let (change, outcome) = change_of(item);
+        StoreObserver::new(store.clone().into_store(), options(), move |entry: Recorded<'_>| {
+            let (change, outcome) = change_of(entry);
             sink.lock().unwrap().push((change.service_id, outcome));
         });
     let group: Vec<_> = taken.iter().zip(cases).map(|(t, (o, _))| outcome(t, o)).collect();
@@ -297,7 +297,7 @@ fn late_outcome_is_reported_and_changes_nothing(db: &Database) {
     let second = store.take_one("a::b");
     let reported = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reported);
-    let subscriber = move |item: Recorded<'_>| sink.lock().unwrap().push(change_of(item).1);
+    let subscriber = move |entry: Recorded<'_>| sink.lock().unwrap().push(change_of(entry).1);
     let observer = StoreObserver::new(store.clone().into_store(), options(), subscriber);
     observer.notify_group(&[outcome(&first, Outcome::Rejected)]).unwrap();
     assert!(matches!(reported.lock().unwrap()[..], [ChangeOutcome::Stale(_)]));

@@ -141,8 +141,8 @@ impl StageTimes {
 }
 
 impl RecordedSubscriber for StageTimes {
-    fn recorded(&self, item: Recorded<'_>) {
-        if let Some((id, state)) = item.ended() {
+    fn recorded(&self, entry: Recorded<'_>) {
+        if let Some((id, state)) = entry.ended() {
             self.ended(id, state == BatchState::Committed);
         }
     }
