@@ -578,7 +578,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn window_is_called_before_services_are_woken_and_dependents_are_looked_for() {
+    fn window_is_called_before_the_queue_and_dependents() {
         let (sender, called) = channel();
         let (woken, looked) = (sender.clone(), sender.clone());
         let wake_up = WakeUp::new(move || woken.send("woken").unwrap()).unwrap();
