@@ -16,16 +16,16 @@ pub(super) fn start(
     config: &Config,
     ledger: &Arc<dyn Ledger>,
     claims: &ClaimStore,
-    recorded: &RecordedStream,
+    stream: &RecordedStream,
 ) -> Result<Option<(RunningMissingTransactionMonitor, LookupProgress)>, StartError> {
     if !ledger.facts().enforces_declared_access {
         return Ok(None);
     }
-    let recorded = recorded.clone();
+    let stream = stream.clone();
     let monitor = MissingTransactionMonitor::new(
         claims.clone(),
         Arc::clone(ledger),
-        move |services| recorded.recorded(Recorded::Submittable(services)),
+        move |services| stream.recorded(Recorded::Submittable(services)),
         MissingTransactionOptions::hold_after(config.ledger.dependency_limit),
     );
     let progress = monitor.progress();
