@@ -5,7 +5,7 @@ use std::{
     iter,
     net::TcpStream,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc::{RecvTimeoutError, channel},
     },
@@ -20,6 +20,7 @@ use grid_batch_core::{
     AccessScope, ForwardedSocket, NewToken, PassThroughError, SocketMessage, SocketMessages,
     SystemClock, mocks::MockLedger,
 };
+use grid_batch_support::lock;
 use tokio_tungstenite::tungstenite::{
     Error, HandshakeError, Message, WebSocket,
     client::{IntoClientRequest, client},
@@ -149,7 +150,7 @@ fn node_learns_that_its_client_has_ended() {
     let (ended, end) = channel::<()>();
     let ended = Mutex::new(Some(ended));
     let server = server(ApiOptions::default(), move |_| {
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = lock(&ended).take();
         let silent = stream::pending().map(move |message: SocketMessage| {
             let _kept = &ended;
             message
@@ -217,7 +218,7 @@ fn client_that_does_not_read_is_disconnected() {
     let (ended, end) = channel::<()>();
     let ended = Mutex::new(Some(ended));
     let server = server(options, move |_| {
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = lock(&ended).take();
         let counted = Arc::clone(&counted);
         let messages = stream::repeat_with(move || {
             let _kept = &ended;
@@ -244,7 +245,7 @@ fn silent_client_is_disconnected() {
     let ended = Mutex::new(Some(ended));
     let options = ApiOptions { ping_interval: Duration::from_millis(100), ..ApiOptions::default() };
     let server = server(options, move |_| {
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = lock(&ended).take();
         let silent = stream::pending().map(move |message: SocketMessage| {
             let _kept = &ended;
             message
