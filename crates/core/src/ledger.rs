@@ -159,7 +159,7 @@ pub trait Ledger: Send + Sync {
         Box::pin(async move { drop(self.identity(node).await) })
     }
 
-    /// Subscribes to the events of a service. The stream is live when the future resolves. Events are hints that make
+    /// Subscribes to the events of a service. The stream is live when the future resolves. Events only make
     /// the poller ask sooner; any of them may be lost.
     fn events<'a>(&'a self, _service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
         let error = BatchError::InvalidAnswer("the ledger has no events".to_owned());

@@ -36,6 +36,7 @@ impl RunningStateRootWatch {
         let watch = async move {
             loop {
                 match compare(&*ledger, &claims).await {
+                    Ok(services) if services.is_empty() => {}
                     Ok(services) => stream.recorded(Recorded::Resumed(&services)),
                     Err(error) => warn!(error:% = ErrorChain(&error);
                         "cannot record whether the state roots of nodes differ"),
