@@ -28,9 +28,9 @@ use crate::{
 ///     ServiceId, StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
 /// };
 ///
-/// struct Silent;
+/// struct MyLedger;
 ///
-/// impl Ledger for Silent {
+/// impl Ledger for MyLedger {
 ///     fn facts(&self) -> LedgerFacts {
 ///         LedgerFacts::weakest(Duration::from_secs(60))
 ///     }
@@ -77,7 +77,7 @@ use crate::{
 ///     }
 /// }
 ///
-/// let batches = Silent.format().read(&"a".parse()?, b"batch-1")?;
+/// let batches = MyLedger.format().read(&"a".parse()?, b"batch-1")?;
 /// assert_eq!(batches[0].batch_id.to_string(), "batch-1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

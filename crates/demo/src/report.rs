@@ -6,7 +6,6 @@ use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreError};
 use serde::Serialize;
 
-
 /// The result of a demonstration: the batches that the server accepted, compared with the ledger's
 /// record.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -9,7 +9,7 @@ use grid_batch_support::lock;
 
 use crate::NodePool;
 
-/// Shares the places of a submitter among its nodes, so that one that is slow or silent does not take
+/// Shares the places of a submitter among its nodes, so that one that is slow or hangs does not take
 /// them all.
 ///
 /// A node has at most as many places as are free, and at most its limit: one busy node gets a half of all

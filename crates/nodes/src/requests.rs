@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn node_that_another_part_found_silent_has_one_request() {
+    fn node_that_did_not_answer_another_part_has_one_request() {
         let (limits, clock) = limits(16);
         limits.pool.failed("a", "reset");
         clock.advance(SECOND);

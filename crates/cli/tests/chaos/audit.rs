@@ -10,9 +10,7 @@ use grid_batch_ledger_sim::{Audit, ExecutionResult, StateAudit, ledger_results};
 use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreOptions};
 
-use crate::{
-    clients::Promise, downtime::downtimes, harness::ChaosHarness,
-};
+use crate::{clients::Promise, downtime::downtimes, harness::ChaosHarness};
 
 /// Longer than a hold takes, with the batches that wait behind the held one.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -51,7 +51,7 @@ impl Drop for Unanswered {
 pub(super) enum SignerReply {
     Response(u16, String),
     ConnectionClosed,
-    Silence,
+    Hang,
 }
 
 impl SignerApi {
@@ -73,7 +73,7 @@ impl SignerApi {
         match fault {
             Some(SignerFault::Unavailable) => SignerReply::Response(503, String::new()),
             Some(SignerFault::ConnectionClosed) => SignerReply::ConnectionClosed,
-            Some(SignerFault::Silent) => SignerReply::Silence,
+            Some(SignerFault::Hung) => SignerReply::Hang,
             fault => self.respond(method, path, body, fault),
         }
     }
