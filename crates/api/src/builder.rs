@@ -2,8 +2,8 @@ use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
     BatchFormat, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId, IntakeStore,
-    InternalError, ItemId, Ledger, OperatorStore, Outage, SearchLimits, ServiceId, ServicePause,
-    SystemClock, WebhookStore,
+    InternalError, ItemId, Ledger, OperatorStore, SearchLimits, ServiceId, ServicePause,
+    SystemClock, WaitReason, WebhookStore,
 };
 use grid_batch_support::ServicePattern;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
@@ -13,6 +13,7 @@ use crate::{
     GasAdminReport, HealthReport, HistoryPoint, HostName, LedgerReport, MetricsText, RateLimits,
     RunningApi, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
+    batches::KnownWaits,
     guard::AllowedSites,
     operators::OperatorParts,
     parts::{ApiParts, WithdrawalParts},
@@ -215,14 +216,14 @@ impl ApiBuilder {
         self
     }
 
-    /// Sets where explanations find out which of the nodes that a service depends on do not answer. The function
-    /// sends no request.
+    /// Sets what only this process knows of why the batches of a service wait: a node that does not answer, a locked
+    /// row, the in-flight window. The function sends no request and does not use the store's database.
     #[must_use]
-    pub fn with_outages(
+    pub fn with_known_waits(
         mut self,
-        outages: impl Fn(&ServiceId) -> Vec<Outage> + Send + Sync + 'static,
+        waits: impl Fn(&ServiceId) -> Vec<WaitReason> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.read_sources.outages = Some(Arc::new(outages));
+        self.parts.read_sources.known_waits = KnownWaits(Some(Arc::new(waits)));
         self
     }
 

@@ -103,7 +103,8 @@ async fn read_all(
     query: &Arc<StatusQuery>,
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
     let (store, query) = (Arc::clone(&context.store), Arc::clone(query));
-    context.api.reads.run(move || query.read_all(&*store)).await
+    let known_waits = context.known_waits.clone();
+    context.api.reads.run(move || query.read_all(&*store, &known_waits)).await
 }
 
 /// Reads pending statuses again, up to the first that is still pending: the wait goes on because of

@@ -47,7 +47,6 @@ use super::{
     recall::Recall,
     registration::register,
     state_roots::RunningStateRootWatch,
-    statuses::Statuses,
     webhooks,
 };
 use crate::Config;
@@ -510,15 +509,14 @@ fn configure_api(
     ledger: &Arc<dyn Ledger>,
     store: &Store,
     (health, follower): (Health, Option<EventFollower>),
-    (window, check): (Option<InFlightWindow>, LedgerCheck),
+    in_memory: (Option<InFlightWindow>, LedgerCheck),
 ) -> ApiBuilder {
     let clock = store.clock().clone();
     let database = health.clone();
     let store = Arc::new(store.clone());
-    let statuses = Arc::new(Statuses { store: Store::clone(&store), window });
     let declared_addresses = config.store.scheduling.uses_declared_access;
     let rates = RateLimits { declared_addresses, ..config.access.rates };
-    let mut api = ApiBuilder::new(store.clone(), statuses)
+    let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_format(ledger.format())
         .with_options(options)
         .with_events(store.clone())
@@ -540,7 +538,8 @@ fn configure_api(
         });
     let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
         monitor_options(config, ledger.facts());
-    api = with_reads(api, &store, check, SearchLimits { quiet_after, hold_after, give_up_after });
+    api =
+        with_reads(api, &store, in_memory, SearchLimits { quiet_after, hold_after, give_up_after });
     if config.intake.pass_through {
         api = api.with_pass_through(Arc::clone(ledger));
     }

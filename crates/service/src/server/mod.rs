@@ -21,7 +21,6 @@ mod reads;
 mod recall;
 mod registration;
 mod state_roots;
-mod statuses;
 mod stopping;
 mod webhooks;
 #[cfg(feature = "evm")]

@@ -54,6 +54,10 @@ impl LockedServices {
         lock(&self.services).contains_key(service)
     }
 
+    pub(crate) fn since(&self, service: &ServiceId) -> Option<Timestamp> {
+        self.lock().get(service).map(|lock| lock.since)
+    }
+
     /// All of them, ordered by their ids.
     pub(crate) fn list(&self) -> Vec<LockedService> {
         let listed = |(service_id, lock): (&ServiceId, &Lock)| LockedService {
