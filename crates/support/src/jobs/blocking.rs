@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use grid_batch_core::BatchResult;
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -29,6 +30,14 @@ impl BlockingPool {
     ) -> Result<T, Panic> {
         let place = self.acquire().await;
         self.run_in(place, work).await
+    }
+
+    /// The same for work that returns the result of a store. A panic is an error.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> BatchResult<T> + Send + 'static,
+    ) -> BatchResult<T> {
+        self.run(work).await.unwrap_or_else(|panic| Err(panic.into()))
     }
 
     pub(super) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {

@@ -39,9 +39,14 @@ impl Jobs {
     /// Starts a runtime for the jobs.
     pub fn start() -> Result<Self, InternalError> {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Self::with_workers(cores.clamp(2, MOST_WORKERS))
+    }
+
+    /// Starts a runtime with this many threads for I/O.
+    pub fn with_workers(workers: usize) -> Result<Self, InternalError> {
         // Adapters may need more than time, so every driver that tokio was compiled with is enabled.
         let runtime = Builder::new_multi_thread()
-            .worker_threads(cores.clamp(2, MOST_WORKERS))
+            .worker_threads(workers)
             .thread_name("jobs")
             .thread_keep_alive(IDLE_THREAD_LIMIT)
             .enable_all()
