@@ -40,7 +40,7 @@ fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
         .run()
         .unwrap();
 
-    // The test, a thread for I/O, and one that reads what is pending.
+    // Two of the test, one for I/O, and the leader's.
     let (names, before) = threads_and_cpu_time("");
     // The measured interval, not a wait for a condition.
     thread::sleep(Duration::from_secs(3));

@@ -1,7 +1,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     time::Duration,
@@ -10,13 +10,13 @@ use std::{
 use grid_batch_core::InternalError;
 
 use super::{OwnRuntime, records::JobRecord};
-use crate::{Panic, Shutdown, ShutdownHandle};
+use crate::{Panic, Shutdown, ShutdownHandle, lock};
 
 /// A job that runs. Dropping it requests its end and does not wait for it.
 pub struct Job<T = ()> {
     name: &'static str,
     shutdown: Shutdown,
-    end: Receiver<T>,
+    end: Mutex<Receiver<T>>,
     /// Other users end after the job does.
     _runtime: Option<Arc<OwnRuntime>>,
 }
@@ -39,7 +39,7 @@ impl<T> Job<T> {
         let job = Self {
             name: record.name(),
             shutdown: shutdown.clone(),
-            end,
+            end: Mutex::new(end),
             _runtime: runtime.clone(),
         };
         (job, JobEnd { record, shutdown, sender, runtime })
@@ -49,13 +49,13 @@ impl<T> Job<T> {
     pub fn join(self) -> Result<T, InternalError> {
         self.shutdown.request();
         let panicked = |_| InternalError::new(format!("the job {} panicked", self.name));
-        self.end.recv().map_err(panicked)
+        lock(&self.end).recv().map_err(panicked)
     }
 
     /// Requests the end and waits for it up to this limit: the job may be waiting for a database.
     pub fn stop_within(self, limit: Duration) {
         self.shutdown.request();
-        let _ = self.end.recv_timeout(limit);
+        let _ = lock(&self.end).recv_timeout(limit);
     }
 }
 
