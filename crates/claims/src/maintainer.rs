@@ -71,12 +71,6 @@ impl ClaimMaintainer {
     pub fn health(&self) -> ClaimHealth {
         self.health.clone()
     }
-
-    /// Takes no more services but keeps renewing the lease, while a shutdown drains what is being
-    /// submitted.
-    pub fn stop_taking(&self) {
-        self.requests.send(Request::StopTaking);
-    }
 }
 
 impl Drop for ClaimMaintainer {

@@ -45,6 +45,11 @@ impl<T> Job<T> {
         (job, JobEnd { record, shutdown, sender, runtime })
     }
 
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Requests the end, waits for it, and returns what the job returned.
     pub fn join(self) -> Result<T, InternalError> {
         self.shutdown.request();

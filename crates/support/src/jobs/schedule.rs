@@ -7,6 +7,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+/// How soon a job that failed runs again, unless its schedule says otherwise.
+const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(5);
+
 /// When a job runs.
 #[derive(Debug, Clone)]
 pub struct Schedule {
@@ -41,7 +44,8 @@ impl Trigger {
 impl Schedule {
     /// Runs after each interval.
     pub fn every(interval: Duration) -> Self {
-        Self { first: interval, interval, after_failure: interval, trigger: None }
+        let after_failure = interval.min(LONGEST_FAILURE_PAUSE);
+        Self { first: interval, interval, after_failure, trigger: None }
     }
 
     /// Sets the time before the first run.
