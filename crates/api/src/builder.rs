@@ -5,7 +5,7 @@ use grid_batch_core::{
     InternalError, ItemId, Ledger, OperatorStore, SearchLimits, ServiceId, ServicePause,
     SystemClock, WaitReason, WebhookStore,
 };
-use grid_batch_support::ServicePattern;
+use grid_batch_support::{Jobs, ServicePattern};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -36,6 +36,7 @@ impl ApiBuilder {
     pub fn new(intake_store: Arc<dyn IntakeStore>, query_store: Arc<dyn BatchQueryStore>) -> Self {
         let parts = ApiParts {
             options: ApiOptions::default(),
+            jobs: None,
             intake_store,
             query_store,
             format: None,
@@ -71,6 +72,13 @@ impl ApiBuilder {
     #[must_use]
     pub fn with_format(mut self, format: Arc<dyn BatchFormat>) -> Self {
         self.parts.format = Some(format);
+        self
+    }
+
+    /// Serves on the runtime of these jobs instead of one of its own.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
+        self.parts.jobs = Some(jobs.clone());
         self
     }
 

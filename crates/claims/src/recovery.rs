@@ -1,41 +1,38 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, ClaimKeeper, Clock, InternalError, MonotonicTime, Recorded, RecordedSubscriber,
-    SubmittedBatch,
+    BatchResult, ClaimKeeper, Clock, MonotonicTime, Recorded, RecordedSubscriber, SubmittedBatch,
 };
-use grid_batch_support::PeriodicThread;
-use log::{info, warn};
+use grid_batch_support::{Job, Jobs};
+use log::info;
 
-/// A thread that finds orphaned batches: recorded as being with a submitter, but with none.
+/// A job that finds orphaned batches: recorded as being with a submitter, but with none.
 ///
 /// A batch is orphaned when the store marked a round and the answer to that was lost. Such batches
-/// are put in doubt, so that evidence decides about them. Only the time for which this thread has seen
+/// are put in doubt, so that evidence decides about them. Only the time for which this job has seen
 /// a batch in the same attempt counts: if stored times did, a submission under way would be taken for an
-/// orphan when a clock is set forward. Dropping this ends the thread.
+/// orphan when a clock is set forward.
 #[derive(Debug)]
-pub struct OrphanRecovery {
-    _thread: PeriodicThread,
-}
+pub struct OrphanRecovery;
 
 impl OrphanRecovery {
     /// How often orphans are looked for, and how much longer than a submission a batch must have
     /// been with its submitter.
     const INTERVAL: Duration = Duration::from_secs(30);
 
-    /// Starts the thread. No submission may last longer than `longest_submission`.
+    /// Starts the job. No submission may last longer than `longest_submission`.
     pub fn start(
+        jobs: &Jobs,
         claims: impl ClaimKeeper + 'static,
         longest_submission: Duration,
         clock: Arc<dyn Clock>,
         subscriber: impl RecordedSubscriber + 'static,
-    ) -> Result<Self, InternalError> {
+    ) -> Job {
         let minimum_age = longest_submission.saturating_add(Self::INTERVAL);
         let mut submissions = ObservedSubmissions { minimum_age, first_seen: HashMap::new() };
-        let thread = PeriodicThread::start("recovery", Self::INTERVAL, move || {
-            recover(&claims, &mut submissions, clock.monotonic(), &subscriber);
-        })?;
-        Ok(Self { _thread: thread })
+        jobs.every("recovery", Self::INTERVAL, move || {
+            recover(&claims, &mut submissions, clock.monotonic(), &subscriber)
+        })
     }
 }
 
@@ -44,27 +41,14 @@ fn recover(
     submissions: &mut ObservedSubmissions,
     now: MonotonicTime,
     subscriber: &impl RecordedSubscriber,
-) {
-    match try_recover(claims, submissions, now, subscriber) {
-        Ok(0) => {}
-        Ok(count) => info!(batches = count; "orphaned batches are in doubt now"),
-        Err(error) => warn!(error:% = error; "cannot look for orphaned batches; retrying later"),
-    }
-}
-
-fn try_recover(
-    claims: &impl ClaimKeeper,
-    submissions: &mut ObservedSubmissions,
-    now: MonotonicTime,
-    subscriber: &impl RecordedSubscriber,
-) -> BatchResult<usize> {
+) -> BatchResult<()> {
     let orphans = submissions.find_orphans(claims.with_submitter()?, now);
-    if orphans.is_empty() {
-        return Ok(0);
+    if !orphans.is_empty() {
+        let recovered = claims.recover(&orphans)?;
+        info!(batches = recovered.len(); "orphaned batches are in doubt now");
+        subscriber.recorded(Recorded::Recovered(&recovered));
     }
-    let recovered = claims.recover(&orphans)?;
-    subscriber.recorded(Recorded::Recovered(&recovered));
-    Ok(recovered.len())
+    Ok(())
 }
 
 /// When each batch was first seen with a submitter in its present attempt.
@@ -95,7 +79,7 @@ impl ObservedSubmissions {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::{AttemptId, BatchError, ItemId, SystemClock, mocks::MockClaimKeeper};
+    use grid_batch_core::{AttemptId, ItemId, mocks::MockClaimKeeper};
 
     use super::*;
 
@@ -118,10 +102,11 @@ mod tests {
         now: MonotonicTime,
     ) -> Vec<SubmittedBatch> {
         let (sender, heard) = channel();
-        super::recover(claims, submissions, now, &move |entry: Recorded<'_>| {
+        let recovered = super::recover(claims, submissions, now, &move |entry: Recorded<'_>| {
             let Recorded::Recovered(orphans) = entry else { panic!("{entry:?}") };
             sender.send(orphans.to_vec()).unwrap();
         });
+        recovered.unwrap();
         heard.iter().flatten().collect()
     }
 
@@ -187,20 +172,5 @@ mod tests {
         assert_eq!(submissions.find_orphans(batches(101), at(60)).len(), 100);
         assert_eq!(submissions.find_orphans(batches(101), at(119)).len(), 100);
         assert_eq!(submissions.find_orphans(batches(101), at(120)).len(), 101);
-    }
-
-    #[test]
-    fn store_that_fails_is_asked_again_later() {
-        let mut claims = MockClaimKeeper::new();
-        let error = || BatchError::Unavailable("no connection".to_owned());
-        claims.expect_with_submitter().once().returning(move || Err(error()));
-        assert_eq!(recover(&claims, &mut submissions(7), at(10)), []);
-    }
-
-    #[test]
-    fn dropped_recovery_ends_without_waiting_for_its_interval() {
-        let claims = MockClaimKeeper::new();
-        let (clock, ignored) = (Arc::new(SystemClock), |_: Recorded<'_>| ());
-        drop(OrphanRecovery::start(claims, Duration::MAX, clock, ignored).unwrap());
     }
 }

@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock};
+use grid_batch_support::Jobs;
 use thiserror::Error;
 
 use crate::{
@@ -25,6 +26,7 @@ pub struct SubmitterBuilder<S: ScopeId> {
     admission: Option<Arc<dyn Admission>>,
     delayed: Option<DelayedServices>,
     recalls: Recalls,
+    jobs: Option<Jobs>,
 }
 
 /// Why a submitter cannot be built.
@@ -70,6 +72,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             admission: None,
             delayed: None,
             recalls: Recalls::new(),
+            jobs: None,
         }
     }
 
@@ -111,6 +114,13 @@ impl<S: ScopeId> SubmitterBuilder<S> {
     #[must_use]
     pub fn with_group_observer(mut self, observer: Arc<dyn GroupObserver<Id = S>>) -> Self {
         self.observers.group = Some(observer);
+        self
+    }
+
+    /// Sends batches on the runtime of these jobs instead of one of its own.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
+        self.jobs = Some(jobs.clone());
         self
     }
 
@@ -186,6 +196,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             admission: self.admission,
             delayed,
             undelivered: Vec::new(),
+            jobs: self.jobs,
         }))
     }
 }

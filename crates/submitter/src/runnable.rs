@@ -4,8 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{Admission, Clock, GroupObserver, InternalError, ScopeId, SubmissionOutcome};
-use grid_batch_support::{GroupPause, RuntimeThread, spawn_thread};
-use tokio::{runtime::Handle, sync::mpsc::unbounded_channel};
+use grid_batch_support::{GroupPause, Jobs};
+use tokio::sync::mpsc::unbounded_channel;
 
 use crate::{
     BatchRunningSubmitter, DelayedServices, RunningSubmitter, SubmitterCounters, SubmitterObserver,
@@ -15,8 +15,8 @@ use crate::{
     leader::{Leader, Queue},
     listener::Listener,
     message::TaskMessage,
-    running::Threads,
-    runtime::{TaskRuntime, build_runtime},
+    running::SubmitterJobs,
+    runtime::TaskRuntime,
     shutdown_deadline::ShutdownDeadline,
     slots::SubmissionSlots,
     task::OutcomeReports,
@@ -47,6 +47,8 @@ pub(crate) struct SubmitterParts<S: ScopeId> {
     pub(crate) delayed: DelayedServices,
     /// Outcomes that the group observer did not accept in the last run.
     pub(crate) undelivered: Vec<SubmissionOutcome<S>>,
+    /// `None`: each run has a runtime of its own.
+    pub(crate) jobs: Option<Jobs>,
 }
 
 /// The observers of a submitter.
@@ -99,7 +101,12 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             admission,
             delayed,
             undelivered,
+            jobs,
         } = self.0;
+        let on = match &jobs {
+            Some(jobs) => jobs.clone(),
+            None => Jobs::with_workers(options.worker_threads)?,
+        };
         let shutdown = ShutdownDeadline::new(options.drain_limit);
         let slots = SubmissionSlots::new(options.concurrency, options.group_limit);
         let (to_listener, messages) = mpsc::channel::<TaskMessage<S>>();
@@ -118,14 +125,16 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             delayed: delayed.clone(),
             pause: GroupPause::default(),
         };
-        let listener = spawn_thread("submit-listener", move || listener.run(undelivered))?;
+        // Observers may block.
+        let listener =
+            on.thread("submit-listener", shutdown.request_only(), move || listener.run(undelivered))?;
 
         let reports = OutcomeReports {
             listener: to_listener,
             admission: admission.clone(),
             recalls: factory.recalls.clone(),
         };
-        let (runtime, handle) = start_runtime(TaskRuntime {
+        let tasks = TaskRuntime {
             submissions,
             reports: reports.clone(),
             factory: Arc::clone(&factory),
@@ -133,11 +142,12 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             shutdown: shutdown.clone(),
             slots: slots.clone(),
             clock: Arc::clone(&clock),
-        })?;
+        };
+        let tasks = on.spawn_until("submit-tasks", shutdown.request_only(), tasks.run());
 
         let leader = Leader {
             queue,
-            runtime: handle,
+            runtime: on.handle().clone(),
             submissions: to_runtime,
             reports,
             reports_start: observers.single.is_some(),
@@ -148,11 +158,12 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             counters: counters.clone(),
             clock: Arc::clone(&clock),
         };
-        let leader = spawn_thread("submit-leader", move || leader.run())?;
+        // A queue may block.
+        let leader = on.thread("submit-leader", shutdown.request_only(), move || leader.run())?;
 
-        let threads = Threads { leader, runtime, listener };
+        let running = SubmitterJobs { leader, tasks, listener };
         Ok(BatchRunningSubmitter {
-            threads: Some(threads),
+            running: Some(running),
             shutdown,
             factory,
             observers,
@@ -162,6 +173,7 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             clock,
             admission,
             delayed,
+            jobs,
         })
     }
 }
@@ -174,20 +186,4 @@ impl<S: ScopeId> fmt::Debug for BatchRunnableSubmitter<S> {
             .field("undelivered", &self.0.undelivered.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Starts the thread of the runtime, and returns a handle of the runtime for the leader.
-fn start_runtime<S: ScopeId>(
-    tasks: TaskRuntime<S>,
-) -> Result<(RuntimeThread<()>, Handle), InternalError> {
-    let workers = tasks.options.worker_threads;
-    let mut handle = None;
-    let build = || {
-        let runtime = build_runtime(workers)?;
-        handle = Some(runtime.handle().clone());
-        Ok(runtime)
-    };
-    let thread = RuntimeThread::start("submit-runtime", build, move |runtime| tasks.run(runtime))?;
-    let handle = handle.ok_or_else(|| InternalError::new("the submitter's runtime was not built"));
-    Ok((thread, handle?))
 }

@@ -1,7 +1,7 @@
-use std::{fmt, sync::Arc, thread::JoinHandle};
+use std::{fmt, sync::Arc};
 
 use grid_batch_core::{Admission, Clock, InternalError, ScopeId, SubmissionOutcome};
-use grid_batch_support::RuntimeThread;
+use grid_batch_support::{Job, Jobs};
 
 use crate::{
     BatchRunnableSubmitter, DelayedServices, RunnableSubmitter, ShutdownHandle, SubmitterCounters,
@@ -27,8 +27,8 @@ pub trait RunningSubmitter<S: ScopeId>: ShutdownHandle {
 /// for up to [`drain_limit`](SubmitterOptions::drain_limit); after that its batch is in doubt. The observers
 /// are notified of every outcome. Dropping the handle requests this and does not wait for it.
 pub struct BatchRunningSubmitter<S: ScopeId> {
-    /// `None` once the threads have been joined.
-    pub(crate) threads: Option<Threads<S>>,
+    /// `None` once they have been joined.
+    pub(crate) running: Option<SubmitterJobs<S>>,
     pub(crate) shutdown: ShutdownDeadline,
     pub(crate) factory: Arc<CommandFactory<S>>,
     pub(crate) observers: Observers<S>,
@@ -38,13 +38,14 @@ pub struct BatchRunningSubmitter<S: ScopeId> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) admission: Option<Arc<dyn Admission>>,
     pub(crate) delayed: DelayedServices,
+    pub(crate) jobs: Option<Jobs>,
 }
 
-/// The threads of a submitter, with what each returns.
-pub(crate) struct Threads<S: ScopeId> {
-    pub(crate) leader: JoinHandle<Queue<S>>,
-    pub(crate) runtime: RuntimeThread<()>,
-    pub(crate) listener: JoinHandle<Vec<SubmissionOutcome<S>>>,
+/// The jobs of a submitter, with what each returns.
+pub(crate) struct SubmitterJobs<S: ScopeId> {
+    pub(crate) leader: Job<Queue<S>>,
+    pub(crate) tasks: Job,
+    pub(crate) listener: Job<Vec<SubmissionOutcome<S>>>,
 }
 
 impl<S: ScopeId> BatchRunningSubmitter<S> {
@@ -68,11 +69,11 @@ impl<S: ScopeId> BatchRunningSubmitter<S> {
         self.waker.clone()
     }
 
-    /// Ends the threads, and returns the queue and the undelivered outcomes.
+    /// Ends the jobs, and returns the queue and the undelivered outcomes.
     fn shut_down(&mut self) -> Result<(Queue<S>, Vec<SubmissionOutcome<S>>), InternalError> {
         self.shutdown.request();
         let ended = || InternalError::new("the submitter has already ended");
-        self.threads.take().ok_or_else(ended)?.join()
+        self.running.take().ok_or_else(ended)?.join()
     }
 }
 
@@ -92,6 +93,7 @@ impl<S: ScopeId> RunningSubmitter<S> for BatchRunningSubmitter<S> {
             admission: self.admission.clone(),
             delayed: self.delayed.clone(),
             undelivered,
+            jobs: self.jobs.clone(),
         }))
     }
 }
@@ -131,20 +133,12 @@ impl<S: ScopeId> fmt::Debug for BatchRunningSubmitter<S> {
     }
 }
 
-impl<S: ScopeId> Threads<S> {
+impl<S: ScopeId> SubmitterJobs<S> {
     fn join(self) -> Result<(Queue<S>, Vec<SubmissionOutcome<S>>), InternalError> {
-        // Each thread ends after the one before it. All are joined before an error is returned.
-        let queue = self.leader.join();
-        let runtime = self.runtime.join();
-        let undelivered = self.listener.join();
-        runtime?;
-        Ok((
-            queue.map_err(|_| panicked("submit-leader"))?,
-            undelivered.map_err(|_| panicked("submit-listener"))?,
-        ))
+        // Each ends after the one before it. All are joined before an error is returned.
+        let (queue, tasks, undelivered) =
+            (self.leader.join(), self.tasks.join(), self.listener.join());
+        tasks?;
+        Ok((queue?, undelivered?))
     }
-}
-
-fn panicked(thread: &str) -> InternalError {
-    InternalError::new(format!("the thread {thread} panicked"))
 }

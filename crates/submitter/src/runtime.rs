@@ -1,11 +1,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::{Clock, ScopeId};
-use grid_batch_support::shut_down_runtime;
-use tokio::{
-    runtime::{Builder, Runtime},
-    sync::mpsc::UnboundedReceiver,
-};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
     SubmitterOptions,
@@ -30,12 +26,7 @@ pub(crate) struct TaskRuntime<S: ScopeId> {
 
 impl<S: ScopeId> TaskRuntime<S> {
     /// Runs until the leader and every task have ended.
-    pub(crate) fn run(self, runtime: Runtime) {
-        runtime.block_on(self.spawn_tasks());
-        shut_down_runtime(runtime);
-    }
-
-    async fn spawn_tasks(mut self) {
+    pub(crate) async fn run(mut self) {
         while let Some(message) = self.submissions.recv().await {
             tokio::spawn(self.handler(message).run());
         }
@@ -53,14 +44,4 @@ impl<S: ScopeId> TaskRuntime<S> {
         );
         TaskHandler { controller, reporter, sending: slot.sending }
     }
-}
-
-/// Builds the runtime of the submission tasks.
-pub(crate) fn build_runtime(worker_threads: usize) -> std::io::Result<Runtime> {
-    // Adapters may need more than time, so every driver that tokio was compiled with is enabled.
-    Builder::new_multi_thread()
-        .worker_threads(worker_threads)
-        .thread_name("submit-worker")
-        .enable_all()
-        .build()
 }

@@ -21,7 +21,7 @@ use grid_batch_core::{
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
 use grid_batch_webhooks::{
-    AllowedNetworks, DeliveryOptions, DeliveryParts, RunningDeliverer, ShutdownHandle,
+    AllowedNetworks, Deliverer, DeliveryOptions, DeliveryParts, Job, Jobs, ShutdownHandle,
 };
 use sha2::{Digest, Sha256};
 
@@ -51,10 +51,10 @@ impl Fixture {
         self.store.create_webhook(&new).unwrap().unwrap().id
     }
 
-    fn deliver(&self, options: DeliveryOptions) -> RunningDeliverer {
+    fn deliver(&self, options: DeliveryOptions) -> Job {
         let store = &self.store;
         let parts = DeliveryParts { events: store.clone(), webhooks: store.clone() };
-        RunningDeliverer::start(parts, options).unwrap()
+        Deliverer::start(&Jobs::start().unwrap(), parts, options).unwrap()
     }
 
     fn add(&self, service: &str, number: u8) {
@@ -333,7 +333,7 @@ fn shutdown_ends_a_search_without_a_match() {
     let store = &fixture.store;
     let feed = Arc::new(EndlessFeed { store: store.clone(), pages: AtomicUsize::new(0) });
     let parts = DeliveryParts { events: feed.clone(), webhooks: store.clone() };
-    let running = RunningDeliverer::start(parts, options()).unwrap();
+    let running = Deliverer::start(&Jobs::start().unwrap(), parts, options()).unwrap();
     let started = Instant::now();
     while feed.pages.load(Relaxed) < 3 {
         assert!(started.elapsed().as_secs() < 20, "it reads page after page");

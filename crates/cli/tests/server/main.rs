@@ -73,6 +73,7 @@ mod start_failures;
 mod stopped_sending;
 mod strategy_speed;
 mod submission_outcomes;
+mod threads;
 mod tls;
 mod tokens;
 mod top;

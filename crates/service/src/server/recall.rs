@@ -1,19 +1,16 @@
 //! Batches that an operator stops after they were taken go back to the store, unless they are being sent.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use grid_batch_core::{Admission, BatchResult, InternalError, TakenBatch};
+use grid_batch_core::{Admission, BatchResult, TakenBatch};
 use grid_batch_queuer::InFlightWindow;
 use grid_batch_store::ClaimStore;
 use grid_batch_submitter::Recalls;
-use grid_batch_support::PeriodicThread;
-use log::{info, warn};
+use grid_batch_support::{Job, Jobs, lock};
+use log::info;
 
 /// Calls back what a pause, a drain or a hold stops: at once if this instance was asked for it, and otherwise when
 /// the store is read next.
@@ -24,7 +21,6 @@ pub(super) struct Recall {
     window: Option<InFlightWindow>,
     /// One reading of the store at a time.
     reading: Arc<Mutex<()>>,
-    has_failed: Arc<AtomicBool>,
 }
 
 /// How often the store is read while batches wait to be sent.
@@ -36,30 +32,26 @@ impl Recall {
         claims: ClaimStore,
         window: Option<InFlightWindow>,
     ) -> Self {
-        Self { recalls, claims, window, reading: Arc::default(), has_failed: Arc::default() }
+        Self { recalls, claims, window, reading: Arc::default() }
     }
 
-    /// Starts the thread that reads what other instances, and commands, have stopped.
-    pub(super) fn start(&self) -> Result<PeriodicThread, InternalError> {
+    /// Starts the job that reads what other instances, and commands, have stopped.
+    pub(super) fn start(&self, jobs: &Jobs) -> Job {
         let recall = self.clone();
-        PeriodicThread::start("recall", READ_INTERVAL, move || recall.run())
+        jobs.every("recall", READ_INTERVAL, move || recall.run())
     }
 
     /// Calls back what is stopped now.
-    pub(super) fn run(&self) {
-        let called_back = self.call_back();
-        let had_failed = self.has_failed.swap(called_back.is_err(), Ordering::Relaxed);
-        match called_back {
-            Ok(0) => {}
-            Ok(batches) => info!(batches; "batches were called back before they were sent"),
-            Err(error) if !had_failed => warn!(error:% = error;
-                "cannot call back batches that an operator has stopped; it is tried again"),
-            Err(_) => {}
+    pub(super) fn run(&self) -> BatchResult<()> {
+        let batches = self.call_back()?;
+        if batches > 0 {
+            info!(batches; "batches were called back before they were sent");
         }
+        Ok(())
     }
 
     fn call_back(&self) -> BatchResult<usize> {
-        let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.reading);
         let stopped = self.claims.stopped(&self.recalls.services())?;
         let unsent: Vec<TakenBatch> =
             self.recalls.call_back(stopped).into_iter().map(TakenBatch::without_bytes).collect();
