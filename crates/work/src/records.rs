@@ -119,8 +119,10 @@ pub struct Search {
     pub earlier: Option<(Option<Due>, UnresolvedBatch)>,
     /// When to look for the last time, and the batch to look for.
     pub last_look: Option<(Option<Due>, UnresolvedBatch)>,
-    /// A request for evidence about it waits or is under way.
-    pub request: Option<SearchRequest>,
+    /// A request for evidence about it waits.
+    pub is_queued: bool,
+    /// A request for evidence about it was sent.
+    pub is_in_flight: bool,
     /// When the search was last changed, or the time until which something is deferred.
     pub last_used: MonotonicTime,
 }
@@ -134,15 +136,6 @@ pub enum Look {
     Hold,
     /// The last search said so.
     Again,
-}
-
-/// Where a request for evidence is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SearchRequest {
-    /// It waits.
-    Queued,
-    /// It was sent.
-    InFlight,
 }
 
 /// A batch in its present attempt and state, as it was read from the store.
@@ -162,9 +155,14 @@ pub struct Observed {
 }
 
 impl Search {
+    /// Whether a request for evidence waits or was sent.
+    pub const fn is_requested(&self) -> bool {
+        self.is_queued || self.is_in_flight
+    }
+
     /// Whether something is to be done about it.
     fn is_pending(&self) -> bool {
-        self.request.is_some()
+        self.is_requested()
             || self.looks.iter().any(Option::is_some)
             || self.earlier.is_some()
             || self.last_look.is_some()
@@ -178,14 +176,14 @@ impl Search {
 
 impl BatchWork {
     /// Whether a view needs it.
-    pub(crate) const fn is_needed(&self) -> bool {
+    pub const fn is_needed(&self) -> bool {
         self.under_way.is_some() || self.search.is_some()
     }
 }
 
 impl ServiceWork {
     /// Whether a view needs it.
-    pub(crate) fn is_needed(&self) -> bool {
+    pub fn is_needed(&self) -> bool {
         let Trigger { requested, being_read, missed } = &self.trigger;
         !self.batches.is_empty()
             || self.poll.is_some()
