@@ -19,6 +19,8 @@ pub enum DueKind {
     LastLook,
     /// A question about the next batches of a service is to be asked.
     Question,
+    /// The answers to the last question about a service are too old to count.
+    OldQuestion,
 }
 
 /// A service, or a batch of it.
@@ -49,7 +51,7 @@ impl Due {
 /// What is due when, of each kind, in the order of time.
 #[derive(Debug, Default)]
 pub struct DueTimes {
-    kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; 7],
+    kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; 8],
     numbers: u64,
 }
 

@@ -63,8 +63,8 @@ pub struct Restored {
 /// A question about the next batches of a service.
 #[derive(Debug)]
 pub struct Question {
-    /// When it was asked.
-    pub asked_at: MonotonicTime,
+    /// When its answers are too old to count.
+    pub old_at: Option<Due>,
     /// The number of batches that it was about.
     pub batches: usize,
     /// How many of them the ledger has not accepted yet.

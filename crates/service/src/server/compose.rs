@@ -97,7 +97,8 @@ pub(super) fn compose(
     let in_flight = ReadWindow::new(config, &claim_store, &wake_up);
     let dependents_requests = DependentsRequests::new();
     let claim_requests = ClaimRequests::new();
-    let (next_batches, ask_ahead) = start_ask_ahead(config, &ledger, &nodes, &claim_store)?.unzip();
+    let (next_batches, ask_ahead) =
+        start_ask_ahead(config, &ledger, &nodes, &claim_store, &trigger)?.unzip();
     let delayed = DelayedServices::new(
         config.submit.warn_after,
         config.delays.longest_delay(),
@@ -336,13 +337,15 @@ fn start_ask_ahead(
     ledger: &Arc<dyn Ledger>,
     nodes: &NodePool,
     claims: &ClaimStore,
+    trigger: &PollTrigger,
 ) -> Result<Option<(NextBatchRequests, RunningNextBatchMonitor)>, StartError> {
     if !ledger.facts().asks_before_sending() {
         return Ok(None);
     }
     let store = MonitorStore::new(claims.clone(), RecordedStream::default());
     let monitor = NextBatchMonitor::new(store, Arc::clone(ledger), config.poll.connections)
-        .with_nodes(nodes.clone());
+        .with_nodes(nodes.clone())
+        .with_table(trigger.table().clone());
     Ok(Some((monitor.requests(), monitor.run()?)))
 }
 
