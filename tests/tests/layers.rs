@@ -11,12 +11,19 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("grid-batch-support", &["grid-batch-core"]),
     ("grid-batch-protocol", &["grid-batch-core"]),
     ("grid-batch-withdrawals", &["grid-batch-core"]),
+    ("grid-batch-work", &["grid-batch-core", "grid-batch-support"]),
     ("grid-batch-store", &["grid-batch-core", "grid-batch-support", "grid-batch-withdrawals"]),
-    ("grid-batch-queuer", &["grid-batch-core", "grid-batch-support"]),
-    ("grid-batch-submitter", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
+    ("grid-batch-queuer", &["grid-batch-core", "grid-batch-support", "grid-batch-work"]),
+    (
+        "grid-batch-submitter",
+        &["grid-batch-core", "grid-batch-nodes", "grid-batch-support", "grid-batch-work"],
+    ),
     ("grid-batch-nodes", &["grid-batch-core", "grid-batch-support"]),
-    ("grid-batch-poller", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
-    ("grid-batch-claims", &["grid-batch-core", "grid-batch-support"]),
+    (
+        "grid-batch-poller",
+        &["grid-batch-core", "grid-batch-nodes", "grid-batch-support", "grid-batch-work"],
+    ),
+    ("grid-batch-claims", &["grid-batch-core", "grid-batch-support", "grid-batch-work"]),
     ("grid-batch-http", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
     ("grid-batch-settings", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     (
@@ -79,6 +86,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-support",
             "grid-batch-webhooks",
             "grid-batch-withdrawals",
+            "grid-batch-work",
         ],
     ),
     (

@@ -56,7 +56,7 @@ impl Shared {
         .with_several_batches(config.store.scheduling.uses_declared_access);
         Ok(Self {
             follower: start_event_monitor(base, &trigger, stops)?,
-            next_batches: start_ask_ahead(base, stops),
+            next_batches: start_ask_ahead(base, &trigger, stops),
             in_flight: ReadWindow::new(config, &base.claims, &wake_up),
             awaited: awaited(base, &awaited_ends),
             waker,
@@ -146,14 +146,19 @@ fn start_event_monitor(
 }
 
 /// Asks about the next batch of each service, if the ledger needs that.
-fn start_ask_ahead(base: &Base<'_>, stops: &mut Stops) -> Option<NextBatchRequests> {
+fn start_ask_ahead(
+    base: &Base<'_>,
+    trigger: &PollTrigger,
+    stops: &mut Stops,
+) -> Option<NextBatchRequests> {
     if !base.ledger.facts().asks_before_sending() {
         return None;
     }
     let store = MonitorStore::new(base.claims.clone(), RecordedStream::default());
     let connections = base.config.poll.connections;
     let monitor = NextBatchMonitor::new(store, Arc::clone(&base.ledger), connections)
-        .with_nodes(base.nodes.clone());
+        .with_nodes(base.nodes.clone())
+        .with_table(trigger.table().clone());
     let requests = monitor.requests();
     stops.first_jobs([monitor.run(&base.jobs)]);
     Some(requests)

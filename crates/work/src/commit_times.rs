@@ -2,39 +2,57 @@ use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::PollPace;
 
+use crate::decision_times::Decision;
+
 /// How long batches take from their acceptance to their commit, as this process has seen it: for each
-/// service, and for the ledger, which counts for the other services.
-#[derive(Debug)]
-pub(crate) struct CommitTimes {
+/// service, and for the ledger, which counts for the other services. Also when the ledger decides whether a batch is
+/// valid.
+#[derive(Debug, Default)]
+pub struct CommitTimes {
     ledger: Option<UsualTime>,
-    services: HashMap<String, UsualTime>,
-    shortest_interval: Duration,
-    longest_interval: Duration,
+    pub(crate) services: HashMap<String, ServiceTimes>,
+}
+
+/// The times of a service.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceTimes {
+    commit: Option<UsualTime>,
+    /// Only of a service that had an invalid batch lately.
+    pub(crate) decision: Option<Decision>,
+}
+
+/// The shortest and the longest time between two polls of a new batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Intervals {
+    /// The shortest. Not more than the longest counts.
+    pub shortest: Duration,
+    /// The longest.
+    pub longest: Duration,
 }
 
 /// What the polls of a batch show about the time of its commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SeenCommit {
+pub struct SeenCommit {
     /// The time from its acceptance to the last poll that found it under way.
-    pub(crate) pending_until: Option<Duration>,
+    pub pending_until: Option<Duration>,
     /// The time from its acceptance to the poll that found it committed.
-    pub(crate) committed_by: Duration,
+    pub committed_by: Duration,
     /// Why that poll was made.
-    pub(crate) cause: PollCause,
+    pub cause: PollCause,
 }
 
 /// When to poll a batch, measured from its acceptance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PollTimes {
+pub struct PollTimes {
     /// When it is usually committed, so that the first poll usually finds it committed.
-    pub(crate) first: Duration,
+    pub first: Duration,
     /// The shortest time between two polls after that.
-    pub(crate) interval: Duration,
+    pub interval: Duration,
 }
 
 /// Why a service is polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PollCause {
+pub enum PollCause {
     /// It was due in the schedule.
     Schedule,
     /// A trigger, such as an event, which comes right after the commit.
@@ -57,46 +75,55 @@ impl CommitTimes {
     const EXPECTED_AT_FIRST: Duration = Duration::from_secs(1);
     /// A time counts as at most this many times the expected one.
     const MAX_GROWTH: u32 = 4;
+    /// No time counts as more than this.
+    const LONGEST: Duration = Duration::from_hours(1);
 
-    /// Learns intervals between these two.
-    pub(crate) fn new(shortest_interval: Duration, longest_interval: Duration) -> Self {
-        Self { ledger: None, services: HashMap::new(), shortest_interval, longest_interval }
-    }
-
-    pub(crate) fn record(&mut self, service_id: &str, seen: SeenCommit) {
-        let expected = self.usual(service_id).map(|_| self.poll_times(service_id).first);
+    /// A batch of the service was committed.
+    pub fn committed(&mut self, service_id: &str, seen: SeenCommit) {
+        let expected = self.of_service(service_id).map(|usual| usual.poll_times().first);
         // A time that is much longer than usual may be that of an outage. If the ledger has become slower, the
         // next times show it.
-        let longest = self.longest_interval.saturating_mul(PollPace::PART);
-        let most = expected
-            .unwrap_or(Self::EXPECTED_AT_FIRST)
-            .saturating_mul(Self::MAX_GROWTH)
-            .min(longest);
-        let time = seen.estimate(expected).min(most);
+        let most = expected.unwrap_or(Self::EXPECTED_AT_FIRST).saturating_mul(Self::MAX_GROWTH);
+        let time = seen.estimate(expected).min(most).min(Self::LONGEST);
         self.ledger = Some(UsualTime::with(self.ledger, time, seen.cause));
-        if let Some(known) = self.services.get_mut(service_id) {
-            *known = UsualTime::with(Some(*known), time, seen.cause);
-            return;
-        }
-        if self.services.len() >= Self::MAX_SERVICES {
-            self.services.clear();
-        }
-        self.services.insert(service_id.to_owned(), UsualTime::with(None, time, seen.cause));
+        let known = self.service(service_id);
+        known.commit = Some(UsualTime::with(known.commit, time, seen.cause));
     }
 
     /// When to poll a batch of the service: at the shortest interval while nothing is known.
-    pub(crate) fn poll_times(&self, service_id: &str) -> PollTimes {
-        let shortest = self.shortest_interval.min(self.longest_interval);
-        let Some(usual) = self.usual(service_id) else {
+    pub fn poll_times(&self, service_id: &str, intervals: Intervals) -> PollTimes {
+        let Intervals { shortest, longest } = intervals;
+        let shortest = shortest.min(longest);
+        let Some(usual) = self.of_service(service_id) else {
             return PollTimes { first: shortest, interval: shortest };
         };
+        let most = longest.saturating_mul(PollPace::PART);
+        let usual = UsualTime { average: usual.average.min(most), ..usual };
         let PollTimes { first, interval } = usual.poll_times();
-        let interval = interval.max(shortest).min(self.longest_interval);
-        PollTimes { first: first.max(shortest), interval }
+        PollTimes { first: first.max(shortest), interval: interval.max(shortest).min(longest) }
     }
 
-    fn usual(&self, service_id: &str) -> Option<UsualTime> {
-        self.services.get(service_id).copied().or(self.ledger)
+    /// How long batches of the service usually take, or those of the ledger if none of the service was committed;
+    /// `None` before the first commit.
+    pub fn usual(&self, service_id: &str) -> Option<Duration> {
+        self.of_service(service_id).map(|usual| usual.average)
+    }
+
+    /// How long batches of any service usually take; `None` before the first commit.
+    pub fn usual_of_ledger(&self) -> Option<Duration> {
+        self.ledger.map(|usual| usual.average)
+    }
+
+    fn of_service(&self, service_id: &str) -> Option<UsualTime> {
+        self.services.get(service_id).and_then(|known| known.commit).or(self.ledger)
+    }
+
+    /// The times of a service, which is added if it is new. If too many services are known, all are forgotten.
+    pub(crate) fn service(&mut self, service_id: &str) -> &mut ServiceTimes {
+        if self.services.len() >= Self::MAX_SERVICES && !self.services.contains_key(service_id) {
+            self.services.clear();
+        }
+        self.services.entry(service_id.to_owned()).or_default()
     }
 }
 
@@ -162,9 +189,9 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    fn commit_times() -> CommitTimes {
-        CommitTimes::new(millis(100), millis(1_000))
-    }
+    const INTERVALS: Intervals =
+        Intervals { shortest: millis(100), longest: Duration::from_secs(1) };
+    const SHORT: Intervals = Intervals { shortest: millis(10), ..INTERVALS };
 
     /// A commit that two polls have shown to be at this time.
     fn at(time: Duration) -> SeenCommit {
@@ -172,7 +199,7 @@ mod tests {
     }
 
     fn first(times: &CommitTimes, service: &str) -> Duration {
-        rounded(times.poll_times(service).first)
+        rounded(times.poll_times(service, INTERVALS).first)
     }
 
     /// Averages come close to a time that is always the same.
@@ -189,7 +216,7 @@ mod tests {
     ) -> (f64, Duration) {
         let (mut batches, mut polls, mut late) = (0, 0, Duration::ZERO);
         for commit in commits {
-            let PollTimes { first, interval } = times.poll_times("a");
+            let PollTimes { first, interval } = times.poll_times("a", SHORT);
             let (mut pending_until, mut asked) = (None, first + lateness);
             polls += 1;
             while asked < commit {
@@ -197,7 +224,7 @@ mod tests {
                 asked += interval + lateness;
                 polls += 1;
             }
-            times.record(
+            times.committed(
                 "a",
                 SeenCommit { pending_until, committed_by: asked, cause: PollCause::Schedule },
             );
@@ -209,7 +236,7 @@ mod tests {
 
     #[test]
     fn steady_ledger_is_asked_once_or_twice_soon_after_a_commit() {
-        let mut times = CommitTimes::new(millis(10), millis(1_000));
+        let mut times = CommitTimes::default();
         ask(&mut times, Duration::ZERO, (0..100).map(|_| millis(400)));
         let (polls, late) = ask(&mut times, Duration::ZERO, (0..1_000).map(|_| millis(400)));
         assert!(polls < 1.6 && late < millis(40), "{polls} polls, {late:?} late");
@@ -217,7 +244,7 @@ mod tests {
 
     #[test]
     fn unsteady_ledger_is_asked_a_few_times_soon_after_a_commit() {
-        let mut times = CommitTimes::new(millis(10), millis(1_000));
+        let mut times = CommitTimes::default();
         let commits = |count| (0..count).map(|number| millis(200 + number * 377 % 1_000));
         ask(&mut times, Duration::ZERO, commits(100));
         let (polls, late) = ask(&mut times, Duration::ZERO, commits(1_000));
@@ -227,7 +254,7 @@ mod tests {
     #[test]
     fn late_polls_do_not_make_the_next_ones_later() {
         for lateness in [15, 70] {
-            let mut times = CommitTimes::new(millis(10), millis(1_000));
+            let mut times = CommitTimes::default();
             ask(&mut times, millis(lateness), (0..500).map(|_| millis(100)));
             assert!(first(&times, "a") <= millis(100), "{lateness} ms: {:?}", first(&times, "a"));
         }
@@ -235,45 +262,49 @@ mod tests {
 
     #[test]
     fn first_poll_comes_when_a_batch_is_usually_committed() {
-        let mut times = commit_times();
+        let mut times = CommitTimes::default();
         assert_eq!(first(&times, "a"), millis(100), "nothing is known");
-        (0..100).for_each(|_| times.record("a", at(millis(2_000))));
+        (0..100).for_each(|_| times.committed("a", at(millis(2_000))));
         assert_eq!(first(&times, "a"), millis(2_000));
         assert_eq!(first(&times, "b"), millis(2_000), "that of the ledger");
-        (0..100).for_each(|_| times.record("b", at(millis(800))));
+        (0..100).for_each(|_| times.committed("b", at(millis(800))));
         assert_eq!(["a", "b"].map(|id| first(&times, id)), [2_000, 800].map(millis));
-        assert_eq!(times.poll_times("b").interval, millis(100));
+        assert_eq!(times.poll_times("b", INTERVALS).interval, millis(100));
     }
 
     #[test]
     fn first_poll_comes_after_the_usual_event_of_a_commit() {
-        let mut times = commit_times();
+        let mut times = CommitTimes::default();
         let triggered = SeenCommit { cause: PollCause::Trigger, ..at(millis(400)) };
-        (0..100).for_each(|_| times.record("a", triggered));
+        (0..100).for_each(|_| times.committed("a", triggered));
         assert_eq!(first(&times, "a"), millis(520));
-        times.record("a", at(millis(400)));
+        times.committed("a", at(millis(400)));
         assert_eq!(first(&times, "a"), millis(400), "no event told of the last commit");
     }
 
     #[test]
     fn intervals_are_bounded() {
-        let mut times = commit_times();
-        times.record("quick", at(millis(1)));
-        (0..100).for_each(|_| times.record("slow", at(Duration::MAX / 2)));
-        let interval = |service| rounded(times.poll_times(service).interval);
+        let mut times = CommitTimes::default();
+        times.committed("quick", at(millis(1)));
+        (0..1_000).for_each(|_| times.committed("slow", at(Duration::MAX / 2)));
+        let interval = |service| rounded(times.poll_times(service, INTERVALS).interval);
         assert_eq!(["quick", "slow"].map(interval), [100, 500].map(millis));
         assert_eq!(first(&times, "quick"), millis(100));
         assert!(first(&times, "slow") <= millis(4_000));
-        let mut fixed = CommitTimes::new(millis(100), millis(2));
-        fixed.record("a", at(millis(800)));
-        assert_eq!(fixed.poll_times("a").interval, millis(2), "the longest interval counts");
+        let mut fixed = CommitTimes::default();
+        fixed.committed("a", at(millis(800)));
+        assert_eq!(
+            fixed.poll_times("a", Intervals { longest: millis(2), ..INTERVALS }).interval,
+            millis(2),
+            "the longest interval counts"
+        );
     }
 
     #[test]
     fn times_follow_a_ledger_that_changes() {
-        let mut times = commit_times();
+        let mut times = CommitTimes::default();
         let mut learn = |time| {
-            (0..60).for_each(|_| times.record("a", at(millis(time))));
+            (0..60).for_each(|_| times.committed("a", at(millis(time))));
             first(&times, "a").as_millis()
         };
         assert!((1_990..=2_010).contains(&learn(2_000)));
@@ -283,26 +314,26 @@ mod tests {
 
     #[test]
     fn outage_delays_the_next_polls_little() {
-        let mut times = commit_times();
+        let mut times = CommitTimes::default();
         let committed_by = |time| SeenCommit {
             pending_until: None,
             committed_by: millis(time),
             cause: PollCause::Schedule,
         };
-        (0..100).for_each(|_| times.record("a", at(millis(200))));
-        times.record("a", committed_by(600_000));
-        times.record("new", committed_by(600_000));
+        (0..100).for_each(|_| times.committed("a", at(millis(200))));
+        times.committed("a", committed_by(600_000));
+        times.committed("new", committed_by(600_000));
         for service in ["a", "new", "other"] {
-            let PollTimes { first, interval } = times.poll_times(service);
+            let PollTimes { first, interval } = times.poll_times(service, INTERVALS);
             assert!(first.max(interval) <= millis(800), "{service}: {first:?}, {interval:?}");
         }
     }
 
     #[test]
     fn services_are_bounded() {
-        let mut times = commit_times();
+        let mut times = CommitTimes::default();
         let services = CommitTimes::MAX_SERVICES + 10;
-        (0..services).for_each(|number| times.record(&number.to_string(), at(millis(800))));
+        (0..services).for_each(|number| times.committed(&number.to_string(), at(millis(800))));
         assert!(times.services.len() <= CommitTimes::MAX_SERVICES);
         assert_eq!(first(&times, "0"), millis(800), "that of the ledger");
     }

@@ -1,16 +1,12 @@
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
+
+use crate::CommitTimes;
 
 /// When the ledger decides whether a batch is valid, measured from its acceptance. No event tells of this decision, and
 /// it ends an invalid batch. The time is learned for services that had an invalid batch lately: their batches are
 /// polled then, and not only when a commit is late.
-#[derive(Debug)]
-pub(crate) struct DecisionTimes {
-    services: HashMap<String, Decision>,
-    shortest: Duration,
-}
-
 #[derive(Debug, Clone, Copy)]
-struct Decision {
+pub(crate) struct Decision {
     time: Duration,
     /// Whether a poll came before the decision, so that the time is about right.
     was_too_early: bool,
@@ -20,59 +16,53 @@ struct Decision {
 
 /// What the polls of a batch show about its decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SeenDecision {
+pub struct SeenDecision {
     /// The time from its acceptance to the last poll that found it undecided.
-    pub(crate) undecided_until: Option<Duration>,
+    pub undecided_until: Option<Duration>,
     /// The time from its acceptance to the poll that found it decided.
-    pub(crate) decided_by: Duration,
+    pub decided_by: Duration,
 }
 
-impl DecisionTimes {
-    /// The greatest number of services that are remembered.
-    const MAX_SERVICES: usize = 10_000;
-    /// The number of batches after an invalid one among which others are expected.
-    const BATCHES: u32 = 64;
-
-    /// No time is shorter than this.
-    pub(crate) fn new(shortest: Duration) -> Self {
-        Self { services: HashMap::new(), shortest }
-    }
-
+impl CommitTimes {
     /// A batch of the service was accepted.
-    pub(crate) fn accepted(&mut self, service_id: &str) {
-        if let Some(decision) = self.services.get_mut(service_id) {
-            decision.batches -= 1;
-            if decision.batches == 0 {
-                self.services.remove(service_id);
-            }
+    pub fn accepted(&mut self, service_id: &str) {
+        if let Some(known) = self.services.get_mut(service_id) {
+            known.decision = known.decision.and_then(Decision::for_next_batch);
         }
     }
 
     /// When to poll the batch of a service that is expected to have invalid ones.
-    pub(crate) fn expected(&self, service_id: &str) -> Option<Duration> {
-        self.services.get(service_id).map(|decision| decision.time.max(self.shortest))
+    pub fn expected_decision(&self, service_id: &str) -> Option<Duration> {
+        self.services.get(service_id)?.decision.map(|decision| decision.time)
     }
 
     /// A batch of the service is invalid.
-    pub(crate) fn invalid(&mut self, service_id: &str, seen: SeenDecision) {
-        if self.services.len() >= Self::MAX_SERVICES && !self.services.contains_key(service_id) {
-            self.services.clear();
-        }
-        let new = Decision { time: seen.decided_by, was_too_early: false, batches: Self::BATCHES };
-        let decision = self.services.entry(service_id.to_owned()).or_insert(new);
-        decision.batches = Self::BATCHES;
+    pub fn invalid(&mut self, service_id: &str, seen: SeenDecision) {
+        let known = self.service(service_id);
+        let new = Decision { time: seen.decided_by, was_too_early: false, batches: 0 };
+        let decision = known.decision.get_or_insert(new);
+        decision.batches = Decision::BATCHES;
         decision.learn(seen);
     }
 
     /// A batch of the service is valid, and not committed.
-    pub(crate) fn valid(&mut self, service_id: &str, seen: SeenDecision) {
-        if let Some(decision) = self.services.get_mut(service_id) {
+    pub fn valid(&mut self, service_id: &str, seen: SeenDecision) {
+        let known = self.services.get_mut(service_id);
+        if let Some(decision) = known.and_then(|known| known.decision.as_mut()) {
             decision.learn(seen);
         }
     }
 }
 
 impl Decision {
+    /// The number of batches after an invalid one among which others are expected.
+    const BATCHES: u32 = 64;
+
+    fn for_next_batch(self) -> Option<Self> {
+        let batches = self.batches - 1;
+        (batches > 0).then_some(Self { batches, ..self })
+    }
+
     /// A decision that the first poll finds may have been made long before, so the next poll comes earlier, until one
     /// is too early.
     fn learn(&mut self, seen: SeenDecision) {
@@ -96,11 +86,11 @@ mod tests {
 
     /// Polls batches that are decided after this time, every tenth of which is invalid, and returns how many polls a
     /// batch needed, and how long after the decision it was noticed, on average.
-    fn poll(times: &mut DecisionTimes, decided: Duration, batches: u32) -> (f64, Duration) {
+    fn poll(times: &mut CommitTimes, decided: Duration, batches: u32) -> (f64, Duration) {
         let (mut polls, mut late) = (0, Duration::ZERO);
         for number in 0..batches {
             times.accepted("a");
-            let mut asked = times.expected("a").unwrap();
+            let mut asked = times.expected_decision("a").unwrap();
             let mut undecided_until = None;
             polls += 1;
             while asked < decided {
@@ -117,8 +107,8 @@ mod tests {
 
     #[test]
     fn decision_is_found_soon_with_few_polls() {
-        let mut times = DecisionTimes::new(millis(10));
-        assert_eq!(times.expected("a"), None);
+        let mut times = CommitTimes::default();
+        assert_eq!(times.expected_decision("a"), None);
         times.invalid("a", SeenDecision { undecided_until: None, decided_by: millis(600) });
         poll(&mut times, millis(100), 20);
         let (polls, late) = poll(&mut times, millis(100), 1_000);
@@ -129,22 +119,12 @@ mod tests {
 
     #[test]
     fn invalid_batch_is_expected_for_some_batches() {
-        let mut times = DecisionTimes::new(millis(10));
+        let mut times = CommitTimes::default();
         times.invalid("a", SeenDecision { undecided_until: None, decided_by: millis(1) });
-        assert_eq!(times.expected("a"), Some(millis(10)), "the shortest time");
-        (1..DecisionTimes::BATCHES).for_each(|_| times.accepted("a"));
-        assert!(times.expected("a").is_some());
+        assert_eq!(times.expected_decision("a"), Some(Duration::from_micros(750)));
+        (1..Decision::BATCHES).for_each(|_| times.accepted("a"));
+        assert!(times.expected_decision("a").is_some());
         times.accepted("a");
-        assert_eq!(times.expected("a"), None);
-    }
-
-    #[test]
-    fn services_are_bounded() {
-        let mut times = DecisionTimes::new(millis(10));
-        for number in 0..DecisionTimes::MAX_SERVICES + 10 {
-            let seen = SeenDecision { undecided_until: None, decided_by: millis(100) };
-            times.invalid(&number.to_string(), seen);
-        }
-        assert!(times.services.len() <= DecisionTimes::MAX_SERVICES);
+        assert_eq!(times.expected_decision("a"), None);
     }
 }

@@ -1,0 +1,141 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use grid_batch_core::MonotonicTime;
+
+/// What is to be done at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DueKind {
+    /// A batch was accepted since the poller last looked.
+    Accepted,
+    /// A service is to be polled at once.
+    Trigger,
+    /// A service is to be polled.
+    Poll,
+    /// Evidence about a batch is to be looked for, whether or not its ledger is asked for its status.
+    Look,
+    /// No earlier attempt of a batch can arrive any more.
+    EarlierAttempt,
+    /// Evidence about a batch is to be looked for the last time.
+    LastLook,
+    /// A question about the next batches of a service is to be asked.
+    Question,
+    /// The answers to the last question about a service are too old to count.
+    OldQuestion,
+}
+
+/// A service, or a batch of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkKey {
+    /// The service.
+    pub service_id: Arc<str>,
+    /// The batch. `None`: it is about the service.
+    pub batch_id: Option<Arc<str>>,
+}
+
+/// An entry of [`DueTimes`], which the record that it is about remembers.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Due {
+    kind: DueKind,
+    at: MonotonicTime,
+    /// No other entry has it. Entries of the same time are in the order in which they were set.
+    number: u64,
+}
+
+impl Due {
+    /// When it is due.
+    pub const fn at(&self) -> MonotonicTime {
+        self.at
+    }
+}
+
+/// What is due when, of each kind, in the order of time.
+#[derive(Debug, Default)]
+pub struct DueTimes {
+    kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; 8],
+    numbers: u64,
+}
+
+impl DueTimes {
+    /// Sets the time of an entry, in place of the one before.
+    pub fn set(&mut self, due: &mut Option<Due>, kind: DueKind, at: MonotonicTime, key: WorkKey) {
+        self.clear(due);
+        self.numbers += 1;
+        let number = self.numbers;
+        self.kinds[kind as usize].insert((at, number), key);
+        *due = Some(Due { kind, at, number });
+    }
+
+    /// Removes an entry.
+    pub fn clear(&mut self, due: &mut Option<Due>) {
+        if let Some(Due { kind, at, number }) = due.take() {
+            self.kinds[kind as usize].remove(&(at, number));
+        }
+    }
+
+    /// The entries of this kind, those that are due first at the beginning.
+    pub fn of(&self, kind: DueKind) -> impl DoubleEndedIterator<Item = (MonotonicTime, &WorkKey)> {
+        self.kinds[kind as usize].iter().map(|((at, _), key)| (*at, key))
+    }
+
+    /// The entries of this kind that are due.
+    pub fn due(&self, kind: DueKind, now: MonotonicTime) -> impl Iterator<Item = &WorkKey> {
+        self.kinds[kind as usize].range(..=(now, u64::MAX)).map(|(_, key)| key)
+    }
+
+    /// When the first entry of this kind is due.
+    pub fn next(&self, kind: DueKind) -> Option<MonotonicTime> {
+        self.of(kind).next().map(|(at, _)| at)
+    }
+
+    /// When the first entry of this kind is due that is not due yet.
+    pub fn next_after(&self, kind: DueKind, now: MonotonicTime) -> Option<MonotonicTime> {
+        self.kinds[kind as usize].range((now, u64::MAX)..).next().map(|((at, _), _)| *at)
+    }
+
+    /// The number of entries of this kind.
+    pub fn count(&self, kind: DueKind) -> usize {
+        self.kinds[kind as usize].len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> MonotonicTime {
+        MonotonicTime::default().plus(Duration::from_secs(seconds))
+    }
+
+    fn key(service_id: &str) -> WorkKey {
+        WorkKey { service_id: service_id.into(), batch_id: None }
+    }
+
+    fn due(times: &DueTimes, seconds: u64) -> Vec<&str> {
+        times.due(DueKind::Poll, at(seconds)).map(|key| &*key.service_id).collect()
+    }
+
+    #[test]
+    fn entries_are_in_the_order_of_their_times() {
+        let (mut times, mut a, mut b, mut c) = (DueTimes::default(), None, None, None);
+        times.set(&mut b, DueKind::Poll, at(2), key("b"));
+        times.set(&mut a, DueKind::Poll, at(2), key("a"));
+        times.set(&mut c, DueKind::Poll, at(1), key("c"));
+        assert_eq!((due(&times, 1), due(&times, 2)), (vec!["c"], vec!["c", "b", "a"]));
+        assert_eq!(times.next(DueKind::Poll), Some(at(1)));
+        assert_eq!(times.next_after(DueKind::Poll, at(1)), Some(at(2)));
+        assert_eq!(times.next(DueKind::Look), None);
+    }
+
+    #[test]
+    fn entry_has_one_time() {
+        let (mut times, mut a) = (DueTimes::default(), None);
+        for seconds in [5, 3, 4] {
+            times.set(&mut a, DueKind::Poll, at(seconds), key("a"));
+        }
+        assert_eq!((due(&times, 3), due(&times, 9)), (vec![], vec!["a"]));
+        times.clear(&mut a);
+        assert_eq!((times.count(DueKind::Poll), a), (0, None));
+    }
+}

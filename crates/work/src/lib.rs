@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+mod commit_times;
+mod decision_times;
+mod due_times;
+mod records;
+mod table;
+
+pub use commit_times::{CommitTimes, Intervals, PollCause, PollTimes, SeenCommit};
+pub use decision_times::SeenDecision;
+pub use due_times::{Due, DueKind, DueTimes, WorkKey};
+pub use records::{
+    BatchWork, Look, Observed, Poll, Question, Restored, Search, ServiceWork, Trigger, UnderWay,
+};
+pub use table::{Entered, Work, WorkTable};

@@ -1,0 +1,198 @@
+use std::{collections::HashMap, sync::Arc};
+
+use grid_batch_core::{AttemptId, BatchState, MonotonicTime, Timestamp, UnresolvedBatch};
+
+use crate::{Due, PollCause};
+
+/// What is known of a service.
+#[derive(Debug, Default)]
+pub struct ServiceWork {
+    /// Its batches that are under way, and those that are looked at for another reason.
+    pub batches: HashMap<Arc<str>, BatchWork>,
+    /// When it is polled next. `None`: it is in no schedule.
+    pub poll: Option<Poll>,
+    /// When the ledger was last asked about its batches, and why.
+    pub asked: Option<(MonotonicTime, PollCause)>,
+    /// Whether it is to be polled at once.
+    pub trigger: Trigger,
+    /// When batches that the ledger reports may need evidence again.
+    pub reported_not_before: Option<MonotonicTime>,
+    /// What is known of it if its database was restored.
+    pub restored: Option<Restored>,
+    /// The last question about its next batches.
+    pub question: Option<Question>,
+    /// A question about its next batches is requested.
+    pub question_due: Option<Due>,
+}
+
+/// When a service is polled.
+#[derive(Debug)]
+pub struct Poll {
+    /// When its last batch was accepted, or found.
+    pub since: MonotonicTime,
+    /// The requests that failed since the last answer.
+    pub failures: u32,
+    /// Whether the last request has used the budget.
+    pub has_used_budget: bool,
+    /// When it is polled next.
+    pub due: Option<Due>,
+}
+
+/// Whether a service is to be polled at once.
+#[derive(Debug, Default)]
+pub struct Trigger {
+    /// It is.
+    pub requested: Option<Due>,
+    /// Its batches are being read from the store, and whether a batch of it was submitted meanwhile.
+    pub being_read: Option<bool>,
+    /// When it was triggered although it had no pending batch.
+    pub missed: Option<MonotonicTime>,
+}
+
+/// A service in its present epoch, which a restored database has raised.
+#[derive(Debug)]
+pub struct Restored {
+    /// The epoch.
+    pub epoch: u64,
+    /// When it was first seen in this epoch.
+    pub first_seen: MonotonicTime,
+    /// When it was last seen.
+    pub last_seen: MonotonicTime,
+}
+
+/// A question about the next batches of a service.
+#[derive(Debug)]
+pub struct Question {
+    /// When its answers are too old to count.
+    pub old_at: Option<Due>,
+    /// The number of batches that it was about.
+    pub batches: usize,
+    /// How many of them the ledger has not accepted yet.
+    pub not_accepted: usize,
+}
+
+/// What is known of a batch. Each view has a field.
+#[derive(Debug, Default)]
+pub struct BatchWork {
+    /// It is under way.
+    pub under_way: Option<UnderWay>,
+    /// The search for evidence about it.
+    pub search: Option<Box<Search>>,
+}
+
+/// A batch that is under way.
+#[derive(Debug, Default)]
+pub struct UnderWay {
+    /// It was accepted since the poller last looked.
+    pub newly_accepted: Option<Due>,
+    /// When the ledger accepted it. `None`: that was not seen.
+    pub accepted: Option<MonotonicTime>,
+    /// When the ledger was last asked about it, since its acceptance.
+    pub asked: Option<MonotonicTime>,
+    /// When the ledger was asked about it before the last time.
+    pub asked_before: Option<MonotonicTime>,
+    /// The ledger has said that it is valid.
+    pub is_valid: bool,
+    /// When the ledger was first asked about it. `None`: it was not, or the batch is held.
+    pub since: Option<MonotonicTime>,
+}
+
+impl UnderWay {
+    /// Whether the ledger is asked until it has ended. A batch that is to be sent again waits for its acceptance.
+    pub const fn is_awaited(&self) -> bool {
+        self.accepted.is_some() || self.asked.is_some()
+    }
+}
+
+/// The search for evidence about a batch.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// When evidence may be looked for again.
+    pub not_before: Option<MonotonicTime>,
+    /// The same, as long as the ledger reports the batch.
+    pub reported_not_before: Option<MonotonicTime>,
+    /// When to look, for each reason.
+    pub looks: [Option<Due>; 3],
+    /// How long it has been like this.
+    pub observed: Option<Observed>,
+    /// When no earlier attempt can arrive any more, and the batch as it was then read.
+    pub earlier: Option<(Option<Due>, UnresolvedBatch)>,
+    /// When to look for the last time, and the batch to look for.
+    pub last_look: Option<(Option<Due>, UnresolvedBatch)>,
+    /// A request for evidence about it waits.
+    pub is_queued: bool,
+    /// A request for evidence about it was sent.
+    pub is_in_flight: bool,
+    /// When the search was last changed, or the time until which something is deferred.
+    pub last_used: MonotonicTime,
+}
+
+/// Why to look for evidence at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Absence counts then.
+    Absence,
+    /// The batch is held then.
+    Hold,
+    /// The last search said so.
+    Again,
+}
+
+/// A batch in its present attempt and state, as it was read from the store.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed {
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// The state.
+    pub state: BatchState,
+    /// Only compared with the batch's: it changes when the batch enters its state again.
+    pub since: Timestamp,
+    /// The ledger reported it as invalid, and an earlier attempt of it may still arrive. What the ledger reports after
+    /// that wait decides about it, so its time starts anew.
+    pub waits_for_earlier: bool,
+    /// When it was first seen like this.
+    pub first_seen: MonotonicTime,
+}
+
+impl Search {
+    /// Whether a request for evidence waits or was sent.
+    pub const fn is_requested(&self) -> bool {
+        self.is_queued || self.is_in_flight
+    }
+
+    /// Whether something is to be done about it.
+    fn is_pending(&self) -> bool {
+        self.is_requested()
+            || self.looks.iter().any(Option::is_some)
+            || self.earlier.is_some()
+            || self.last_look.is_some()
+    }
+
+    /// Whether it is remembered at this time.
+    pub(crate) fn is_needed(&self, now: MonotonicTime, keep: std::time::Duration) -> bool {
+        self.is_pending() || now.since(self.last_used) < keep
+    }
+}
+
+impl BatchWork {
+    /// Whether a view needs it.
+    pub const fn is_needed(&self) -> bool {
+        self.under_way.is_some() || self.search.is_some()
+    }
+}
+
+impl ServiceWork {
+    /// Whether a view needs it.
+    pub fn is_needed(&self) -> bool {
+        let Trigger { requested, being_read, missed } = &self.trigger;
+        !self.batches.is_empty()
+            || self.poll.is_some()
+            || requested.is_some()
+            || being_read.is_some()
+            || missed.is_some()
+            || self.reported_not_before.is_some()
+            || self.restored.is_some()
+            || self.question.is_some()
+            || self.question_due.is_some()
+    }
+}
