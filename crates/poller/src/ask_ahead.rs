@@ -1,13 +1,18 @@
 //! Asking about the next batches of a service while the present ones are under way.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use grid_batch_core::{
     BatchState, Clock, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded, RecordedSubscriber,
     ServiceId, SystemClock,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
-use grid_batch_support::{BlockingPool, GroupPause, Job, Jobs, Shutdown, catch_panic_async};
+use grid_batch_support::{BlockingPool, GroupPause, Job, Jobs, Shutdown, catch_panic_async, lock};
 use grid_batch_work::{Work, WorkTable};
 use log::debug;
 use tokio::{
