@@ -167,7 +167,7 @@ mod tests {
             schedule(&mut work, &unresolved(1), Look::Again, at(seconds));
         }
         let mut taken = |now| take_scheduled(&mut work, at(now)).len();
-        assert_eq!([29, 30, 49, 50].map(|now| taken(now)), [0, 1, 0, 1]);
+        assert_eq!([29, 30, 49, 50].map(taken), [0, 1, 0, 1]);
     }
 
     #[test]
