@@ -8,8 +8,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded,
-    RecordedSubscriber, ServiceId,
+    BatchState, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded, RecordedSubscriber,
+    ServiceId,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{BlockingPool, GroupPause, Job, Jobs, Shutdown, catch_panic_async, lock};

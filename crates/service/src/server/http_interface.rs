@@ -51,7 +51,8 @@ impl HttpInterface {
     ) -> Result<RunningApi, StartError> {
         let Self { health, metrics, history, access, commits, recall, stream } = self;
         let (stages, claims) = (shared.stages.clone(), base.claims.clone());
-        let api = configure(base, shared, health).with_options(api_options(base.config, connections));
+        let api =
+            configure(base, shared, health).with_options(api_options(base.config, connections));
         let api = with_withdrawals(api, &base.store, opened)
             .with_jobs(&base.jobs)
             .with_stored_callback(move |services| stream.recorded(Recorded::Stored(services)))
@@ -142,11 +143,7 @@ fn api_options(config: &Config, connections: usize) -> ApiOptions {
     }
 }
 
-fn configure(
-    base: &Base<'_>,
-    shared: &Shared,
-    health: Health,
-) -> ApiBuilder {
+fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
     let Base { config, ledger, .. } = base;
     let (clock, follower) = (base.store.clock().clone(), shared.follower.clone());
     let database = health.clone();
@@ -175,7 +172,12 @@ fn configure(
         });
     let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
         monitor_options(config, ledger.facts());
-    api = with_reads(api, &store, base.check.clone(), SearchLimits { quiet_after, hold_after, give_up_after });
+    api = with_reads(
+        api,
+        &store,
+        base.check.clone(),
+        SearchLimits { quiet_after, hold_after, give_up_after },
+    );
     if config.intake.pass_through {
         api = api.with_pass_through(Arc::clone(ledger));
     }
