@@ -187,8 +187,9 @@ impl fmt::Debug for Jobs {
     }
 }
 
-/// How long a thread for blocking work waits for more of it.
-const IDLE_THREAD_LIMIT: Duration = Duration::from_secs(2);
+/// How long a thread for blocking work waits for more of it. Threads take turns, so that jobs that run now and then would
+/// keep all of them for ever if it were long.
+const IDLE_THREAD_LIMIT: Duration = Duration::from_millis(100);
 
 /// A runtime that ends with its last user.
 #[derive(Debug)]
