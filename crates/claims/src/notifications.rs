@@ -69,10 +69,7 @@ mod tests {
         }
     }
 
-    fn start(
-        received: Vec<BatchResult<Notifications>>,
-        told: SyncSender<Vec<ServiceId>>,
-    ) -> Job {
+    fn start(received: Vec<BatchResult<Notifications>>, told: SyncSender<Vec<ServiceId>>) -> Job {
         let script = script(received, sync_channel(9).0);
         let told = move |entry: Recorded<'_>| {
             let Recorded::Submittable(services) = entry else { panic!("{entry:?}") };

@@ -53,8 +53,7 @@ impl<R: RetentionStore + 'static> Retention<R> {
     /// Starts the job.
     pub fn start(jobs: &Jobs, store: R, options: RetentionOptions, clock: Arc<dyn Clock>) -> Job {
         let mut retention = Self::new(store, options, clock);
-        let schedule =
-            Schedule::every(retention.idle_pause()).after_failure(Self::FAILURE_PAUSE);
+        let schedule = Schedule::every(retention.idle_pause()).after_failure(Self::FAILURE_PAUSE);
         jobs.repeat("retention", schedule, move || retention.work())
     }
 

@@ -9,8 +9,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, EndedDependents, ItemId, Ledger, LookupLag,
-    MissingTransactionStore, ServiceId, TransactionAnswers,
+    BatchError, BatchResult, EndedDependents, ItemId, Ledger, LookupLag, MissingTransactionStore,
+    ServiceId, TransactionAnswers,
 };
 use grid_batch_support::{BlockingPool, Job, Jobs, Shutdown, catch_panic_async, lock};
 use log::warn;

@@ -28,7 +28,7 @@ mod waker;
 pub use builder::{SubmitterBuildError, SubmitterBuilder};
 pub use delayed_services::{DelayedService, DelayedServices, DelayedSummary};
 pub use grid_batch_nodes::{NO_ADDRESS, UrlResolver};
-pub use grid_batch_support::{Jobs, Backoff, ShutdownHandle};
+pub use grid_batch_support::{Backoff, Jobs, ShutdownHandle};
 pub use observer::SubmitterObserver;
 pub use options::SubmitterOptions;
 pub use recalls::Recalls;

@@ -126,8 +126,9 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             pause: GroupPause::default(),
         };
         // Observers may block.
-        let listener =
-            on.thread("submit-listener", shutdown.request_only(), move || listener.run(undelivered))?;
+        let listener = on.thread("submit-listener", shutdown.request_only(), move || {
+            listener.run(undelivered)
+        })?;
 
         let reports = OutcomeReports {
             listener: to_listener,

@@ -7,9 +7,7 @@ use grid_batch_core::{
     mocks::{MockLedger, MockLedgerQuestionStore},
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
-use grid_batch_poller::{
-    Job, Jobs, NextBatchMonitor, NextBatchRequests, ShutdownHandle,
-};
+use grid_batch_poller::{Job, Jobs, NextBatchMonitor, NextBatchRequests, ShutdownHandle};
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
@@ -39,11 +37,7 @@ impl Ledger {
         Self { asked: Arc::default(), answers: Arc::new(Semaphore::new(0)) }
     }
 
-    fn run(
-        &self,
-        store: MockLedgerQuestionStore,
-        concurrency: usize,
-    ) -> (NextBatchRequests, Job) {
+    fn run(&self, store: MockLedgerQuestionStore, concurrency: usize) -> (NextBatchRequests, Job) {
         let mut ledger = MockLedger::new();
         let (asked, answers) = (Arc::clone(&self.asked), Arc::clone(&self.answers));
         ledger.expect_ask_ahead().returning(move |service, batch_ids| {

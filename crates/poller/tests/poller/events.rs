@@ -102,7 +102,8 @@ fn connection_and_each_event_trigger_a_poll() {
     let trigger = PollTrigger::new();
     let (ledger, polling) = run_only_triggered(&trigger);
     let streams = Arc::new(TestStreams::default());
-    let (listening, follower) = listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
+    let (listening, follower) =
+        listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
     follower.follow("a");
     ledger.wait_for(1);
     for count in 2..5 {
@@ -151,7 +152,8 @@ fn broken_stream_is_connected_again_and_polled() {
     let trigger = PollTrigger::new();
     let (ledger, polling) = run_only_triggered(&trigger);
     let streams = Arc::new(TestStreams::default());
-    let (listening, follower) = listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
+    let (listening, follower) =
+        listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
     follower.follow("a");
     ledger.wait_for(1);
     streams.send("a", Err(unavailable()));
@@ -211,7 +213,8 @@ fn service_is_followed_once() {
 fn service_followed_longest_ago_is_evicted() {
     let streams = Arc::new(TestStreams::default());
     let two = EventOptions { sockets: 2, evict_after: Duration::ZERO, ..event_options() };
-    let (listening, follower) = listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), two);
+    let (listening, follower) =
+        listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), two);
     ["a", "b", "a"].into_iter().for_each(|service| follower.follow(service));
     streams.wait_for(2);
     follower.follow("c");

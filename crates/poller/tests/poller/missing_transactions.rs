@@ -10,7 +10,9 @@ use grid_batch_core::{
     BatchError, EndedDependents, ItemId, LookupLag, ServiceId, TransactionAnswers,
     mocks::{MockLedger, MockMissingTransactionStore},
 };
-use grid_batch_poller::{Jobs, MissingTransactionMonitor, MissingTransactionOptions, ShutdownHandle};
+use grid_batch_poller::{
+    Jobs, MissingTransactionMonitor, MissingTransactionOptions, ShutdownHandle,
+};
 use grid_batch_test_support::watched::WatchedValue;
 
 fn id(number: u8) -> ItemId {

@@ -19,8 +19,7 @@ use grid_batch_webhooks::{Deliverer, DeliveryParts};
 use log::info;
 
 use super::{
-    RunningServer, StartError,
-    access,
+    RunningServer, StartError, access,
     base::Base,
     counts_log::CountsLog,
     dependencies, dependents,
@@ -169,8 +168,7 @@ fn start_submitter(
     let claims = base.checked_claims(&shared.recalls);
     let mut queue = BatchQueue::new(claims, shared.wake_up.clone(), config.queue.clone());
     let observer = StoreObserver::new(store.clone(), config.delays.clone(), stream.clone());
-    let events =
-        EventObserver { follower: shared.follower.clone(), stages: shared.stages.clone() };
+    let events = EventObserver { follower: shared.follower.clone(), stages: shared.stages.clone() };
     let mut submitter = SubmitterBuilder::new();
     if let Some(admission) = shared.admission(base) {
         queue = queue.with_admission(Arc::clone(&admission));

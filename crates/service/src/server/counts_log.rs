@@ -41,7 +41,11 @@ struct Counts {
 impl CountsLog {
     pub(super) fn start(
         interval: Duration,
-        (submitter, changes, in_flight): (SubmitterCounters, ChangeCounters, Option<InFlightWindow>),
+        (submitter, changes, in_flight): (
+            SubmitterCounters,
+            ChangeCounters,
+            Option<InFlightWindow>,
+        ),
         jobs: &Jobs,
     ) -> Self {
         let logged = Mutex::default();

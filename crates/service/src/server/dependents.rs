@@ -14,10 +14,7 @@ const STEP: usize = 1_000;
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Requests a look if this process has left batches to evaluate.
-pub(super) fn request_looks(
-    store: &Store,
-    looks: &Trigger,
-) -> impl RecordedSubscriber + 'static {
+pub(super) fn request_looks(store: &Store, looks: &Trigger) -> impl RecordedSubscriber + 'static {
     let (store, looks) = (store.clone(), looks.clone());
     move |entry: Recorded<'_>| {
         if may_leave_dependents(entry) && store.dependents_wait() {

@@ -50,7 +50,8 @@ impl HttpInterface {
     ) -> Result<RunningApi, StartError> {
         let Self { health, metrics, history, access, commits, recall, stream } = self;
         let (stages, claims) = (shared.stages.clone(), base.claims.clone());
-        let api = configure(base, shared, health).with_options(api_options(base.config, connections));
+        let api =
+            configure(base, shared, health).with_options(api_options(base.config, connections));
         let api = with_withdrawals(api, &base.store, opened)
             .with_jobs(&base.jobs)
             .with_stored_callback(move |services| stream.recorded(Recorded::Stored(services)))
@@ -141,11 +142,7 @@ fn api_options(config: &Config, connections: usize) -> ApiOptions {
     }
 }
 
-fn configure(
-    base: &Base<'_>,
-    shared: &Shared,
-    health: Health,
-) -> ApiBuilder {
+fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
     let Base { config, ledger, .. } = base;
     let (clock, follower) = (base.store.clock().clone(), shared.follower.clone());
     let database = health.clone();

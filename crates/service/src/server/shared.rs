@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use grid_batch_api::AwaitedBatches;
-use grid_batch_claims::{
-    AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStream, log_recorded,
-};
+use grid_batch_claims::{AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStream, log_recorded};
 use grid_batch_core::{Admission, RecordedSubscriber};
 use grid_batch_nodes::NodePlaces;
 use grid_batch_poller::{
@@ -17,8 +15,7 @@ use grid_batch_submitter::{DelayedServices, Recalls, SubmitterWaker};
 use grid_batch_support::Trigger;
 
 use super::{
-    StartError, base::Base, dependents, in_flight::ReadWindow, metrics::StageTimes,
-    stopping::Stops,
+    StartError, base::Base, dependents, in_flight::ReadWindow, metrics::StageTimes, stopping::Stops,
 };
 
 /// What the parts share in memory.

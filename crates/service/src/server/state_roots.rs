@@ -50,10 +50,7 @@ async fn compare(
     blocking.ask(move || record(&store, compared)).await
 }
 
-fn record(
-    claims: &ClaimStore,
-    compared: Vec<(ServiceId, bool)>,
-) -> BatchResult<Vec<ServiceId>> {
+fn record(claims: &ClaimStore, compared: Vec<(ServiceId, bool)>) -> BatchResult<Vec<ServiceId>> {
     let mut resumed = Vec::new();
     for (service, differ) in compared {
         let changed = claims.set_states_differ(&service, differ)?;

@@ -97,11 +97,7 @@ impl Unfinished {
 /// that until the limit.
 ///
 /// What has not ended by then goes on in threads of its own, in the same order.
-fn stop_within(
-    limit: Duration,
-    first: Vec<Stop>,
-    last: Vec<Stop>,
-) -> Result<(), StartError> {
+fn stop_within(limit: Duration, first: Vec<Stop>, last: Vec<Stop>) -> Result<(), StartError> {
     let unfinished = Unfinished::default();
     unfinished.lock().extend(first.iter().chain(&last).map(|stop| stop.part));
     let (ended, end) = channel();

@@ -118,7 +118,9 @@ fn jobs_part(reports: &[JobReport]) -> HealthPart {
         let running = job.runs.and_then(|runs| runs.running_for).filter(|time| *time > LONG_RUN);
         match (&job.problem, running) {
             (Some(problem), _) => Some(format!("{}: {problem}", job.name)),
-            (None, Some(time)) => Some(format!("{}: it has run for {} s", job.name, time.as_secs())),
+            (None, Some(time)) => {
+                Some(format!("{}: it has run for {} s", job.name, time.as_secs()))
+            }
             (None, None) => None,
         }
     };

@@ -62,8 +62,7 @@ impl ServiceState {
 /// Starts the job that counts them.
 pub(super) fn watch(state: ServiceState, store: &Store, jobs: &Jobs) -> Job {
     let store = store.clone();
-    let schedule =
-        Schedule::every(ServiceState::SHORTEST_INTERVAL).first_after(Duration::ZERO);
+    let schedule = Schedule::every(ServiceState::SHORTEST_INTERVAL).first_after(Duration::ZERO);
     jobs.repeat("health-services", schedule, move || {
         let started = Instant::now();
         let counts = read(&store);

@@ -109,7 +109,8 @@ impl MetricsSources {
             "How long the runs of each job of the server took together.",
         );
         runs.iter().for_each(|(job, it)| seconds.sample(&[("job", job)], it.time.as_secs_f64()));
-        let mut count = text.counters("grid_batch_job_runs_total", "The runs of each job of the server.");
+        let mut count =
+            text.counters("grid_batch_job_runs_total", "The runs of each job of the server.");
         runs.iter().for_each(|(job, it)| count.sample(&[("job", job)], self::count(it.count)));
         let help = "How much later than it was due the last run of each job of the server started.";
         let mut lag = text.gauges("grid_batch_job_lag_seconds", help);

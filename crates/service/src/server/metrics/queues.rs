@@ -9,9 +9,7 @@ use std::{
 
 use grid_batch_api::MetricsText;
 use grid_batch_claims::ChangeCounters;
-use grid_batch_core::{
-    BatchResult, BatchState, InstanceId, QueueDepth, Webhook, WebhookStore,
-};
+use grid_batch_core::{BatchResult, BatchState, InstanceId, QueueDepth, Webhook, WebhookStore};
 use grid_batch_store::{ClaimStore, OpenStates, Store};
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::{Job, Jobs, Next, Schedule};
