@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{Clock, Moment, Outcome, ScopeId, Submission, SubmissionOutcome};
 use grid_batch_support::catch_panic;
@@ -21,6 +21,9 @@ use crate::{
 /// The source of submissions.
 pub(crate) type Queue<S> = Box<dyn Iterator<Item = Submission<S>> + Send>;
 
+/// The time after which the queue may have something that nothing wakes the submitter for.
+pub(crate) type NextDue = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
+
 /// Polls the queue and hands submissions to the runtime. The other threads end after it.
 pub(crate) struct Leader<S: ScopeId> {
     pub(crate) queue: Queue<S>,
@@ -31,6 +34,7 @@ pub(crate) struct Leader<S: ScopeId> {
     pub(crate) reports_start: bool,
     pub(crate) options: Arc<SubmitterOptions>,
     pub(crate) waker: SubmitterWaker,
+    pub(crate) next_due: NextDue,
     pub(crate) shutdown: ShutdownDeadline,
     pub(crate) slots: SubmissionSlots,
     pub(crate) counters: SubmitterCounters,
@@ -77,11 +81,12 @@ impl<S: ScopeId> Leader<S> {
     }
 
     fn wait_for_work(&self) {
+        let due = (self.next_due)().unwrap_or(Duration::MAX);
         self.runtime.block_on(async {
             tokio::select! {
                 () = self.shutdown.requested() => {}
                 () = self.waker.woken() => {}
-                () = sleep(self.options.poll_interval) => {}
+                () = sleep(due.min(self.options.poll_interval)) => {}
             }
         });
     }

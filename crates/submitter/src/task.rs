@@ -1,17 +1,16 @@
 use std::sync::{Arc, mpsc};
 
 use grid_batch_core::{
-    Admission, AttemptId, Deadline, Outcome, ScopeId, Submission, SubmissionOutcome, SubmittedBatch,
+    Admission, AttemptId, Deadline, Outcome, ScopeId, Submission, SubmissionOutcome,
 };
+use grid_batch_work::WorkTable;
 use log::error;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{
-    Recalls,
     command::error_answer,
     controller::SubmissionController,
     message::{EndedSubmission, TaskMessage},
-    recalls::attempt_of_submission,
 };
 
 /// Runs the controller of one submission and sends its outcome to the listener.
@@ -36,14 +35,14 @@ pub(crate) struct OutcomeReports<S: ScopeId> {
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
     /// Is told of the end of each submission.
     pub(crate) admission: Option<Arc<dyn Admission>>,
-    pub(crate) recalls: Recalls,
+    pub(crate) work: WorkTable,
 }
 
 impl<S: ScopeId> Clone for OutcomeReports<S> {
     fn clone(&self) -> Self {
-        let Self { listener, admission, recalls } = self;
+        let Self { listener, admission, work } = self;
         let (listener, admission) = (listener.clone(), admission.clone());
-        Self { listener, admission, recalls: recalls.clone() }
+        Self { listener, admission, work: work.clone() }
     }
 }
 
@@ -60,7 +59,6 @@ impl<S: ScopeId> OutcomeReports<S> {
             scope_id: submission.scope_id().clone(),
             attempt_id: submission.attempt_id(),
             deadline: submission.deadline(),
-            attempt: attempt_of_submission(submission),
             polled_at,
             reporting,
             reports: self.clone(),
@@ -76,7 +74,6 @@ struct UnreportedSubmission<S: ScopeId> {
     scope_id: S,
     attempt_id: Option<AttemptId>,
     deadline: Option<Deadline>,
-    attempt: Option<SubmittedBatch>,
     polled_at: Instant,
     reporting: OwnedSemaphorePermit,
     reports: OutcomeReports<S>,
@@ -109,12 +106,13 @@ impl<S: ScopeId> Drop for OutcomeReporter<S> {
 
 impl<S: ScopeId> UnreportedSubmission<S> {
     fn report(self, outcome: SubmissionOutcome<S>) {
-        let Self { polled_at, reporting, reports, batch_header, scope_id, attempt, .. } = self;
-        if let Some(attempt) = &attempt {
-            reports.recalls.ended(attempt);
+        let Self { polled_at, reporting, reports, batch_header, scope_id, attempt_id, .. } = self;
+        let service_id = scope_id.service_id();
+        if let Some(attempt_id) = attempt_id {
+            reports.work.lock().attempt_ended(service_id.as_str(), &batch_header, attempt_id);
         }
         if let Some(admission) = &reports.admission {
-            admission.submission_ended(scope_id.service_id());
+            admission.submission_ended(service_id);
         }
         let ended = EndedSubmission { outcome, elapsed: polled_at.elapsed(), reporting };
         if reports.listener.send(ended.into_message()).is_err() {

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-/// Exponential backoff with jitter: each delay is twice the last one.
+/// Exponential backoff: each delay is twice the last one.
 ///
-/// The delay that is used lies between half of that and all of it, so that callers that failed
-/// together do not retry together.
+/// With jitter, the delay that is used lies between half of that and all of it, so that callers that
+/// failed together do not retry together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The delay after the first failure.
@@ -12,18 +12,30 @@ pub struct Backoff {
     pub longest: Duration,
 }
 
-/// The delays of one series of failures.
+/// The delays of one series of failures, with jitter.
 #[derive(Debug)]
 pub struct Delays {
     backoff: Backoff,
-    next: Duration,
+    earlier: u32,
     rng: fastrand::Rng,
 }
 
 impl Backoff {
-    /// The delays of one series of failures.
+    /// The delay without jitter after one more failure than this many.
+    pub fn whole_delay(self, earlier: u32) -> Duration {
+        self.first.saturating_mul(2_u32.saturating_pow(earlier)).min(self.longest)
+    }
+
+    /// The delay with jitter after one more failure than this many.
+    pub fn delay(self, earlier: u32, rng: &mut fastrand::Rng) -> Duration {
+        let whole = self.whole_delay(earlier);
+        let half = whole / 2;
+        half + (whole - half).mul_f64(rng.f64())
+    }
+
+    /// The delays of one series of failures, with jitter.
     pub fn delays(self, rng: fastrand::Rng) -> Delays {
-        Delays { backoff: self, next: self.first.min(self.longest), rng }
+        Delays { backoff: self, earlier: 0, rng }
     }
 
     /// Whether all delays are zero.
@@ -35,15 +47,14 @@ impl Backoff {
 impl Delays {
     /// The delay after one more failure.
     pub fn next_delay(&mut self) -> Duration {
-        let delay = self.next;
-        self.next = delay.saturating_mul(2).min(self.backoff.longest);
-        let half = delay / 2;
-        half + (delay - half).mul_f64(self.rng.f64())
+        let delay = self.backoff.delay(self.earlier, &mut self.rng);
+        self.earlier = self.earlier.saturating_add(1);
+        delay
     }
 
     /// Starts a new series.
     pub fn reset(&mut self) {
-        self.next = self.backoff.first.min(self.backoff.longest);
+        self.earlier = 0;
     }
 }
 
@@ -69,6 +80,14 @@ mod tests {
         [100, 200, 350, 350].into_iter().for_each(|whole| check(&mut delays, whole));
         delays.reset();
         check(&mut delays, 100);
+    }
+
+    #[test]
+    fn whole_delays_have_no_jitter() {
+        let backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
+        for (earlier, seconds) in [(0, 1), (1, 2), (4, 16), (5, 30), (31, 30), (u32::MAX, 30)] {
+            assert_eq!(backoff.whole_delay(earlier), Duration::from_secs(seconds), "{earlier}");
+        }
     }
 
     #[test]

@@ -12,22 +12,23 @@ use grid_batch_core::{
     Admission, Ledger, LedgerFacts, Recorded, RecordedSubscriber, SearchLimits, ServiceId,
     StatusReport,
 };
-use grid_batch_nodes::{NodePlaces, NodePool};
+use grid_batch_nodes::NodePool;
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, InconclusivePolicy, LedgerStatusReader,
     MonitorOptions, NextBatchMonitor, NextBatchRequests, PollTrigger, PollingMonitorBuilder,
     RunningEventMonitor, RunningNextBatchMonitor, RunningPollingMonitor,
 };
-use grid_batch_queuer::{BatchQueue, InFlightWindow, WakeUp};
+use grid_batch_queuer::{BatchQueue, PlaceLimits, Places, WakeUp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, MonitorStore, PendingBatch, Store, StoreError, StoreObserver,
     StoreOptions,
 };
 use grid_batch_submitter::{
-    DelayedServices, LedgerSender, Recalls, RunnableSubmitter, SubmitterBuilder, SubmitterCounters,
+    DelayedServices, LedgerSender, RunnableSubmitter, SubmitterBuilder, SubmitterCounters,
     SubmitterWaker,
 };
 use grid_batch_withdrawals::WithdrawalRules;
+use grid_batch_work::WorkTable;
 use log::{info, warn};
 
 use super::{
@@ -69,17 +70,12 @@ pub(super) fn compose(
         warn!("{missing}; list the other nodes of its circuit");
     }
     let ledger_check = start_ledger_check(check.clone(), &ledger, &claim_store)?;
-    let recalls = Recalls::new();
-    let claims = CheckedClaims::new(
-        claim_store.clone(),
-        check.clone(),
-        Arc::clone(&ledger),
-        recalls.clone(),
-    );
+    let claims = CheckedClaims::new(claim_store.clone(), check.clone(), Arc::clone(&ledger));
 
+    let work = WorkTable::default();
     let waker = SubmitterWaker::new();
     let wake_submitter = waker.clone();
-    let wake_up = WakeUp::new(move || wake_submitter.wake())?.with_clock(config.clock());
+    let wake_up = WakeUp::new(move || wake_submitter.wake()).with_clock(config.clock());
     let trigger = PollTrigger::new();
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
@@ -94,11 +90,12 @@ pub(super) fn compose(
         }
         None => AwaitedBatches::default(),
     };
-    let in_flight = ReadWindow::new(config, &claim_store, &wake_up);
+    let in_flight = ReadWindow::new(config, &claim_store, &work, &wake_up);
     let dependents_requests = DependentsRequests::new();
     let claim_requests = ClaimRequests::new();
     let (next_batches, ask_ahead) = start_ask_ahead(config, &ledger, &nodes, &claim_store)?.unzip();
     let delayed = DelayedServices::new(
+        work.clone(),
         config.submit.warn_after,
         config.delays.longest_delay(),
         Arc::clone(&config.queue.clock),
@@ -125,11 +122,13 @@ pub(super) fn compose(
     let (dependencies, lookups) = dependencies.unzip();
     let admission = match &in_flight {
         Some(in_flight) => Some(Arc::new(in_flight.window().clone()) as Arc<dyn Admission>),
-        None => nodes.has_own_nodes().then(|| places(config, &nodes, &wake_up)),
+        None => nodes.has_own_nodes().then(|| places(config, &nodes, &work, &wake_up)),
     };
     let dependents = dependents::start(&store, &stream, dependents_requests)?;
     let running_in_flight = in_flight.as_ref().map(ReadWindow::start).transpose()?;
-    let mut queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
+    let next_due = wake_up.clone();
+    let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
+    let mut queue = queue.with_work(work.clone());
     if let Some(admission) = &admission {
         queue = queue.with_admission(Arc::clone(admission));
     }
@@ -139,11 +138,11 @@ pub(super) fn compose(
         queue,
         &store,
         &stream,
-        (waker, admission, delayed.clone(), recalls.clone()),
+        (waker, next_due, admission, delayed.clone(), work.clone()),
         EventObserver { follower: follower.clone(), stages: stages.clone() },
     )?;
     let window = in_flight.as_ref().map(|in_flight| in_flight.window().clone());
-    let recall = Recall::new(recalls, claim_store.clone(), window.clone());
+    let recall = Recall::new(work.clone(), claim_store.clone(), window.clone());
     let running_recall = recall.start()?;
     let counts_log = CountsLog::start(
         config.log_counts,
@@ -152,6 +151,7 @@ pub(super) fn compose(
         window.clone(),
     )?;
     let recovery = OrphanRecovery::start(
+        work.clone(),
         claims.clone(),
         config.longest_submission(),
         config.clock(),
@@ -347,11 +347,19 @@ fn start_ask_ahead(
 }
 
 /// Shares the places of a submitter among the nodes. `wake_up` is that of the queue.
-fn places(config: &Config, nodes: &NodePool, wake_up: &WakeUp) -> Arc<dyn Admission> {
+fn places(
+    config: &Config,
+    nodes: &NodePool,
+    work: &WorkTable,
+    wake_up: &WakeUp,
+) -> Arc<dyn Admission> {
     let places = usize::try_from(config.submit.concurrency).unwrap_or(usize::MAX);
     let wake_up = wake_up.clone();
     let wake = move |service| wake_up.wake(service);
-    Arc::new(NodePlaces::new(nodes.clone(), places, config.node_concurrency, wake))
+    let (nodes, clock) = (nodes.clone(), Arc::clone(&config.queue.clock));
+    let node_of = move |service: &ServiceId| nodes.only_node_of(service.as_str());
+    let limits = PlaceLimits::of_nodes(places, config.node_concurrency, node_of);
+    Arc::new(Places::new(limits, work.clone(), clock, wake))
 }
 
 /// Subscribes to the events of services with open batches before any of them is submitted.
@@ -447,11 +455,12 @@ fn start_submitter(
     queue: BatchQueue<ServiceId, CheckedClaims<ClaimStore>>,
     store: &Store,
     stream: &RecordedStream,
-    (waker, admission, delayed, recalls): (
+    (waker, next_due, admission, delayed, work): (
         SubmitterWaker,
+        WakeUp,
         Option<Arc<dyn Admission>>,
         DelayedServices,
-        Recalls,
+        WorkTable,
     ),
     events: EventObserver,
 ) -> Result<(Box<dyn StoppableSubmitter>, SubmitterCounters), StartError> {
@@ -466,7 +475,8 @@ fn start_submitter(
         .with_options(config.submit.clone())
         .with_clock(Arc::clone(&config.queue.clock))
         .with_delayed_services(delayed)
-        .with_recalls(recalls);
+        .with_work(work)
+        .with_next_due(move || next_due.next_due());
     if let Some(admission) = admission {
         submitter = submitter.with_admission(admission);
     }
@@ -510,7 +520,7 @@ fn configure_api(
     ledger: &Arc<dyn Ledger>,
     store: &Store,
     (health, follower): (Health, Option<EventFollower>),
-    (window, check): (Option<InFlightWindow>, LedgerCheck),
+    (window, check): (Option<Places>, LedgerCheck),
 ) -> ApiBuilder {
     let clock = store.clock().clone();
     let database = health.clone();
@@ -581,7 +591,7 @@ mod tests {
     fn window_is_called_before_the_queue_and_dependents() {
         let (sender, called) = channel();
         let (woken, looked) = (sender.clone(), sender.clone());
-        let wake_up = WakeUp::new(move || woken.send("woken").unwrap()).unwrap();
+        let wake_up = WakeUp::new(move || woken.send("woken").unwrap());
         let window = move |entry: Recorded<'_>| {
             let name = match entry {
                 Recorded::Change { .. } => "ended",

@@ -7,7 +7,7 @@ use std::{
 
 use grid_batch_claims::ChangeCounters;
 use grid_batch_core::InternalError;
-use grid_batch_queuer::{InFlightCounts, InFlightWindow};
+use grid_batch_queuer::{InFlightCounts, Places};
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::PeriodicThread;
 use log::info;
@@ -22,7 +22,7 @@ pub(super) struct CountsLog {
 struct CountsState {
     submitter: SubmitterCounters,
     changes: ChangeCounters,
-    in_flight: Option<InFlightWindow>,
+    in_flight: Option<Places>,
     logged: Mutex<Counts>,
 }
 
@@ -43,7 +43,7 @@ impl CountsLog {
         interval: Duration,
         submitter: SubmitterCounters,
         changes: ChangeCounters,
-        in_flight: Option<InFlightWindow>,
+        in_flight: Option<Places>,
     ) -> Result<Self, InternalError> {
         let logged = Mutex::default();
         let state = Arc::new(CountsState { submitter, changes, in_flight, logged });

@@ -2,26 +2,26 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use grid_batch_core::{Admission, BatchResult, InternalError, TakenBatch};
-use grid_batch_queuer::InFlightWindow;
+use grid_batch_queuer::Places;
 use grid_batch_store::ClaimStore;
-use grid_batch_submitter::Recalls;
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{PeriodicThread, lock};
+use grid_batch_work::WorkTable;
 use log::{info, warn};
 
 /// Calls back what a pause, a drain or a hold stops: at once if this instance was asked for it, and otherwise when
 /// the store is read next.
 #[derive(Clone)]
 pub(super) struct Recall {
-    recalls: Recalls,
+    work: WorkTable,
     claims: ClaimStore,
-    window: Option<InFlightWindow>,
+    places: Option<Places>,
     /// One reading of the store at a time.
     reading: Arc<Mutex<()>>,
     has_failed: Arc<AtomicBool>,
@@ -31,12 +31,8 @@ pub(super) struct Recall {
 const READ_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Recall {
-    pub(super) fn new(
-        recalls: Recalls,
-        claims: ClaimStore,
-        window: Option<InFlightWindow>,
-    ) -> Self {
-        Self { recalls, claims, window, reading: Arc::default(), has_failed: Arc::default() }
+    pub(super) fn new(work: WorkTable, claims: ClaimStore, places: Option<Places>) -> Self {
+        Self { work, claims, places, reading: Arc::default(), has_failed: Arc::default() }
     }
 
     /// Starts the thread that reads what other instances, and commands, have stopped.
@@ -59,17 +55,18 @@ impl Recall {
     }
 
     fn call_back(&self) -> BatchResult<usize> {
-        let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let stopped = self.claims.stopped(&self.recalls.services())?;
-        let unsent: Vec<TakenBatch> =
-            self.recalls.call_back(stopped).into_iter().map(TakenBatch::without_bytes).collect();
+        let _one_at_a_time = lock(&self.reading);
+        let services = self.work.lock().services_to_send();
+        let stopped = self.claims.stopped(&services)?;
+        let unsent = self.work.lock().call_back(stopped);
+        let unsent: Vec<TakenBatch> = unsent.into_iter().map(TakenBatch::without_bytes).collect();
         if unsent.is_empty() {
             return Ok(0);
         }
         // A batch that cannot be given back now is given back when its submission ends.
         let given_back = self.claims.give_back(&unsent);
-        if let Some(window) = &self.window {
-            unsent.iter().for_each(|batch| window.given_back(batch));
+        if let Some(places) = &self.places {
+            unsent.iter().for_each(|batch| places.given_back(batch));
         }
         given_back?;
         Ok(unsent.len())

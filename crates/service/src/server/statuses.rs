@@ -5,14 +5,14 @@ use grid_batch_core::{
     InstanceId, InstanceLease, ItemId, ItemIdPrefix, ListCursor, Obstacle, OwnedService, PageOrder,
     ServiceId, ServiceOverview, StoredBatch, Timestamp,
 };
-use grid_batch_queuer::InFlightWindow;
+use grid_batch_queuer::Places;
 use grid_batch_store::Store;
 
 /// A store whose answers name the window, if services wait for a place in it. Batches of services that
 /// another instance owns wait in the window of that one, which is not known here.
 pub(super) struct Statuses {
     pub(super) store: Store,
-    pub(super) window: Option<InFlightWindow>,
+    pub(super) window: Option<Places>,
 }
 
 impl Statuses {
@@ -125,8 +125,9 @@ mod tests {
     use std::sync::Arc;
 
     use grid_batch_core::{Admission, DeclaredAccess, ManualClock, NewBatch, Scheduling, Strategy};
-    use grid_batch_queuer::InFlightOptions;
+    use grid_batch_queuer::PlaceLimits;
     use grid_batch_store::StoreOptions;
+    use grid_batch_work::WorkTable;
 
     use super::*;
 
@@ -161,7 +162,8 @@ mod tests {
             .to_vec();
 
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1)));
-        let window = InFlightWindow::new(InFlightOptions::up_to(1), clock, |_| ());
+        let limits = PlaceLimits::window(1);
+        let window = Places::new(limits, WorkTable::default(), clock, |_| ());
         let statuses = Statuses { store, window: Some(window.clone()) };
         let obstacles = || -> Vec<Option<Obstacle>> {
             let ahead = statuses.ahead(&service_id, &times).unwrap();
