@@ -5,17 +5,16 @@ use grid_batch_support::catch_panic;
 use log::{Level, error, log};
 use tokio::{
     runtime::Handle,
-    sync::mpsc::UnboundedSender,
+    sync::{Notify, mpsc::UnboundedSender},
     time::{Instant, sleep},
 };
 
 use crate::{
-    SubmitterCounters, SubmitterOptions, SubmitterWaker,
+    SubmitterCounters, SubmitterOptions,
     command::error_answer,
-    message::{LeaderMessage, TaskMessage},
     shutdown_deadline::ShutdownDeadline,
     slots::{SubmissionSlot, SubmissionSlots},
-    task::OutcomeReports,
+    task::{LeaderMessage, OutcomeReports, TaskMessage},
 };
 
 /// The source of submissions.
@@ -126,5 +125,29 @@ impl<S: ScopeId> Leader<S> {
             attempts: 0,
             answer,
         });
+    }
+}
+
+/// Makes a submitter poll its queue now, instead of at the next poll interval.
+///
+/// A wake-up is never lost: a submitter that is busy polls once more before it waits. Clones wake
+/// the same submitter, also after it was stopped and started again.
+#[derive(Debug, Clone, Default)]
+pub struct SubmitterWaker(Arc<Notify>);
+
+impl SubmitterWaker {
+    /// A waker, to be given to a [`SubmitterBuilder`](crate::SubmitterBuilder) and, as a clone, to
+    /// its queue.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes the submitter poll its queue now.
+    pub fn wake(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) async fn woken(&self) {
+        self.0.notified().await;
     }
 }

@@ -14,12 +14,11 @@ use crate::{
     group_notifier::GroupNotifier,
     leader::{Leader, NextDue, Queue},
     listener::Listener,
-    message::TaskMessage,
     running::Threads,
     runtime::{TaskRuntime, build_runtime},
     shutdown_deadline::ShutdownDeadline,
     slots::SubmissionSlots,
-    task::OutcomeReports,
+    task::{OutcomeReports, TaskMessage},
 };
 
 /// A configured submitter that is not running.

@@ -11,10 +11,9 @@ use crate::{
     SubmitterOptions,
     command::CommandFactory,
     controller::SubmissionController,
-    message::LeaderMessage,
     shutdown_deadline::ShutdownDeadline,
     slots::SubmissionSlots,
-    task::{OutcomeReports, TaskHandler},
+    task::{LeaderMessage, OutcomeReports, TaskHandler},
 };
 
 /// Runs each submission as a task of the async runtime.
