@@ -1,20 +1,16 @@
 //! Asking about the next batches of a service while the present ones are under way.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchState, InternalError, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded,
-    RecordedSubscriber, ServiceId,
+    BatchState, Clock, InternalError, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded,
+    RecordedSubscriber, ServiceId, SystemClock,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{
     GroupPause, RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime,
 };
+use grid_batch_work::{Work, WorkTable};
 use log::debug;
 use tokio::{
     runtime::Runtime,
@@ -25,61 +21,44 @@ use tokio::{
 
 use crate::{
     ShutdownHandle,
-    last_questions::LastQuestions,
     per_service_queue::{PerServiceQueue, ServiceJob},
-    runtime,
+    questions, runtime,
 };
 
 /// Requests questions about the next batch of a service. Clones request them from the same
 /// [`NextBatchMonitor`].
 #[derive(Debug, Clone, Default)]
-pub struct NextBatchRequests(Arc<RequestState>);
-
-#[derive(Debug, Default)]
-struct RequestState {
-    requested: Mutex<Requested>,
-    wake_up: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Requested {
-    services: HashSet<ServiceId>,
-    last_questions: LastQuestions,
+pub struct NextBatchRequests {
+    table: WorkTable,
+    wake_up: Arc<Notify>,
 }
 
 impl NextBatchRequests {
     /// A batch of the service was stored, and may wait behind another one.
     pub fn stored(&self, service_id: &ServiceId) {
-        self.request(service_id, self.requested());
+        self.request(&mut self.table.lock(), service_id);
     }
 
     /// A ledger has accepted a batch of the service: another one may wait behind it.
     pub fn accepted(&self, service_id: &ServiceId) {
-        let mut requested = self.requested();
-        requested.last_questions.accepted(service_id);
-        self.request(service_id, requested);
+        let mut work = self.table.lock();
+        questions::accepted(&mut work, service_id);
+        self.request(&mut work, service_id);
     }
 
     /// Takes the requested services for which this is true.
-    fn take(&self, is_ready: impl Fn(&ServiceId) -> bool) -> Vec<ServiceId> {
-        self.requested().services.extract_if(|service| is_ready(service)).collect()
+    fn take(&self, is_ready: impl Fn(&str) -> bool) -> Vec<ServiceId> {
+        questions::take(&mut self.table.lock(), is_ready)
     }
 
     fn asked(&self, service_id: &ServiceId, batches: usize) {
-        self.requested().last_questions.add(service_id, batches, Instant::now());
+        questions::asked(&mut self.table.lock(), service_id, batches, SystemClock.monotonic());
     }
 
-    fn request(&self, service_id: &ServiceId, mut requested: MutexGuard<'_, Requested>) {
-        if requested.last_questions.is_sufficient(service_id, Instant::now()) {
-            return;
+    fn request(&self, work: &mut Work, service_id: &ServiceId) {
+        if questions::request(work, service_id, SystemClock.monotonic()) {
+            self.wake_up.notify_one();
         }
-        requested.services.insert(service_id.clone());
-        drop(requested);
-        self.0.wake_up.notify_one();
-    }
-
-    fn requested(&self) -> MutexGuard<'_, Requested> {
-        self.0.requested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,6 +120,13 @@ impl NextBatchMonitor {
         Self { nodes, ..self }
     }
 
+    /// Sets the table that the requests are kept in, which other parts may share.
+    #[must_use]
+    pub fn with_table(mut self, table: WorkTable) -> Self {
+        self.requests.table = table;
+        self
+    }
+
     /// The requests, which may be used before the monitor runs.
     pub fn requests(&self) -> NextBatchRequests {
         self.requests.clone()
@@ -174,7 +160,7 @@ impl NextBatchMonitor {
                     biased;
                     () = shutdown.requested() => {}
                     () = questions.ended() => {}
-                    () = self.requests.0.wake_up.notified() => {}
+                    () = self.requests.wake_up.notified() => {}
                     () = sleep(pause_end.unwrap_or_default()), if pause_end.is_some() => {}
                 }
             });
@@ -189,7 +175,7 @@ impl NextBatchMonitor {
     }
 
     fn start_questions(&self, runtime: &Runtime, questions: &mut Questions) {
-        let ready = self.requests.take(|service| !questions.queue.is_in_flight(service.as_str()));
+        let ready = self.requests.take(|service| !questions.queue.is_in_flight(service));
         for service in ready {
             if !questions.queue.is_busy(service.as_str()) {
                 questions.queue.push(service);

@@ -6,16 +6,15 @@ use grid_batch_core::{
 };
 use grid_batch_nodes::RequestLimits;
 use grid_batch_support::catch_panic;
+use grid_batch_work::{DueKind, Look, Search, Work, WorkTable};
 use log::{Level, debug, info, log, warn};
 use tokio::time::Instant;
 
 use crate::{
-    InconclusivePolicy, MonitorCounters, MonitorOptions,
-    earlier_attempts::EarlierAttempts,
+    InconclusivePolicy, MonitorCounters, MonitorOptions, earlier, evidence,
     evidence_requests::{RequestSize, end_of, one_for_each},
-    evidence_schedule::{BatchKey, EvidenceSchedule, key},
     failure_log::FailureLog,
-    observed_batches::ObservedBatches,
+    observed,
     per_service_queue::{PerServiceQueue, ServiceJob},
     resolution::{admitted, evidence_due_after, is_too_early, resolve},
 };
@@ -27,17 +26,13 @@ pub(crate) type InconclusivePolicyFn = Arc<dyn Fn(&ServiceId) -> InconclusivePol
 pub(crate) struct EvidenceSearch {
     /// Unresolved batches to look for evidence about.
     queue: PerServiceQueue<UnresolvedBatch>,
-    /// The batches in the queue.
-    queued: HashSet<BatchKey>,
-    /// The batches of requests in flight.
-    in_flight: HashSet<BatchKey>,
+    table: WorkTable,
     /// How many batches of a service one request is about.
     request_size: RequestSize,
     /// Batches that may be unresolved. They are read once their statuses are written.
     candidates: Vec<Candidates>,
-    schedule: EvidenceSchedule,
-    earlier: EarlierAttempts,
-    observed: ObservedBatches,
+    /// The time between two looks at the reported batches of a service.
+    pause: Duration,
     request_failures: FailureLog,
     read_failures: FailureLog,
     not_admitted: FailureLog,
@@ -67,18 +62,17 @@ impl EvidenceSearch {
         clock: Arc<dyn Clock>,
         counters: MonitorCounters,
         limits: RequestLimits,
+        table: WorkTable,
     ) -> Self {
-        let pause = options.quiet_after / PollPace::PART;
-        let keep = options.longest_wait().saturating_mul(2);
+        change_all(&mut table.lock(), |search| {
+            (search.is_queued, search.is_in_flight) = (false, false);
+        });
         Self {
             queue: PerServiceQueue::new(Duration::ZERO, limits),
-            queued: HashSet::new(),
-            in_flight: HashSet::new(),
+            table,
             request_size: RequestSize::default(),
             candidates: Vec::new(),
-            schedule: EvidenceSchedule::new(pause, options.longest_interval),
-            earlier: EarlierAttempts::new(options.late_arrival_limit),
-            observed: ObservedBatches::new(keep),
+            pause: options.quiet_after / PollPace::PART,
             request_failures: FailureLog::of("evidence requests"),
             read_failures: FailureLog::of("reads of unresolved batches"),
             not_admitted: FailureLog::of("searches for evidence"),
@@ -98,7 +92,8 @@ impl EvidenceSearch {
         reported: impl Iterator<Item = String>,
     ) {
         let now = self.clock.monotonic();
-        let batch_ids = self.schedule.candidates(service_id, due, reported, now);
+        let mut work = self.table.lock();
+        let batch_ids = evidence::candidates(&mut work, service_id, due, reported, self.pause, now);
         if !batch_ids.is_empty() {
             let due = due.iter().cloned().collect();
             let service_id = service_id.to_owned();
@@ -113,7 +108,7 @@ impl EvidenceSearch {
         read: impl Fn(&str, &[String]) -> BatchResult<Vec<UnresolvedBatch>>,
     ) {
         let now = self.clock.monotonic();
-        let scheduled = self.schedule.take_scheduled(now).into_iter();
+        let scheduled = evidence::take_scheduled(&mut self.table.lock(), now).into_iter();
         // They are due, whether the ledger reported them when it was last asked or not.
         self.candidates.extend(scheduled.map(|(service_id, batch_ids)| Candidates {
             service_id,
@@ -138,18 +133,24 @@ impl EvidenceSearch {
     /// flight, and queues the last searches that are due.
     pub(crate) fn take_over(&mut self, has_request: impl Fn(&str) -> bool) -> Vec<UnresolvedBatch> {
         let now = self.clock.monotonic();
-        self.earlier.take_last_looks(now).into_iter().for_each(|batch| self.push(batch));
-        let Self { earlier, queued, in_flight, .. } = self;
-        earlier.take_over(now, |batch| {
-            has_request(&batch.0) || queued.contains(batch) || in_flight.contains(batch)
-        })
+        let last_looks = earlier::take_last_looks(&mut self.table.lock(), now);
+        last_looks.into_iter().for_each(|batch| self.push(batch));
+        let limit = self.options.late_arrival_limit;
+        earlier::take_over(&mut self.table.lock(), limit, now, has_request)
     }
 
     /// Queues a batch unless it is queued already.
     fn push(&mut self, batch: UnresolvedBatch) {
-        if self.queued.insert(key(&batch)) {
+        if !self.change(&batch, |search| std::mem::replace(&mut search.is_queued, true)) {
             self.queue.push(batch);
         }
+    }
+
+    /// Changes the record of the search for evidence about a batch.
+    fn change<R>(&self, batch: &UnresolvedBatch, change: impl FnOnce(&mut Search) -> R) -> R {
+        let mut work = self.table.lock();
+        let mut entered = work.enter(batch.service());
+        change(evidence::search(&mut entered, batch, self.clock.monotonic()).1)
     }
 
     fn queue_if_due(
@@ -159,10 +160,10 @@ impl EvidenceSearch {
         pace: PollPace,
         now: MonotonicTime,
     ) {
-        self.earlier.observe(&batch, now);
+        earlier::observe(&mut self.table.lock(), &batch, self.options.late_arrival_limit, now);
         // Otherwise a slow search would be followed by the next one at once, and a wait for earlier
         // attempts, which ends when no search is under way, would never end.
-        if self.in_flight.contains(&key(&batch)) {
+        if self.change(&batch, |search| search.is_in_flight) {
             return;
         }
         let Some(due_after) = evidence_due_after(&batch, is_due, &self.options) else {
@@ -170,13 +171,15 @@ impl EvidenceSearch {
         };
         // A search that is too early does no harm, so stored times count, too.
         let time = self.clock.now();
-        let time_in_state = self.observed.see(&batch, now).max(time.since(batch.since));
+        let mut work = self.table.lock();
+        let time_in_state = observed::see(&mut work, &batch, now).max(time.since(batch.since));
         if time_in_state < due_after {
             let due = now.plus(due_after - time_in_state);
-            return self.schedule.defer_reported(&batch, due, now);
+            return evidence::defer_reported(&mut work, &batch, due);
         }
         let next = now.plus(pace.pause(time.since(batch.submitted_at)));
-        self.schedule.defer(&batch, next, now);
+        evidence::defer(&mut work, &batch, next);
+        drop(work);
         self.push(batch);
     }
 
@@ -186,8 +189,9 @@ impl EvidenceSearch {
         let service = batches[0].service_id.clone();
         batches.extend(self.queue.take_more(service.as_str(), self.request_size.others()));
         for batch in &batches {
-            self.queued.remove(&key(batch));
-            self.in_flight.insert(key(batch));
+            self.change(batch, |search| {
+                (search.is_queued, search.is_in_flight) = (false, true);
+            });
         }
         Some(batches)
     }
@@ -199,7 +203,7 @@ impl EvidenceSearch {
         reports: BatchResult<Vec<BatchResult<EvidenceReport>>>,
     ) -> Vec<(UnresolvedBatch, Resolution)> {
         for batch in &batches {
-            self.in_flight.remove(&key(batch));
+            self.change(batch, |search| search.is_in_flight = false);
         }
         let reports = one_for_each(&batches, reports);
         if let Some(service) = batches.first().map(|batch| batch.service_id.clone()) {
@@ -236,13 +240,14 @@ impl EvidenceSearch {
     /// What follows if no evidence was found because the request failed. A batch is held only if it
     /// cannot go on by itself: when a node is back that did not answer, evidence is looked for again.
     fn without_usable_answer(
-        &mut self,
+        &self,
         batch: &UnresolvedBatch,
         error: &BatchError,
     ) -> Option<Resolution> {
         if is_outage(error) {
             let now = self.clock.monotonic();
-            self.schedule.schedule_again(batch, now.plus(self.options.pace().outage_pause()));
+            let at = now.plus(self.options.pace().outage_pause());
+            evidence::schedule(&mut self.table.lock(), batch, Look::Again, at);
             return None;
         }
         let report = EvidenceReport::with_detail(Evidence::Inconclusive, error.to_string());
@@ -250,18 +255,19 @@ impl EvidenceSearch {
     }
 
     fn resolve(
-        &mut self,
+        &self,
         batch: &UnresolvedBatch,
         report: &EvidenceReport,
         policy: InconclusivePolicy,
     ) -> Resolution {
         let now = self.clock.monotonic();
-        let seen_for = self.observed.seen_for(batch, now);
+        let seen_for = observed::seen_for(&self.table.lock(), batch, now);
         let time_in_state = seen_for.max(self.clock.now().since(batch.since));
         // A batch that was reported as invalid waits until no earlier attempt can arrive.
         let may_be_held = !batch.held && !batch.invalid_reported && report.provable_in.is_none();
         if let Some(again_in) = [report.again_in, report.provable_in].into_iter().flatten().min() {
-            self.schedule.schedule_again(batch, now.plus(again_in));
+            let at = now.plus(again_in);
+            evidence::schedule(&mut self.table.lock(), batch, Look::Again, at);
         }
         if report.evidence == Evidence::Inconclusive && may_be_held {
             self.schedule_hold(batch, seen_for, now);
@@ -271,7 +277,7 @@ impl EvidenceSearch {
         }
         if report.evidence == Evidence::Absent && seen_for < self.options.believe_absence_after {
             let left = self.options.believe_absence_after - seen_for;
-            self.schedule.schedule(batch, now.plus(left));
+            evidence::schedule(&mut self.table.lock(), batch, Look::Absence, now.plus(left));
         }
         let resolution = resolve(batch, report, seen_for, &self.options, policy);
         self.log_and_count(batch, &resolution);
@@ -279,10 +285,10 @@ impl EvidenceSearch {
     }
 
     /// Searches are repeated at growing pauses. The hold does not wait for the end of a pause.
-    fn schedule_hold(&mut self, batch: &UnresolvedBatch, seen_for: Duration, now: MonotonicTime) {
+    fn schedule_hold(&self, batch: &UnresolvedBatch, seen_for: Duration, now: MonotonicTime) {
         let left = self.options.hold_after.saturating_sub(seen_for);
         if !left.is_zero() {
-            self.schedule.schedule(batch, now.plus(left));
+            evidence::schedule(&mut self.table.lock(), batch, Look::Hold, now.plus(left));
         }
     }
 
@@ -344,7 +350,8 @@ impl EvidenceSearch {
     /// The time until the next scheduled look at a batch.
     pub(crate) fn next_scheduled(&self) -> Option<Duration> {
         let now = self.clock.monotonic();
-        let times = [self.schedule.next_scheduled(), self.earlier.next(now)];
+        let work = self.table.lock();
+        let times = [work.due.next(DueKind::Look), earlier::next(&work, now)];
         times.into_iter().flatten().map(|at| at.since(now)).min()
     }
 
@@ -355,6 +362,12 @@ impl EvidenceSearch {
     /// Removes the requests that have not started.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
-        self.queued.clear();
+        change_all(&mut self.table.lock(), |search| search.is_queued = false);
     }
+}
+
+/// Changes the records of all searches.
+fn change_all(work: &mut Work, change: impl Fn(&mut Search)) {
+    let batches = work.services.values_mut().flat_map(|service| service.batches.values_mut());
+    batches.filter_map(|batch| batch.search.as_deref_mut()).for_each(change);
 }

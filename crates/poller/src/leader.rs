@@ -5,6 +5,7 @@ use grid_batch_core::{
 };
 use grid_batch_nodes::{RequestEnd, RequestLimits};
 use grid_batch_support::{GroupPause, Shutdown, rng, shut_down_runtime};
+use grid_batch_work::{PollCause, WorkTable};
 use log::{debug, warn};
 use tokio::{
     runtime::Runtime,
@@ -16,7 +17,6 @@ use tokio::{
 };
 
 use crate::{
-    commit_times::PollCause,
     evidence_search::{EvidenceSearch, is_outage},
     failure_log::FailureLog,
     instant::after,
@@ -24,9 +24,9 @@ use crate::{
     parts::PollerParts,
     pending_writes::PendingWrites,
     per_service_queue::PerServiceQueue,
-    poll_schedule::PollSchedule,
+    polls::Polls,
     service_search::ServiceSearch,
-    stalled_services::StalledServices,
+    stalled::StalledServices,
     stats::to_u64,
     status_answer::StatusAnswer,
     store_health::StoreHealth,
@@ -39,7 +39,8 @@ pub(crate) struct Leader<I, T> {
     shutdown: Shutdown,
     ledger: LedgerRequests<I, T>,
     replies: UnboundedReceiver<LedgerReply<I, T>>,
-    schedule: PollSchedule,
+    table: WorkTable,
+    schedule: Polls,
     service_search: ServiceSearch,
     requests: PerServiceQueue<StatusRequest<I>>,
     /// Shared by status and evidence requests.
@@ -64,6 +65,7 @@ where
     pub(crate) fn new(parts: PollerParts<I, T>, runtime: Runtime, shutdown: Shutdown) -> Self {
         let options = &parts.options;
         let limits = parts.limits();
+        let table = parts.trigger.table().clone();
         let (to_leader, replies) = unbounded_channel();
         let ledger = LedgerRequests {
             runtime: runtime.handle().clone(),
@@ -73,7 +75,7 @@ where
             nodes: parts.nodes.clone(),
         };
         Self {
-            schedule: PollSchedule::new(options),
+            schedule: Polls::new(options, table.clone()),
             service_search: ServiceSearch::new(options.poll_interval, options.batch_limit),
             requests: PerServiceQueue::new(options.trigger_gap, limits.clone()),
             evidence: parts.evidence_search(limits.clone()),
@@ -84,7 +86,8 @@ where
             write_pause: GroupPause::default(),
             store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
-            stalled: StalledServices::new(options.warn_after, options.longest_interval),
+            stalled: StalledServices::new(options.warn_after, table.clone()),
+            table,
             parts,
             runtime,
             shutdown,
@@ -100,6 +103,7 @@ where
             self.read();
             self.start_requests();
             self.check_stalled_services();
+            self.prune();
             self.wait();
         }
         self.drain();
@@ -125,7 +129,7 @@ where
     /// Only when everything is written: otherwise the store would return batches that were just
     /// asked for, and the writes would pile up.
     fn read(&mut self) {
-        self.schedule_accepted();
+        self.schedule.schedule_accepted(self.parts.clock.monotonic());
         self.end_waits_for_earlier_attempts();
         for read in [Self::read_candidates, Self::search_services, Self::read_services] {
             if self.writes.is_empty() && !self.store_backs_off() {
@@ -134,11 +138,10 @@ where
         }
     }
 
-    fn schedule_accepted(&mut self) {
-        let now = self.parts.clock.monotonic();
-        for service_id in self.parts.trigger.take_accepted() {
-            self.schedule.accepted(&service_id, now);
-        }
+    /// Forgets what no view needs any more.
+    fn prune(&self) {
+        let (now, keep) = (self.parts.clock.monotonic(), self.parts.options.keep());
+        self.table.lock().prune(now, keep, |service| self.requests.is_busy(service));
     }
 
     /// Ends the waits that are over, and polls their services when that is written.
@@ -190,11 +193,12 @@ where
         let services: Vec<String> = triggered.iter().chain(&due).cloned().collect();
         let found = self.parts.store.pending_batches_of(&services, usize::MAX);
         let Some(batches) = self.check_store(found) else {
-            return self.put_back(triggered, &due);
+            return self.put_back(&triggered, &due);
         };
         self.queue_requests(batches, &triggered);
+        let read_at = self.parts.clock.monotonic();
         for service in &triggered {
-            self.parts.trigger.was_read(service, self.requests.is_busy(service));
+            self.parts.trigger.was_read(service, self.requests.is_busy(service), read_at);
         }
         for service in services.iter().filter(|service| !self.requests.is_busy(service)) {
             self.schedule.remove(service);
@@ -212,25 +216,22 @@ where
         schedule.take_due(now, count, is_busy)
     }
 
-    fn put_back(&mut self, triggered: Vec<String>, due: &[String]) {
+    fn put_back(&self, triggered: &[String], due: &[String]) {
         let now = self.parts.clock.monotonic();
-        triggered.into_iter().for_each(|service| self.parts.trigger.put_back(service));
+        triggered.iter().for_each(|service| self.parts.trigger.put_back(service));
         due.iter().for_each(|service| self.schedule.put_back(service, now));
     }
 
     fn queue_requests(&mut self, batches: Vec<I>, triggered: &[String]) {
         let now = self.parts.clock.monotonic();
         let triggered: HashSet<&str> = triggered.iter().map(String::as_str).collect();
-        self.stalled.asked(&batches, now);
         for request in group_by_service(batches) {
-            let are_held = request.batches.iter().all(BatchId::is_held);
-            let ids = request.batches.iter().map(BatchId::get_id);
+            let batches = request.batches.iter().map(|batch| (batch.get_id(), batch.is_held()));
             let cause = match triggered.contains(request.service_id.as_str()) {
                 true => PollCause::Trigger,
                 false => PollCause::Schedule,
             };
-            self.schedule.asked_about(&request.service_id, ids, cause, now);
-            self.schedule.asked(&request.service_id, are_held, now);
+            self.schedule.asked_about(&request.service_id, batches, cause, now);
             let requests = request.split(self.parts.options.batch_limit);
             requests.into_iter().for_each(|request| self.requests.push(request));
         }
@@ -238,11 +239,7 @@ where
 
     fn check_stalled_services(&mut self) {
         let now = self.parts.clock.monotonic();
-        let Self { stalled, requests, .. } = self;
-        let Some(services) = stalled.take_suspected(now, |service| requests.is_busy(service))
-        else {
-            return;
-        };
+        let Some(services) = self.stalled.take_suspected(now) else { return };
         // Another instance may have taken a service over, or ended its batch. Without an answer of the
         // store, what is known stays.
         if !services.is_empty()
@@ -412,9 +409,6 @@ where
         self.schedule.succeeded(service_id);
         for status in reported {
             let id = status.get_id();
-            if status.is_final() {
-                self.stalled.ended(service_id, id, now);
-            }
             match status.is_final() {
                 true if status.is_committed() => self.schedule.committed(service_id, id, now),
                 true => self.schedule.invalid(service_id, id, now),
@@ -429,30 +423,24 @@ where
 
     fn handle_resolution(&mut self, batch: UnresolvedBatch, resolution: Resolution) {
         let (service, id) = (batch.service_id.as_str(), batch.batch_id.to_string());
-        self.note_stalled(service, &id, &resolution);
-        if let Resolution::Evidence(
-            Evidence::Committed | Evidence::Absent | Evidence::Lost | Evidence::Repeatable,
-        )
-        | Resolution::Invalid(..) = resolution
-        {
-            // A batch that is submitted again is polled at the pace of a new one.
-            self.schedule.ended(service, &id, self.parts.clock.monotonic());
-            self.schedule.remove_if_idle(service);
-        }
-        self.writes.add_resolution(batch, resolution);
-    }
-
-    /// A batch that has ended or is held does not make its service stand still.
-    fn note_stalled(&mut self, service: &str, batch_id: &str, resolution: &Resolution) {
+        let now = self.parts.clock.monotonic();
         match resolution {
             Resolution::Evidence(Evidence::Committed) | Resolution::Invalid(..) => {
-                self.stalled.ended(service, batch_id, self.parts.clock.monotonic());
+                self.schedule.ended(service, &id, now);
+                self.schedule.remove_if_idle(service);
             }
+            // A batch that is submitted again is polled at the pace of a new one.
+            Resolution::Evidence(Evidence::Absent | Evidence::Lost | Evidence::Repeatable) => {
+                self.schedule.left(service, &id, now);
+                self.schedule.remove_if_idle(service);
+            }
+            // A held batch does not make its service stand still.
             Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => {
-                self.stalled.held(service, batch_id);
+                self.stalled.held(service, &id);
             }
             Resolution::Evidence(_) | Resolution::EarlierCannotArrive => {}
         }
+        self.writes.add_resolution(batch, resolution);
     }
 
     /// Waits for the requests in flight, up to the drain limit, and writes their replies.

@@ -148,9 +148,11 @@ impl MonitorOptions {
         ])
     }
 
-    /// The longest time between two reads of an unresolved batch.
-    pub(crate) fn longest_wait(&self) -> Duration {
-        self.longest_interval.max(self.quiet_after).max(self.believe_absence_after)
+    /// How long the table keeps what nothing reports the end of: twice the longest time between two reads of an
+    /// unresolved batch, or between two warnings.
+    pub(crate) fn keep(&self) -> Duration {
+        let longest = self.longest_interval.max(self.quiet_after).max(self.believe_absence_after);
+        longest.max(self.warn_after).saturating_mul(2)
     }
 
     /// How often a batch is looked at of whose ledger nothing is known yet.

@@ -35,7 +35,8 @@ impl<I, T> PollerParts<I, T> {
 
     pub(crate) fn evidence_search(&self, limits: RequestLimits) -> EvidenceSearch {
         let (policy, clock) = (Arc::clone(&self.inconclusive_policy), Arc::clone(&self.clock));
-        EvidenceSearch::new(policy, self.options.clone(), clock, self.counters().clone(), limits)
+        let (options, counters) = (self.options.clone(), self.counters().clone());
+        EvidenceSearch::new(policy, options, clock, counters, limits, self.trigger.table().clone())
     }
 
     /// The greatest number of requests in flight.

@@ -1,10 +1,10 @@
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
-use grid_batch_core::{BatchState, Recorded, RecordedSubscriber};
+use grid_batch_core::{BatchState, MonotonicTime, Recorded, RecordedSubscriber};
+use grid_batch_work::{DueKind, Entered, Work, WorkTable};
 use tokio::sync::Notify;
+
+use crate::polls::enter_accepted;
 
 /// Makes a polling monitor poll a service now, even if its batches are not due.
 ///
@@ -12,29 +12,10 @@ use tokio::sync::Notify;
 /// and one that is triggered during a request is polled once more after it. Clones trigger the same
 /// monitor, also after it was stopped and started again.
 #[derive(Debug, Clone, Default)]
-pub struct PollTrigger(Arc<TriggerState>);
-
-#[derive(Debug, Default)]
-struct TriggerState {
-    services: Mutex<TriggeredServices>,
-    wake_up: Notify,
+pub struct PollTrigger {
+    table: WorkTable,
+    wake_up: Arc<Notify>,
 }
-
-#[derive(Debug, Default)]
-struct TriggeredServices {
-    /// Services to be polled.
-    requested: HashSet<String>,
-    /// Services whose batches are being read from the store, and whether a batch of the service was
-    /// submitted meanwhile.
-    being_read: HashMap<String, bool>,
-    /// Services that were triggered when they had no pending batch.
-    missed: HashSet<String>,
-    /// Services of which a batch was accepted since they were last taken.
-    accepted: HashSet<String>,
-}
-
-/// The greatest number of missed services that are remembered.
-const MAX_MISSED: usize = 10_000;
 
 impl PollTrigger {
     /// A trigger, to be given to a [`PollingMonitorBuilder`](crate::PollingMonitorBuilder).
@@ -42,84 +23,100 @@ impl PollTrigger {
         Self::default()
     }
 
-    /// Makes the monitor poll this service now.
-    pub fn trigger(&self, service_id: &str) {
-        let mut services = self.services();
-        services.missed.remove(service_id);
-        if services.requested.contains(service_id) {
-            return;
-        }
-        services.requested.insert(service_id.to_owned());
-        self.0.wake_up.notify_one();
+    /// A trigger of a monitor that uses this table, which other parts may share.
+    pub fn with_table(table: WorkTable) -> Self {
+        Self { table, ..Self::default() }
     }
 
-    /// Reports that a ledger accepted a batch of this service, and that the store has recorded it. The
-    /// service is polled soon.
+    /// The table that the monitor uses.
+    pub fn table(&self) -> &WorkTable {
+        &self.table
+    }
+
+    /// Makes the monitor poll this service now.
+    pub fn trigger(&self, service_id: &str) {
+        if request(&mut self.table.lock(), service_id) {
+            self.wake_up.notify_one();
+        }
+    }
+
+    /// Reports that a ledger accepted this batch, and that the store has recorded it. The service is polled soon.
     ///
     /// An event may arrive before the answer to the submission, when the store has nothing to poll
     /// yet. If that happened, the service is polled now.
-    pub fn submitted(&self, service_id: &str) {
-        let mut services = self.services();
-        if let Some(submitted) = services.being_read.get_mut(service_id) {
+    pub fn submitted(&self, service_id: &str, batch_id: &str) {
+        let mut work = self.table.lock();
+        let mut wakes = enter_accepted(&mut work, service_id, batch_id);
+        let trigger = &mut work.enter(service_id).service.trigger;
+        if let Some(submitted) = &mut trigger.being_read {
             *submitted = true;
         }
-        let is_new = services.accepted.insert(service_id.to_owned());
-        if services.missed.contains(service_id) {
-            drop(services);
-            self.trigger(service_id);
-        } else if is_new {
-            self.0.wake_up.notify_one();
+        if trigger.missed.is_some() {
+            wakes |= request(&mut work, service_id);
         }
-    }
-
-    /// Takes the services of which a batch was accepted.
-    pub(crate) fn take_accepted(&self) -> HashSet<String> {
-        std::mem::take(&mut self.services().accepted)
+        if wakes {
+            self.wake_up.notify_one();
+        }
     }
 
     /// Waits for a trigger or an accepted batch.
     pub(crate) async fn woken(&self) {
-        self.0.wake_up.notified().await;
+        self.wake_up.notified().await;
     }
 
     /// Whether services are to be polled.
     pub(crate) fn has_requests(&self) -> bool {
-        !self.services().requested.is_empty()
+        self.table.lock().due.next(DueKind::Trigger).is_some()
     }
 
     /// Takes the triggered services that are ready, to read their batches.
     pub(crate) fn take(&self, is_ready: impl Fn(&str) -> bool) -> Vec<String> {
-        let mut services = self.services();
+        let mut work = self.table.lock();
+        let requested = work.due.of(DueKind::Trigger).map(|(_, key)| &*key.service_id);
         let taken: Vec<String> =
-            services.requested.extract_if(|service| is_ready(service)).collect();
-        services.being_read.extend(taken.iter().map(|service| (service.clone(), false)));
+            requested.filter(|service| is_ready(service)).map(str::to_owned).collect();
+        for service_id in &taken {
+            let Entered { service, due, .. } = work.enter(service_id);
+            due.clear(&mut service.trigger.requested);
+            service.trigger.being_read = Some(false);
+        }
         taken
     }
 
     /// Records that the batches of a taken service were read, and whether there were any.
-    pub(crate) fn was_read(&self, service_id: &str, found: bool) {
-        let mut services = self.services();
-        let submitted = services.being_read.remove(service_id).unwrap_or_default();
-        if found || services.requested.contains(service_id) {
-            return;
+    pub(crate) fn was_read(&self, service_id: &str, found: bool, now: MonotonicTime) {
+        let mut work = self.table.lock();
+        let trigger = &mut work.enter(service_id).service.trigger;
+        let submitted = trigger.being_read.take().unwrap_or_default();
+        if !found && trigger.requested.is_none() {
+            match submitted {
+                true => {
+                    request(&mut work, service_id);
+                    self.wake_up.notify_one();
+                }
+                false => trigger.missed = Some(now),
+            }
         }
-        if submitted {
-            drop(services);
-            return self.trigger(service_id);
-        }
-        services.remember_missed(service_id);
+        work.remove_unneeded(service_id, None);
     }
 
     /// Puts a taken service back, to be taken again later.
-    pub(crate) fn put_back(&self, service_id: String) {
-        let mut services = self.services();
-        services.being_read.remove(&service_id);
-        services.requested.insert(service_id);
+    pub(crate) fn put_back(&self, service_id: &str) {
+        let mut work = self.table.lock();
+        work.enter(service_id).service.trigger.being_read = None;
+        request(&mut work, service_id);
     }
+}
 
-    fn services(&self) -> MutexGuard<'_, TriggeredServices> {
-        self.0.services.lock().unwrap_or_else(PoisonError::into_inner)
+/// Requests a poll of the service now. Returns whether none was requested.
+fn request(work: &mut Work, service_id: &str) -> bool {
+    let Entered { key, service, due, .. } = work.enter(service_id);
+    service.trigger.missed = None;
+    let is_new = service.trigger.requested.is_none();
+    if is_new {
+        due.set(&mut service.trigger.requested, DueKind::Trigger, MonotonicTime::default(), key);
     }
+    is_new
 }
 
 /// Polls a service soon after a batch was accepted, and at once if its batches may have ended. A service that was taken
@@ -129,7 +126,9 @@ impl RecordedSubscriber for PollTrigger {
         match entry {
             Recorded::Change { change, state, .. } if change.event.ends_submission() => match state
             {
-                BatchState::Pending => self.submitted(change.service_id.as_str()),
+                BatchState::Pending => {
+                    self.submitted(change.service_id.as_str(), &change.batch_id.to_string());
+                }
                 BatchState::InDoubt => self.trigger(change.service_id.as_str()),
                 _ => {}
             },
@@ -146,17 +145,6 @@ impl RecordedSubscriber for PollTrigger {
             }
             _ => {}
         }
-    }
-}
-
-impl TriggeredServices {
-    fn remember_missed(&mut self, service_id: &str) {
-        if self.missed.len() >= MAX_MISSED
-            && let Some(any) = self.missed.iter().next().cloned()
-        {
-            self.missed.remove(&any);
-        }
-        self.missed.insert(service_id.to_owned());
     }
 }
 
@@ -179,13 +167,23 @@ mod tests {
         taken
     }
 
+    /// Takes the batches that were accepted, and returns their number.
+    fn take_accepted(trigger: &PollTrigger) -> usize {
+        let mut work = trigger.table.lock();
+        let count = work.due.count(DueKind::Accepted);
+        work.services.clear();
+        work.due = grid_batch_work::DueTimes::default();
+        count
+    }
+
     #[test]
     fn service_is_polled_after_its_submission_ended() {
         let trigger = PollTrigger::new();
         let recorded = |event, state| {
             let change = Change::new(service("a"), ItemId::from_bytes([1; 64]), event);
             trigger.recorded(Recorded::Change { change: &change, state, next_waits: false });
-            (trigger.take_accepted().len(), take(&trigger).len())
+            let taken = take(&trigger).len();
+            (take_accepted(&trigger), taken)
         };
         let outcome = |outcome| Event::Outcome { attempt: 1, outcome };
         let status = Event::status(LedgerStatus::Pending);
@@ -229,27 +227,26 @@ mod tests {
     #[test]
     fn submission_polls_only_after_a_missed_trigger() {
         let trigger = PollTrigger::new();
-        trigger.submitted("a");
+        trigger.submitted("a", "1");
         assert!(!trigger.has_requests());
         for found in [true, false] {
             trigger.trigger("a");
             take(&trigger);
-            trigger.was_read("a", found);
-            trigger.submitted("a");
+            trigger.was_read("a", found, MonotonicTime::default());
+            trigger.submitted("a", "1");
             assert_eq!(trigger.has_requests(), !found);
         }
         take(&trigger);
-        trigger.was_read("a", true);
-        trigger.submitted("a");
+        trigger.was_read("a", true, MonotonicTime::default());
+        trigger.submitted("a", "1");
         assert!(!trigger.has_requests(), "a missed trigger counts once");
     }
 
     #[test]
-    fn accepted_services_are_taken_once() {
+    fn accepted_batches_are_entered_once() {
         let trigger = PollTrigger::new();
-        ["a", "b", "a"].into_iter().for_each(|service| trigger.submitted(service));
-        assert_eq!(trigger.take_accepted(), ["a", "b"].map(str::to_owned).into());
-        assert_eq!(trigger.take_accepted(), HashSet::new());
+        ["a", "b", "a"].into_iter().for_each(|service| trigger.submitted(service, "1"));
+        assert_eq!(take_accepted(&trigger), 2);
     }
 
     #[test]
@@ -258,8 +255,8 @@ mod tests {
             let trigger = PollTrigger::new();
             trigger.trigger("a");
             take(&trigger);
-            trigger.submitted("a");
-            trigger.was_read("a", found);
+            trigger.submitted("a", "1");
+            trigger.was_read("a", found, MonotonicTime::default());
             assert_eq!(trigger.has_requests(), !found);
         }
     }
@@ -270,21 +267,7 @@ mod tests {
         trigger.trigger("a");
         take(&trigger);
         trigger.trigger("a");
-        trigger.was_read("a", false);
+        trigger.was_read("a", false, MonotonicTime::default());
         assert_eq!(take(&trigger), ["a"]);
-    }
-
-    #[test]
-    fn missed_services_are_bounded() {
-        let trigger = PollTrigger::new();
-        for number in 0..MAX_MISSED + 10 {
-            let service = number.to_string();
-            trigger.trigger(&service);
-            take(&trigger);
-            trigger.was_read(&service, false);
-        }
-        assert_eq!(trigger.services().missed.len(), MAX_MISSED);
-        trigger.submitted(&(MAX_MISSED + 9).to_string());
-        assert!(trigger.has_requests(), "the latest is remembered");
     }
 }

@@ -125,7 +125,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// Enters each attempt in this table, so that it can be called back. Give it to the submitter, too, which reports
     /// the end of each attempt.
     #[must_use]
-    pub fn with_work(mut self, work: WorkTable) -> Self {
+    pub fn with_table(mut self, work: WorkTable) -> Self {
         self.work = Some(work);
         self
     }

@@ -155,7 +155,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
 
     /// Uses this table, which must be that of the queue: no batch is sent that was called back in it.
     #[must_use]
-    pub fn with_work(mut self, work: WorkTable) -> Self {
+    pub fn with_table(mut self, work: WorkTable) -> Self {
         self.work = work;
         self
     }

@@ -19,6 +19,8 @@ pub enum DueKind {
     LastLook,
     /// A question about the next batches of a service is to be asked.
     Question,
+    /// The answers to the last question about a service are too old to count.
+    OldQuestion,
     /// An attempt began at this time, and has not ended.
     Attempt,
     /// A batch has had its place since this time.

@@ -12,8 +12,7 @@ pub use commit_times::{CommitTimes, Intervals, PollCause, PollTimes, SeenCommit}
 pub use decision_times::SeenDecision;
 pub use due_times::{Due, DueKind, DueTimes, WorkKey};
 pub use records::{
-    BatchWork, Look, Observed, Poll, Question, Restored, Search, SearchRequest, ServiceWork,
-    Trigger, UnderWay,
+    BatchWork, Look, Observed, Poll, Question, Restored, Search, ServiceWork, Trigger, UnderWay,
 };
 pub use sending::{Attempt, Delay, Place, Sending, ServiceSending};
 pub use table::{Entered, Work, WorkTable};

@@ -65,8 +65,8 @@ pub struct Restored {
 /// A question about the next batches of a service.
 #[derive(Debug)]
 pub struct Question {
-    /// When it was asked.
-    pub asked_at: MonotonicTime,
+    /// When its answers are too old to count.
+    pub old_at: Option<Due>,
     /// The number of batches that it was about.
     pub batches: usize,
     /// How many of them the ledger has not accepted yet.
@@ -123,8 +123,10 @@ pub struct Search {
     pub earlier: Option<(Option<Due>, UnresolvedBatch)>,
     /// When to look for the last time, and the batch to look for.
     pub last_look: Option<(Option<Due>, UnresolvedBatch)>,
-    /// A request for evidence about it waits or is under way.
-    pub request: Option<SearchRequest>,
+    /// A request for evidence about it waits.
+    pub is_queued: bool,
+    /// A request for evidence about it was sent.
+    pub is_in_flight: bool,
     /// When the search was last changed, or the time until which something is deferred.
     pub last_used: MonotonicTime,
 }
@@ -138,15 +140,6 @@ pub enum Look {
     Hold,
     /// The last search said so.
     Again,
-}
-
-/// Where a request for evidence is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SearchRequest {
-    /// It waits.
-    Queued,
-    /// It was sent.
-    InFlight,
 }
 
 /// A batch in its present attempt and state, as it was read from the store.
@@ -166,9 +159,14 @@ pub struct Observed {
 }
 
 impl Search {
+    /// Whether a request for evidence waits or was sent.
+    pub const fn is_requested(&self) -> bool {
+        self.is_queued || self.is_in_flight
+    }
+
     /// Whether something is to be done about it.
     fn is_pending(&self) -> bool {
-        self.request.is_some()
+        self.is_requested()
             || self.looks.iter().any(Option::is_some)
             || self.earlier.is_some()
             || self.last_look.is_some()
@@ -182,14 +180,14 @@ impl Search {
 
 impl BatchWork {
     /// Whether a view needs it.
-    pub(crate) const fn is_needed(&self) -> bool {
+    pub const fn is_needed(&self) -> bool {
         self.under_way.is_some() || self.search.is_some() || self.sending.is_needed()
     }
 }
 
 impl ServiceWork {
     /// Whether a view needs it.
-    pub(crate) fn is_needed(&self) -> bool {
+    pub fn is_needed(&self) -> bool {
         let Trigger { requested, being_read, missed } = &self.trigger;
         !self.batches.is_empty()
             || self.poll.is_some()

@@ -107,7 +107,6 @@ impl Work {
             service.trigger.missed.take_if(|missed| is_old(*missed));
             service.reported_not_before.take_if(|time| is_old(*time));
             service.restored.take_if(|restored| is_old(restored.last_seen));
-            service.question.take_if(|question| is_old(question.asked_at));
             service.is_needed()
         });
     }
@@ -127,7 +126,7 @@ impl Entered<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PollCause, Question, Search, UnderWay};
+    use crate::{PollCause, Search, UnderWay};
 
     const KEEP: Duration = Duration::from_secs(60);
 
@@ -159,8 +158,6 @@ mod tests {
             entered.batch("2").1.under_way = Some(UnderWay::default());
             entered.service.asked = Some((at(number), PollCause::Schedule));
             entered.service.trigger.missed = Some(at(number));
-            let question = Question { asked_at: at(number), batches: 1, not_accepted: 1 };
-            entered.service.question = Some(question);
         }
         work.prune(at(100), KEEP, |_| false);
         assert_eq!(work.services.len(), 59);

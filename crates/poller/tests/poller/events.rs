@@ -235,7 +235,7 @@ fn batch_is_polled_at_its_pace_while_events_are_live() {
     let polling = run(polling.with_trigger(trigger.clone()));
     store.reads_at.wait_until(|paces| !paces.is_empty());
     store.add("a", 0, BatchState::Pending, Duration::ZERO);
-    trigger.submitted("a");
+    trigger.submitted("a", "batch");
     ledger.wait_for(10);
     polling.wait_for_shutdown().unwrap();
     listening.wait_for_shutdown().unwrap();

@@ -134,7 +134,7 @@ fn event_before_the_submission_answer_is_not_lost() {
     store.rows.change(|rows| {
         rows[0].progress = first_attempt(Pending);
     });
-    running.trigger().submitted("a");
+    running.trigger().submitted("a", "batch");
     store.wait_for_state(0, Committed);
     running.wait_for_shutdown().unwrap();
 }
@@ -144,7 +144,7 @@ fn submission_without_an_event_waits_until_due() {
     let store = not_due(&["a", "marker"]);
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger).with_options(hourly()));
-    running.trigger().submitted("a");
+    running.trigger().submitted("a", "batch");
     running.trigger().trigger("marker");
     store.wait_for_state(1, Committed);
     running.wait_for_shutdown().unwrap();

@@ -76,7 +76,7 @@ pub(super) fn compose(
     let waker = SubmitterWaker::new();
     let wake_submitter = waker.clone();
     let wake_up = WakeUp::new(move || wake_submitter.wake()).with_clock(config.clock());
-    let trigger = PollTrigger::new();
+    let trigger = PollTrigger::with_table(work.clone());
     let events = start_event_monitor(config, &ledger, &trigger)?;
     let follower = events.as_ref().map(RunningEventMonitor::follower);
     let changes = ChangeCounters::default();
@@ -93,7 +93,8 @@ pub(super) fn compose(
     let in_flight = ReadWindow::new(config, &claim_store, &work, &wake_up);
     let dependents_requests = DependentsRequests::new();
     let claim_requests = ClaimRequests::new();
-    let (next_batches, ask_ahead) = start_ask_ahead(config, &ledger, &nodes, &claim_store)?.unzip();
+    let (next_batches, ask_ahead) =
+        start_ask_ahead(config, &ledger, &nodes, &claim_store, &trigger)?.unzip();
     let delayed = DelayedServices::new(
         work.clone(),
         config.submit.warn_after,
@@ -128,7 +129,7 @@ pub(super) fn compose(
     let running_in_flight = in_flight.as_ref().map(ReadWindow::start).transpose()?;
     let next_due = wake_up.clone();
     let queue = BatchQueue::new(claims.clone(), wake_up, config.queue.clone());
-    let mut queue = queue.with_work(work.clone());
+    let mut queue = queue.with_table(work.clone());
     if let Some(admission) = &admission {
         queue = queue.with_admission(Arc::clone(admission));
     }
@@ -336,13 +337,15 @@ fn start_ask_ahead(
     ledger: &Arc<dyn Ledger>,
     nodes: &NodePool,
     claims: &ClaimStore,
+    trigger: &PollTrigger,
 ) -> Result<Option<(NextBatchRequests, RunningNextBatchMonitor)>, StartError> {
     if !ledger.facts().asks_before_sending() {
         return Ok(None);
     }
     let store = MonitorStore::new(claims.clone(), RecordedStream::default());
     let monitor = NextBatchMonitor::new(store, Arc::clone(ledger), config.poll.connections)
-        .with_nodes(nodes.clone());
+        .with_nodes(nodes.clone())
+        .with_table(trigger.table().clone());
     Ok(Some((monitor.requests(), monitor.run()?)))
 }
 
@@ -475,7 +478,7 @@ fn start_submitter(
         .with_options(config.submit.clone())
         .with_clock(Arc::clone(&config.queue.clock))
         .with_delayed_services(delayed)
-        .with_work(work)
+        .with_table(work)
         .with_next_due(move || next_due.next_due());
     if let Some(admission) = admission {
         submitter = submitter.with_admission(admission);
