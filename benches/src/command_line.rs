@@ -4,7 +4,9 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::{database::DatabaseKind, ledger::LedgerKind, run_options::RunOptions};
+use crate::{
+    comparison::Comparison, database::DatabaseKind, ledger::LedgerKind, run_options::RunOptions,
+};
 
 /// The command line of the program.
 pub fn command() -> Command {
@@ -28,6 +30,20 @@ pub fn command() -> Command {
                         .long("quick")
                         .action(ArgAction::SetTrue)
                         .help("A twentieth of the batches, one round"),
+                ]),
+        )
+        .subcommand(
+            Command::new("compare")
+                .about("Compares two programs: CPU a batch by number of services and commit delay")
+                .args([
+                    program_argument("before"),
+                    program_argument("after"),
+                    database_argument(),
+                    number("rounds", "2"),
+                    Arg::new("quick")
+                        .long("quick")
+                        .action(ArgAction::SetTrue)
+                        .help("A twentieth of the batches"),
                 ]),
         )
         .subcommand(
@@ -60,10 +76,7 @@ pub fn command() -> Command {
 fn run_arguments() -> Vec<Arg> {
     vec![
         server_argument(),
-        Arg::new("database")
-            .long("database")
-            .value_parser(["sqlite", "postgres"])
-            .default_value("sqlite"),
+        database_argument(),
         ledger_argument(),
         delay_argument(),
         number("services", "100"),
@@ -105,6 +118,20 @@ fn server_argument() -> Arg {
         .help("Program to measure; default: grid-batch beside this program")
 }
 
+fn program_argument(name: &'static str) -> Arg {
+    Arg::new(name)
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+        .help(format!("Program {name} a change"))
+}
+
+fn database_argument() -> Arg {
+    Arg::new("database")
+        .long("database")
+        .value_parser(["sqlite", "postgres"])
+        .default_value("sqlite")
+}
+
 fn ledger_argument() -> Arg {
     Arg::new("ledger")
         .long("ledger")
@@ -143,7 +170,7 @@ pub fn run_options(matches: &ArgMatches) -> RunOptions {
     let number = |name: &str| *matches.get_one::<usize>(name).unwrap();
     RunOptions {
         server: server(matches),
-        database: DatabaseKind::from_str(text(matches, "database")).unwrap(),
+        database: database_kind(matches),
         ledger: ledger_kind(matches),
         delay: delay(matches),
         services: number("services").max(1),
@@ -159,6 +186,21 @@ pub fn run_options(matches: &ArgMatches) -> RunOptions {
         ceilings: matches.get_flag("ceilings"),
         idle: Duration::from_secs(matches.get_one("idle").copied().unwrap_or_default()),
     }
+}
+
+/// What the command `compare` compares.
+pub fn comparison(matches: &ArgMatches) -> Comparison {
+    let program = |name: &str| matches.get_one::<PathBuf>(name).cloned().unwrap_or_default();
+    Comparison {
+        programs: ["before", "after"].map(program),
+        database: database_kind(matches),
+        rounds: matches.get_one("rounds").copied().unwrap_or(1).max(1),
+        quick: matches.get_flag("quick"),
+    }
+}
+
+fn database_kind(matches: &ArgMatches) -> DatabaseKind {
+    DatabaseKind::from_str(text(matches, "database")).unwrap()
 }
 
 /// The program to measure.

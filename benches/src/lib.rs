@@ -4,6 +4,7 @@
 pub mod backlog;
 pub mod ceilings;
 pub mod command_line;
+pub mod comparison;
 pub mod database;
 pub mod ledger;
 pub mod load;

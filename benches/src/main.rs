@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::ArgMatches;
 use grid_batch_benches::{
-    backlog, command_line, ledger, report, rivals, run,
+    backlog, command_line, comparison, ledger, report, rivals, run,
     table::{self, TableSize},
 };
 
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let result = match matches.subcommand() {
         Some(("ledger", matches)) => run_ledger(matches),
         Some(("table", matches)) => run_table(matches),
+        Some(("compare", matches)) => run_comparison(matches),
         Some(("rivals", matches)) => run_rivals(matches),
         Some(("backlog", matches)) => run_backlog(matches),
         _ => run_once(&matches),
@@ -42,6 +43,11 @@ fn run_table(matches: &ArgMatches) -> io::Result<()> {
         true => println!("{}", table::json(&rows)),
         false => println!("{}", table::text(&rows)),
     }
+    Ok(())
+}
+
+fn run_comparison(matches: &ArgMatches) -> io::Result<()> {
+    println!("{}", comparison::measure(&command_line::comparison(matches))?);
     Ok(())
 }
 

@@ -26,6 +26,8 @@ pub struct Measurement {
     pub server_cpu: Duration,
     /// The same by the names of threads that still run.
     pub server_threads: BTreeMap<String, Duration>,
+    /// The threads of all servers at the end of the load.
+    pub threads: usize,
     /// The CPU time of the ledger.
     pub ledger_cpu: Duration,
     /// The CPU time of the client.

@@ -40,6 +40,11 @@ pub fn cpu_time_by_thread(process: u32) -> BTreeMap<String, Duration> {
     times
 }
 
+/// The number of threads of a process.
+pub fn thread_count(process: u32) -> usize {
+    entries(&format!("/proc/{process}/task")).len()
+}
+
 /// The largest resident memory that a process has had, in bytes.
 pub fn peak_memory(process: u32) -> u64 {
     status(process, "VmHWM:")

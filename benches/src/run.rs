@@ -11,7 +11,7 @@ use crate::{
     database::{Database, DatabaseUsage},
     load::{self, LoadResult},
     measurement::{LedgerReport, Measurement, Percentiles, read_report, sent_batches_of},
-    proc_stats::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory},
+    proc_stats::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory, thread_count},
     processes::{Process, ask_ledger, start_ledger, start_server, wait_until},
     requests::{signed_requests, verification_cost},
     run_options::RunOptions,
@@ -81,6 +81,7 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
     let time = started.elapsed();
     let after = usage(&processes, &mut database);
 
+    let threads = processes.servers.iter().map(|server| thread_count(server.id())).sum();
     let mut server_threads = processes.cpu_time_by_thread();
     for (name, time) in threads_before {
         server_threads.entry(name).and_modify(|total| *total = total.saturating_sub(time));
@@ -109,6 +110,7 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         verification,
         server_cpu: after.servers - before.servers,
         server_threads,
+        threads,
         ledger_cpu: after.ledger - before.ledger,
         client_cpu,
         database: used,

@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{Ledger, LedgerKind, frames, responses, state::CommittedBatches};
 
-/// The server takes a silent websocket for a broken one.
+/// The server takes a websocket that receives nothing for a broken one.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 /// A websocket. A frame for which its buffer has no space is lost and logged.

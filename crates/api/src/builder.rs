@@ -2,10 +2,10 @@ use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
 use grid_batch_core::{
     BatchFormat, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId, IntakeStore,
-    InternalError, ItemId, Ledger, OperatorStore, Outage, SearchLimits, ServiceId, ServicePause,
-    SystemClock, WebhookStore,
+    InternalError, ItemId, Ledger, OperatorStore, SearchLimits, ServiceId, ServicePause,
+    SystemClock, WaitReason, WebhookStore,
 };
-use grid_batch_support::ServicePattern;
+use grid_batch_support::{Jobs, ServicePattern};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     GasAdminReport, HealthReport, HistoryPoint, HostName, LedgerReport, MetricsText, RateLimits,
     RunningApi, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
+    batches::KnownWaits,
     guard::AllowedSites,
     operators::OperatorParts,
     parts::{ApiParts, WithdrawalParts},
@@ -35,6 +36,7 @@ impl ApiBuilder {
     pub fn new(intake_store: Arc<dyn IntakeStore>, query_store: Arc<dyn BatchQueryStore>) -> Self {
         let parts = ApiParts {
             options: ApiOptions::default(),
+            jobs: None,
             intake_store,
             query_store,
             format: None,
@@ -70,6 +72,13 @@ impl ApiBuilder {
     #[must_use]
     pub fn with_format(mut self, format: Arc<dyn BatchFormat>) -> Self {
         self.parts.format = Some(format);
+        self
+    }
+
+    /// Serves on the runtime of these jobs instead of one of its own.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
+        self.parts.jobs = Some(jobs.clone());
         self
     }
 
@@ -215,14 +224,14 @@ impl ApiBuilder {
         self
     }
 
-    /// Sets where explanations find out which of the nodes that a service depends on do not answer. The function
-    /// sends no request.
+    /// Sets what only this process knows of why the batches of a service wait: a node that does not answer, a locked
+    /// row, the in-flight window. The function sends no request and does not use the store's database.
     #[must_use]
-    pub fn with_outages(
+    pub fn with_known_waits(
         mut self,
-        outages: impl Fn(&ServiceId) -> Vec<Outage> + Send + Sync + 'static,
+        waits: impl Fn(&ServiceId) -> Vec<WaitReason> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.read_sources.outages = Some(Arc::new(outages));
+        self.parts.read_sources.known_waits = KnownWaits(Some(Arc::new(waits)));
         self
     }
 

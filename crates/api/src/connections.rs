@@ -2,10 +2,11 @@ use std::{
     cmp::Reverse,
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
+use grid_batch_support::lock;
 use log::{debug, warn};
 use tokio::{
     sync::Notify,
@@ -111,7 +112,7 @@ impl Connections {
     }
 
     fn try_acquire(&self, address: IpAddr) -> Option<ConnectionPermit> {
-        let mut open = self.0.lock();
+        let mut open = lock(&self.0.open);
         let now = Instant::now();
         if open.by_id.len() >= self.0.limits.connections {
             if !open.is_full {
@@ -127,10 +128,6 @@ impl Connections {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn insert(
         self: &Arc<Self>,
         open: &mut OpenConnections,
@@ -198,7 +195,7 @@ impl ConnectionPermit {
         loop {
             self.close.notified().await;
             // A request may have come meanwhile.
-            if self.shared.lock().by_id.get(&self.id).is_none_or(|open| open.is_closing) {
+            if lock(&self.shared.open).by_id.get(&self.id).is_none_or(|open| open.is_closing) {
                 return;
             }
         }
@@ -210,7 +207,7 @@ impl ConnectionPermit {
         self: &Arc<Self>,
         address: IpAddr,
     ) -> Result<RequestInProgress, ApiError> {
-        let mut open = self.shared.lock();
+        let mut open = lock(&self.shared.open);
         let limits = self.shared.limits;
         if open.requests >= limits.requests() {
             return Err(ApiError::TooManyRequests);
@@ -226,7 +223,7 @@ impl ConnectionPermit {
 
     /// Begins a request that is always answered at once.
     pub(crate) fn begin_health_request(self: &Arc<Self>) -> RequestInProgress {
-        self.begin(&mut self.shared.lock(), None)
+        self.begin(&mut lock(&self.shared.open), None)
     }
 
     fn begin(
@@ -244,7 +241,7 @@ impl ConnectionPermit {
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        let mut open = self.permit.shared.lock();
+        let mut open = lock(&self.permit.shared.open);
         if let Some(connection) = open.by_id.get_mut(&self.permit.id) {
             connection.waiting_since = Some(Instant::now());
         }
@@ -257,7 +254,7 @@ impl Drop for RequestInProgress {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut open = self.shared.lock();
+        let mut open = lock(&self.shared.open);
         open.by_id.remove(&self.id);
         open.change(self.address, |counts| counts.connections -= 1);
         open.note_free_permits(self.shared.limits.connections);
@@ -289,7 +286,7 @@ mod tests {
         while closed.is_none() {
             sleep(Duration::from_millis(5)).await;
             closed = open.iter().position(|permit| {
-                permit.shared.lock().by_id.get(&permit.id).is_some_and(|open| open.is_closing)
+                lock(&permit.shared.open).by_id.get(&permit.id).is_some_and(|open| open.is_closing)
             });
         }
         drop(open.remove(closed.unwrap()));
@@ -342,7 +339,7 @@ mod tests {
         drop(proxy[1].begin_request(A).unwrap());
         drop(client);
         drop(proxy);
-        assert!(all.0.lock().addresses.is_empty());
+        assert!(lock(&all.0.open).addresses.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

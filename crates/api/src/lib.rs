@@ -45,7 +45,7 @@ pub use forwarding::{ForwardedHeaders, Network, NetworkError, TrustedProxies};
 pub use gas_admins::{
     FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
 };
-pub use grid_batch_support::ShutdownHandle;
+pub use grid_batch_support::{Jobs, ShutdownHandle};
 pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use grid_batch_core::{
     BatchFormat, BatchQueryStore, Clock, EventStore, IntakeStore, Ledger, WebhookStore,
 };
+use grid_batch_support::Jobs;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
@@ -21,6 +22,8 @@ use crate::{
 /// What an interface is built from.
 pub(crate) struct ApiParts {
     pub(crate) options: ApiOptions,
+    /// `None`: the interface has a runtime of its own.
+    pub(crate) jobs: Option<Jobs>,
     pub(crate) intake_store: Arc<dyn IntakeStore>,
     pub(crate) query_store: Arc<dyn BatchQueryStore>,
     /// `None`: no batches are accepted.

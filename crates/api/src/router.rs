@@ -42,8 +42,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     let authorizer = authorizer(&parts, &api);
     let nodes = Forwarding::new(&api, parts.pass_through.clone(), &parts.query_store);
     let nodes = Arc::new(nodes);
-    let statuses =
-        Arc::new(StatusContext::new(&api, &parts.query_store, parts.format.clone(), &nodes));
+    let statuses = Arc::new(StatusContext::new(&api, &parts, &nodes));
     Router::new()
         .merge(gas_admin_routes(&parts, &api))
         .merge(read_routes(&parts, &api))
@@ -108,7 +107,7 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     if !parts.serves_reads {
         return Router::new();
     }
-    let ReadSources { pauses, ledgers, history, outages, search } = parts.read_sources.clone();
+    let ReadSources { pauses, ledgers, history, known_waits, search } = parts.read_sources.clone();
     let context = ReadContext {
         api: Arc::clone(api),
         batches: Arc::clone(&parts.query_store),
@@ -118,7 +117,7 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
         pauses,
         ledgers,
         history,
-        outages,
+        known_waits,
         search,
     };
     reads::routes().with_state(Arc::new(context)).into()

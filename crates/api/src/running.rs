@@ -1,13 +1,11 @@
 use std::{
-    fmt, io,
+    fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
-    thread::JoinHandle,
 };
 
 use grid_batch_core::InternalError;
-use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime, spawn_thread};
-use tokio::runtime::{Builder, Runtime};
+use grid_batch_support::{Job, Jobs, Shutdown};
 
 use crate::{
     ApiListener, ShutdownHandle,
@@ -28,18 +26,8 @@ use crate::{
 /// Dropping the handle starts the shutdown and does not wait for it.
 pub struct RunningApi {
     local_addr: SocketAddr,
-    shutdown: ShutdownOnDrop,
-    server: RuntimeThread<()>,
-    writer: JoinHandle<()>,
-}
-
-/// Requests the shutdown when it is dropped.
-struct ShutdownOnDrop(Shutdown);
-
-impl Drop for ShutdownOnDrop {
-    fn drop(&mut self) {
-        self.0.request();
-    }
+    server: Job,
+    writer: Job,
 }
 
 impl RunningApi {
@@ -51,17 +39,14 @@ impl RunningApi {
 
 impl ShutdownHandle for RunningApi {
     fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.shutdown.0.request();
-        Ok(())
+        self.server.signal_shutdown()
     }
 
     /// Waits until the shutdown is complete. If it was not requested yet, this requests it.
-    fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        self.signal_shutdown()?;
+    fn wait_for_shutdown(self) -> Result<(), InternalError> {
         // The writer ends after the server, which holds the other end of the write queue.
         let (server, writer) = (self.server.join(), self.writer.join());
-        server?;
-        writer.map_err(|_| InternalError::new("the thread api-writer panicked"))
+        server.and(writer)
     }
 }
 
@@ -87,13 +72,16 @@ pub(crate) fn start(
     let failed = |error| InternalError::from_source("cannot start the HTTP interface", error);
     let local_addr = listeners.iter().find_map(ApiListener::local_addr);
     let local_addr = local_addr.unwrap_or(NO_ADDRESS);
-    let runtime = runtime(parts.options.worker_threads).map_err(failed)?;
-    let listeners = listeners.into_iter().map(|listener| listener.register(&runtime));
+    let jobs = match parts.jobs.take() {
+        Some(jobs) => jobs,
+        None => Jobs::with_workers(parts.options.worker_threads)?,
+    };
+    let listeners = listeners.into_iter().map(|listener| listener.register(jobs.handle()));
     let listeners: Vec<_> = listeners.collect::<Result<_, _>>().map_err(failed)?;
     let shutdown = Shutdown::new();
 
     // The writer ends when the queue is dropped, also if a later step fails.
-    let (intake, writer) = start_writer(&mut parts)?;
+    let (intake, writer) = start_writer(&mut parts, &jobs, &shutdown)?;
     let options = parts.options.clone();
     let clock = Arc::clone(&parts.clock);
     let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
@@ -109,27 +97,34 @@ pub(crate) fn start(
     ));
     let proxies = Arc::new(parts.proxies.clone());
     let router = router(parts, state, intake);
-    let server = HttpServer { listeners, router, options, proxies, shutdown: shutdown.clone() };
-    let serve = move |runtime: Runtime| {
-        runtime.block_on(server.run());
-        shut_down_runtime(runtime);
+    let server = HttpServer {
+        listeners,
+        router,
+        options,
+        proxies,
+        shutdown: shutdown.clone(),
+        closing: Shutdown::new(),
     };
-    let server = RuntimeThread::start("api-server", || Ok(runtime), serve)?;
-    Ok(RunningApi { local_addr, shutdown: ShutdownOnDrop(shutdown), server, writer })
+    let server = jobs.spawn_until("api-server", shutdown, server.run());
+    Ok(RunningApi { local_addr, server, writer })
 }
 
 /// Starts the thread that stores what the interface accepts.
-fn start_writer(parts: &mut ApiParts) -> Result<(Intake, JoinHandle<()>), InternalError> {
+fn start_writer(
+    parts: &mut ApiParts,
+    jobs: &Jobs,
+    shutdown: &Shutdown,
+) -> Result<(Intake, Job), InternalError> {
     let stored = parts.stored.clone();
     match parts.withdrawals.take() {
         None => {
             let store = BatchListStore { store: Arc::clone(&parts.intake_store), stored };
-            let (queue, writer) = spawn_writer(parts, store)?;
+            let (queue, writer) = spawn_writer(parts, store, jobs, shutdown)?;
             Ok((Intake::Batches(queue), writer))
         }
         Some(withdrawals) => {
             let store = WithdrawalGroupStore { store: Arc::clone(&withdrawals.store), stored };
-            let (queue, writer) = spawn_writer(parts, store)?;
+            let (queue, writer) = spawn_writer(parts, store, jobs, shutdown)?;
             Ok((Intake::Withdrawals(withdrawals, queue), writer))
         }
     }
@@ -138,20 +133,14 @@ fn start_writer(parts: &mut ApiParts) -> Result<(Intake, JoinHandle<()>), Intern
 fn spawn_writer<S>(
     parts: &ApiParts,
     store: S,
-) -> Result<(QueueOf<S>, JoinHandle<()>), InternalError>
+    jobs: &Jobs,
+    shutdown: &Shutdown,
+) -> Result<(QueueOf<S>, Job), InternalError>
 where
     S: GroupStore<Item: Send, Answer: Send> + Send + 'static,
 {
     let (queue, requests) = QueueOf::<S>::new(parts.options.write_queue_limit);
     let writer = GroupWriter::new(requests, store, parts.commit_progress.clone());
-    let writer = spawn_thread("api-writer", move || writer.run())?;
+    let writer = jobs.thread("api-writer", shutdown.clone(), move || writer.run())?;
     Ok((queue, writer))
-}
-
-fn runtime(worker_threads: usize) -> io::Result<Runtime> {
-    Builder::new_multi_thread()
-        .worker_threads(worker_threads)
-        .thread_name("api-worker")
-        .enable_all()
-        .build()
 }

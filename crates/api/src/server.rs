@@ -58,6 +58,8 @@ pub(crate) struct HttpServer {
     pub(crate) options: ApiOptions,
     pub(crate) proxies: Arc<TrustedProxies>,
     pub(crate) shutdown: Shutdown,
+    /// Ends what the drain timeout has left.
+    pub(crate) closing: Shutdown,
 }
 
 impl HttpServer {
@@ -80,6 +82,7 @@ impl HttpServer {
         if timeout(self.options.drain_timeout, closed.recv()).await.is_err() {
             warn!("closing connections whose requests did not finish within the drain timeout");
         }
+        self.closing.request();
     }
 
     async fn accept(&self, connections: &Connections, open: &OpenConnection) {
@@ -131,8 +134,8 @@ impl HttpServer {
             shutdown: self.shutdown.clone(),
             open,
         };
-        let (handshake_timeout, shutdown) =
-            (self.options.tls_handshake_timeout, self.shutdown.clone());
+        let handshake_timeout = self.options.tls_handshake_timeout;
+        let (shutdown, closing) = (self.shutdown.clone(), self.closing.clone());
         tokio::spawn(async move {
             let serve = async move {
                 let Some(tls) = tls else { return connection.serve(stream).await };
@@ -149,6 +152,7 @@ impl HttpServer {
             select! {
                 () = serve => {}
                 () = permit.must_close() => debug!("idle connection closed for another one"),
+                () = closing.requested() => {}
             }
         });
     }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_claims::{ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests};
+use grid_batch_claims::{ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests, Jobs};
 use grid_batch_core::{
     BatchResult, Claim, ClaimKeeper, Recorded, ServiceId, SubmittedBatch, Takeover,
 };
@@ -81,6 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let owners = services.iter().map(|service| (service.clone(), (0, None))).collect();
     let owners = Arc::new(Mutex::new(owners));
     let (sender, taken) = mpsc::channel();
+    let jobs = Jobs::start()?;
     let start = |instance: &'static str| {
         let sender = sender.clone();
         // A server would wake its queue and its poller.
@@ -92,6 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         };
         ClaimMaintainer::start(
+            &jobs,
             InMemoryClaims { instance, owners: Arc::clone(&owners) },
             ClaimMaintainerOptions::default(),
             subscriber,

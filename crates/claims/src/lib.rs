@@ -2,7 +2,6 @@
 
 mod awaited_ends;
 mod counts;
-mod free_dependents;
 mod health;
 mod maintainer;
 mod notifications;
@@ -14,7 +13,7 @@ mod retention;
 
 pub use awaited_ends::AwaitedEnds;
 pub use counts::{ChangeCounters, ChangeCounts};
-pub use free_dependents::{DependentsJob, DependentsRequests, ReceivedRequests};
+pub use grid_batch_support::{Job, Jobs};
 pub use health::ClaimHealth;
 pub use maintainer::{ClaimMaintainer, ClaimMaintainerOptions};
 pub use notifications::NotificationListener;

@@ -1,14 +1,13 @@
 use std::{
     mem::take,
     sync::mpsc::Receiver,
-    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use grid_batch_core::{
     BatchResult, ClaimKeeper, InternalError, Recorded, RecordedSubscriber, ServiceId, Takeover,
 };
-use grid_batch_support::spawn_thread;
+use grid_batch_support::{Job, Jobs, Shutdown};
 use log::{info, warn};
 
 use crate::{
@@ -42,7 +41,7 @@ impl ClaimMaintainerOptions {
 }
 
 /// A thread that maintains the claims of one instance: it renews the lease and takes services that
-/// no live instance owns.
+/// no live instance owns. The renewal must never wait for other work, so it is no work of a shared thread.
 ///
 /// Dropping it releases the claims and ends the thread. Stop the submitter first: services with a
 /// batch that is being submitted are not released and wait for the lease to expire.
@@ -50,12 +49,13 @@ impl ClaimMaintainerOptions {
 pub struct ClaimMaintainer {
     requests: ClaimRequests,
     health: ClaimHealth,
-    thread: Option<JoinHandle<()>>,
+    job: Option<Job>,
 }
 
 impl ClaimMaintainer {
     /// Starts the thread. It renews the lease at once.
     pub fn start(
+        jobs: &Jobs,
         claims: impl ClaimKeeper + 'static,
         options: ClaimMaintainerOptions,
         subscriber: impl RecordedSubscriber + 'static,
@@ -63,29 +63,21 @@ impl ClaimMaintainer {
     ) -> Result<Self, InternalError> {
         let health = ClaimHealth::default();
         let worker = MaintainerWorker::new(claims, options, subscriber, health.clone());
-        let thread = spawn_thread("claims", move || worker.run(&received.0))?;
-        Ok(Self { requests, health, thread: Some(thread) })
+        let job = jobs.thread("claims", Shutdown::new(), move || worker.run(&received.0))?;
+        Ok(Self { requests, health, job: Some(job) })
     }
 
     /// Whether the claims can be maintained.
     pub fn health(&self) -> ClaimHealth {
         self.health.clone()
     }
-
-    /// Takes no more services but keeps renewing the lease, while a shutdown drains what is being
-    /// submitted.
-    pub fn stop_taking(&self) {
-        self.requests.send(Request::StopTaking);
-    }
 }
 
 impl Drop for ClaimMaintainer {
     fn drop(&mut self) {
         self.requests.send(Request::End);
-        if let Some(thread) = self.thread.take() {
-            // The panic hook has printed a panic already.
-            let _ = thread.join();
-        }
+        // A panic was logged.
+        let _ = self.job.take().map(Job::join);
     }
 }
 
@@ -323,7 +315,8 @@ mod tests {
         let channel = ClaimRequests::new();
         let (requests, ignored) = (channel.0.clone(), |_: Recorded<'_>| ());
         let options = ClaimMaintainerOptions::default();
-        drop(ClaimMaintainer::start(claims, options, ignored, channel).unwrap());
+        let jobs = Jobs::start().unwrap();
+        drop(ClaimMaintainer::start(&jobs, claims, options, ignored, channel).unwrap());
         requests.claim(&[service()]);
     }
 }

@@ -1,19 +1,15 @@
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use grid_batch_core::{
-    BatchResult, InternalError, ItemId, Notifications, Recorded, RecordedSubscriber,
-};
-use grid_batch_support::PeriodicThread;
-use log::{debug, info, warn};
+use grid_batch_core::{BatchResult, ItemId, Notifications, Recorded, RecordedSubscriber};
+use grid_batch_support::{Job, Jobs, Next, Schedule};
+use log::debug;
 
 use crate::AwaitedEnds;
 
-/// Exchanges notifications with other instances, in a thread of its own: it tells this one of services of which
-/// another one has stored batches, and the others of the end of batches that their clients wait for. Dropping it
-/// ends the thread.
-pub struct NotificationListener {
-    _thread: PeriodicThread,
-}
+/// A job that exchanges notifications with other instances: it tells this one of services of which another one has
+/// stored batches, and the others of the end of batches that their clients wait for.
+#[derive(Debug)]
+pub struct NotificationListener;
 
 /// How often notifications are received. It costs a system call, and no statement.
 const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
@@ -25,52 +21,30 @@ impl NotificationListener {
     /// Starts to listen. `exchange` is called with batches that clients of this instance wait for and with batches that
     /// have ended, and returns what has arrived since the last call, without waiting for more.
     pub fn start(
+        jobs: &Jobs,
         mut exchange: impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> + Send + 'static,
         subscriber: impl RecordedSubscriber + 'static,
         awaited: AwaitedEnds,
-    ) -> Result<Self, InternalError> {
-        let mut is_working = true;
-        let receive = move || {
+    ) -> Job {
+        let schedule = Schedule::every(RECEIVE_INTERVAL)
+            .first_after(Duration::ZERO)
+            .after_failure(PAUSE_AFTER_FAILURE);
+        jobs.repeat("notifications", schedule, move || {
             let (awaited_here, ended_here) = awaited.take();
-            let received = exchange(&awaited_here, &ended_here);
-            log_change(&received, &mut is_working);
-            let Ok(received) = received else { return PAUSE_AFTER_FAILURE };
+            let received = exchange(&awaited_here, &ended_here)?;
             if !received.stored.is_empty() {
+                debug!(
+                    services = received.stored.len();
+                    "other instances have stored batches of these services"
+                );
                 subscriber.recorded(Recorded::Submittable(&received.stored));
             }
             if !received.ended.is_empty() {
                 subscriber.recorded(Recorded::EndedElsewhere(&received.ended));
             }
             awaited.awaited_by_others(received.awaited);
-            RECEIVE_INTERVAL
-        };
-        let thread = PeriodicThread::start_with_pauses("notifications", Duration::ZERO, receive)?;
-        Ok(Self { _thread: thread })
-    }
-}
-
-/// Logs the first failure, and the first success after it.
-fn log_change(received: &BatchResult<Notifications>, is_working: &mut bool) {
-    match received {
-        Ok(Notifications { stored, .. }) => {
-            if !*is_working {
-                info!("notifications of other instances are received again");
-            }
-            if !stored.is_empty() {
-                debug!(services = stored.len(); "other instances have stored batches of these services");
-            }
-        }
-        Err(error) if *is_working => warn!(error:% = error;
-            "cannot receive notifications of batches that other instances store; they are found by the next scan \
-             (queue.poll_interval)"),
-        Err(_) => {}
-    }
-    *is_working = received.is_ok();
-}
-
-impl fmt::Debug for NotificationListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NotificationListener").finish_non_exhaustive()
+            Ok(Next::AfterInterval)
+        })
     }
 }
 
@@ -95,16 +69,13 @@ mod tests {
         }
     }
 
-    fn start(
-        received: Vec<BatchResult<Notifications>>,
-        told: SyncSender<Vec<ServiceId>>,
-    ) -> NotificationListener {
+    fn start(received: Vec<BatchResult<Notifications>>, told: SyncSender<Vec<ServiceId>>) -> Job {
         let script = script(received, sync_channel(9).0);
         let told = move |entry: Recorded<'_>| {
             let Recorded::Submittable(services) = entry else { panic!("{entry:?}") };
             told.send(services.to_vec()).unwrap();
         };
-        NotificationListener::start(script, told, AwaitedEnds::default()).unwrap()
+        NotificationListener::start(&Jobs::start().unwrap(), script, told, AwaitedEnds::default())
     }
 
     #[test]
@@ -115,7 +86,7 @@ mod tests {
         let listener = start(vec![Ok(stored), Ok(Notifications::default())], told);
         assert_eq!(services.recv(), Ok(vec![service]));
         drop(listener);
-        assert!(services.recv().is_err(), "its thread has ended");
+        assert!(services.recv().is_err(), "it has ended");
     }
 
     #[test]
@@ -141,7 +112,8 @@ mod tests {
             let Recorded::EndedElsewhere(ids) = entry else { panic!("{entry:?}") };
             told.send(ids.to_vec()).unwrap();
         };
-        let listener = NotificationListener::start(script, told, awaited).unwrap();
+        let jobs = Jobs::start().unwrap();
+        let listener = NotificationListener::start(&jobs, script, told, awaited);
         assert_eq!(sent.recv(), Ok((vec![here], vec![])));
         assert_eq!(ended.recv(), Ok(vec![here]));
         // What is received is remembered after that.

@@ -1,43 +1,41 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AttemptId, BatchResult, ClaimKeeper, Clock, InternalError, MonotonicTime, Recorded,
-    RecordedSubscriber, SubmittedBatch,
+    AttemptId, BatchResult, ClaimKeeper, Clock, MonotonicTime, Recorded, RecordedSubscriber,
+    SubmittedBatch,
 };
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{Job, Jobs};
 use grid_batch_work::{Due, DueKind, Work, WorkKey, WorkTable};
-use log::{info, warn};
+use log::info;
 
-/// A thread that finds orphaned batches: recorded as being with a submitter, but with none.
+/// A job that finds orphaned batches: recorded as being with a submitter, but with none.
 ///
 /// A batch is orphaned when the store marked a round and the answer to that was lost. Such batches
-/// are put in doubt, so that evidence decides about them. Only the time for which this thread has seen
+/// are put in doubt, so that evidence decides about them. Only the time for which this job has seen
 /// a batch in the same attempt counts: if stored times did, a submission under way would be taken for an
-/// orphan when a clock is set forward. Dropping this ends the thread.
+/// orphan when a clock is set forward.
 #[derive(Debug)]
-pub struct OrphanRecovery {
-    _thread: PeriodicThread,
-}
+pub struct OrphanRecovery;
 
 impl OrphanRecovery {
     /// How often orphans are looked for, and how much longer than a submission a batch must have
     /// been with its submitter.
     const INTERVAL: Duration = Duration::from_secs(30);
 
-    /// Starts the thread. No submission may last longer than `longest_submission`.
+    /// Starts the job. No submission may last longer than `longest_submission`.
     pub fn start(
-        work: WorkTable,
+        jobs: &Jobs,
+        table: WorkTable,
         claims: impl ClaimKeeper + 'static,
         longest_submission: Duration,
         clock: Arc<dyn Clock>,
         subscriber: impl RecordedSubscriber + 'static,
-    ) -> Result<Self, InternalError> {
+    ) -> Job {
         let minimum_age = longest_submission.saturating_add(Self::INTERVAL);
-        let mut submissions = OrphanSearch { work, minimum_age };
-        let thread = PeriodicThread::start("recovery", Self::INTERVAL, move || {
-            recover(&claims, &mut submissions, clock.monotonic(), &subscriber);
-        })?;
-        Ok(Self { _thread: thread })
+        let mut submissions = OrphanSearch { table, minimum_age };
+        jobs.every("recovery", Self::INTERVAL, move || {
+            recover(&claims, &mut submissions, clock.monotonic(), &subscriber)
+        })
     }
 }
 
@@ -46,32 +44,19 @@ fn recover(
     submissions: &mut OrphanSearch,
     now: MonotonicTime,
     subscriber: &impl RecordedSubscriber,
-) {
-    match try_recover(claims, submissions, now, subscriber) {
-        Ok(0) => {}
-        Ok(count) => info!(batches = count; "orphaned batches are in doubt now"),
-        Err(error) => warn!(error:% = error; "cannot look for orphaned batches; retrying later"),
-    }
-}
-
-fn try_recover(
-    claims: &impl ClaimKeeper,
-    submissions: &mut OrphanSearch,
-    now: MonotonicTime,
-    subscriber: &impl RecordedSubscriber,
-) -> BatchResult<usize> {
+) -> BatchResult<()> {
     let orphans = submissions.find_orphans(claims.with_submitter()?, now);
-    if orphans.is_empty() {
-        return Ok(0);
+    if !orphans.is_empty() {
+        let recovered = claims.recover(&orphans)?;
+        info!(batches = recovered.len(); "orphaned batches are in doubt now");
+        subscriber.recorded(Recorded::Recovered(&recovered));
     }
-    let recovered = claims.recover(&orphans)?;
-    subscriber.recorded(Recorded::Recovered(&recovered));
-    Ok(recovered.len())
+    Ok(())
 }
 
 /// A search for orphans, as a view of the table of work.
 struct OrphanSearch {
-    work: WorkTable,
+    table: WorkTable,
     minimum_age: Duration,
 }
 
@@ -82,7 +67,7 @@ impl OrphanSearch {
         present: Vec<SubmittedBatch>,
         now: MonotonicTime,
     ) -> Vec<SubmittedBatch> {
-        let mut work = self.work.lock();
+        let mut work = self.table.lock();
         forget_others(&mut work, &present);
         let is_orphan = |submission: &SubmittedBatch| {
             let mut entered = work.enter(submission.service_id.as_str());
@@ -121,7 +106,7 @@ fn forget_others(work: &mut Work, present: &[SubmittedBatch]) {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::{BatchError, ItemId, SystemClock, mocks::MockClaimKeeper};
+    use grid_batch_core::{ItemId, mocks::MockClaimKeeper};
 
     use super::*;
 
@@ -144,16 +129,17 @@ mod tests {
         now: MonotonicTime,
     ) -> Vec<SubmittedBatch> {
         let (sender, heard) = channel();
-        super::recover(claims, submissions, now, &move |entry: Recorded<'_>| {
+        let recovered = super::recover(claims, submissions, now, &move |entry: Recorded<'_>| {
             let Recorded::Recovered(orphans) = entry else { panic!("{entry:?}") };
             sender.send(orphans.to_vec()).unwrap();
         });
+        recovered.unwrap();
         heard.iter().flatten().collect()
     }
 
     fn submissions(minimum_age: u64) -> OrphanSearch {
         let minimum_age = Duration::from_secs(minimum_age);
-        OrphanSearch { work: WorkTable::default(), minimum_age }
+        OrphanSearch { table: WorkTable::default(), minimum_age }
     }
 
     #[test]
@@ -213,21 +199,5 @@ mod tests {
         assert_eq!(submissions.find_orphans(batches(101), at(60)).len(), 100);
         assert_eq!(submissions.find_orphans(batches(101), at(119)).len(), 100);
         assert_eq!(submissions.find_orphans(batches(101), at(120)).len(), 101);
-    }
-
-    #[test]
-    fn store_that_fails_is_asked_again_later() {
-        let mut claims = MockClaimKeeper::new();
-        let error = || BatchError::Unavailable("no connection".to_owned());
-        claims.expect_with_submitter().once().returning(move || Err(error()));
-        assert_eq!(recover(&claims, &mut submissions(7), at(10)), []);
-    }
-
-    #[test]
-    fn dropped_recovery_ends_without_waiting_for_its_interval() {
-        let claims = MockClaimKeeper::new();
-        let (clock, ignored) = (Arc::new(SystemClock), |_: Recorded<'_>| ());
-        let work = WorkTable::default();
-        drop(OrphanRecovery::start(work, claims, Duration::MAX, clock, ignored).unwrap());
     }
 }

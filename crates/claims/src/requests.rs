@@ -29,6 +29,11 @@ impl ClaimRequests {
         self.send(Request::Claim(services.to_vec()));
     }
 
+    /// Has no more services taken, while the lease is still renewed: a shutdown drains what is being submitted.
+    pub fn stop_taking(&self) {
+        self.send(Request::StopTaking);
+    }
+
     pub(crate) fn send(&self, request: Request) {
         // An error means that the maintainer's thread has ended.
         let _ = self.0.send(request);

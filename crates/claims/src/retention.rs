@@ -1,10 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchResult, Clock, InternalError, MonotonicTime, RetentionCursor, RetentionStore,
-};
-use grid_batch_support::PeriodicThread;
-use log::{info, warn};
+use grid_batch_core::{BatchResult, Clock, MonotonicTime, RetentionCursor, RetentionStore};
+use grid_batch_support::{Job, Jobs, Next, Schedule};
+use log::info;
 
 /// When [`Retention`] removes batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,39 +22,17 @@ impl RetentionOptions {
     }
 }
 
-/// A thread that removes batches long after their end.
+/// A job that removes batches long after their end.
 ///
 /// It works in passes, and a pass in steps. After each step it pauses for as long as the step took, so
 /// that it uses at most half of what a database with one writer has, and others are never behind more than
-/// one step. Of several instances, one starts each pass. Dropping this ends the thread after its step.
+/// one step. Of several instances, one starts each pass.
 #[derive(Debug)]
-pub struct Retention {
-    _thread: PeriodicThread,
-}
-
-impl Retention {
-    /// Starts the thread.
-    pub fn start(
-        store: impl RetentionStore + 'static,
-        options: RetentionOptions,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, InternalError> {
-        let mut worker = RetentionWorker::new(store, options, clock);
-        let first_pause = worker.idle_pause();
-        let thread =
-            PeriodicThread::start_with_pauses("retention", first_pause, move || worker.work())?;
-        Ok(Self { _thread: thread })
-    }
-}
-
-/// What the thread works with.
-struct RetentionWorker<R> {
+pub struct Retention<R> {
     store: R,
     options: RetentionOptions,
     clock: Arc<dyn Clock>,
     pass: Option<Pass>,
-    /// Whether the last step failed.
-    is_failing: bool,
 }
 
 /// A pass that has not ended.
@@ -66,7 +42,7 @@ struct Pass {
     removed: usize,
 }
 
-impl<R: RetentionStore> RetentionWorker<R> {
+impl<R: RetentionStore + 'static> Retention<R> {
     /// The shortest pause between two steps.
     const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
     /// The pause after a failed step.
@@ -74,38 +50,33 @@ impl<R: RetentionStore> RetentionWorker<R> {
     /// The longest pause before it is checked whether another instance has missed a pass.
     const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
+    /// Starts the job.
+    pub fn start(jobs: &Jobs, store: R, options: RetentionOptions, clock: Arc<dyn Clock>) -> Job {
+        let mut retention = Self::new(store, options, clock);
+        let schedule = Schedule::every(retention.idle_pause()).after_failure(Self::FAILURE_PAUSE);
+        jobs.repeat("retention", schedule, move || retention.work())
+    }
+
     fn new(store: R, options: RetentionOptions, clock: Arc<dyn Clock>) -> Self {
-        Self { store, options, clock, pass: None, is_failing: false }
+        Self { store, options, clock, pass: None }
     }
 
     fn idle_pause(&self) -> Duration {
         (self.options.interval / 4).clamp(Self::SHORTEST_PAUSE, Self::LONGEST_PAUSE)
     }
 
-    /// Does one step, and returns the pause after it.
-    fn work(&mut self) -> Duration {
+    /// Does one step.
+    fn work(&mut self) -> BatchResult<Next> {
         let started = self.clock.monotonic();
-        match self.step() {
-            Ok(()) => {
-                if std::mem::take(&mut self.is_failing) {
-                    info!("ended batches are removed again");
-                }
-                self.pause_since(started)
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut self.is_failing, true) {
-                    warn!(error:%; "cannot remove ended batches; it is tried again");
-                }
-                Self::FAILURE_PAUSE
-            }
-        }
+        self.step()?;
+        Ok(match self.pass {
+            Some(_) => Next::After(self.pause_since(started)),
+            None => Next::AfterInterval,
+        })
     }
 
     fn pause_since(&self, started: MonotonicTime) -> Duration {
-        match self.pass {
-            Some(_) => self.clock.monotonic().since(started).max(Self::SHORTEST_PAUSE),
-            None => self.idle_pause(),
-        }
+        self.clock.monotonic().since(started).max(Self::SHORTEST_PAUSE)
     }
 
     fn step(&mut self) -> BatchResult<()> {
@@ -139,11 +110,11 @@ mod tests {
         step: 7,
     };
 
-    fn worker(store: MockRetentionStore) -> RetentionWorker<MockRetentionStore> {
-        RetentionWorker::new(store, OPTIONS, Arc::new(ManualClock::default()))
+    fn worker(store: MockRetentionStore) -> Retention<MockRetentionStore> {
+        Retention::new(store, OPTIONS, Arc::new(ManualClock::default()))
     }
 
-    const IDLE: Duration = Duration::from_secs(10);
+    const IDLE: BatchResult<Next> = Ok(Next::AfterInterval);
 
     /// A store whose steps have these results, and which expects these positions.
     fn store_with_steps(
@@ -161,7 +132,8 @@ mod tests {
         store
     }
 
-    const SHORT: Duration = RetentionWorker::<MockRetentionStore>::SHORTEST_PAUSE;
+    const SHORT: BatchResult<Next> =
+        Ok(Next::After(Retention::<MockRetentionStore>::SHORTEST_PAUSE));
     const FIRST: Option<RetentionCursor> = Some(RetentionCursor(7));
     const SECOND: Option<RetentionCursor> = Some(RetentionCursor(20));
 
@@ -184,7 +156,7 @@ mod tests {
             Ok(false)
         });
         let mut worker = worker(store);
-        assert_eq!([(); 2].map(|()| worker.work()), [IDLE; 2]);
+        assert_eq!([(); 2].map(|()| worker.work()), [IDLE, IDLE]);
     }
 
     #[test]
@@ -197,19 +169,19 @@ mod tests {
             advanced.advance(Duration::from_millis(300));
             Ok(Removed { batches: 7, next: Some(RetentionCursor(7)) })
         });
-        let mut worker = RetentionWorker::new(store, OPTIONS, clock);
-        assert_eq!(worker.work(), Duration::from_millis(300));
+        let mut worker = Retention::new(store, OPTIONS, clock);
+        assert_eq!(worker.work(), Ok(Next::After(Duration::from_millis(300))));
     }
 
     #[test]
     fn failed_step_is_tried_again() {
+        let error = BatchError::Unavailable("injected by the test".to_owned());
         let store = store_with_steps(vec![
             (None, Ok(Removed { batches: 7, next: FIRST })),
-            (FIRST, Err(BatchError::Unavailable("injected by the test".to_owned()))),
+            (FIRST, Err(error.clone())),
             (FIRST, Ok(Removed { batches: 1, next: None })),
         ]);
         let mut worker = worker(store);
-        let failure_pause = RetentionWorker::<MockRetentionStore>::FAILURE_PAUSE;
-        assert_eq!([(); 3].map(|()| worker.work()), [SHORT, failure_pause, IDLE]);
+        assert_eq!([(); 3].map(|()| worker.work()), [SHORT, Err(error), IDLE]);
     }
 }

@@ -97,7 +97,9 @@ pub struct StoredBatch {
     pub checked_at: Option<Timestamp>,
     /// When a delayed batch may be tried again.
     pub next_try_at: Option<Timestamp>,
-    /// The last error.
+    /// It is delayed by a gate, such as that of the gas price, and not by an attempt that failed.
+    pub parked: bool,
+    /// The last error, or why the gate is closed.
     pub last_error: Option<String>,
     /// Set while the batch is held for an operator.
     pub held: Option<Hold>,

@@ -298,8 +298,8 @@ pub trait EventStore: Send + Sync {
         batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<BatchEvent>>>;
 
-    /// Calls `listener` after each commit of this process that wrote events. Only a hint: other processes
-    /// write, too.
+    /// Calls `listener` after each commit of this process that wrote events. Other processes write
+    /// events, too.
     fn on_events(&self, listener: EventListener);
 }
 

@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use crate::{
-    BatchDetails, BatchState, Obstacle, OperatorVerb, Outage, PossibleAction, ServiceId,
-    ServiceOverview, StoredBatch, Timestamp, Wait, WaitCause,
+    BatchDetails, BatchState, OperatorVerb, ServiceId, ServiceOverview, StoredBatch, Timestamp,
+    Wait, WaitReason,
 };
 
 /// A service that is paused: by an operator, or because its nodes have different states.
@@ -34,8 +34,9 @@ pub struct ServiceFacts<'a> {
     pub service: &'a ServiceOverview,
     /// Set while an operator has paused it.
     pub pause: Option<&'a ServicePause>,
-    /// The nodes of the ledger that do not answer, of those on which the batches depend.
-    pub outages: &'a [Outage],
+    /// What only the process knows that works on the service, such as the nodes on which its batches depend and that
+    /// do not answer.
+    pub waits: &'a [WaitReason],
     /// How long evidence is looked for; `None`: it is not told.
     pub search: Option<SearchLimits>,
     /// The present time.
@@ -54,22 +55,31 @@ pub struct SearchLimits {
 }
 
 impl ServiceFacts<'_> {
-    /// Why nothing happens in the service now, whatever its batches wait for, in sentences that follow another
-    /// one.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.service.owner {
-            None => f.write_str(" No instance claims its service.")?,
-            Some(owner) if owner.instance.lease_ends_at <= self.now => write!(
-                f,
-                " The instance {} claims its service and has not renewed its lease in time.",
-                owner.instance.instance_id
-            )?,
-            Some(_) => {}
+    /// Why nothing happens in the service now, whatever its batches wait for.
+    fn waits(&self) -> Vec<WaitReason> {
+        let ServiceOverview { owner, open, .. } = self.service;
+        if *open == 0 && self.pause.is_none() {
+            return Vec::new();
         }
-        if let Some(pause) = self.pause {
-            write!(f, " Its service is paused: {}.", pause.reason)?;
-        }
-        self.outages.iter().try_for_each(|outage| write!(f, " The node {outage}."))
+        let lease = match owner.as_ref().map(|owner| &owner.instance) {
+            None => Some(WaitReason::Lease { expired: None }),
+            Some(instance) if instance.lease_ends_at <= self.now => {
+                let expired = Some((instance.instance_id.clone(), instance.lease_ends_at));
+                Some(WaitReason::Lease { expired })
+            }
+            Some(_) => None,
+        };
+        let paused = self.pause.map(|ServicePause { since, reason, .. }| WaitReason::Paused {
+            since: *since,
+            reason: Some(reason.clone()),
+        });
+        let of_service = self.waits.iter().filter(|reason| reason.sentence().is_some());
+        lease.into_iter().chain(paused).chain(of_service.cloned()).collect()
+    }
+
+    /// Whether all nodes answer. While one does not, what the ledger did would be a guess.
+    fn nodes_answer(&self) -> bool {
+        !self.waits.iter().any(|reason| matches!(reason, WaitReason::Node(_)))
     }
 
     /// A sentence that says which evidence is looked for about a batch that is under way, and when it is held
@@ -104,6 +114,12 @@ impl ServiceFacts<'_> {
     }
 }
 
+/// Sentences that follow another one.
+fn fmt_sentences(reasons: &[WaitReason], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut sentences = reasons.iter().filter_map(WaitReason::sentence);
+    sentences.try_for_each(|sentence| write!(f, " {sentence}."))
+}
+
 /// The time until something happens, as a text.
 struct After(Duration);
 
@@ -123,7 +139,7 @@ impl Wait<'_> {
     fn own_actions(&self, batch: &StoredBatch, nodes_answer: bool) -> Vec<OperatorVerb> {
         let state = batch.progress.state;
         let mut actions = Vec::new();
-        if self.cause == WaitCause::Delayed {
+        if matches!(self.reason, WaitReason::Delayed | WaitReason::Parked) {
             actions.push(OperatorVerb::Retry);
         }
         if batch.held.is_some() {
@@ -138,6 +154,15 @@ impl Wait<'_> {
         }
         actions
     }
+}
+
+/// What an operator could do, and about which batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PossibleAction<'a> {
+    /// What.
+    pub verb: OperatorVerb,
+    /// About which batch; `None`: about the service.
+    pub batch: Option<&'a StoredBatch>,
 }
 
 /// Why a batch waits, and what an operator could do.
@@ -160,13 +185,23 @@ impl<'a> BatchExplanation<'a> {
         self.details.ahead.as_ref()?.head.as_ref()
     }
 
+    /// What keeps it besides what it waits for: why nothing happens in its service, and its deadline.
+    pub fn also(&self) -> Vec<WaitReason> {
+        if self.details.batch.progress.state.is_terminal() {
+            return Vec::new();
+        }
+        let deadline = self.details.deadline.map(WaitReason::Deadline);
+        let of_service = self.facts.iter().flat_map(ServiceFacts::waits);
+        deadline.into_iter().chain(of_service).collect()
+    }
+
     /// What an operator could do: first about the batch, then about the one that it waits for and about its
     /// service. Decisions that guess what the ledger did are left out while one of its nodes does not answer.
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         let Some(wait) = self.details.wait() else { return Vec::new() };
         let of = |batch: &'a StoredBatch| move |verb| PossibleAction { verb, batch: Some(batch) };
         let batch = &self.details.batch;
-        let nodes_answer = self.facts.is_none_or(|facts| facts.outages.is_empty());
+        let nodes_answer = self.facts.is_none_or(|facts| facts.nodes_answer());
         let own = wait.own_actions(batch, nodes_answer);
         let mut actions: Vec<_> = own.into_iter().map(of(batch)).collect();
         if self.details.of_withdrawal && batch.held.is_none() {
@@ -176,8 +211,8 @@ impl<'a> BatchExplanation<'a> {
         if let Some(ahead) = &self.details.ahead
             && let Some(head) = &ahead.head
         {
-            let of_head = match (&ahead.obstacle, wait.of_head()) {
-                (Obstacle::Halt { .. }, _) => {
+            let of_head = match (&ahead.reason, wait.of_head()) {
+                (WaitReason::Halt { .. }, _) => {
                     vec![OperatorVerb::Continue, OperatorVerb::EndFollowing]
                 }
                 (_, Some(wait)) => wait.own_actions(head, nodes_answer),
@@ -201,12 +236,10 @@ impl fmt::Display for BatchExplanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(wait) = self.details.wait() else { return fmt_end(self.details, f) };
         write!(f, "The batch waits for {wait}.")?;
-        if let Some(deadline) = self.details.deadline {
-            write!(f, " Its ledger cannot apply it after {deadline:#}.")?;
+        if let Some(facts) = &self.facts {
+            facts.fmt_search(self.blocker().unwrap_or(&self.details.batch), f)?;
         }
-        let Some(facts) = &self.facts else { return Ok(()) };
-        facts.fmt_search(self.blocker().unwrap_or(&self.details.batch), f)?;
-        facts.fmt(f)
+        fmt_sentences(&self.also(), f)
     }
 }
 
@@ -236,6 +269,11 @@ impl<'a> ServiceExplanation<'a> {
         Self { facts, oldest }
     }
 
+    /// Why nothing happens in the service now, whatever its batches wait for.
+    pub fn waits(&self) -> Vec<WaitReason> {
+        self.facts.waits()
+    }
+
     /// What an operator could do.
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         match self.oldest {
@@ -258,10 +296,7 @@ impl fmt::Display for ServiceExplanation<'_> {
             write!(f, " The oldest one, {:.12}, waits for {wait}.", oldest.batch.batch_id)?;
             self.facts.fmt_search(&oldest.batch, f)?;
         }
-        if *open > 0 || self.facts.pause.is_some() {
-            self.facts.fmt(f)?;
-        }
-        Ok(())
+        fmt_sentences(&self.facts.waits(), f)
     }
 }
 

@@ -28,9 +28,9 @@ use crate::{
 ///     ServiceId, StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
 /// };
 ///
-/// struct Silent;
+/// struct MyLedger;
 ///
-/// impl Ledger for Silent {
+/// impl Ledger for MyLedger {
 ///     fn facts(&self) -> LedgerFacts {
 ///         LedgerFacts::weakest(Duration::from_secs(60))
 ///     }
@@ -77,7 +77,7 @@ use crate::{
 ///     }
 /// }
 ///
-/// let batches = Silent.format().read(&"a".parse()?, b"batch-1")?;
+/// let batches = MyLedger.format().read(&"a".parse()?, b"batch-1")?;
 /// assert_eq!(batches[0].batch_id.to_string(), "batch-1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -159,7 +159,7 @@ pub trait Ledger: Send + Sync {
         Box::pin(async move { drop(self.identity(node).await) })
     }
 
-    /// Subscribes to the events of a service. The stream is live when the future resolves. Events are hints that make
+    /// Subscribes to the events of a service. The stream is live when the future resolves. Events only make
     /// the poller ask sooner; any of them may be lost.
     fn events<'a>(&'a self, _service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
         let error = BatchError::InvalidAnswer("the ledger has no events".to_owned());

@@ -33,13 +33,11 @@ mod missing_transactions;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod monitor;
-mod obstacle;
 mod operator;
 mod outage;
 mod outcome;
 mod pass_through;
 mod peer_service;
-mod possible_action;
 mod query;
 mod recorded;
 mod retention;
@@ -52,6 +50,7 @@ mod state;
 mod strategy;
 mod submission;
 mod transition;
+mod wait_reason;
 mod waiting;
 mod webhooks;
 
@@ -82,7 +81,9 @@ pub use event_feed::{
 pub use events::{LedgerEvent, LedgerEventStream};
 pub use evidence::{Evidence, EvidenceReport, LedgerQuestionStore, Resolution, UnresolvedBatch};
 pub use excerpt::Excerpt;
-pub use explain::{BatchExplanation, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause};
+pub use explain::{
+    BatchExplanation, PossibleAction, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause,
+};
 pub use hex::Hex;
 pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use item_id::{ItemId, ItemIdError};
@@ -98,7 +99,6 @@ pub use missing_transactions::{
 pub use monitor::{
     BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace,
 };
-pub use obstacle::Obstacle;
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
     OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, OperatorVerbError, RecordedAction,
@@ -110,7 +110,6 @@ pub use pass_through::{
     SocketMessage, SocketMessages,
 };
 pub use peer_service::PeerService;
-pub use possible_action::PossibleAction;
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
     PageCursor, QueueDepth,
@@ -126,7 +125,8 @@ pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
 pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
 pub use submission::{AttemptId, Submission};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
-pub use waiting::{Ahead, Wait, WaitCause};
+pub use wait_reason::{AboutWait, WaitReason};
+pub use waiting::{Ahead, Wait};
 pub use webhooks::{
     DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook, Webhook,
     WebhookId, WebhookLease, WebhookSecret, WebhookStore, WebhookUrlError, check_webhook_url,

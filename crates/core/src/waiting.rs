@@ -2,96 +2,13 @@
 
 use std::fmt;
 
-use crate::{BatchState, Obstacle, ServiceId, StoredBatch, Timestamp};
-
-/// The kind of thing that an open batch waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WaitCause {
-    /// Earlier batches of its service.
-    Behind,
-    /// An earlier batch of its service that it conflicts with.
-    Conflict,
-    /// A batch with a transaction that it depends on.
-    Dependency,
-    /// A transaction that it depends on and that no other batch has.
-    MissingTransaction,
-    /// An operator, because an invalid batch stops it.
-    Halt,
-    /// The end of the pause of its service.
-    Paused,
-    /// A lane of its service: each has a batch.
-    Lane,
-    /// A place in the in-flight window: the ledger has as many batches as it takes at present.
-    InFlightWindow,
-    /// It is held for an operator.
-    Held,
-    /// Its last attempt failed, and it is tried again later.
-    Delayed,
-    /// It is the next one of its service and is not with a submitter yet.
-    Submission,
-    /// It is being sent.
-    Submitter,
-    /// It is not known whether the ledger has it.
-    Evidence,
-    /// It is invalid, which is not final while an earlier attempt may still arrive.
-    LateArrival,
-    /// The ledger has it and has not ended it.
-    Status,
-}
-
-impl WaitCause {
-    /// Every cause.
-    pub const ALL: [Self; 15] = [
-        Self::Behind,
-        Self::Conflict,
-        Self::Dependency,
-        Self::MissingTransaction,
-        Self::Halt,
-        Self::Paused,
-        Self::Lane,
-        Self::InFlightWindow,
-        Self::Held,
-        Self::Delayed,
-        Self::Submission,
-        Self::Submitter,
-        Self::Evidence,
-        Self::LateArrival,
-        Self::Status,
-    ];
-
-    /// The cause as responses write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Behind => "behind",
-            Self::Conflict => "conflict",
-            Self::Dependency => "dependency",
-            Self::MissingTransaction => "missing_transaction",
-            Self::Halt => "halt",
-            Self::Paused => "paused",
-            Self::Lane => "lane",
-            Self::InFlightWindow => "in_flight_window",
-            Self::Held => "held",
-            Self::Delayed => "delayed",
-            Self::Submission => "submission",
-            Self::Submitter => "submitter",
-            Self::Evidence => "evidence",
-            Self::LateArrival => "late_arrival",
-            Self::Status => "status",
-        }
-    }
-}
-
-impl fmt::Display for WaitCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+use crate::{BatchState, ServiceId, StoredBatch, Timestamp, WaitReason};
 
 /// What is ahead of an open batch that is neither next nor under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
     /// What it waits for.
-    pub obstacle: Obstacle,
+    pub reason: WaitReason,
     /// The batch that it waits for, which may be in no lane, or the first in a lane of its service if it waits
     /// for its turn. `None`: it waits for no batch that is stored.
     pub head: Option<StoredBatch>,
@@ -106,6 +23,11 @@ pub struct Ahead {
 impl Ahead {
     /// The greatest number that is counted for many batches at once.
     pub const MAX_COUNTED: u64 = 1_000;
+
+    /// What is ahead of a batch that only this keeps back.
+    pub fn only(reason: WaitReason) -> Self {
+        Self { reason, head: None, head_waits: false, count: 0, more: false }
+    }
 
     /// The same without the head, if its service may not be shown.
     #[must_use]
@@ -124,7 +46,7 @@ impl Ahead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait<'a> {
     /// What it waits for. A batch that is held behind others waits for them first.
-    pub cause: WaitCause,
+    pub reason: &'a WaitReason,
     /// Since when.
     pub since: Timestamp,
     batch: &'a StoredBatch,
@@ -134,19 +56,19 @@ pub struct Wait<'a> {
 impl<'a> Wait<'a> {
     /// Why a batch waits that has these ahead of it. `None`: it has ended.
     pub fn of(batch: &'a StoredBatch, ahead: Option<&'a Ahead>) -> Option<Self> {
-        let cause = match (ahead, &batch.held) {
+        let reason = match (ahead, &batch.held) {
             _ if batch.progress.state.is_terminal() => return None,
-            (None, None) => cause_of_head(batch),
-            (None, Some(_)) => WaitCause::Held,
-            (Some(ahead), Some(_)) if ahead.obstacle.is_after_a_hold() => WaitCause::Held,
-            (Some(ahead), _) => ahead.obstacle.cause(),
+            (None, None) => reason_of_head(batch),
+            (None, Some(_)) => &WaitReason::Held,
+            (Some(ahead), Some(_)) if ahead.reason.is_after_a_hold() => &WaitReason::Held,
+            (Some(ahead), _) => &ahead.reason,
         };
-        let since = match (cause, &batch.held, ahead) {
-            (WaitCause::Held, Some(hold), _) => hold.since,
-            (_, _, Some(ahead)) => ahead.obstacle.since().unwrap_or(batch.created_at),
+        let since = match (reason, &batch.held, ahead) {
+            (WaitReason::Held, Some(hold), _) => hold.since,
+            (_, _, Some(_)) => reason.since().unwrap_or(batch.created_at),
             _ => batch.since.unwrap_or(batch.created_at),
         };
-        Some(Self { cause, since, batch, ahead })
+        Some(Self { reason, since, batch, ahead })
     }
 
     /// Why the batch that it waits for waits itself. `None`: it has ended, or is in no lane.
@@ -157,54 +79,51 @@ impl<'a> Wait<'a> {
 }
 
 /// Why a batch waits that is not held, and the next of its service or under way.
-fn cause_of_head(batch: &StoredBatch) -> WaitCause {
+fn reason_of_head(batch: &StoredBatch) -> &'static WaitReason {
     match batch.progress.state {
-        BatchState::Delayed => WaitCause::Delayed,
-        BatchState::Submitting => WaitCause::Submitter,
+        BatchState::Delayed if batch.parked => &WaitReason::Parked,
+        BatchState::Delayed => &WaitReason::Delayed,
+        BatchState::Submitting => &WaitReason::Submitter,
         BatchState::InDoubt | BatchState::Pending | BatchState::Valid
             if batch.progress.waits_for_earlier() =>
         {
-            WaitCause::LateArrival
+            &WaitReason::LateArrival
         }
-        BatchState::InDoubt => WaitCause::Evidence,
-        BatchState::Pending | BatchState::Valid => WaitCause::Status,
+        BatchState::InDoubt => &WaitReason::Evidence,
+        BatchState::Pending | BatchState::Valid => &WaitReason::Status,
         BatchState::New | BatchState::Absent | BatchState::Invalid | BatchState::Committed => {
-            WaitCause::Submission
+            &WaitReason::Submission
         }
     }
 }
 
 impl fmt::Display for Wait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.cause {
-            WaitCause::Behind
-            | WaitCause::Conflict
-            | WaitCause::Dependency
-            | WaitCause::MissingTransaction
-            | WaitCause::Halt
-            | WaitCause::Paused
-            | WaitCause::Lane
-            | WaitCause::InFlightWindow => self.fmt_ahead(f),
-            WaitCause::Held => self.fmt_held(f),
-            WaitCause::Delayed => match &self.batch.last_error {
-                Some(error) => write!(f, "its next try; the last one failed: {error}"),
-                None => f.write_str("its next try"),
-            },
-            WaitCause::Submission => f.write_str("its submission, as the next of its service"),
-            WaitCause::Submitter => f.write_str("the end of its submission, which is under way"),
-            WaitCause::Evidence => {
+        let StoredBatch { last_error, progress, .. } = self.batch;
+        match (self.reason, last_error) {
+            (WaitReason::Held, _) => self.fmt_held(f),
+            (WaitReason::Parked, Some(gate)) => write!(f, "its next try: {gate}"),
+            (WaitReason::Delayed, Some(error)) => {
+                write!(f, "its next try; the last one failed: {error}")
+            }
+            (WaitReason::Parked | WaitReason::Delayed, None) => f.write_str("its next try"),
+            (WaitReason::Submission, _) => {
+                f.write_str("its submission, as the next of its service")
+            }
+            (WaitReason::Submitter, _) => {
+                f.write_str("the end of its submission, which is under way")
+            }
+            (WaitReason::Evidence, _) => {
                 f.write_str("a status of the ledger, or evidence of whether the ledger has it")
             }
-            WaitCause::LateArrival => {
+            (WaitReason::LateArrival, _) => {
                 f.write_str("the time after which no earlier attempt can arrive at the ledger")
             }
-            WaitCause::Status => {
-                write!(
-                    f,
-                    "the ledger's final status; it was last reported as {}",
-                    self.batch.progress.state
-                )
+            (WaitReason::Status, _) => {
+                let state = progress.state;
+                write!(f, "the ledger's final status; it was last reported as {state}")
             }
+            _ => self.fmt_ahead(f),
         }
     }
 }
@@ -212,9 +131,9 @@ impl fmt::Display for Wait<'_> {
 impl Wait<'_> {
     fn fmt_ahead(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(ahead) = self.ahead else { return Ok(()) };
-        match &ahead.obstacle {
-            Obstacle::Order => self.fmt_order(f, ahead),
-            Obstacle::Conflict { address } => {
+        match &ahead.reason {
+            WaitReason::Behind => self.fmt_order(f, ahead),
+            WaitReason::Conflict { address } => {
                 write!(
                     f,
                     "the end of the earlier batch {}, which it conflicts with",
@@ -225,7 +144,7 @@ impl Wait<'_> {
                 }
                 self.fmt_head(f, ahead)
             }
-            Obstacle::Dependency { transaction_id } => {
+            WaitReason::Dependency { transaction_id } => {
                 write!(
                     f,
                     "the commit of the batch {}, which has the transaction {transaction_id:.12} that it \
@@ -234,28 +153,29 @@ impl Wait<'_> {
                 )?;
                 self.fmt_head(f, ahead)
             }
-            Obstacle::MissingTransaction { transaction_id, invalid: true, .. } => write!(
+            WaitReason::MissingTransaction { transaction_id, invalid: true, .. } => write!(
                 f,
                 "an answer of the ledger: whether it has the transaction {transaction_id:.12}, which it \
                  depends on and whose batch is invalid"
             ),
-            Obstacle::MissingTransaction { transaction_id, .. } => write!(
+            WaitReason::MissingTransaction { transaction_id, .. } => write!(
                 f,
                 "the transaction {transaction_id:.12}, which it depends on and which no batch has that \
                  can be submitted"
             ),
-            Obstacle::Halt { .. } => write!(
+            WaitReason::Halt { .. } => write!(
                 f,
                 "an operator's decision about the batch {}, which is invalid and stops others",
                 self.head_id()
             ),
-            Obstacle::Paused { .. } => f.write_str("the end of the pause of its service"),
-            Obstacle::Lane => f.write_str(
+            WaitReason::Paused { .. } => f.write_str("the end of the pause of its service"),
+            WaitReason::Lane => f.write_str(
                 "the end of another batch of its service: as many are under way as are allowed",
             ),
-            Obstacle::InFlightWindow => f.write_str(
+            WaitReason::InFlightWindow => f.write_str(
                 "a place in the in-flight window: the ledger has as many batches as it takes at present",
             ),
+            other => f.write_str(other.about().ends),
         }?;
         match &self.batch.held {
             Some(hold) => write!(f, "; and it is held itself: {}", hold.reason),
@@ -317,8 +237,6 @@ impl fmt::Display for HeadId<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::{AddressPrefix, Hold, ItemId, Progress};
 
@@ -336,6 +254,7 @@ mod tests {
             since: Some(at(2)),
             checked_at: None,
             next_try_at: None,
+            parked: false,
             last_error: None,
             held: None,
             ended_at: None,
@@ -347,24 +266,24 @@ mod tests {
     }
 
     fn ahead(head: StoredBatch, count: u64) -> Ahead {
-        let obstacle = Obstacle::Order;
-        Ahead { obstacle, head: Some(head), head_waits: false, count, more: false }
+        let reason = WaitReason::Behind;
+        Ahead { reason, head: Some(head), head_waits: false, count, more: false }
     }
 
     #[test]
     fn every_open_state_has_a_cause() {
-        let cause = |state| Wait::of(&batch(state), None).map(|wait| wait.cause);
+        let cause = |state| Wait::of(&batch(state), None).map(|wait| wait.reason.clone());
         let causes = BatchState::ALL.map(cause);
         assert_eq!(
             causes,
             [
-                Some(WaitCause::Submission),
-                Some(WaitCause::Submitter),
-                Some(WaitCause::Delayed),
-                Some(WaitCause::Evidence),
-                Some(WaitCause::Submission),
-                Some(WaitCause::Status),
-                Some(WaitCause::Status),
+                Some(WaitReason::Submission),
+                Some(WaitReason::Submitter),
+                Some(WaitReason::Delayed),
+                Some(WaitReason::Evidence),
+                Some(WaitReason::Submission),
+                Some(WaitReason::Status),
+                Some(WaitReason::Status),
                 None,
                 None,
             ]
@@ -376,7 +295,7 @@ mod tests {
         for state in BatchState::ALL.into_iter().filter(|state| !state.is_terminal()) {
             let held = StoredBatch { held: hold(true), ..batch(state) };
             let wait = Wait::of(&held, None).unwrap();
-            assert_eq!((wait.cause, wait.since), (WaitCause::Held, at(3)), "{state}");
+            assert_eq!((wait.reason, wait.since), (&WaitReason::Held, at(3)), "{state}");
             let text = wait.to_string();
             assert!(text.ends_with("an operator's decision: no evidence"), "{text}");
             assert_eq!(text.contains("status"), state.awaits_poller(), "{text}");
@@ -397,9 +316,9 @@ mod tests {
     fn late_arrival_is_told_from_a_status() {
         let mut pending = batch(BatchState::Pending);
         pending.progress.earlier_may_arrive = true;
-        assert_eq!(Wait::of(&pending, None).unwrap().cause, WaitCause::Status);
+        assert_eq!(Wait::of(&pending, None).unwrap().reason, &WaitReason::Status);
         pending.progress.invalid_reported = true;
-        assert_eq!(Wait::of(&pending, None).unwrap().cause, WaitCause::LateArrival);
+        assert_eq!(Wait::of(&pending, None).unwrap().reason, &WaitReason::LateArrival);
     }
 
     #[test]
@@ -408,8 +327,8 @@ mod tests {
         let first = ahead(StoredBatch { last_error: error, ..batch(BatchState::Delayed) }, 2);
         let waiting = StoredBatch { since: None, ..batch(BatchState::New) };
         let wait = Wait::of(&waiting, Some(&first)).unwrap();
-        assert_eq!((wait.cause, wait.since), (WaitCause::Behind, at(1)));
-        assert_eq!(wait.of_head().unwrap().cause, WaitCause::Delayed);
+        assert_eq!((wait.reason, wait.since), (&WaitReason::Behind, at(1)));
+        assert_eq!(wait.of_head().unwrap().reason, &WaitReason::Delayed);
         assert_eq!(
             wait.to_string(),
             "2 earlier batches of its service; the first one, 5a5a5a5a5a5a, waits for its next try; \
@@ -423,75 +342,75 @@ mod tests {
         assert!(text.ends_with("; and it is held itself: no evidence"), "{text}");
     }
 
-    /// What a new batch waits for with this obstacle, and a batch in this state before it.
+    /// What a new batch waits for with this reason, and a batch in this state before it.
     fn text(
-        obstacle: Obstacle,
+        reason: WaitReason,
         head: Option<StoredBatch>,
         head_waits: bool,
-    ) -> (WaitCause, String) {
+    ) -> (&'static str, String) {
         let waiting = StoredBatch { since: None, ..batch(BatchState::New) };
-        let ahead = Ahead { obstacle, head, head_waits, count: 1, more: false };
+        let ahead = Ahead { reason, head, head_waits, count: 1, more: false };
         let wait = Wait::of(&waiting, Some(&ahead)).unwrap();
-        (wait.cause, wait.to_string())
+        (wait.reason.name(), wait.to_string())
     }
 
     #[test]
-    fn each_obstacle_is_told_in_one_sentence() {
+    fn each_reason_of_a_turn_is_told_in_one_sentence() {
         let head = || Some(batch(BatchState::Pending));
         let other_service =
             StoredBatch { service_id: "c::d".parse().unwrap(), ..batch(BatchState::Submitting) };
         let transaction_id = ItemId::from_bytes([0xc3; 64]);
         let address = Some(AddressPrefix::new("1cf126"));
-        let conflict = |address| Obstacle::Conflict { address };
+        let conflict = |address| WaitReason::Conflict { address };
         let missing =
-            |invalid| Obstacle::MissingTransaction { transaction_id, since: at(4), invalid };
+            |invalid| WaitReason::MissingTransaction { transaction_id, since: at(4), invalid };
         let told = [
             text(conflict(address), head(), false),
             text(conflict(None), head(), true),
-            text(Obstacle::Dependency { transaction_id }, Some(other_service), false),
+            text(WaitReason::Dependency { transaction_id }, Some(other_service), false),
             text(missing(false), None, false),
             text(missing(true), None, false),
-            text(Obstacle::Halt { since: at(5) }, Some(batch(BatchState::Invalid)), false),
-            text(Obstacle::Lane, None, false),
-            text(Obstacle::InFlightWindow, None, false),
+            text(WaitReason::Halt { since: at(5) }, Some(batch(BatchState::Invalid)), false),
+            text(WaitReason::Lane, None, false),
+            text(WaitReason::InFlightWindow, None, false),
         ];
         let expected = [
             (
-                WaitCause::Conflict,
+                "conflict",
                 "the end of the earlier batch 5a5a5a5a5a5a, which it conflicts with at 1cf126; that one \
                  waits for the ledger's final status; it was last reported as pending",
             ),
             (
-                WaitCause::Conflict,
+                "conflict",
                 "the end of the earlier batch 5a5a5a5a5a5a, which it conflicts with; that one waits for \
                  others",
             ),
             (
-                WaitCause::Dependency,
+                "dependency",
                 "the commit of the batch 5a5a5a5a5a5a of the service c::d, which has the transaction \
                  c3c3c3c3c3c3 that it depends on; that one waits for the end of its submission, which is \
                  under way",
             ),
             (
-                WaitCause::MissingTransaction,
+                "missing_transaction",
                 "the transaction c3c3c3c3c3c3, which it depends on and which no batch has that can be \
                  submitted",
             ),
             (
-                WaitCause::MissingTransaction,
+                "missing_transaction",
                 "an answer of the ledger: whether it has the transaction c3c3c3c3c3c3, which it depends on \
                  and whose batch is invalid",
             ),
             (
-                WaitCause::Halt,
+                "halt",
                 "an operator's decision about the batch 5a5a5a5a5a5a, which is invalid and stops others",
             ),
             (
-                WaitCause::Lane,
+                "lane",
                 "the end of another batch of its service: as many are under way as are allowed",
             ),
             (
-                WaitCause::InFlightWindow,
+                "in_flight_window",
                 "a place in the in-flight window: the ledger has as many batches as it takes at present",
             ),
         ];
@@ -499,22 +418,16 @@ mod tests {
     }
 
     #[test]
-    fn obstacle_that_has_a_time_says_since_when() {
+    fn reason_that_has_a_time_says_since_when() {
         let transaction_id = ItemId::from_bytes([0xc3; 64]);
-        let missing = Obstacle::MissingTransaction { transaction_id, since: at(4), invalid: false };
-        let ahead =
-            Ahead { obstacle: missing, head: None, head_waits: false, count: 0, more: false };
+        let missing =
+            WaitReason::MissingTransaction { transaction_id, since: at(4), invalid: false };
+        let ahead = Ahead { reason: missing, head: None, head_waits: false, count: 0, more: false };
         let waiting = StoredBatch { since: None, ..batch(BatchState::New) };
         assert_eq!(Wait::of(&waiting, Some(&ahead)).unwrap().since, at(4));
         let held = StoredBatch { held: hold(true), ..waiting };
         let wait = Wait::of(&held, Some(&ahead)).unwrap();
-        assert_eq!((wait.cause, wait.since), (WaitCause::Held, at(3)));
+        assert_eq!((wait.reason, wait.since), (&WaitReason::Held, at(3)));
         assert_eq!(wait.to_string(), "an operator's decision: no evidence");
-    }
-
-    #[test]
-    fn causes_have_distinct_names() {
-        let names: BTreeSet<_> = WaitCause::ALL.map(WaitCause::as_str).into_iter().collect();
-        assert_eq!(names.len(), WaitCause::ALL.len());
     }
 }

@@ -7,7 +7,6 @@ mod demonstration;
 mod directory;
 mod error;
 mod faults;
-mod ledger_results;
 mod operator;
 mod options;
 mod progress;

@@ -1,12 +1,10 @@
 use std::{fmt, time::Duration};
 
 use grid_batch_core::{BatchState, ItemId, ServiceId, Strategy};
-use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, LedgerSim, audit};
+use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, LedgerSim, audit, ledger_results};
 use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreError};
 use serde::Serialize;
-
-use crate::ledger_results::ledger_results;
 
 /// The result of a demonstration: the batches that the server accepted, compared with the ledger's
 /// record.

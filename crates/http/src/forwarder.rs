@@ -155,10 +155,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn websocket_of_a_silent_node_ends() {
-        let (url, silent) = node(|socket| socket);
+    async fn websocket_of_a_hung_node_ends() {
+        let (url, hung) = node(|socket| socket);
         let mut messages = open(&forwarder(Duration::from_millis(200)), &[&url]).await;
-        let _open = silent.join().unwrap();
+        let _open = hung.join().unwrap();
         assert_eq!(timeout(LONG, messages.next()).await.unwrap(), None);
     }
 

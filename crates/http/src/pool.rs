@@ -2,10 +2,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
+use grid_batch_support::lock;
 use tokio::{
     runtime::{Handle, Id},
     time::{Instant, sleep_until},
@@ -43,7 +44,7 @@ impl Pool {
     /// The connection to this origin that was used last.
     pub(crate) fn take(&self, origin: &str) -> Option<Box<Connection>> {
         let (runtime, now) = (Handle::current().id(), Instant::now());
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         let connections = kept.by_origin.get_mut(origin)?;
         let of_runtime = connections.iter().rposition(|kept| kept.runtime == runtime)?;
         let last = connections.remove(of_runtime);
@@ -53,7 +54,7 @@ impl Pool {
 
     pub(crate) fn keep(self: &Arc<Self>, origin: String, connection: Box<Connection>) {
         let runtime = Handle::current().id();
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         let of_origin = kept.by_origin.entry(origin).or_default();
         of_origin.push(KeptConnection { connection, runtime, idle_since: Instant::now() });
         let needs_expiry_task = kept.with_expiry_task.insert(runtime);
@@ -65,15 +66,11 @@ impl Pool {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Removes the connections of this runtime that were idle for too long. Returns when the next one will
     /// have been; `None` if the runtime has no others.
     fn remove_expired(&self, runtime: Id) -> Option<Instant> {
         let now = Instant::now();
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         let removed =
             kept.remove(|kept| kept.runtime == runtime && kept.is_expired(self.timeout, now));
         let others = kept.by_origin.values().flatten().filter(|kept| kept.runtime == runtime);
@@ -127,7 +124,7 @@ impl ExpiryTask {
 impl Drop for ExpiryTask {
     fn drop(&mut self) {
         let Some(pool) = self.pool.upgrade().filter(|_| !self.has_ended) else { return };
-        let mut kept = pool.kept();
+        let mut kept = lock(&pool.kept);
         kept.with_expiry_task.remove(&self.runtime);
         let removed = kept.remove(|kept| kept.runtime == self.runtime);
         drop(kept);

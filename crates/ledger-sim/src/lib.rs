@@ -11,6 +11,7 @@ mod genesis;
 mod handler;
 mod ledger;
 mod ledger_sim;
+mod operator;
 mod port;
 mod random;
 mod record;
@@ -29,6 +30,7 @@ pub use builder::{LedgerSimBuilder, SentTwice, StartError};
 pub use events::WebSocketCounts;
 pub use faults::{Fault, When};
 pub use ledger_sim::LedgerSim;
+pub use operator::{decision_about, ledger_results};
 pub use record::{Entry, ExecutionResult, RecordError, read_record};
 pub use request_log::{LoggedRequest, RequestKind};
 pub use state::{

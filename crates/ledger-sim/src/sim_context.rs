@@ -1,10 +1,11 @@
 use std::{
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use grid_batch_core::{Clock, Timestamp};
+use grid_batch_support::lock;
 use tokio::{
     select,
     sync::{Notify, Semaphore, watch},
@@ -82,7 +83,7 @@ impl SimContext {
 
     /// The ledger, without doing the work that is due.
     pub(crate) fn state(&self) -> MutexGuard<'_, LedgerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The ledger, after doing all work that is due.

@@ -63,8 +63,8 @@ impl NodeState {
 
     /// When the node last failed, if nothing has shown since that it works.
     pub(crate) fn failed_at(&self, now: MonotonicTime) -> Option<MonotonicTime> {
-        let silent_at = self.silence(now).and_then(|_| self.contact.unanswered_at());
-        self.submission_failed_at.max(silent_at).max(self.identity.problem_at())
+        let unanswered_at = self.unanswered(now).and_then(|_| self.contact.unanswered_at());
+        self.submission_failed_at.max(unanswered_at).max(self.identity.problem_at())
     }
 
     /// Whether the next batch is sent to this node, and not to another one. A node that failed is tried with one
@@ -82,7 +82,7 @@ impl NodeState {
     }
 
     /// For how long the node does not answer, and why.
-    pub(crate) fn silence(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
+    pub(crate) fn unanswered(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
         self.contact.failure().and_then(|failure| shown(failure, now))
     }
 
@@ -93,7 +93,7 @@ impl NodeState {
             None => OutageKind::Unidentified,
         };
         let unconfirmed = || self.identity.unconfirmed().and_then(|failure| shown(failure, now));
-        self.silence(now).or_else(unconfirmed).map(|(lasted, reason)| (kind, lasted, reason))
+        self.unanswered(now).or_else(unconfirmed).map(|(lasted, reason)| (kind, lasted, reason))
     }
 }
 

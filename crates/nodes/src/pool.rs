@@ -251,7 +251,7 @@ impl NodePool {
         let (now, mut is_back) = (self.monotonic(), false);
         for node in self.named(name) {
             let mut state = node.lock();
-            is_back |= state.silence(now).is_some();
+            is_back |= state.unanswered(now).is_some();
             state.contact.answered(now);
         }
         if is_back {
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn node_that_any_part_found_silent_comes_last() {
+    fn node_that_did_not_answer_any_part_comes_last() {
         let (nodes, clock) = nodes();
         nodes.failed("a", "reset");
         assert_eq!((next(&nodes, 1), urls(&nodes, "1")), ("a".to_owned(), "abc".to_owned()));
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_node_is_tried_again_without_an_answer() {
+    fn node_that_is_out_is_tried_again_without_an_answer() {
         let (nodes, clock) = nodes();
         for node in ["c", "b", "a"] {
             nodes.failed(node, "reset");
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn node_that_does_not_tell_its_ledger_is_not_said_to_be_silent() {
+    fn node_that_does_not_tell_its_ledger_is_said_to_answer() {
         let (nodes, clock) = nodes();
         let answer = IdentityAnswer::Unusable("a web page".to_owned());
         nodes.told_identity(nodes.node("a").unwrap(), answer, clock.monotonic(), 0);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use grid_batch_core::{BatchError, MonotonicTime, PollPace};
-use grid_batch_support::lock;
+use grid_batch_support::{Backoff, lock};
 
 use crate::NodePool;
 
@@ -21,8 +21,7 @@ use crate::NodePool;
 #[derive(Clone)]
 pub struct RequestLimits {
     pool: NodePool,
-    first_pause: Duration,
-    longest_pause: Duration,
+    pauses: Backoff,
     state: Arc<Mutex<LimitState>>,
 }
 
@@ -50,7 +49,8 @@ struct NodeRequests {
 #[derive(Debug, Clone, Copy)]
 struct Pause {
     until: MonotonicTime,
-    length: Duration,
+    /// How many pauses came before, one after the other.
+    earlier: u32,
 }
 
 /// Which requests are limited together.
@@ -89,8 +89,8 @@ impl RequestLimits {
     /// Limits for services at the nodes of this pool. With fewer than two nodes, only repeated requests are
     /// limited. Nodes are tried again after the pauses of this pace.
     pub fn new(pool: NodePool, pace: PollPace) -> Self {
-        let longest_pause = pace.outage_pause();
-        Self { pool, first_pause: pace.interval, longest_pause, state: Arc::default() }
+        let pauses = Backoff { first: pace.interval, longest: pace.outage_pause() };
+        Self { pool, pauses, state: Arc::default() }
     }
 
     /// Sets the greatest number of requests in flight.
@@ -161,9 +161,9 @@ impl RequestLimits {
         // A service that fails by itself again and again does not make its node a failing one.
         node.failures += u32::from(!failed_before);
         if node.failures >= FAILING_AFTER || node.pause.is_some() {
-            let length = node.pause.map_or(self.first_pause, |pause| pause.length * 2);
-            let length = length.min(self.longest_pause);
-            node.pause = Some(Pause { until: now.plus(length), length });
+            let earlier = node.pause.map_or(0, |pause| pause.earlier.saturating_add(1));
+            let until = now.plus(self.pauses.whole_delay(earlier));
+            node.pause = Some(Pause { until, earlier });
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn node_that_another_part_found_silent_has_one_request() {
+    fn node_that_did_not_answer_another_part_has_one_request() {
         let (limits, clock) = limits(16);
         limits.pool.failed("a", "reset");
         clock.advance(SECOND);

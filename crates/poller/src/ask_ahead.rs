@@ -1,28 +1,29 @@
 //! Asking about the next batches of a service while the present ones are under way.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use grid_batch_core::{
-    BatchState, Clock, InternalError, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded,
-    RecordedSubscriber, ServiceId, SystemClock,
+    BatchState, Clock, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded, RecordedSubscriber,
+    ServiceId, SystemClock,
 };
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
-use grid_batch_support::{
-    GroupPause, RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime,
-};
+use grid_batch_support::{BlockingPool, GroupPause, Job, Jobs, Shutdown, catch_panic_async, lock};
 use grid_batch_work::{Work, WorkTable};
 use log::debug;
 use tokio::{
-    runtime::Runtime,
     sync::Notify,
     task::JoinSet,
     time::{Instant, sleep},
 };
 
 use crate::{
-    ShutdownHandle,
     per_service_queue::{PerServiceQueue, ServiceJob},
-    questions, runtime,
+    questions,
 };
 
 /// Requests questions about the next batch of a service. Clones request them from the same
@@ -81,10 +82,10 @@ impl RecordedSubscriber for NextBatchRequests {
 /// Asks the ledger about the next batches of each service that its [`NextBatchRequests`] names, one
 /// question of a service at a time, and the next question when half of those batches were accepted.
 ///
-/// It has a thread of its own, so that no poll waits for it. A question that fails is not repeated. A
+/// It is a job of its own, so that no poll waits for it. A question that fails is not repeated. A
 /// node that does not answer gets few questions, so that those to other nodes do not wait for it.
 pub struct NextBatchMonitor {
-    store: Box<dyn LedgerQuestionStore>,
+    store: Arc<Mutex<dyn LedgerQuestionStore>>,
     ledger: Arc<dyn Ledger>,
     requests: NextBatchRequests,
     concurrency: usize,
@@ -111,7 +112,8 @@ impl NextBatchMonitor {
     ) -> Self {
         let requests = NextBatchRequests::default();
         let concurrency = concurrency.max(1);
-        Self { store: Box::new(store), ledger, requests, concurrency, nodes: NodePool::default() }
+        let store = Arc::new(Mutex::new(store));
+        Self { store, ledger, requests, concurrency, nodes: NodePool::default() }
     }
 
     /// Sets the nodes at which services are asked about.
@@ -133,39 +135,34 @@ impl NextBatchMonitor {
     }
 
     /// Starts the monitor.
-    pub fn run(self) -> Result<RunningNextBatchMonitor, InternalError> {
-        let shutdown = Shutdown::new();
-        let thread_shutdown = shutdown.clone();
-        let runtime = || runtime::for_requests(1);
-        let thread = RuntimeThread::start("ask-ahead", runtime, move |runtime| {
-            self.ask_until(&runtime, &thread_shutdown);
-            shut_down_runtime(runtime);
-        })?;
-        Ok(RunningNextBatchMonitor { thread: Some(thread), shutdown })
+    pub fn run(self, jobs: &Jobs) -> Job {
+        let (shutdown, blocking) = (Shutdown::new(), jobs.blocking().clone());
+        let requested = shutdown.clone();
+        jobs.spawn_until("ask-ahead", shutdown, async move {
+            self.ask_until(&requested, &blocking).await;
+        })
     }
 
-    fn ask_until(&self, runtime: &Runtime, shutdown: &Shutdown) {
+    async fn ask_until(&self, shutdown: &Shutdown, blocking: &BlockingPool) {
         let mut questions = Questions::new(self.limits());
         while !shutdown.is_requested() {
             let read_pause = questions.read_pause.wait();
             let pause_end = match read_pause.is_zero() {
                 true => {
-                    self.start_questions(runtime, &mut questions);
+                    self.start_questions(blocking, &mut questions).await;
                     questions.limits.next_pause_end()
                 }
                 false => Some(read_pause),
             };
-            runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    () = shutdown.requested() => {}
-                    () = questions.ended() => {}
-                    () = self.requests.wake_up.notified() => {}
-                    () = sleep(pause_end.unwrap_or_default()), if pause_end.is_some() => {}
-                }
-            });
+            tokio::select! {
+                biased;
+                () = shutdown.requested() => {}
+                () = questions.ended() => {}
+                () = self.requests.wake_up.notified() => {}
+                () = sleep(pause_end.unwrap_or_default()), if pause_end.is_some() => {}
+            }
         }
-        runtime.block_on(questions.tasks.shutdown());
+        questions.tasks.shutdown().await;
     }
 
     fn limits(&self) -> RequestLimits {
@@ -174,7 +171,7 @@ impl NextBatchMonitor {
         limits
     }
 
-    fn start_questions(&self, runtime: &Runtime, questions: &mut Questions) {
+    async fn start_questions(&self, blocking: &BlockingPool, questions: &mut Questions) {
         let ready = self.requests.take(|service| !questions.queue.is_in_flight(service));
         for service in ready {
             if !questions.queue.is_busy(service.as_str()) {
@@ -187,13 +184,13 @@ impl NextBatchMonitor {
                 return;
             }
             let read_at = std::time::Instant::now();
-            let mut batches = self.next_batches(&started);
+            let mut batches = self.next_batches(blocking, &started).await;
             questions.read_pause.ended(read_at, started.len());
             for service in started {
                 match batches.remove(&service) {
                     Some(next) => {
                         self.requests.asked(&service, next.len());
-                        questions.start(runtime, &self.ledger, service, next);
+                        questions.start(&self.ledger, service, next);
                     }
                     None => questions.queue.dropped(service.as_str()),
                 }
@@ -201,8 +198,14 @@ impl NextBatchMonitor {
         }
     }
 
-    fn next_batches(&self, services: &[ServiceId]) -> HashMap<ServiceId, Vec<ItemId>> {
-        let next = self.store.next_batches(services).unwrap_or_else(|error| {
+    async fn next_batches(
+        &self,
+        blocking: &BlockingPool,
+        services: &[ServiceId],
+    ) -> HashMap<ServiceId, Vec<ItemId>> {
+        let (store, services) = (Arc::clone(&self.store), services.to_vec());
+        let next = blocking.ask(move || lock(&store).next_batches(&services)).await;
+        let next = next.unwrap_or_else(|error| {
             debug!(error:%; "cannot read the next batches; the sender asks about them itself");
             Vec::new()
         });
@@ -246,13 +249,7 @@ impl Questions {
         services
     }
 
-    fn start(
-        &mut self,
-        runtime: &Runtime,
-        ledger: &Arc<dyn Ledger>,
-        service: ServiceId,
-        batch_ids: Vec<ItemId>,
-    ) {
+    fn start(&mut self, ledger: &Arc<dyn Ledger>, service: ServiceId, batch_ids: Vec<ItemId>) {
         let ledger = Arc::clone(ledger);
         let ask = async move {
             let started = Instant::now();
@@ -266,7 +263,7 @@ impl Questions {
             };
             (service, end)
         };
-        self.tasks.spawn_on(ask, runtime.handle());
+        self.tasks.spawn(ask);
     }
 
     /// Waits until a question has ended.
@@ -279,41 +276,9 @@ impl Questions {
     }
 }
 
-/// The handle of a running monitor. Dropping it requests a shutdown and does not wait for it.
-pub struct RunningNextBatchMonitor {
-    /// `None` once the thread has been joined.
-    thread: Option<RuntimeThread<()>>,
-    shutdown: Shutdown,
-}
-
-impl ShutdownHandle for RunningNextBatchMonitor {
-    fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.shutdown.request();
-        Ok(())
-    }
-
-    /// Requests the shutdown if nothing has yet, and waits until the monitor has ended.
-    fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        self.shutdown.request();
-        self.thread.take().map_or(Ok(()), RuntimeThread::join)
-    }
-}
-
-impl Drop for RunningNextBatchMonitor {
-    fn drop(&mut self) {
-        self.shutdown.request();
-    }
-}
-
 impl fmt::Debug for NextBatchMonitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NextBatchMonitor").field("requests", &self.requests).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for RunningNextBatchMonitor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningNextBatchMonitor").finish_non_exhaustive()
     }
 }
 

@@ -5,6 +5,7 @@ use grid_batch_core::{
     ServiceId, SystemClock,
 };
 use grid_batch_nodes::NodePool;
+use grid_batch_support::Jobs;
 use thiserror::Error;
 
 use crate::{
@@ -28,6 +29,7 @@ pub struct PollingMonitorBuilder<I, T> {
     options: MonitorOptions,
     clock: Arc<dyn Clock>,
     trigger: PollTrigger,
+    jobs: Option<Jobs>,
 }
 
 /// Why a polling monitor cannot be built.
@@ -63,6 +65,7 @@ where
             options: MonitorOptions::default(),
             clock: Arc::new(SystemClock),
             trigger: PollTrigger::new(),
+            jobs: None,
         }
     }
 
@@ -128,6 +131,13 @@ where
         self
     }
 
+    /// Sends requests on the runtime of these jobs instead of one of its own.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
+        self.jobs = Some(jobs.clone());
+        self
+    }
+
     /// Sets the options.
     #[must_use]
     pub fn with_options(mut self, options: MonitorOptions) -> Self {
@@ -160,6 +170,7 @@ where
             options: self.options,
             clock: self.clock,
             trigger: self.trigger,
+            jobs: self.jobs,
         }))
     }
 }

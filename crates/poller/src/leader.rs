@@ -4,11 +4,11 @@ use grid_batch_core::{
     BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
 };
 use grid_batch_nodes::{RequestEnd, RequestLimits};
-use grid_batch_support::{GroupPause, Shutdown, rng, shut_down_runtime};
+use grid_batch_support::{GroupPause, Shutdown, rng};
 use grid_batch_work::{PollCause, WorkTable};
 use log::{debug, warn};
 use tokio::{
-    runtime::Runtime,
+    runtime::Handle,
     sync::{
         mpsc::{UnboundedReceiver, unbounded_channel},
         watch,
@@ -35,7 +35,7 @@ use crate::{
 /// Makes all decisions of a polling monitor, and all calls of the store.
 pub(crate) struct Leader<I, T> {
     parts: PollerParts<I, T>,
-    runtime: Runtime,
+    runtime: Handle,
     shutdown: Shutdown,
     ledger: LedgerRequests<I, T>,
     replies: UnboundedReceiver<LedgerReply<I, T>>,
@@ -62,13 +62,13 @@ where
     I: BatchId + 'static,
     T: BatchStatus + PartialEq + Send + 'static,
 {
-    pub(crate) fn new(parts: PollerParts<I, T>, runtime: Runtime, shutdown: Shutdown) -> Self {
+    pub(crate) fn new(parts: PollerParts<I, T>, runtime: Handle, shutdown: Shutdown) -> Self {
         let options = &parts.options;
         let limits = parts.limits();
         let table = parts.trigger.table().clone();
         let (to_leader, replies) = unbounded_channel();
         let ledger = LedgerRequests {
-            runtime: runtime.handle().clone(),
+            runtime: runtime.clone(),
             replies: to_leader,
             counters: parts.counters().clone(),
             answer_limit: options.answer_limit,
@@ -107,7 +107,6 @@ where
             self.wait();
         }
         self.drain();
-        shut_down_runtime(self.runtime);
         self.parts
     }
 

@@ -25,7 +25,6 @@ mod request_budget;
 mod resolution;
 mod runnable;
 mod running;
-mod runtime;
 mod service_search;
 mod stalled;
 mod stats;
@@ -34,14 +33,13 @@ mod status_reader;
 mod store_health;
 mod trigger;
 
-pub use ask_ahead::{NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor};
+pub use ask_ahead::{NextBatchMonitor, NextBatchRequests};
 pub use builder::{MonitorBuildError, PollingMonitorBuilder};
-pub use events::{EventFollower, EventMonitor, EventOptions, RunningEventMonitor};
+pub use events::{EventFollower, EventMonitor, EventOptions};
 pub use grid_batch_nodes::StatusUrlResolver;
-pub use grid_batch_support::{Backoff, ShutdownHandle};
+pub use grid_batch_support::{Backoff, Job, Jobs, ShutdownHandle};
 pub use missing_transactions::{
     LookupProgress, LookupReport, MissingTransactionMonitor, MissingTransactionOptions,
-    RunningMissingTransactionMonitor,
 };
 pub use options::{
     InconclusivePolicy, MonitorOptions, MonitorOptionsError, POLL_INTERVAL_VARIABLE,

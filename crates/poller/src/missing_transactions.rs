@@ -9,17 +9,17 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, EndedDependents, InternalError, ItemId, Ledger, LookupLag,
-    MissingTransactionStore, ServiceId, TransactionAnswers,
+    BatchError, BatchResult, EndedDependents, ItemId, Ledger, LookupLag, MissingTransactionStore,
+    ServiceId, TransactionAnswers,
 };
-use grid_batch_support::{RuntimeThread, Shutdown, catch_panic_async, shut_down_runtime};
+use grid_batch_support::{BlockingPool, Job, Jobs, Shutdown, catch_panic_async, lock};
 use log::warn;
 use tokio::{
-    runtime::Runtime,
+    select,
     time::{sleep, timeout},
 };
 
-use crate::{ShutdownHandle, failure_log::FailureLog, runtime};
+use crate::failure_log::FailureLog;
 
 /// When a [`MissingTransactionMonitor`] asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,14 +96,14 @@ enum NextRound {
 }
 
 /// Gets the services that have a batch to submit after an answer.
-type ReadyListener = dyn Fn(&[ServiceId]) + Send;
+type ReadyListener = dyn Fn(&[ServiceId]) + Send + Sync;
 
 /// Asks the ledger whether it has transactions that other clients have sent to it: batches may depend on them.
 ///
-/// It has a thread of its own, so that no poll waits for it. A batch that misses a transaction for too long
+/// It is a job of its own, so that no poll waits for it. A batch that misses a transaction for too long
 /// is held. One that depends on an invalid batch ends when the ledger does not have the transaction.
 pub struct MissingTransactionMonitor {
-    store: Box<dyn MissingTransactionStore>,
+    store: Arc<Mutex<dyn MissingTransactionStore>>,
     ledger: Arc<dyn Ledger>,
     ready: Box<ReadyListener>,
     options: MissingTransactionOptions,
@@ -116,12 +116,13 @@ impl MissingTransactionMonitor {
     pub fn new(
         store: impl MissingTransactionStore + 'static,
         ledger: Arc<dyn Ledger>,
-        ready: impl Fn(&[ServiceId]) + Send + 'static,
+        ready: impl Fn(&[ServiceId]) + Send + Sync + 'static,
         options: MissingTransactionOptions,
     ) -> Self {
         let failures = FailureLog::of("questions about missing transactions");
         let progress = LookupProgress::default();
-        Self { store: Box::new(store), ledger, ready: Box::new(ready), options, progress, failures }
+        let (store, ready) = (Arc::new(Mutex::new(store)), Box::new(ready));
+        Self { store, ledger, ready, options, progress, failures }
     }
 
     /// How its questions go on.
@@ -130,110 +131,111 @@ impl MissingTransactionMonitor {
     }
 
     /// Starts the monitor.
-    pub fn run(mut self) -> Result<RunningMissingTransactionMonitor, InternalError> {
-        let shutdown = Shutdown::new();
-        let thread_shutdown = shutdown.clone();
-        let runtime = || runtime::for_requests(1);
-        let thread = RuntimeThread::start("dependencies", runtime, move |runtime| {
-            self.work_until(&runtime, &thread_shutdown);
-            shut_down_runtime(runtime);
-        })?;
-        Ok(RunningMissingTransactionMonitor { thread: Some(thread), shutdown })
+    pub fn run(mut self, jobs: &Jobs) -> Job {
+        let (blocking, shutdown) = (jobs.blocking().clone(), Shutdown::new());
+        let requested = shutdown.clone();
+        jobs.spawn_until("dependencies", shutdown, async move {
+            while !requested.is_requested() {
+                let pause = self.work(&blocking, &requested).await;
+                select! {
+                    biased;
+                    () = requested.requested() => {}
+                    () = sleep(pause) => {}
+                }
+            }
+        })
     }
 
-    fn work_until(&mut self, runtime: &Runtime, shutdown: &Shutdown) {
-        while !shutdown.is_requested() {
-            // A ledger that does not answer must not keep batches from being held.
-            let asked = self.ask(runtime, shutdown);
-            let next = *asked.as_ref().unwrap_or(&NextRound::AfterInterval);
-            match asked.map(drop).and(self.hold()).and(self.read_lag()) {
-                Ok(()) => self.failures.succeeded(ALL),
-                Err(error) => self.failures.failed(ALL, &error),
-            }
-            let interval = match next {
-                NextRound::AtOnce => continue,
-                NextRound::Soon => self.options.interval / 4,
-                NextRound::AfterInterval => self.options.interval,
-            };
-            runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    () = shutdown.requested() => {}
-                    () = sleep(interval) => {}
-                }
-            });
+    /// Asks once, and returns the pause until the next time.
+    async fn work(&mut self, blocking: &BlockingPool, shutdown: &Shutdown) -> Duration {
+        // A ledger that does not answer must not keep batches from being held.
+        let asked = self.ask(blocking, shutdown).await;
+        let next = *asked.as_ref().unwrap_or(&NextRound::AfterInterval);
+        let ended = match (asked, self.hold(blocking).await) {
+            (Ok(_), Ok(())) => self.read_lag(blocking).await,
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        match ended {
+            Ok(()) => self.failures.succeeded(ALL),
+            Err(error) => self.failures.failed(ALL, &error),
+        }
+        match next {
+            NextRound::AtOnce => Duration::ZERO,
+            NextRound::Soon => self.options.interval / 4,
+            NextRound::AfterInterval => self.options.interval,
         }
     }
 
-    fn ask(&self, runtime: &Runtime, shutdown: &Shutdown) -> BatchResult<NextRound> {
+    async fn ask(
+        &mut self,
+        blocking: &BlockingPool,
+        shutdown: &Shutdown,
+    ) -> BatchResult<NextRound> {
         let MissingTransactionOptions { pause, limit, .. } = self.options;
         let limit = match self.progress.read().unanswered_since {
             None => limit,
             Some(_) => limit.min(LIMIT_WITHOUT_ANSWER),
         };
-        let missing = self.store.missing_transactions(pause, limit)?;
+        let missing = self.stored(blocking, move |store| store.missing_transactions(pause, limit));
+        let missing = missing.await?;
         if missing.is_empty() {
             self.progress.answered();
             return Ok(NextRound::AfterInterval);
         }
-        let answers = runtime.block_on(async {
-            tokio::select! {
-                biased;
-                () = shutdown.requested() => None,
-                answers = self.look_up(&missing) => Some(answers),
-            }
-        });
-        let Some(answers) = answers else { return Ok(NextRound::AfterInterval) };
+        let answers = select! {
+            biased;
+            () = shutdown.requested() => return Ok(NextRound::AfterInterval),
+            answers = self.look_up(&missing) => answers,
+        };
         match &answers {
             Ok(_) => self.progress.answered(),
             Err(_) => self.progress.failed(),
         }
-        self.repeat_unanswered(&missing, answers.as_ref().ok())?;
-        let TransactionAnswers { applied, absent } = answers?;
-        if !applied.is_empty() {
-            let services = self.store.found_at_ledger(&applied)?;
-            (self.ready)(&services);
+        let unanswered = without_answer(&missing, answers.as_ref().ok());
+        if !unanswered.is_empty() {
+            self.stored(blocking, move |store| store.look_up_again(&unanswered, pause)).await?;
         }
-        if !absent.is_empty() && self.end(&absent)? {
+        let TransactionAnswers { applied, absent } = answers?;
+        let found = !applied.is_empty();
+        if found {
+            let services = self.stored(blocking, move |store| store.found_at_ledger(&applied));
+            (self.ready)(&services.await?);
+        }
+        if !absent.is_empty() && self.end(blocking, absent).await? {
             return Ok(NextRound::AtOnce);
         }
-        match missing.len() < limit && applied.is_empty() {
+        match missing.len() < limit && !found {
             true => Ok(NextRound::AfterInterval),
             false => Ok(NextRound::Soon),
         }
     }
 
-    /// The transactions without an answer are looked for again soon.
-    fn repeat_unanswered(
+    /// Has a thread that may block use the store.
+    async fn stored<T: Send + 'static>(
         &self,
-        asked: &[ItemId],
-        answers: Option<&TransactionAnswers>,
-    ) -> BatchResult<()> {
-        let answered: HashSet<&ItemId> =
-            answers.iter().flat_map(|it| it.applied.iter().chain(&it.absent)).collect();
-        let unanswered: Vec<ItemId> =
-            asked.iter().filter(|id| !answered.contains(id)).copied().collect();
-        match unanswered.is_empty() {
-            true => Ok(()),
-            false => self.store.look_up_again(&unanswered, self.options.pause),
-        }
+        blocking: &BlockingPool,
+        work: impl FnOnce(&dyn MissingTransactionStore) -> BatchResult<T> + Send + 'static,
+    ) -> BatchResult<T> {
+        let store = Arc::clone(&self.store);
+        blocking.ask(move || work(&*lock(&store))).await
     }
 
-    fn read_lag(&self) -> BatchResult<()> {
-        let lag = self.store.lookup_lag()?;
+    async fn read_lag(&mut self, blocking: &BlockingPool) -> BatchResult<()> {
+        let lag = self.stored(blocking, |store| store.lookup_lag()).await?;
         self.progress.lock().lag = lag;
         Ok(())
     }
 
     /// Ends what depends on transactions that the ledger does not have and that no batch can bring. Returns
     /// whether there was any.
-    fn end(&self, absent: &[ItemId]) -> BatchResult<bool> {
-        let EndedDependents { ended, ready } = self.store.absent_at_ledger(absent)?;
+    async fn end(&mut self, blocking: &BlockingPool, absent: Vec<ItemId>) -> BatchResult<bool> {
+        let ended = self.stored(blocking, move |store| store.absent_at_ledger(&absent));
+        let EndedDependents { ended, ready } = ended.await?;
         (self.ready)(&Vec::from_iter(ready));
         Ok(ended > 0)
     }
 
-    async fn look_up(&self, missing: &[ItemId]) -> BatchResult<TransactionAnswers> {
+    async fn look_up(&mut self, missing: &[ItemId]) -> BatchResult<TransactionAnswers> {
         let limit = self.options.answer_limit;
         let asking = async {
             let answer =
@@ -247,8 +249,9 @@ impl MissingTransactionMonitor {
         }
     }
 
-    fn hold(&self) -> BatchResult<()> {
-        let batches = self.store.hold_missing(self.options.hold_after)?;
+    async fn hold(&mut self, blocking: &BlockingPool) -> BatchResult<()> {
+        let hold_after = self.options.hold_after;
+        let batches = self.stored(blocking, move |store| store.hold_missing(hold_after)).await?;
         if batches > 0 {
             warn!(batches; "batches are held, because transactions that they depend on have not arrived");
         }
@@ -259,30 +262,11 @@ impl MissingTransactionMonitor {
 /// Failures are not told apart by services.
 const ALL: &str = "all";
 
-/// The handle of a running monitor. Dropping it requests a shutdown and does not wait for it.
-pub struct RunningMissingTransactionMonitor {
-    /// `None` once the thread has been joined.
-    thread: Option<RuntimeThread<()>>,
-    shutdown: Shutdown,
-}
-
-impl ShutdownHandle for RunningMissingTransactionMonitor {
-    fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.shutdown.request();
-        Ok(())
-    }
-
-    /// Requests the shutdown if nothing has yet, and waits until the monitor has ended.
-    fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        self.shutdown.request();
-        self.thread.take().map_or(Ok(()), RuntimeThread::join)
-    }
-}
-
-impl Drop for RunningMissingTransactionMonitor {
-    fn drop(&mut self) {
-        self.shutdown.request();
-    }
+/// Those of these transactions that were not answered. They are looked for again soon.
+fn without_answer(asked: &[ItemId], answers: Option<&TransactionAnswers>) -> Vec<ItemId> {
+    let answered: HashSet<&ItemId> =
+        answers.iter().flat_map(|it| it.applied.iter().chain(&it.absent)).collect();
+    asked.iter().filter(|id| !answered.contains(id)).copied().collect()
 }
 
 impl fmt::Debug for MissingTransactionMonitor {
@@ -290,11 +274,5 @@ impl fmt::Debug for MissingTransactionMonitor {
         f.debug_struct("MissingTransactionMonitor")
             .field("options", &self.options)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for RunningMissingTransactionMonitor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningMissingTransactionMonitor").finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use grid_batch_core::{BatchStatus, Clock, Ledger};
 use grid_batch_nodes::{NodePool, RequestLimits};
-use grid_batch_support::catch_panic;
+use grid_batch_support::{Jobs, catch_panic};
 use log::warn;
 
 use crate::{
@@ -22,6 +22,8 @@ pub(crate) struct PollerParts<I, T> {
     pub(crate) options: MonitorOptions,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) trigger: PollTrigger,
+    /// `None`: each run has a runtime of its own.
+    pub(crate) jobs: Option<Jobs>,
 }
 
 impl<I, T> PollerParts<I, T> {

@@ -1,11 +1,10 @@
 use std::fmt;
 
 use grid_batch_core::{BatchId, BatchStatus, InternalError};
-use grid_batch_support::{RuntimeThread, Shutdown};
+use grid_batch_support::{Jobs, Shutdown};
 
 use crate::{
     MonitorCounters, PollTrigger, RunningPollingMonitor, leader::Leader, parts::PollerParts,
-    runtime,
 };
 
 /// A polling monitor that is configured and not running: new from its builder, or stopped.
@@ -19,15 +18,17 @@ where
     /// Starts the monitor.
     pub fn run(self) -> Result<RunningPollingMonitor<I, T>, InternalError> {
         let (trigger, counters) = (self.trigger(), self.counters());
-        let worker_threads = self.0.options.worker_threads;
-        let shutdown = Shutdown::new();
-        let leader_shutdown = shutdown.clone();
-        let thread = RuntimeThread::start(
-            "poll-leader",
-            || runtime::for_requests(worker_threads),
-            move |runtime| Leader::new(self.0, runtime, leader_shutdown).run(),
-        )?;
-        Ok(RunningPollingMonitor { thread: Some(thread), shutdown, trigger, counters })
+        let jobs = match &self.0.jobs {
+            Some(jobs) => jobs.clone(),
+            None => Jobs::with_workers(self.0.options.worker_threads)?,
+        };
+        let (shutdown, handle) = (Shutdown::new(), jobs.handle().clone());
+        let requested = shutdown.clone();
+        // Its store blocks, and it must not wait behind others who use it.
+        let job = jobs.thread("poll-leader", shutdown, move || {
+            Leader::new(self.0, handle, requested).run()
+        })?;
+        Ok(RunningPollingMonitor { job, trigger, counters })
     }
 }
 

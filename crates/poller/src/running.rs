@@ -1,7 +1,7 @@
 use std::fmt;
 
 use grid_batch_core::InternalError;
-use grid_batch_support::{RuntimeThread, Shutdown};
+use grid_batch_support::Job;
 
 use crate::{
     MonitorCounters, MonitorStats, PollTrigger, RunnablePollingMonitor, ShutdownHandle,
@@ -14,9 +14,7 @@ use crate::{
 /// to [`drain_limit`](crate::MonitorOptions::drain_limit), and their answers are written. Dropping
 /// the handle requests this and does not wait for it.
 pub struct RunningPollingMonitor<I, T> {
-    /// `None` once the thread has been joined.
-    pub(crate) thread: Option<RuntimeThread<PollerParts<I, T>>>,
-    pub(crate) shutdown: Shutdown,
+    pub(crate) job: Job<PollerParts<I, T>>,
     pub(crate) trigger: PollTrigger,
     pub(crate) counters: MonitorCounters,
 }
@@ -42,14 +40,8 @@ where
     }
 
     /// Stops the monitor, and returns it ready to run again.
-    pub fn stop(mut self) -> Result<RunnablePollingMonitor<I, T>, InternalError> {
-        self.shut_down().map(RunnablePollingMonitor)
-    }
-
-    fn shut_down(&mut self) -> Result<PollerParts<I, T>, InternalError> {
-        self.shutdown.request();
-        let ended = || InternalError::new("the polling monitor has already ended");
-        self.thread.take().ok_or_else(ended)?.join()
+    pub fn stop(self) -> Result<RunnablePollingMonitor<I, T>, InternalError> {
+        self.job.join().map(RunnablePollingMonitor)
     }
 }
 
@@ -59,19 +51,12 @@ where
     T: Send + 'static,
 {
     fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.shutdown.request();
-        Ok(())
+        self.job.signal_shutdown()
     }
 
     /// Requests the shutdown if nothing has yet, and waits until the monitor has ended.
-    fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        self.shut_down().map(drop)
-    }
-}
-
-impl<I, T> Drop for RunningPollingMonitor<I, T> {
-    fn drop(&mut self) {
-        self.shutdown.request();
+    fn wait_for_shutdown(self) -> Result<(), InternalError> {
+        self.job.wait_for_shutdown()
     }
 }
 

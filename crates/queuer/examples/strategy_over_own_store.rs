@@ -35,6 +35,7 @@ impl OwnStore {
             since: None,
             checked_at: None,
             next_try_at: None,
+            parked: false,
             last_error: None,
             held: None,
             ended_at: None,

@@ -74,7 +74,7 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     left: ServiceQueue,
     budget: MemoryBudget,
     admission: Option<Arc<dyn Admission>>,
-    work: Option<WorkTable>,
+    table: Option<WorkTable>,
     pause: GroupPause,
     scope: PhantomData<fn() -> S>,
 }
@@ -115,7 +115,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
             left: ServiceQueue::default(),
             budget: MemoryBudget::new(options.memory_limit, move || poll.notify()),
             admission: None,
-            work: None,
+            table: None,
             pause: GroupPause::default(),
             scope: PhantomData,
             options,
@@ -125,8 +125,8 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// Enters each attempt in this table, so that it can be called back. Give it to the submitter, too, which reports
     /// the end of each attempt.
     #[must_use]
-    pub fn with_table(mut self, work: WorkTable) -> Self {
-        self.work = Some(work);
+    pub fn with_table(mut self, table: WorkTable) -> Self {
+        self.table = Some(table);
         self
     }
 
@@ -216,8 +216,8 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         if batches.is_empty() {
             return;
         }
-        if let Some(work) = &self.work {
-            let mut work = work.lock();
+        if let Some(table) = &self.table {
+            let mut work = table.lock();
             for taken in &batches {
                 let batch_id = taken.batch_id.to_string();
                 work.attempt_ended(taken.service_id.as_str(), &batch_id, taken.attempt_id());
@@ -288,8 +288,8 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
 
     /// Enters what was taken in the table.
     fn enter(&self, round: Option<&Round>) {
-        let (Some(work), Some(round)) = (&self.work, round) else { return };
-        let (now, mut work) = (self.options.clock.monotonic(), work.lock());
+        let (Some(table), Some(round)) = (&self.table, round) else { return };
+        let (now, mut work) = (self.options.clock.monotonic(), table.lock());
         round.batches.iter().for_each(|taken| work.attempt_taken(taken, now));
     }
 

@@ -31,6 +31,7 @@ use crate::{Dependency, Next, OpenBatch, WaitsFor};
 /// #     since: None,
 /// #     checked_at: None,
 /// #     next_try_at: None,
+/// #     parked: false,
 /// #     last_error: None,
 /// #     held: None,
 /// #     ended_at: None,

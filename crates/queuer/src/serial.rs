@@ -91,6 +91,7 @@ mod tests {
             since: None,
             checked_at: None,
             next_try_at: None,
+            parked: false,
             last_error: None,
             held: None,
             ended_at: None,

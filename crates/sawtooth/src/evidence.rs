@@ -137,7 +137,7 @@ impl Sawtooth {
         match outage {
             _ if again != Evidence::Absent => again.into(),
             Outage::None => Evidence::Absent.into(),
-            Outage::Silent { node, lasted } => {
+            Outage::Hung { node, lasted } => {
                 let (node, seconds) = (origin(&node), lasted.as_secs());
                 let detail = format!("{node} accepted requests and answered none for {seconds} s");
                 EvidenceReport::with_detail(Evidence::StoppedNode, detail)

@@ -13,12 +13,12 @@ use crate::api_error::ApiError;
 
 /// The outages of nodes, as this process has seen them.
 ///
-/// It tells a node that crashes, whose connections break, from one that is silent: that accepts requests
+/// It tells a node that crashes, whose connections break, from one that hangs: that accepts requests
 /// and does not answer.
 pub(crate) struct Outages {
     clock: Arc<dyn Clock>,
-    /// The shortest time without an answer that counts as silence.
-    shortest_silence: Duration,
+    /// The shortest time without an answer that counts as a hang.
+    shortest_hang: Duration,
     seen: Mutex<Seen>,
 }
 
@@ -37,8 +37,8 @@ struct NodeOutages {
     unanswered: Option<Unanswered>,
     /// When a request last failed.
     last_outage: Option<MonotonicTime>,
-    /// The last silence that is over.
-    last_silence: Option<Unanswered>,
+    /// The last hang that is over.
+    last_hang: Option<Unanswered>,
 }
 
 /// Requests that a node accepted and did not answer, one after the other.
@@ -73,15 +73,15 @@ pub(crate) enum Outage {
     None,
     /// A node did not work, and may have lost the batch.
     Failed,
-    /// A node was silent for so long, before any connection to it broke.
-    Silent {
+    /// A node hung for so long, before any connection to it broke.
+    Hung {
         node: String,
         lasted: Duration,
     },
 }
 
 impl Outages {
-    /// The least number of requests without an answer that counts as silence.
+    /// The least number of requests without an answer that counts as a hang.
     const FEWEST_REQUESTS: u32 = 2;
     /// How many batches are remembered. A few hundred are under way.
     const REMEMBERED: usize = 10_000;
@@ -91,9 +91,9 @@ impl Outages {
 
     /// Nodes of which a request is given up after this timeout.
     pub(crate) fn new(request_timeout: Duration, clock: Arc<dyn Clock>) -> Self {
-        let shortest_silence = request_timeout.saturating_mul(Self::FEWEST_REQUESTS);
+        let shortest_hang = request_timeout.saturating_mul(Self::FEWEST_REQUESTS);
         let seen = Seen { nodes: HashMap::new(), batches: BoundedMap::new(Self::REMEMBERED) };
-        Self { clock, shortest_silence, seen: Mutex::new(seen) }
+        Self { clock, shortest_hang, seen: Mutex::new(seen) }
     }
 
     pub(crate) fn monotonic(&self) -> MonotonicTime {
@@ -102,7 +102,7 @@ impl Outages {
 
     /// Records how a request ended that was sent at this time.
     pub(crate) fn record(&self, node: &str, sent_at: MonotonicTime, end: RequestEnd) {
-        let (now, shortest) = (self.monotonic(), self.shortest_silence);
+        let (now, shortest) = (self.monotonic(), self.shortest_hang);
         let mut seen = lock(&self.seen);
         let seen = seen.nodes.entry(node.to_owned()).or_default();
         if end != RequestEnd::Answered {
@@ -110,19 +110,19 @@ impl Outages {
         }
         match end {
             RequestEnd::Answered => {
-                seen.end_silence(now, shortest);
+                seen.end_hang(now, shortest);
                 (seen.last_answer, seen.is_disconnected) = (Some(now), false);
             }
             RequestEnd::Disconnected => {
-                seen.end_silence(now, shortest);
+                seen.end_hang(now, shortest);
                 seen.is_disconnected = true;
             }
             RequestEnd::Unanswered => {
-                let was_silent = seen.silence(shortest).is_some();
+                let was_hung = seen.hang(shortest).is_some();
                 seen.add_unanswered(sent_at, now);
-                if !was_silent && let Some(silence) = seen.silence(shortest) {
+                if !was_hung && let Some(hang) = seen.hang(shortest) {
                     warn!(
-                        node:% = origin(node), seconds = silence.lasted().as_secs();
+                        node:% = origin(node), seconds = hang.lasted().as_secs();
                         "the node accepts requests and has not answered for a while; the batch that \
                          it has may have stopped it"
                     );
@@ -160,17 +160,17 @@ impl Outages {
             None => now.since(at) <= Self::RECENT,
         };
         let mut nodes = seen.nodes.iter().filter(|(node, _)| sent_to.is_none_or(|to| to == *node));
-        let silent = nodes.clone().find_map(|(node, seen)| {
-            let silences = [seen.silence(self.shortest_silence), seen.last_silence];
-            let counts = |silence: &Unanswered| match batch {
-                Some(batch) => silence.began >= batch.since,
-                None => is_known(silence.until),
+        let hung = nodes.clone().find_map(|(node, seen)| {
+            let hangs = [seen.hang(self.shortest_hang), seen.last_hang];
+            let counts = |hang: &Unanswered| match batch {
+                Some(batch) => hang.began >= batch.since,
+                None => is_known(hang.until),
             };
-            let silence = silences.into_iter().flatten().find(counts)?;
-            Some(Outage::Silent { node: node.clone(), lasted: silence.lasted() })
+            let hang = hangs.into_iter().flatten().find(counts)?;
+            Some(Outage::Hung { node: node.clone(), lasted: hang.lasted() })
         });
         let has_failed = nodes.any(|(_, seen)| seen.last_outage.is_some_and(is_known));
-        silent.unwrap_or(if has_failed { Outage::Failed } else { Outage::None })
+        hung.unwrap_or(if has_failed { Outage::Failed } else { Outage::None })
     }
 }
 
@@ -193,7 +193,7 @@ impl RequestEnd {
 
 impl NodeOutages {
     fn add_unanswered(&mut self, sent_at: MonotonicTime, now: MonotonicTime) {
-        // A node that broke connections has crashed, and one that has answered since was not silent.
+        // A node that broke connections has crashed, and one that has answered since did not hang.
         if self.is_disconnected || self.last_answer.is_some_and(|answer| sent_at < answer) {
             return;
         }
@@ -204,16 +204,16 @@ impl NodeOutages {
         unanswered.requests += 1;
     }
 
-    /// The present silence.
-    fn silence(&self, shortest: Duration) -> Option<Unanswered> {
+    /// The present hang.
+    fn hang(&self, shortest: Duration) -> Option<Unanswered> {
         self.unanswered.filter(|unanswered| {
             unanswered.requests >= Outages::FEWEST_REQUESTS && unanswered.lasted() >= shortest
         })
     }
 
-    fn end_silence(&mut self, now: MonotonicTime, shortest: Duration) {
-        if let Some(silence) = self.silence(shortest) {
-            self.last_silence = Some(Unanswered { until: now, ..silence });
+    fn end_hang(&mut self, now: MonotonicTime, shortest: Duration) {
+        if let Some(hang) = self.hang(shortest) {
+            self.last_hang = Some(Unanswered { until: now, ..hang });
         }
         self.unanswered = None;
     }
@@ -274,7 +274,7 @@ mod tests {
         }
 
         /// Requests without an answer, one after the other.
-        fn be_silent(&self, from: u32, requests: u32) {
+        fn hang(&self, from: u32, requests: u32) {
             for number in 0..requests {
                 let sent_at = from + number * 12;
                 self.record(NODE, sent_at, sent_at + 12, RequestEnd::Unanswered);
@@ -287,8 +287,8 @@ mod tests {
         }
     }
 
-    fn silent(seconds: u32) -> Outage {
-        Outage::Silent { node: NODE.to_owned(), lasted: SECOND * seconds }
+    fn hung(seconds: u32) -> Outage {
+        Outage::Hung { node: NODE.to_owned(), lasted: SECOND * seconds }
     }
 
     #[test]
@@ -328,21 +328,21 @@ mod tests {
     }
 
     #[test]
-    fn node_without_an_answer_to_two_requests_is_silent() {
+    fn node_without_an_answer_to_two_requests_hangs() {
         let test = Test::with_batch();
-        test.be_silent(2, 1);
+        test.hang(2, 1);
         assert_eq!(test.outage(15), Outage::Failed, "one request is not enough");
-        test.be_silent(14, 1);
-        assert_eq!(test.outage(27), silent(24), "it lasts");
+        test.hang(14, 1);
+        assert_eq!(test.outage(27), hung(24), "it lasts");
         test.record(NODE, 40, 41, RequestEnd::Answered);
-        assert_eq!(test.outage(600), silent(39));
+        assert_eq!(test.outage(600), hung(39));
     }
 
     #[test]
-    fn requests_at_the_same_time_are_no_silence() {
+    fn requests_at_the_same_time_are_no_hang() {
         let test = Test::with_batch();
         for _ in 0..3 {
-            test.be_silent(2, 1);
+            test.hang(2, 1);
         }
         assert_eq!(test.outage(15), Outage::Failed);
     }
@@ -351,27 +351,27 @@ mod tests {
     fn node_that_breaks_connections_first_has_crashed() {
         let test = Test::with_batch();
         test.record(NODE, 2, 2, RequestEnd::Disconnected);
-        test.be_silent(3, 4);
+        test.hang(3, 4);
         test.record(NODE, 60, 61, RequestEnd::Answered);
         assert_eq!(test.outage(62), Outage::Failed);
     }
 
     #[test]
-    fn restart_of_a_silent_node_is_no_crash() {
+    fn restart_of_a_hung_node_is_no_crash() {
         let test = Test::with_batch();
-        test.be_silent(2, 2);
+        test.hang(2, 2);
         test.record(NODE, 27, 27, RequestEnd::Disconnected);
-        test.be_silent(28, 2);
+        test.hang(28, 2);
         test.record(NODE, 60, 61, RequestEnd::Answered);
-        assert_eq!(test.outage(62), silent(25));
+        assert_eq!(test.outage(62), hung(25));
     }
 
     #[test]
-    fn answer_within_a_silence_ends_it() {
+    fn answer_within_a_hang_ends_it() {
         let test = Test::with_batch();
-        test.be_silent(2, 1);
+        test.hang(2, 1);
         test.record(NODE, 14, 15, RequestEnd::Answered);
-        test.be_silent(16, 1);
+        test.hang(16, 1);
         test.record(NODE, 14, 28, RequestEnd::Unanswered);
         assert_eq!(test.outage(30), Outage::Failed);
     }
@@ -379,9 +379,9 @@ mod tests {
     #[test]
     fn outage_before_the_attempt_does_not_count() {
         let test = Test::with_batch();
-        test.be_silent(2, 3);
+        test.hang(2, 3);
         test.record(NODE, 38, 39, RequestEnd::Answered);
-        assert_eq!(test.outage(40), silent(37));
+        assert_eq!(test.outage(40), hung(37));
         test.send(BATCH, 41);
         assert_eq!(test.outage(42), Outage::None);
     }
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn batch_that_was_reported_after_an_outage_is_not_lost() {
         let test = Test::with_batch();
-        test.be_silent(2, 3);
+        test.hang(2, 3);
         test.record(NODE, 38, 39, RequestEnd::Answered);
         test.outages.reported(NODE, BATCH, at(39));
         assert_eq!(test.outage(40), Outage::None);
@@ -417,9 +417,9 @@ mod tests {
     #[test]
     fn only_recent_outages_count_for_a_batch_of_another_process() {
         let test = Test::new();
-        test.be_silent(0, 2);
+        test.hang(0, 2);
         test.record(NODE, 30, 30, RequestEnd::Answered);
-        assert_eq!(test.outage(90), silent(30));
+        assert_eq!(test.outage(90), hung(30));
         assert_eq!(test.outage(91), Outage::None);
     }
 

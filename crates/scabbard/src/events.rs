@@ -113,7 +113,7 @@ impl Stream for ServiceEventStream {
             receiver.subscription.mark_caught_up();
             return Poll::Pending;
         };
-        // A websocket that was silent for too long may be open at a node that goes on.
+        // A websocket that received nothing for too long may be open at a node that goes on.
         let is_ended_by_node = matches!(frame, None | Some(Err(HttpError::NoResponse(_))));
         let event = frame.map(|frame| receiver.receive(&frame?));
         if !matches!(event, Some(Ok(_))) {

@@ -8,7 +8,7 @@ use grid_batch_core::MonotonicTime;
 #[derive(Default)]
 pub(crate) struct Outages {
     /// When the first request was sent that was not answered since the last answer.
-    silent_since: Option<MonotonicTime>,
+    unanswered_since: Option<MonotonicTime>,
     /// When the latest outages began and ended, the oldest first.
     latest: VecDeque<(MonotonicTime, MonotonicTime)>,
 }
@@ -25,8 +25,8 @@ impl Outages {
         now: MonotonicTime,
     ) {
         if !is_answered {
-            self.silent_since.get_or_insert(asked_at);
-        } else if let Some(since) = self.silent_since.take() {
+            self.unanswered_since.get_or_insert(asked_at);
+        } else if let Some(since) = self.unanswered_since.take() {
             self.add(since, now);
         }
     }

@@ -235,9 +235,9 @@ impl Scabbard {
         services.extend(others.iter().cloned());
         // The circuits with a node that did not answer. Their other services are compared the next time, so that
         // such a node delays a round only once.
-        let silent = Mutex::default();
+        let unanswered = Mutex::default();
         let compared = stream::iter(services).map(async |service| {
-            let differ = match self.compare_service(&service, &silent).await {
+            let differ = match self.compare_service(&service, &unanswered).await {
                 StateRoots::Equal => false,
                 StateRoots::DifferLastingly => true,
                 StateRoots::NotKnown | StateRoots::Differ => return None,
@@ -250,7 +250,7 @@ impl Scabbard {
     async fn compare_service(
         &self,
         service: &ServiceId,
-        silent: &Mutex<HashSet<Vec<String>>>,
+        unanswered: &Mutex<HashSet<Vec<String>>>,
     ) -> StateRoots {
         let Ok(scope) = parse_scope(service.as_str()) else { return StateRoots::Equal };
         if self.0.peers_of(&scope).is_empty() {
@@ -259,12 +259,12 @@ impl Scabbard {
         }
         let nodes = self.0.all_nodes(&scope, "").unwrap_or_default();
         let urls: Vec<_> = nodes.iter().map(|node| node.url.clone()).collect();
-        if lock(silent).contains(&urls) {
+        if lock(unanswered).contains(&urls) {
             return StateRoots::NotKnown;
         }
         let roots = self.0.compare_state_roots(&scope, &nodes).await;
         if roots == StateRoots::NotKnown {
-            lock(silent).insert(urls);
+            lock(unanswered).insert(urls);
         }
         roots
     }

@@ -34,9 +34,9 @@ impl ScabbardContext {
             let second = probe.round_trip().await.then(view)?.filter(answered)?;
             Some(first.received == second.received)
         };
-        let is_quiet = timeout(self.probe_limit, checking).await.ok()??;
+        let has_ended = timeout(self.probe_limit, checking).await.ok()??;
         let is_whole =
-            self.observed.update(service, source, |node| node.check_replay(id, is_quiet));
+            self.observed.update(service, source, |node| node.check_replay(id, has_ended));
         Some(CheckedSubscription { id, is_whole })
     }
 }

@@ -29,7 +29,7 @@ struct Answers {
     known: BoundedMap<ServiceId, ()>,
     denied: BoundedMap<ServiceId, Denials>,
     /// When a node last kept clients waiting for the answer to a first question about a service.
-    silent_at: Option<MonotonicTime>,
+    unanswered_at: Option<MonotonicTime>,
 }
 
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl UnknownServices {
     /// How long a client waits for the answer to the first question about a service.
     pub(crate) const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(1);
     /// After a question that was not answered in time, clients do not wait for others for this time.
-    const SILENT_FOR: Duration = Duration::from_secs(10);
+    const NO_WAIT_FOR: Duration = Duration::from_secs(10);
     const FIRST_QUESTIONS: usize = 8;
     /// A service that a node had before counts as known for this time: a node that starts answers 404
     /// for services that it has not started yet.
@@ -69,7 +69,7 @@ impl UnknownServices {
             answers: Mutex::new(Answers {
                 known: BoundedMap::new(Self::KNOWN),
                 denied: BoundedMap::new(Self::DENIED),
-                silent_at: None,
+                unanswered_at: None,
             }),
             history: OnceLock::new(),
             first_questions: Semaphore::new(Self::FIRST_QUESTIONS),
@@ -169,7 +169,7 @@ impl UnknownServices {
     /// Whether nothing is known of the service, and the nodes should be asked before a batch is stored.
     pub(crate) fn should_ask_first(&self, service: &ServiceId, now: MonotonicTime) -> bool {
         let answers = lock(&self.answers);
-        if answers.silent_at.is_some_and(|at| now.since(at) < Self::SILENT_FOR) {
+        if answers.unanswered_at.is_some_and(|at| now.since(at) < Self::NO_WAIT_FOR) {
             return false;
         }
         let asked_at = answers.denied.get(service).and_then(|denials| denials.asked_at);
@@ -185,7 +185,7 @@ impl UnknownServices {
         }
         answers.denied.get_or_insert_with(service, Denials::default).asked_at = Some(now);
         if !answers.is_answered(service) && !was_quick {
-            answers.silent_at = Some(now);
+            answers.unanswered_at = Some(now);
         }
     }
 }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_do_not_wait_for_a_silent_node_again_and_again() {
+    fn clients_do_not_wait_for_a_hung_node_again_and_again() {
         let services = UnknownServices::new();
         services.asked_first(&service(), false, at(1));
         let other = "abcDE-F0123::gsYY".parse().unwrap();

@@ -182,6 +182,12 @@ impl Store {
         self.locked.list()
     }
 
+    /// Since when a row of this service is locked by another transaction, if it is, as far as this process has
+    /// met it.
+    pub fn locked_since(&self, service_id: &ServiceId) -> Option<Timestamp> {
+        self.locked.since(service_id)
+    }
+
     /// The batches with this id: at most one for each service.
     pub fn find(&self, batch_id: &ItemId) -> Result<Vec<StoredBatch>, StoreError> {
         operator::find(self, batch_id)

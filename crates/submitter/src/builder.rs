@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock};
+use grid_batch_support::Jobs;
 use grid_batch_work::WorkTable;
 use thiserror::Error;
 
@@ -25,8 +26,9 @@ pub struct SubmitterBuilder<S: ScopeId> {
     clock: Arc<dyn Clock>,
     admission: Option<Arc<dyn Admission>>,
     delayed: Option<DelayedServices>,
-    work: WorkTable,
+    table: WorkTable,
     next_due: NextDue,
+    jobs: Option<Jobs>,
 }
 
 /// Why a submitter cannot be built.
@@ -71,8 +73,9 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             clock: Arc::new(SystemClock),
             admission: None,
             delayed: None,
-            work: WorkTable::default(),
+            table: WorkTable::default(),
             next_due: Arc::new(|| None),
+            jobs: None,
         }
     }
 
@@ -117,6 +120,13 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
+    /// Sends batches on the runtime of these jobs instead of one of its own.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
+        self.jobs = Some(jobs.clone());
+        self
+    }
+
     /// Sets the options.
     #[must_use]
     pub fn with_options(mut self, options: SubmitterOptions) -> Self {
@@ -155,8 +165,8 @@ impl<S: ScopeId> SubmitterBuilder<S> {
 
     /// Uses this table, which must be that of the queue: no batch is sent that was called back in it.
     #[must_use]
-    pub fn with_table(mut self, work: WorkTable) -> Self {
-        self.work = work;
+    pub fn with_table(mut self, table: WorkTable) -> Self {
+        self.table = table;
         self
     }
 
@@ -183,16 +193,16 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             url_resolver: self.url_resolver.ok_or(missing("URL resolver"))?,
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
-            work: self.work.clone(),
+            table: self.table.clone(),
             clock: Arc::clone(&self.clock),
         };
         let delayed = self.delayed.unwrap_or_else(|| {
             let longest_delay = Duration::ZERO; // not known
             let clock = Arc::clone(&self.clock);
-            DelayedServices::new(self.work, self.options.warn_after, longest_delay, clock)
+            DelayedServices::new(self.table, self.options.warn_after, longest_delay, clock)
         });
-        Ok(BatchRunnableSubmitter(SubmitterParts {
-            queue: self.queue.ok_or(missing("queue"))?,
+        let queue = self.queue.ok_or(missing("queue"))?;
+        let parts = Arc::new(SubmitterParts {
             factory: Arc::new(factory),
             observers: self.observers,
             options: Arc::new(self.options),
@@ -202,8 +212,9 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             clock: self.clock,
             admission: self.admission,
             delayed,
-            undelivered: Vec::new(),
-        }))
+            jobs: self.jobs,
+        });
+        Ok(BatchRunnableSubmitter { parts, queue, undelivered: Vec::new() })
     }
 }
 

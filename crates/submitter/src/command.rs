@@ -15,7 +15,7 @@ pub(crate) struct CommandFactory<S: ScopeId> {
     pub(crate) url_resolver: Arc<dyn UrlResolver<Id = S>>,
     pub(crate) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(crate) counters: SubmitterCounters,
-    pub(crate) work: WorkTable,
+    pub(crate) table: WorkTable,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -105,7 +105,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
         if answer.may_have_reached_node() {
             self.is_sent = true;
             let (service_id, batch_id) = self.ids();
-            let mut work = self.factory.work.lock();
+            let mut work = self.factory.table.lock();
             if work.was_sent_again(service_id, batch_id, self.attempt()) {
                 self.factory.counters.count_sent_again();
             }
@@ -118,7 +118,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
     pub(crate) fn may_send(&self) -> bool {
         let (service_id, batch_id) = self.ids();
         let attempt_id = self.submission.attempt_id();
-        let mut work = self.factory.work.lock();
+        let mut work = self.factory.table.lock();
         attempt_id.is_none_or(|attempt_id| work.may_send(service_id, batch_id, attempt_id))
     }
 
@@ -126,7 +126,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
     pub(crate) fn into_outcome(self, answer: SubmissionAnswer) -> SubmissionOutcome<S> {
         if !self.is_sent {
             let ((service_id, batch_id), now) = (self.ids(), self.factory.clock.monotonic());
-            let mut work = self.factory.work.lock();
+            let mut work = self.factory.table.lock();
             work.record_unsent(service_id, batch_id, self.attempt(), now);
         }
         let attempt_id = self.submission.attempt_id();
@@ -294,7 +294,7 @@ mod tests {
             url_resolver: Arc::new(MockUrlResolver::new()),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
-            work: WorkTable::default(),
+            table: WorkTable::default(),
             clock: Arc::new(SystemClock),
         };
         let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
@@ -351,7 +351,7 @@ mod tests {
             url_resolver: Arc::<Confirming>::clone(&resolver),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
-            work: WorkTable::default(),
+            table: WorkTable::default(),
             clock: Arc::new(SystemClock),
         };
         let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
@@ -397,7 +397,7 @@ mod tests {
             url_resolver: pool.resolver(),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
-            work: WorkTable::default(),
+            table: WorkTable::default(),
             clock: Arc::new(SystemClock),
         });
         let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())

@@ -246,13 +246,13 @@ mod tests {
         node_check: Option<MockNodeCheck>,
         options: SubmitterOptions,
         clock: Arc<TokioClock>,
-        work: WorkTable,
+        table: WorkTable,
     ) -> SubmissionController<GlobalScopeId> {
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
             sender: Arc::new(TestSender { sender, node_check }),
             counters: SubmitterCounters::default(),
-            work,
+            table,
             clock: Arc::<TokioClock>::clone(&clock),
         });
         let submission = Submission::new(batch_id().to_string(), GlobalScopeId, Vec::new())
@@ -436,9 +436,9 @@ mod tests {
             serialized_batch: Vec::new(),
             deadline: None,
         };
-        let work = WorkTable::default();
-        work.lock().attempt_taken(&taken, MonotonicTime::default());
-        let called_back = work.clone();
+        let table = WorkTable::default();
+        table.lock().attempt_taken(&taken, MonotonicTime::default());
+        let called_back = table.clone();
         let mut check = MockNodeCheck::new();
         check.expect_check().once().returning(move |_, _| {
             let attempt = SubmittedBatch {
@@ -450,7 +450,7 @@ mod tests {
             Box::pin(ready(Ok(())))
         });
         let clock = TokioClock::new();
-        let controller = controller_of(resolver(), sender, Some(check), options(), clock, work);
+        let controller = controller_of(resolver(), sender, Some(check), options(), clock, table);
         let ended = controller.run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Parked, 1));
     }

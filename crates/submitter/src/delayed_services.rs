@@ -25,7 +25,7 @@ use crate::listener::log_excerpt;
 /// that others are accepted says nothing about it.
 #[derive(Clone)]
 pub struct DelayedServices {
-    work: WorkTable,
+    table: WorkTable,
     warn_after: Duration,
     keep: Duration,
     /// Whether several batches of a service may be under way.
@@ -80,13 +80,13 @@ impl DelayedServices {
     /// Reads and writes this table. A warning is logged when a service is delayed for `warn_after`. No attempt follows
     /// its last one later than after `longest_delay`.
     pub fn new(
-        work: WorkTable,
+        table: WorkTable,
         warn_after: Duration,
         longest_delay: Duration,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let keep = longest_delay.saturating_mul(2).max(KEEP);
-        Self { work, warn_after, keep, several: false, clock, repeat: Arc::default() }
+        Self { table, warn_after, keep, several: false, clock, repeat: Arc::default() }
     }
 
     /// Sets whether several batches of a service may be under way.
@@ -98,7 +98,7 @@ impl DelayedServices {
     /// The present summary. It is read from memory.
     pub fn read(&self) -> DelayedSummary {
         let now = self.clock.monotonic();
-        let work = self.work.lock();
+        let work = self.table.lock();
         let delays = work.due.of(DueKind::Delay);
         let services: HashSet<_> = delays.map(|(_, key)| &key.service_id).collect();
         DelayedSummary {
@@ -110,7 +110,7 @@ impl DelayedServices {
 
     /// Forgets a batch that has ended or waits for something else now, such as an operator.
     pub fn forget(&self, service_id: &ServiceId, batch_id: &str) {
-        let mut work = self.work.lock();
+        let mut work = self.table.lock();
         end(&mut work, &key(service_id, Some(batch_id)));
         let of_service = key(service_id, None);
         let is_about_batch = |delay: &Delay| !self.several || delay.batch_id == batch_id;
@@ -120,7 +120,7 @@ impl DelayedServices {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.work.lock().due.count(DueKind::Delay) == 0
+        self.table.lock().due.count(DueKind::Delay) == 0
     }
 
     /// A submission ended with this answer. Returns whether that is news: it is not if the last one of the
@@ -132,7 +132,7 @@ impl DelayedServices {
         answer: &SubmissionAnswer,
     ) -> bool {
         let now = self.clock.monotonic();
-        let mut work = self.work.lock();
+        let mut work = self.table.lock();
         if !is_failure(answer.outcome) {
             if work.due.count(DueKind::Delay) > 0 {
                 self.goes_on(&mut work, service_id, batch_id, now);
@@ -179,7 +179,7 @@ impl DelayedServices {
     /// Logs warnings that are due.
     pub(crate) fn log_changes(&self) {
         let now = self.clock.monotonic();
-        let mut work = self.work.lock();
+        let mut work = self.table.lock();
         self.forget_old(&mut work, now);
         let long = self.long(&work, now);
         let mut repeat = lock(&self.repeat);

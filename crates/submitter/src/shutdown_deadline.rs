@@ -41,6 +41,11 @@ impl ShutdownDeadline {
         self.0.requested.notify_all();
     }
 
+    /// The request, without its deadline.
+    pub(crate) fn request_only(&self) -> Shutdown {
+        self.0.shutdown.clone()
+    }
+
     pub(crate) fn is_requested(&self) -> bool {
         self.0.shutdown.is_requested()
     }

@@ -8,13 +8,18 @@ use grid_batch_core::{
 };
 use grid_batch_work::WorkTable;
 use log::error;
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc::UnboundedReceiver},
+    time::Instant,
+};
 
 use crate::{
     SubmissionResponse,
     command::error_answer,
     controller::SubmissionController,
-    slots::SubmissionSlot,
+    runnable::SubmitterParts,
+    shutdown_deadline::ShutdownDeadline,
+    slots::{SubmissionSlot, SubmissionSlots},
 };
 
 /// Sent by the leader to the runtime. The leader closes the channel when it ends.
@@ -64,6 +69,37 @@ fn response<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> Option<SubmissionResp
     Some(SubmissionResponse::new(batch_header, scope_id, answer.status?, message, *attempts))
 }
 
+/// Runs each submission as a task of the async runtime.
+pub(crate) struct TaskRuntime<S: ScopeId> {
+    pub(crate) parts: Arc<SubmitterParts<S>>,
+    pub(crate) submissions: UnboundedReceiver<LeaderMessage<S>>,
+    pub(crate) reports: OutcomeReports<S>,
+    pub(crate) shutdown: ShutdownDeadline,
+    pub(crate) slots: SubmissionSlots,
+}
+
+impl<S: ScopeId> TaskRuntime<S> {
+    /// Runs until the leader and every task have ended.
+    pub(crate) async fn run(mut self) {
+        while let Some(message) = self.submissions.recv().await {
+            tokio::spawn(self.handler(message).run());
+        }
+        self.slots.wait_until_idle().await;
+    }
+
+    fn handler(&self, message: LeaderMessage<S>) -> TaskHandler<S> {
+        let LeaderMessage { submission, taken_at, polled_at, slot } = message;
+        let reporter = self.reports.reporter(&submission, polled_at, slot.reporting);
+        let controller = SubmissionController::new(
+            self.parts.factory.command(submission),
+            Arc::clone(&self.parts.options),
+            self.shutdown.clone(),
+            (Arc::clone(&self.parts.clock), taken_at),
+        );
+        TaskHandler { controller, reporter, sending: slot.sending }
+    }
+}
+
 /// Runs the controller of one submission and sends its outcome to the listener.
 pub(crate) struct TaskHandler<S: ScopeId> {
     pub(crate) controller: SubmissionController<S>,
@@ -86,14 +122,14 @@ pub(crate) struct OutcomeReports<S: ScopeId> {
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
     /// Is told of the end of each submission.
     pub(crate) admission: Option<Arc<dyn Admission>>,
-    pub(crate) work: WorkTable,
+    pub(crate) table: WorkTable,
 }
 
 impl<S: ScopeId> Clone for OutcomeReports<S> {
     fn clone(&self) -> Self {
-        let Self { listener, admission, work } = self;
+        let Self { listener, admission, table } = self;
         let (listener, admission) = (listener.clone(), admission.clone());
-        Self { listener, admission, work: work.clone() }
+        Self { listener, admission, table: table.clone() }
     }
 }
 
@@ -160,7 +196,7 @@ impl<S: ScopeId> UnreportedSubmission<S> {
         let Self { polled_at, reporting, reports, batch_header, scope_id, attempt_id, .. } = self;
         let service_id = scope_id.service_id();
         if let Some(attempt_id) = attempt_id {
-            reports.work.lock().attempt_ended(service_id.as_str(), &batch_header, attempt_id);
+            reports.table.lock().attempt_ended(service_id.as_str(), &batch_header, attempt_id);
         }
         if let Some(admission) = &reports.admission {
             admission.submission_ended(service_id);

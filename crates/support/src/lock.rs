@@ -2,6 +2,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks a mutex, also after another thread panicked while it had the lock. Use it only if such a panic cannot leave a
 /// change half done, or only loses what can be found again.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,6 +14,11 @@ use crate::redact_userinfo;
 pub struct Panic(String);
 
 impl Panic {
+    /// Work that ended like a panic: without a result.
+    pub(crate) fn of(error: &dyn fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+
     /// The message.
     pub fn message(&self) -> &str {
         &self.0

@@ -1,8 +1,6 @@
-use std::{
-    io,
-    sync::{Mutex, PoisonError},
-};
+use std::{io, sync::Mutex};
 
+use grid_batch_support::lock;
 use serde_json::{Value, json};
 
 use crate::{
@@ -124,7 +122,7 @@ impl Chain {
 
     /// Restarts the node on the same port. It keeps the chain and loses the pending transactions.
     pub fn restart(&self) -> Result<(), ChainError> {
-        let mut node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut node = lock(&self.node);
         node.restart().map_err(|source| ChainError::Start { what: "the node again", source })
     }
 }

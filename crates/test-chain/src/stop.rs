@@ -1,7 +1,9 @@
 use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, PoisonError},
     time::Duration,
 };
+
+use grid_batch_support::lock;
 
 /// Holds one call until the test releases it.
 ///
@@ -14,7 +16,7 @@ pub struct Stop(pub(crate) Arc<StopSignal>);
 impl Stop {
     /// Waits until the call is held. `false`: it did not arrive before the timeout.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let stage = self.0.stage();
+        let stage = lock(&self.0.stage);
         let waiting =
             self.0.changed.wait_timeout_while(stage, timeout, |it| *it == StopStage::NotReached);
         *waiting.unwrap_or_else(PoisonError::into_inner).0 == StopStage::Held
@@ -33,7 +35,7 @@ impl Stop {
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        if matches!(*self.0.stage(), StopStage::NotReached | StopStage::Held) {
+        if matches!(*lock(&self.0.stage), StopStage::NotReached | StopStage::Held) {
             self.release();
         }
     }
@@ -58,7 +60,7 @@ enum StopStage {
 impl StopSignal {
     /// Holds the call until it is released. `false`: its connection is to be closed.
     pub(crate) fn hold(&self) -> bool {
-        let mut stage = self.stage();
+        let mut stage = lock(&self.stage);
         if *stage == StopStage::NotReached {
             *stage = StopStage::Held;
             self.changed.notify_all();
@@ -68,11 +70,7 @@ impl StopSignal {
     }
 
     fn set_stage(&self, stage: StopStage) {
-        *self.stage() = stage;
+        *lock(&self.stage) = stage;
         self.changed.notify_all();
-    }
-
-    fn stage(&self) -> MutexGuard<'_, StopStage> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

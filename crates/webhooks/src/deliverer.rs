@@ -1,10 +1,13 @@
 //! Watches the webhooks, and delivers to each in a task of its own.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchError, BatchResult, DueWebhook, Timestamp, WebhookId};
-use grid_batch_http::HttpClient;
-use grid_batch_support::{Shutdown, catch_panic_async};
+use grid_batch_core::{
+    BatchError, BatchResult, DueWebhook, EventStore, InternalError, Timestamp, WebhookId,
+    WebhookStore,
+};
+use grid_batch_http::{HttpClient, HttpOptions};
+use grid_batch_support::{Job, Jobs, Shutdown, catch_panic_async};
 use log::{error, warn};
 use tokio::{
     select,
@@ -13,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{DeliveryOptions, DeliveryParts, delivery, scanned::Scanned};
+use crate::{DeliveryOptions, delivery, scanned::Scanned};
 
 /// How many tasks use the store at once, so that webhooks leave connections to others.
 const STORE_TASKS: usize = 2;
@@ -22,8 +25,20 @@ const STORE_TASKS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_OF_EACH: Duration = Duration::from_millis(5);
 
-/// Delivers the events of all webhooks.
-pub(crate) struct Deliverer(Arc<Parts>);
+/// What a receiver answers matters only by its status.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
+
+/// What a deliverer works with. Usually all are the same store.
+#[derive(Clone)]
+pub struct DeliveryParts {
+    /// The feed.
+    pub events: Arc<dyn EventStore>,
+    /// The webhooks, and what was delivered to them.
+    pub webhooks: Arc<dyn WebhookStore>,
+}
+
+/// A job that delivers the events of all webhooks.
+pub struct Deliverer(Arc<Parts>);
 
 /// What the deliveries to all webhooks share.
 pub(crate) struct Parts {
@@ -36,20 +51,37 @@ pub(crate) struct Parts {
 }
 
 impl Deliverer {
-    pub(crate) fn new(
+    /// Starts to deliver.
+    pub fn start(
+        jobs: &Jobs,
         stores: DeliveryParts,
         options: DeliveryOptions,
-        client: HttpClient,
-        shutdown: Shutdown,
-    ) -> Self {
-        let store_tasks = Semaphore::new(STORE_TASKS);
-        let scanned = Scanned::default();
-        Self(Arc::new(Parts { stores, options, client, shutdown, scanned, store_tasks }))
+    ) -> Result<Job, InternalError> {
+        let failed = |error| InternalError::from_source("cannot start the webhooks", error);
+        let http = HttpOptions {
+            connect_timeout: options.request_timeout.min(HttpOptions::default().connect_timeout),
+            request_timeout: options.request_timeout,
+            max_response_bytes: MAX_RESPONSE_BYTES,
+            ..HttpOptions::default()
+        };
+        let allowed = options.allowed.clone();
+        let client = HttpClient::new(&http)
+            .map_err(failed)?
+            .with_allowed_addresses(move |address| allowed.allows(address));
+        let wake = Arc::new(Notify::new());
+        let woken = Arc::clone(&wake);
+        stores.events.on_events(Arc::new(move || woken.notify_one()));
+        let (scanned, store_tasks) = (Scanned::default(), Semaphore::new(STORE_TASKS));
+        let shutdown = Shutdown::new();
+        let parts =
+            Parts { stores, options, client, shutdown: shutdown.clone(), scanned, store_tasks };
+        let deliverer = Self(Arc::new(parts));
+        Ok(jobs.spawn_until("webhooks", shutdown, async move { deliverer.run(&wake).await }))
     }
 
     /// Delivers until the shutdown is requested. A request that is under way is dropped then, and its event is
     /// sent again later.
-    pub(crate) async fn run(&self, wake: &Notify) {
+    async fn run(&self, wake: &Notify) {
         let parts = &self.0;
         let mut tasks: JoinSet<WebhookId> = JoinSet::new();
         let mut busy: HashSet<WebhookId> = HashSet::new();
@@ -76,6 +108,12 @@ impl Deliverer {
             }
         }
         while tasks.join_next().await.is_some() {}
+    }
+}
+
+impl fmt::Debug for Deliverer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Deliverer")
     }
 }
 

@@ -4,7 +4,6 @@ use grid_batch_core::{
     BatchError, BatchResult, DeliveryResult, DueWebhook, EventCursor, EventFilter, EventPage,
     EventPosition, EventReadError, Message, PositionedEvent, WebhookLease,
 };
-use grid_batch_support::rng;
 use log::{debug, warn};
 use tokio::time::Instant;
 
@@ -157,8 +156,6 @@ impl Delivery<'_> {
                     return self.give_up(message, error).await;
                 }
                 let delay = self.parts.options.delay(attempts);
-                // Webhooks of one receiver do not try again together.
-                let delay = delay / 2 + (delay / 2).mul_f64(rng(None).f64());
                 let asked = retry_after.unwrap_or_default().min(self.parts.options.longest_delay);
                 let until = self.parts.time().plus(delay.max(asked));
                 let cursor = self.reached.clone();

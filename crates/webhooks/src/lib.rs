@@ -6,11 +6,10 @@ mod delivery;
 mod message;
 mod options;
 mod request;
-mod running;
 mod scanned;
 mod signature;
 
 pub use addresses::{AllowedNetwork, AllowedNetworkError, AllowedNetworks};
-pub use grid_batch_support::ShutdownHandle;
+pub use deliverer::{Deliverer, DeliveryParts};
+pub use grid_batch_support::{Job, Jobs, ShutdownHandle};
 pub use options::DeliveryOptions;
-pub use running::{DeliveryParts, RunningDeliverer};

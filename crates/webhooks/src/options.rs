@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use grid_batch_support::{Backoff, rng};
+
 use crate::AllowedNetworks;
 
 /// How events are delivered.
@@ -39,10 +41,11 @@ impl DeliveryOptions {
         self.request_timeout.saturating_mul(3)
     }
 
-    /// The delay after this many failures, without jitter.
+    /// The delay after this many failures. It has jitter, so that webhooks of one receiver do not try again together.
     pub(crate) fn delay(&self, failures: u32) -> Duration {
-        let factor = 4_u32.saturating_pow(failures.saturating_sub(1).min(15));
-        self.first_delay.saturating_mul(factor).min(self.longest_delay)
+        let backoff = Backoff { first: self.first_delay, longest: self.longest_delay };
+        let doublings = failures.saturating_sub(1).saturating_mul(2);
+        backoff.delay(doublings, &mut rng(None))
     }
 }
 
@@ -53,8 +56,11 @@ mod tests {
     #[test]
     fn delays_grow_to_the_longest() {
         let options = DeliveryOptions::default();
-        let delays: Vec<u64> =
-            [1, 2, 3, 6, 7, u32::MAX].iter().map(|n| options.delay(*n).as_secs()).collect();
-        assert_eq!(delays, [5, 20, 80, 3600, 3600, 3600]);
+        for (failures, seconds) in
+            [(1, 5), (2, 20), (3, 80), (6, 3600), (7, 3600), (u32::MAX, 3600)]
+        {
+            let (delay, whole) = (options.delay(failures), Duration::from_secs(seconds));
+            assert!(whole / 2 <= delay && delay <= whole, "{delay:?} after {failures} failures");
+        }
     }
 }

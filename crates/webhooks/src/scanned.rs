@@ -1,10 +1,7 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use grid_batch_core::{DueWebhook, EventCursor, WebhookId};
+use grid_batch_support::lock;
 use tokio::time::Instant;
 
 /// After this long, a position is stored that was reached without an event to deliver. An instance that starts
@@ -27,7 +24,7 @@ impl Scanned {
     /// Where reading begins, and whether that position should be stored. A position that another instance has
     /// stored counts.
     pub(crate) fn begin(&self, webhook: &DueWebhook) -> (EventCursor, bool) {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = lock(&self.0);
         match entries.get(&webhook.id).filter(|entry| entry.stored == webhook.cursor) {
             Some(entry) => (entry.read.clone(), entry.since.elapsed() >= STORE_AFTER),
             None => (webhook.cursor.clone(), false),
@@ -36,7 +33,7 @@ impl Scanned {
 
     /// Keeps how far the feed was read.
     pub(crate) fn keep(&self, id: WebhookId, stored: &EventCursor, read: EventCursor) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.0);
         match entries.get_mut(&id).filter(|entry| entry.stored == *stored) {
             Some(entry) => entry.read = read,
             None => {

@@ -21,7 +21,7 @@ use grid_batch_core::{
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
 use grid_batch_webhooks::{
-    AllowedNetworks, DeliveryOptions, DeliveryParts, RunningDeliverer, ShutdownHandle,
+    AllowedNetworks, Deliverer, DeliveryOptions, DeliveryParts, Job, Jobs, ShutdownHandle,
 };
 use sha2::{Digest, Sha256};
 
@@ -51,10 +51,10 @@ impl Fixture {
         self.store.create_webhook(&new).unwrap().unwrap().id
     }
 
-    fn deliver(&self, options: DeliveryOptions) -> RunningDeliverer {
+    fn deliver(&self, options: DeliveryOptions) -> Job {
         let store = &self.store;
         let parts = DeliveryParts { events: store.clone(), webhooks: store.clone() };
-        RunningDeliverer::start(parts, options).unwrap()
+        Deliverer::start(&Jobs::start().unwrap(), parts, options).unwrap()
     }
 
     fn add(&self, service: &str, number: u8) {
@@ -213,13 +213,13 @@ fn receiver_that_is_gone_gets_nothing_until_it_is_enabled() {
 
 #[test]
 fn receiver_that_does_not_answer_delays_no_other() {
-    let (silent, receiver) = (WebhookReceiver::start(&["hang"; 9]), WebhookReceiver::start(&[]));
+    let (hung, receiver) = (WebhookReceiver::start(&["hang"; 9]), WebhookReceiver::start(&[]));
     let fixture = Fixture::new();
-    let waiting = fixture.create(&silent);
+    let waiting = fixture.create(&hung);
     fixture.create(&receiver);
     fixture.add("a::b", 1);
     let running = fixture.deliver(options());
-    let first = silent.next();
+    let first = hung.next();
     for number in 1..=3 {
         assert!(is_of(&receiver.next(), number), "the other one goes on");
         fixture.add("a::b", number + 1);
@@ -229,14 +229,14 @@ fn receiver_that_does_not_answer_delays_no_other() {
     let due = fixture.store.due_webhooks().unwrap();
     assert_eq!(due.len(), 2, "a server that stops gives the webhooks back");
     let _next = fixture.deliver(options());
-    assert_eq!(silent.next().id, first.id);
+    assert_eq!(hung.next().id, first.id);
 }
 
 #[test]
 fn request_that_takes_too_long_fails() {
-    let silent = WebhookReceiver::start(&["hang"]);
+    let hung = WebhookReceiver::start(&["hang"]);
     let fixture = Fixture::new();
-    let id = fixture.create(&silent);
+    let id = fixture.create(&hung);
     fixture.add("a::b", 1);
     let timeout = Duration::from_millis(50);
     let _running = fixture.deliver(DeliveryOptions { request_timeout: timeout, ..one_attempt() });
@@ -333,7 +333,7 @@ fn shutdown_ends_a_search_without_a_match() {
     let store = &fixture.store;
     let feed = Arc::new(EndlessFeed { store: store.clone(), pages: AtomicUsize::new(0) });
     let parts = DeliveryParts { events: feed.clone(), webhooks: store.clone() };
-    let running = RunningDeliverer::start(parts, options()).unwrap();
+    let running = Deliverer::start(&Jobs::start().unwrap(), parts, options()).unwrap();
     let started = Instant::now();
     while feed.pages.load(Relaxed) < 3 {
         assert!(started.elapsed().as_secs() < 20, "it reads page after page");

@@ -60,6 +60,7 @@ impl WithdrawalDetails {
             since: None,
             checked_at: None,
             next_try_at: None,
+            parked: false,
             last_error: None,
             held: None,
             ended_at: None,

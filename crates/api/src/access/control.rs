@@ -2,14 +2,14 @@ use std::{
     collections::HashMap,
     mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
 
 use grid_batch_core::{Clock, SignerId, StoredToken, Timestamp, TokenId};
 use grid_batch_protocol::CylinderToken;
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 use sha2::{Digest, Sha256};
 
@@ -143,7 +143,7 @@ impl AccessControl {
 
     /// Who has this Cylinder token, if it was verified before.
     pub(super) fn find_verified(&self, text: &str) -> Option<Authenticated> {
-        let key = *self.lock_verified().get(&hash(text))?;
+        let key = *lock(&self.0.verified).get(&hash(text))?;
         self.of_key(key)
     }
 
@@ -154,7 +154,7 @@ impl AccessControl {
         }
         let key = CylinderToken::verify(text).ok()?.id();
         let authenticated = self.of_key(key)?;
-        self.lock_verified().get_or_insert_with(&hash(text), || key);
+        lock(&self.0.verified).get_or_insert_with(&hash(text), || key);
         Some(authenticated)
     }
 
@@ -171,10 +171,6 @@ impl AccessControl {
     /// Whether the settings say what this key may do. Otherwise the ledger decides.
     pub(super) fn lists(&self, key: &SignerId) -> bool {
         self.0.keys.contains_key(key)
-    }
-
-    fn lock_verified(&self) -> MutexGuard<'_, BoundedMap<[u8; 32], SignerId>> {
-        self.0.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

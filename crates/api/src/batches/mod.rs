@@ -4,6 +4,7 @@
 
 mod accepted_json;
 mod declared_new;
+mod known_waits;
 mod label;
 mod named_batch;
 mod status_json;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use declared_new::read_declared_new;
+pub(crate) use known_waits::KnownWaits;
 pub(crate) use label::read_label;
 pub(crate) use named_batch::{NamedBatch, PathText};
 pub(crate) use status_query::StatusContext;
@@ -26,7 +28,7 @@ pub(crate) use status_wait::{StatusWait, requested_wait};
 pub(crate) use submit::{
     AcceptedJson, BatchQueue, IntakeContext, ReceivedCallback, ServiceChecks, ServiceRule,
 };
-pub(crate) use wait_json::{HoldJson, WaitJson};
+pub(crate) use wait_json::{HoldJson, ReasonJson, WaitJson};
 pub(crate) use writer::BatchListStore;
 
 /// The routes that store batches.

@@ -1,7 +1,9 @@
 use std::fmt::Display;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{Ahead, BatchState, DltStatus, ItemId, Receipt, ServiceId, StoredBatch};
+use grid_batch_core::{
+    Ahead, BatchState, DltStatus, ItemId, Receipt, ServiceId, StoredBatch, WaitReason,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use utoipa::ToSchema;
 
@@ -72,9 +74,14 @@ impl BatchStatusJson {
         Self { id, status, invalid_transactions: Vec::new(), progress: None }
     }
 
-    pub(crate) fn new(batch: StoredBatch, receipts: Vec<Receipt>, ahead: Option<&Ahead>) -> Self {
+    pub(crate) fn new(
+        batch: StoredBatch,
+        receipts: Vec<Receipt>,
+        ahead: Option<&Ahead>,
+        also: &[WaitReason],
+    ) -> Self {
         let state = batch.progress.state;
-        let wait = WaitJson::new(&batch, ahead);
+        let wait = WaitJson::new(&batch, ahead, also);
         Self {
             id: batch.batch_id,
             status: match state {

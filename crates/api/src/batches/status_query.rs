@@ -2,12 +2,16 @@ use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
     Ahead, BatchFormat, BatchQueryStore, BatchState, ItemId, Receipt, ServiceId, StoredBatch,
-    Timestamp,
+    Timestamp, WaitReason,
 };
 
 use crate::{
-    access::Caller, batches::status_json::BatchStatusJson, http::ApiError,
-    pass_through::Forwarding, state::ApiState,
+    access::Caller,
+    batches::{KnownWaits, status_json::BatchStatusJson},
+    http::ApiError,
+    parts::ApiParts,
+    pass_through::Forwarding,
+    state::ApiState,
 };
 
 /// What `/batch_statuses` needs.
@@ -18,6 +22,7 @@ pub(crate) struct StatusContext {
     pub(crate) format: Option<Arc<dyn BatchFormat>>,
     /// Asks a node about batches that are not stored.
     pub(crate) nodes: Arc<Forwarding>,
+    pub(crate) known_waits: KnownWaits,
 }
 
 /// The batches whose statuses a client requested.
@@ -29,17 +34,24 @@ pub(crate) struct StatusQuery {
     pub(crate) caller: Caller,
 }
 
-/// What is ahead of the batches that wait behind others, by service and by when they were stored.
-type AheadOf = HashMap<(ServiceId, Timestamp), Ahead>;
+/// Why batches wait.
+#[derive(Default)]
+struct WaitsOf {
+    /// What is ahead of those that wait behind others, by service and by when they were stored.
+    ahead: HashMap<(ServiceId, Timestamp), Ahead>,
+    /// What only this process knows.
+    known: HashMap<ServiceId, Vec<WaitReason>>,
+}
 
 impl StatusContext {
-    pub(crate) fn new(
-        api: &Arc<ApiState>,
-        store: &Arc<dyn BatchQueryStore>,
-        format: Option<Arc<dyn BatchFormat>>,
-        nodes: &Arc<Forwarding>,
-    ) -> Self {
-        Self { api: Arc::clone(api), store: Arc::clone(store), format, nodes: Arc::clone(nodes) }
+    pub(crate) fn new(api: &Arc<ApiState>, parts: &ApiParts, nodes: &Arc<Forwarding>) -> Self {
+        Self {
+            api: Arc::clone(api),
+            store: Arc::clone(&parts.query_store),
+            format: parts.format.clone(),
+            nodes: Arc::clone(nodes),
+            known_waits: parts.read_sources.known_waits.clone(),
+        }
     }
 }
 
@@ -48,18 +60,23 @@ impl StatusQuery {
     pub(crate) fn read_all(
         &self,
         store: &dyn BatchQueryStore,
+        known_waits: &KnownWaits,
     ) -> Result<Vec<BatchStatusJson>, ApiError> {
         let found: Vec<_> =
             self.ids.iter().map(|id| self.find_one(store, *id)).collect::<Result<_, _>>()?;
-        let ahead_of = self.read_ahead(store, found.iter().flatten())?;
+        let waits = self.read_waits(store, known_waits, found.iter().flatten())?;
         self.ids
             .iter()
             .zip(found)
             .map(|(id, batch)| {
                 let Some(batch) = batch else { return Ok(BatchStatusJson::unknown(*id)) };
-                let ahead = ahead_of.get(&(batch.service_id.clone(), batch.created_at));
+                let known = waits.known.get(&batch.service_id).map_or(&[][..], Vec::as_slice);
+                let ahead = waits.ahead.get(&(batch.service_id.clone(), batch.created_at)).cloned();
+                let ahead = KnownWaits::ahead(known, &batch, ahead);
+                // Those that wait behind others say what these wait for.
+                let also = if ahead.is_none() { known } else { &[] };
                 let receipts = read_receipts(store, &batch)?;
-                Ok(BatchStatusJson::new(batch, receipts, ahead))
+                Ok(BatchStatusJson::new(batch, receipts, ahead.as_ref(), also))
             })
             .collect()
     }
@@ -74,7 +91,7 @@ impl StatusQuery {
             return Ok(BatchStatusJson::unknown(id));
         };
         let receipts = read_receipts(store, &batch)?;
-        Ok(BatchStatusJson::new(batch, receipts, None))
+        Ok(BatchStatusJson::new(batch, receipts, None, &[]))
     }
 
     fn find_one(
@@ -93,28 +110,36 @@ impl StatusQuery {
         }
     }
 
-    /// What is ahead of each batch: one read for each service. Only a batch that was never tried can be
-    /// behind another one.
-    fn read_ahead<'a>(
+    /// Why each batch waits: one read for each service. Only a batch that was never tried can be behind another
+    /// one.
+    fn read_waits<'a>(
         &self,
         store: &dyn BatchQueryStore,
+        known_waits: &KnownWaits,
         batches: impl Iterator<Item = &'a StoredBatch>,
-    ) -> Result<AheadOf, ApiError> {
+    ) -> Result<WaitsOf, ApiError> {
         let mut created_at: HashMap<&ServiceId, Vec<Timestamp>> = HashMap::new();
-        for batch in batches.filter(|batch| batch.progress.state == BatchState::New) {
-            created_at.entry(&batch.service_id).or_default().push(batch.created_at);
+        for batch in batches.filter(|batch| !batch.progress.state.is_terminal()) {
+            let of_service = created_at.entry(&batch.service_id).or_default();
+            if batch.progress.state == BatchState::New {
+                of_service.push(batch.created_at);
+            }
         }
-        let mut ahead_of = AheadOf::new();
+        let mut waits = WaitsOf::default();
         for (service_id, times) in created_at {
+            waits.known.insert(service_id.clone(), known_waits.of(service_id));
+            if times.is_empty() {
+                continue;
+            }
             let ahead = store.ahead(service_id, &times).map_err(ApiError::read_failed)?;
             let shown = |ahead: Ahead| ahead.visible(|service_id| self.caller.may(service_id));
             let of_service = times.into_iter().zip(ahead);
-            ahead_of.extend(
+            waits.ahead.extend(
                 of_service
                     .filter_map(|(at, ahead)| Some(((service_id.clone(), at), shown(ahead?)))),
             );
         }
-        Ok(ahead_of)
+        Ok(waits)
     }
 }
 

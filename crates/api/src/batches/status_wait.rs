@@ -1,6 +1,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use grid_batch_core::ItemId;
+use grid_batch_support::Backoff;
 use tokio::{
     select,
     sync::SemaphorePermit,
@@ -16,10 +17,9 @@ use crate::{
     state::{ApiState, EndWait},
 };
 
-/// Batches whose end was not reported are read again after this pause, because another instance may have recorded it.
-/// Each later pause is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(125);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Batches whose end was not reported are read again after these pauses, because another instance may have recorded it.
+const PAUSES: Backoff =
+    Backoff { first: Duration::from_millis(125), longest: Duration::from_secs(1) };
 /// Wait limit when all waiter slots are taken. Without any wait, clients would ask again at once.
 pub(crate) const WAIT_WITHOUT_SLOT: Duration = Duration::from_secs(1);
 
@@ -62,7 +62,8 @@ pub(crate) struct StatusWait<'a> {
     api: &'a ApiState,
     ends: EndWait,
     deadline: Instant,
-    pause: Duration,
+    /// How many pauses have begun.
+    pauses: u32,
     _slot: Option<SemaphorePermit<'a>>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> StatusWait<'a> {
         let slot = api.status_waiters.try_acquire().ok();
         let wait = if slot.is_some() { wait } else { wait.min(WAIT_WITHOUT_SLOT) };
         let deadline = Instant::now() + wait;
-        Self { api, ends: api.awaited.wait_for(batches), deadline, pause: FIRST_PAUSE, _slot: slot }
+        Self { api, ends: api.awaited.wait_for(batches), deadline, pauses: 0, _slot: slot }
     }
 
     /// The first read has found that only these of its batches have not ended.
@@ -87,8 +88,8 @@ impl<'a> StatusWait<'a> {
 
     /// Waits until the next read. Returns `false` if the wait is over: at the deadline, or at a shutdown.
     pub(crate) async fn until_next_read(&mut self) -> bool {
-        let next = Instant::now() + self.pause;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        let next = Instant::now() + PAUSES.whole_delay(self.pauses);
+        self.pauses += 1;
         select! {
             () = self.api.shutdown.requested() => false,
             () = self.ends.all_ended() => true,
@@ -102,7 +103,8 @@ async fn read_all(
     query: &Arc<StatusQuery>,
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
     let (store, query) = (Arc::clone(&context.store), Arc::clone(query));
-    context.api.reads.run(move || query.read_all(&*store)).await
+    let known_waits = context.known_waits.clone();
+    context.api.reads.run(move || query.read_all(&*store, &known_waits)).await
 }
 
 /// Reads pending statuses again, up to the first that is still pending: the wait goes on because of

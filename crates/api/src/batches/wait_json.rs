@@ -1,4 +1,4 @@
-use grid_batch_core::{Ahead, Hold, Obstacle, StoredBatch, Wait};
+use grid_batch_core::{Ahead, Hold, StoredBatch, Wait, WaitReason};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,13 +10,26 @@ pub(crate) struct WaitJson {
     cause: &'static str,
     text: String,
     since: String,
+    ends: &'static str,
     next_try_at: Option<String>,
     held: Option<HoldJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<WaitsForJson>,
+    /// What keeps the batch besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<ReasonJson>,
     /// Not there for the batch that others are behind.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<Option<Box<AheadJson>>>,
+}
+
+/// What keeps all batches of a service.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct ReasonJson {
+    cause: &'static str,
+    text: String,
+    since: Option<String>,
+    ends: &'static str,
 }
 
 /// A hold.
@@ -54,28 +67,51 @@ struct AheadJson {
 
 impl WaitJson {
     /// `None`: the batch has ended.
-    pub(crate) fn new(batch: &StoredBatch, ahead: Option<&Ahead>) -> Option<Self> {
+    pub(crate) fn new(
+        batch: &StoredBatch,
+        ahead: Option<&Ahead>,
+        also: &[WaitReason],
+    ) -> Option<Self> {
         let wait = Wait::of(batch, ahead)?;
-        let is_behind = |ahead: &&Ahead| {
-            !matches!(ahead.obstacle, Obstacle::InFlightWindow)
-                && (ahead.count > 0 || !matches!(ahead.obstacle, Obstacle::Paused { .. }))
+        let is_behind = |ahead: &&Ahead| match ahead.reason {
+            WaitReason::InFlightWindow => false,
+            WaitReason::Paused { .. } => ahead.count > 0,
+            _ => true,
         };
         let ahead_json = |ahead| Box::new(AheadJson::new(ahead, wait.of_head()));
         let behind = Some(ahead.filter(is_behind).map(ahead_json));
         let waits_for = ahead.and_then(WaitsForJson::new);
-        Some(Self { behind, waits_for, ..Self::of_head(batch, &wait) })
+        let also = ReasonJson::all(also);
+        Some(Self { behind, waits_for, also, ..Self::of_head(batch, &wait) })
     }
 
     fn of_head(batch: &StoredBatch, wait: &Wait<'_>) -> Self {
         Self {
-            cause: wait.cause.as_str(),
+            cause: wait.reason.name(),
             text: wait.to_string(),
             since: rfc3339(wait.since),
+            ends: wait.reason.about().ends,
             next_try_at: batch.next_try_at.map(rfc3339),
             held: batch.held.as_ref().map(HoldJson::new),
             waits_for: None,
+            also: Vec::new(),
             behind: None,
         }
+    }
+}
+
+impl ReasonJson {
+    /// Those that keep a whole service.
+    pub(crate) fn all(reasons: &[WaitReason]) -> Vec<Self> {
+        let json = |reason: &WaitReason| {
+            Some(Self {
+                cause: reason.name(),
+                text: reason.sentence()?,
+                since: reason.since().map(rfc3339),
+                ends: reason.about().ends,
+            })
+        };
+        reasons.iter().filter_map(json).collect()
     }
 }
 
@@ -88,15 +124,12 @@ impl HoldJson {
 
 impl WaitsForJson {
     fn new(ahead: &Ahead) -> Option<Self> {
-        let (transaction_id, address) = match &ahead.obstacle {
-            Obstacle::Order
-            | Obstacle::Paused { .. }
-            | Obstacle::Lane
-            | Obstacle::InFlightWindow => return None,
-            Obstacle::Conflict { address } => (None, address.as_ref()),
-            Obstacle::Dependency { transaction_id }
-            | Obstacle::MissingTransaction { transaction_id, .. } => (Some(transaction_id), None),
-            Obstacle::Halt { .. } => (None, None),
+        let (transaction_id, address) = match &ahead.reason {
+            WaitReason::Conflict { address } => (None, address.as_ref()),
+            WaitReason::Dependency { transaction_id }
+            | WaitReason::MissingTransaction { transaction_id, .. } => (Some(transaction_id), None),
+            WaitReason::Halt { .. } => (None, None),
+            _ => return None,
         };
         Some(Self {
             batch_id: ahead.head.as_ref().map(|head| head.batch_id.to_string()),

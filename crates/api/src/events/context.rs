@@ -2,21 +2,21 @@ use std::sync::Arc;
 
 use grid_batch_core::{EventFilter, EventPage, EventPosition, EventReadError, EventStore};
 
-use super::{PATH, wake::Wake};
+use super::{PATH, wake_up::WakeUp};
 use crate::{http::ApiError, state::ApiState};
 
 /// What the feed needs.
 pub(crate) struct EventContext {
     pub(super) api: Arc<ApiState>,
     pub(super) store: Arc<dyn EventStore>,
-    pub(super) wake: Wake,
+    pub(super) wake_up: WakeUp,
 }
 
 impl EventContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn EventStore>) -> Self {
-        let wake = Wake::new();
-        store.on_events(wake.listener());
-        Self { api, store, wake }
+        let wake_up = WakeUp::new();
+        store.on_events(wake_up.listener());
+        Self { api, store, wake_up }
     }
 
     /// Reads a page.

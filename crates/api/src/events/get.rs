@@ -73,7 +73,7 @@ async fn read_or_wait(
     client: ClientKey,
 ) -> Result<EventPage, ApiError> {
     let EventRequest { from, filter, limit, wait } = request;
-    let mut waiter = context.wake.subscribe();
+    let mut waiter = context.wake_up.subscribe();
     let from = from.unwrap_or(EventPosition::Oldest);
     let mut page = context.read(from, filter.clone(), limit).await?;
     let Some(wait) = wait else { return Ok(page) };

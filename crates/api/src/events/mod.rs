@@ -6,7 +6,7 @@ mod get;
 mod request;
 mod sse;
 mod stream;
-mod wake;
+mod wake_up;
 
 use std::sync::Arc;
 

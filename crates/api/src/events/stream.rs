@@ -22,7 +22,7 @@ use super::{
     event_json::EventJson,
     request::EventRequest,
     sse::{self, StreamBody},
-    wake::Waiter,
+    wake_up::Waiter,
 };
 use crate::{
     access::Caller,
@@ -58,7 +58,7 @@ pub(super) async fn get(
     let request = EventRequest::of_stream(&request)?;
     let listener = context.api.listeners.begin(caller.key());
     let listener = listener.ok_or(ApiError::TooManyEventListeners)?;
-    let waiter = context.wake.subscribe();
+    let waiter = context.wake_up.subscribe();
     let from = request.from.unwrap_or(EventPosition::Latest);
     // Before the response begins, so that a wrong position is an error.
     let first = context.read(from, request.filter.clone(), PAGE).await?;

@@ -1,7 +1,9 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
+
+use grid_batch_support::lock;
 
 /// How long the present commit of new batches takes. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -10,17 +12,13 @@ pub struct CommitProgress(Arc<Mutex<Option<Instant>>>);
 impl CommitProgress {
     /// How long the present commit has taken until now; `None` if there is none.
     pub fn elapsed(&self) -> Option<Duration> {
-        self.lock().map(|began| began.elapsed())
+        lock(&self.0).map(|began| began.elapsed())
     }
 
     /// A commit begins. It ends when the value is dropped.
     pub(crate) fn begin(&self) -> CommitInProgress<'_> {
-        *self.lock() = Some(Instant::now());
+        *lock(&self.0) = Some(Instant::now());
         CommitInProgress(self)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -28,7 +26,7 @@ pub(crate) struct CommitInProgress<'a>(&'a CommitProgress);
 
 impl Drop for CommitInProgress<'_> {
     fn drop(&mut self) {
-        *self.0.lock() = None;
+        *lock(&self.0.0) = None;
     }
 }
 

@@ -1,9 +1,10 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
+use grid_batch_support::lock;
 use tokio::{sync::Notify, time::Instant};
 
 /// The bodies that are being read, and when each last made progress.
@@ -38,7 +39,7 @@ impl BodiesInProgress {
     const STEP_LIMIT: Duration = Duration::from_secs(2);
 
     pub(crate) fn begin(&self) -> BodyInProgress {
-        let mut bodies = self.lock();
+        let mut bodies = lock(&self.0);
         let id = bodies.next_id;
         bodies.next_id += 1;
         let refuse = Arc::new(Notify::new());
@@ -48,16 +49,12 @@ impl BodiesInProgress {
         drop(bodies);
         BodyInProgress { bodies: self.clone(), id, refuse }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Bodies> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl BodyInProgress {
     /// So many bytes have arrived in all.
     pub(crate) fn received(&self, length: usize) {
-        let mut bodies = self.bodies.lock();
+        let mut bodies = lock(&self.bodies.0);
         let Some(progress) = bodies.by_id.get_mut(&self.id) else { return };
         if length / BodiesInProgress::STEP > progress.received / BodiesInProgress::STEP {
             progress.step_at = Instant::now();
@@ -73,7 +70,7 @@ impl BodyInProgress {
     /// Refuses the slowest of the other bodies, if one is slow.
     pub(crate) fn refuse_slowest_other(&self) -> bool {
         let now = Instant::now();
-        let mut bodies = self.bodies.lock();
+        let mut bodies = lock(&self.bodies.0);
         let slow = bodies.by_id.iter().filter(|(id, progress)| {
             **id != self.id && now.duration_since(progress.step_at) >= BodiesInProgress::STEP_LIMIT
         });
@@ -90,7 +87,7 @@ impl BodyInProgress {
 
 impl Drop for BodyInProgress {
     fn drop(&mut self) {
-        self.bodies.lock().by_id.remove(&self.id);
+        lock(&self.bodies.0).by_id.remove(&self.id);
     }
 }
 

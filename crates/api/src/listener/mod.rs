@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 
 pub(crate) use stream::{Accepted, Stream};
 pub use tls::{TlsCertificate, TlsError};
@@ -53,7 +53,7 @@ impl ApiListener {
     }
 
     /// Has the runtime tell of connections.
-    pub(crate) fn register(self, runtime: &Runtime) -> io::Result<RegisteredListener> {
+    pub(crate) fn register(self, runtime: &Handle) -> io::Result<RegisteredListener> {
         let _entered = runtime.enter();
         let tcp = |listener: TcpListener| {
             listener.set_nonblocking(true)?;

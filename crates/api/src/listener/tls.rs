@@ -7,6 +7,7 @@ use std::{
     time::SystemTime,
 };
 
+use grid_batch_support::lock;
 use log::{info, warn};
 use rustls::{
     ServerConfig,
@@ -81,7 +82,7 @@ impl TlsCertificate {
     pub(crate) fn read_if_changed(&self) {
         let Shared { certificate, key, versions, config } = &*self.0;
         let present = [version(certificate), version(key)];
-        let mut versions = versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = lock(versions);
         if *versions == present {
             return;
         }

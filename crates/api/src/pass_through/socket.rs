@@ -139,8 +139,8 @@ impl PassedSocket {
 
     /// The last message to the client; `None` if the client is gone.
     async fn pass(&mut self, client: &mut ClientSocket) -> Option<CloseFrame> {
-        let (mut ping, mut heard_at) = (interval(self.ping_interval), Instant::now());
-        let silence = self.ping_interval * 5 / 2;
+        let (mut ping, mut received_at) = (interval(self.ping_interval), Instant::now());
+        let longest = self.ping_interval * 5 / 2;
         let (node, messages) = (&mut self.node, &self.messages);
         loop {
             // The client is read when the last message was taken for the node.
@@ -154,7 +154,7 @@ impl PassedSocket {
                     Err(end) => return Some(end),
                 },
                 (place, message) = received => {
-                    heard_at = Instant::now();
+                    received_at = Instant::now();
                     match (message?.ok()?, place) {
                         (Message::Text(text), Ok(place)) => {
                             place.send(SocketMessage::Text(text.to_string()));
@@ -169,7 +169,7 @@ impl PassedSocket {
                     }
                 }
                 _ = ping.tick() => {
-                    if heard_at.elapsed() >= silence {
+                    if received_at.elapsed() >= longest {
                         return None;
                     }
                     if !self.caller.is_still_allowed() {

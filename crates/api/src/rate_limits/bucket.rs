@@ -1,11 +1,7 @@
-use std::{
-    hash::Hash,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{hash::Hash, sync::Mutex, time::Duration};
 
 use grid_batch_core::MonotonicTime;
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 use super::Rate;
 
@@ -59,7 +55,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
     fn with<T>(&self, key: &K, now: MonotonicTime, work: impl FnOnce(&mut f64, f64) -> T) -> T {
         let burst = f64::from(self.rate.burst.get());
         let per_second = f64::from(self.rate.per_second.get());
-        let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_key = lock(&self.by_key);
         let bucket = by_key.get_or_insert_with(key, || Bucket { available: burst, at: now });
         let filled = now.since(bucket.at).as_secs_f64() * per_second;
         bucket.available = (bucket.available + filled).min(burst);

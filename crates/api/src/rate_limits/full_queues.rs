@@ -2,13 +2,14 @@ use std::{
     collections::HashMap,
     hash::Hash,
     sync::{
-        Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
 };
 
 use grid_batch_core::MonotonicTime;
+use grid_batch_support::lock;
 
 /// The services, or the clients, whose queue was found full. While a queue is full, a batch is stored only when another one
 /// has ended, so the batches that are stored show how fast places become free.
@@ -43,7 +44,7 @@ impl<K: Clone + Eq + Hash> FullQueues<K> {
         if !self.any.load(Relaxed) {
             return;
         }
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = lock(&self.queues);
         if let Some(measured) = queues.get_mut(key) {
             measured.stored =
                 measured.stored.saturating_add(u32::try_from(batches).unwrap_or(u32::MAX));
@@ -52,7 +53,7 @@ impl<K: Clone + Eq + Hash> FullQueues<K> {
 
     /// How long until one more batch has a place.
     pub(crate) fn wait(&self, key: &K, now: MonotonicTime) -> Duration {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = lock(&self.queues);
         queues.retain(|_, measured| now.since(measured.last_full) <= Self::LONGEST);
         self.any.store(true, Relaxed);
         let Some(measured) = queues.get_mut(key) else {

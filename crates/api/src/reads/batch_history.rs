@@ -97,6 +97,7 @@ mod tests {
             since: Some(at(5)),
             checked_at: None,
             next_try_at: None,
+            parked: false,
             last_error: None,
             held: None,
             ended_at: None,

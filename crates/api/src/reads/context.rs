@@ -5,10 +5,14 @@ use grid_batch_core::{
     ServiceId, StoredBatch,
 };
 
-use super::{HistorySource, LedgerSource, OutageSource, PauseSource};
+use super::{HistorySource, LedgerSource, PauseSource};
 use crate::{
-    GasAdminReport, access::Caller, batches::NamedBatch, gas_admins::GasAdminSource,
-    http::ApiError, state::ApiState,
+    GasAdminReport,
+    access::Caller,
+    batches::{KnownWaits, NamedBatch},
+    gas_admins::GasAdminSource,
+    http::ApiError,
+    state::ApiState,
 };
 
 /// What can be told if the builder says where it is.
@@ -18,8 +22,7 @@ pub(crate) struct ReadSources {
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
     pub(crate) history: Option<Arc<HistorySource>>,
-    /// `None`: all nodes answer, as far as is known.
-    pub(crate) outages: Option<Arc<OutageSource>>,
+    pub(crate) known_waits: KnownWaits,
     pub(crate) search: Option<SearchLimits>,
 }
 
@@ -35,7 +38,7 @@ pub(crate) struct ReadContext {
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
     pub(crate) history: Option<Arc<HistorySource>>,
-    pub(crate) outages: Option<Arc<OutageSource>>,
+    pub(crate) known_waits: KnownWaits,
     pub(crate) search: Option<SearchLimits>,
 }
 
@@ -75,7 +78,10 @@ impl ReadContext {
         batch_id: &ItemId,
     ) -> Result<Option<BatchDetails>, ApiError> {
         let details = self.batches.details(service_id, batch_id).map_err(ApiError::read_failed)?;
+        let Some(mut details) = details else { return Ok(None) };
         let visible = |ahead: Ahead| ahead.visible(|service_id| caller.may(service_id));
-        Ok(details.map(|it| BatchDetails { ahead: it.ahead.map(visible), ..it }))
+        let ahead = details.ahead.take().map(visible);
+        details.ahead = KnownWaits::ahead(&self.known_waits.of(service_id), &details.batch, ahead);
+        Ok(Some(details))
     }
 }

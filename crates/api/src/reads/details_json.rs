@@ -88,7 +88,8 @@ impl DetailsJson {
         request: &Parts,
         ReadDetails { details, history, actions }: ReadDetails,
     ) -> Self {
-        let wait = WaitJson::new(&details.batch, details.ahead.as_ref());
+        let known = context.known_waits.of(&details.batch.service_id);
+        let wait = WaitJson::new(&details.batch, details.ahead.as_ref(), &known);
         let BatchDetails { batch, label, receipts, .. } = details;
         let first_reason = receipts.first().map(|receipt| receipt.error_message.clone());
         let error = first_reason.or_else(|| batch.last_error.clone());

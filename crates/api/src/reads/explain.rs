@@ -1,13 +1,12 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Json,
     extract::{Request, State},
 };
 use grid_batch_core::{
-    BatchDetails, BatchExplanation, BatchSelection, BatchState, Outage, PageOrder,
-    ServiceExplanation, ServiceFacts, ServiceId, ServiceOverview, ServicePause, StoredBatch,
-    Timestamp,
+    BatchDetails, BatchExplanation, BatchSelection, BatchState, PageOrder, ServiceExplanation,
+    ServiceFacts, ServiceId, ServiceOverview, ServicePause, StoredBatch, Timestamp, WaitReason,
 };
 
 use super::{
@@ -26,8 +25,8 @@ pub(super) struct Explained {
     pub(super) service: ServiceOverview,
     pub(super) pause: Option<ServicePause>,
     pub(super) gas: Option<GasJson>,
-    /// The nodes that do not answer.
-    pub(super) outages: Vec<Outage>,
+    /// What only this process knows.
+    pub(super) waits: Vec<WaitReason>,
 }
 
 /// `GET /v1/batches/{id}/explain`: why a batch waits, and what an operator could do.
@@ -63,10 +62,8 @@ pub(super) async fn batch(
     };
     let facts = context.facts(&explained, now);
     let explanation = BatchExplanation::new(details, Some(facts));
-    let mut json = BatchExplanationJson::new(&context, &request, &explained, details, gas.clone());
-    json.text = explanation.to_string();
-    json.actions = explanation.actions().iter().map(action_json).collect();
-    Ok(Json(json))
+    let gas = gas.clone();
+    Ok(Json(BatchExplanationJson::new(&context, &request, &explained, details, &explanation, gas)))
 }
 
 /// `GET /v1/services/{id}/explain`: why a service waits: its oldest open batch, and what stops all.
@@ -126,28 +123,31 @@ impl ReadContext {
         let read = |batch: StoredBatch| self.details(caller, &batch.service_id, &batch.batch_id);
         let details = batch.map(read).transpose()?.flatten();
         let gas = self.gas_of(service_id)?;
-        let outages = self.outages_of(service_id, details.as_ref());
-        Ok(Explained { details, service, pause, gas, outages })
+        let waits = self.waits_of(service_id, details.as_ref());
+        Ok(Explained { details, service, pause, gas, waits })
     }
 
-    /// The nodes that do not answer, of the service and of that of the batch that it waits for.
-    fn outages_of(&self, service_id: &ServiceId, details: Option<&BatchDetails>) -> Vec<Outage> {
-        let Some(source) = &self.outages else { return Vec::new() };
-        let mut outages = source(service_id);
+    /// Why batches of the service wait, and which nodes do not answer on which the batch depends that it waits for.
+    fn waits_of(&self, service_id: &ServiceId, details: Option<&BatchDetails>) -> Vec<WaitReason> {
+        let mut waits = self.known_waits.of(service_id);
         let ahead = details.and_then(|details| details.ahead.as_ref());
         if let Some(head) = ahead.and_then(|ahead| ahead.head.as_ref())
             && head.service_id != *service_id
         {
-            let is_new = |new: &Outage| outages.iter().all(|known| known.node != new.node);
-            let new: Vec<_> = source(&head.service_id).into_iter().filter(is_new).collect();
-            outages.extend(new);
+            let node = |reason: &WaitReason| match reason {
+                WaitReason::Node(outage) => Some(outage.node.clone()),
+                _ => None,
+            };
+            let known: BTreeSet<_> = waits.iter().filter_map(node).collect();
+            let of_head = self.known_waits.of(&head.service_id).into_iter();
+            waits.extend(of_head.filter(|it| node(it).is_some_and(|node| !known.contains(&node))));
         }
-        outages
+        waits
     }
 
     fn facts<'a>(&self, explained: &'a Explained, now: Timestamp) -> ServiceFacts<'a> {
-        let Explained { service, pause, outages, .. } = explained;
-        ServiceFacts { service, pause: pause.as_ref(), outages, search: self.search, now }
+        let Explained { service, pause, waits, .. } = explained;
+        ServiceFacts { service, pause: pause.as_ref(), waits, search: self.search, now }
     }
 
     /// The gas price and its caps, if the service is a gas admin.

@@ -1,5 +1,5 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchDetails, Outage, PossibleAction, StoredBatch};
+use grid_batch_core::{BatchDetails, BatchExplanation, PossibleAction, StoredBatch, WaitReason};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Why a batch waits.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct BatchExplanationJson {
-    pub(super) text: String,
+    text: String,
     batch: BatchJson,
     wait: Option<WaitJson>,
     position: Option<PositionJson>,
@@ -21,7 +21,7 @@ pub(super) struct BatchExplanationJson {
     service: ServiceJson,
     gas: Option<GasJson>,
     outages: Vec<OutageJson>,
-    pub(super) actions: Vec<ActionJson>,
+    actions: Vec<ActionJson>,
 }
 
 /// Why a service waits.
@@ -95,30 +95,30 @@ struct PoolJson {
 }
 
 impl BatchExplanationJson {
-    /// Without a text and actions.
     pub(super) fn new(
         context: &ReadContext,
         request: &Parts,
         explained: &Explained,
         details: &BatchDetails,
+        explanation: &BatchExplanation<'_>,
         gas: Option<GasJson>,
     ) -> Self {
-        let Explained { service, pause, outages, .. } = explained;
+        let Explained { service, pause, waits, .. } = explained;
         let BatchDetails { batch, label, ahead, .. } = details;
         let is_open = !batch.progress.state.is_terminal();
         let (count, more_ahead) = ahead.as_ref().map_or((0, false), |it| (it.count, it.more));
         let head = ahead.as_ref().and_then(|ahead| ahead.head.as_ref());
         let error = batch.last_error.clone();
         Self {
-            text: String::new(),
+            text: explanation.to_string(),
             batch: BatchJson::new(context, request, batch.clone(), label.as_ref(), error),
-            wait: WaitJson::new(batch, ahead.as_ref()),
+            wait: WaitJson::new(batch, ahead.as_ref(), &explanation.also()),
             position: is_open.then_some(PositionJson { ahead: count, more_ahead }),
             blocker: head.map(|head| BlockerJson::new(context, request, head)),
             service: ServiceJson::new(context, request, service, pause.as_ref()),
             gas,
-            outages: outages.iter().map(OutageJson::new).collect(),
-            actions: Vec::new(),
+            outages: OutageJson::all(waits),
+            actions: explanation.actions().iter().map(action_json).collect(),
         }
     }
 }
@@ -131,10 +131,10 @@ impl ServiceExplanationJson {
         text: String,
         actions: Vec<ActionJson>,
     ) -> Self {
-        let Explained { details, service, pause, gas, outages } = explained;
+        let Explained { details, service, pause, gas, waits } = explained;
         let oldest = |details: &BatchDetails| {
             let BatchDetails { batch, label, ahead, .. } = details;
-            let wait = WaitJson::new(batch, ahead.as_ref());
+            let wait = WaitJson::new(batch, ahead.as_ref(), &[]);
             let error = batch.last_error.clone();
             let batch = BatchJson::new(context, request, batch.clone(), label.as_ref(), error);
             OldestJson { batch, wait }
@@ -144,16 +144,23 @@ impl ServiceExplanationJson {
             service: ServiceJson::new(context, request, service, pause.as_ref()),
             oldest: details.as_ref().map(oldest),
             gas: gas.clone(),
-            outages: outages.iter().map(OutageJson::new).collect(),
+            outages: OutageJson::all(waits),
             actions,
         }
     }
 }
 
 impl OutageJson {
-    fn new(outage: &Outage) -> Self {
-        let Outage { node, since, reason, .. } = outage;
-        Self { node: node.clone(), since: rfc3339(*since), reason: reason.clone() }
+    fn all(waits: &[WaitReason]) -> Vec<Self> {
+        let json = |reason: &WaitReason| match reason {
+            WaitReason::Node(outage) => Some(Self {
+                node: outage.node.clone(),
+                since: rfc3339(outage.since),
+                reason: outage.reason.clone(),
+            }),
+            _ => None,
+        };
+        waits.iter().filter_map(json).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{BatchResult, Outage, ServiceId};
+use grid_batch_core::BatchResult;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,9 +13,6 @@ use crate::http::{ApiError, Problems, Query};
 
 /// What is known of the ledgers. It may use the store, and asks no node.
 pub(crate) type LedgerSource = dyn Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync;
-
-/// The nodes that do not work, of those on which batches of a service depend. It asks no node.
-pub(crate) type OutageSource = dyn Fn(&ServiceId) -> Vec<Outage> + Send + Sync;
 
 /// What `/v1/ledgers` shows about a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]

@@ -25,8 +25,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub(crate) use context::{ReadContext, ReadSources};
 pub use history::HistoryPoint;
 pub(crate) use history::HistorySource;
+pub(crate) use ledgers::LedgerSource;
 pub use ledgers::{LedgerReport, NodeReport};
-pub(crate) use ledgers::{LedgerSource, OutageSource};
 
 /// Those of these services that operators have paused.
 pub(crate) type PauseSource =

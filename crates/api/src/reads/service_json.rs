@@ -1,10 +1,16 @@
 use axum::http::request::Parts;
-use grid_batch_core::{InstanceLease, ServiceOverview, ServiceOwner, ServicePause, Timestamp};
+use grid_batch_core::{
+    InstanceLease, ServiceExplanation, ServiceFacts, ServiceOverview, ServiceOwner, ServicePause,
+    Timestamp,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ReadContext;
-use crate::http::{link, rfc3339};
+use crate::{
+    batches::ReasonJson,
+    http::{link, rfc3339},
+};
 
 /// A service, as lists show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,6 +29,8 @@ pub(super) struct ServiceJson {
     halts: u64,
     halted_since: Option<String>,
     paused: Option<PauseJson>,
+    /// Why nothing happens in the service now, whatever its batches wait for.
+    waits: Vec<ReasonJson>,
     strategy: &'static str,
     after_invalid: &'static str,
     lanes: u32,
@@ -63,6 +71,8 @@ impl ServiceJson {
         pause: Option<&ServicePause>,
     ) -> Self {
         let now = context.api.clock.now();
+        let known = context.known_waits.of(&service.service_id);
+        let facts = ServiceFacts { service, pause, waits: &known, search: None, now };
         let age = |at| now.since(at).as_secs_f64();
         Self {
             service_id: service.service_id.to_string(),
@@ -77,6 +87,7 @@ impl ServiceJson {
             halts: service.halts,
             halted_since: service.halted_since.map(rfc3339),
             paused: pause.map(PauseJson::new),
+            waits: ReasonJson::all(&ServiceExplanation::new(facts, None).waits()),
             strategy: service.scheduling.strategy.as_str(),
             after_invalid: service.scheduling.after_invalid.as_str(),
             lanes: service.scheduling.lanes,

@@ -1,10 +1,11 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
+use grid_batch_support::lock;
 use tokio::sync::Notify;
 
 /// Is called with batches that a request waits for.
@@ -41,7 +42,7 @@ impl AwaitedBatches {
 
     /// A batch has ended, and this is visible in the store.
     pub fn ended(&self, batch_id: &ItemId) {
-        let mut waits = self.lock();
+        let mut waits = lock(&self.waits);
         for wait in waits.by_batch.remove(batch_id).unwrap_or_default() {
             waits.one_ended(wait);
         }
@@ -49,7 +50,7 @@ impl AwaitedBatches {
 
     /// Begins a wait for these batches: the ends that are reported from now on count.
     pub(crate) fn wait_for(&self, batches: impl IntoIterator<Item = ItemId>) -> EndWait {
-        let mut waits = self.lock();
+        let mut waits = lock(&self.waits);
         waits.last_id += 1;
         let id = waits.last_id;
         let mut batches: Vec<ItemId> = batches.into_iter().collect();
@@ -62,10 +63,6 @@ impl AwaitedBatches {
         waits.by_id.insert(id, Wait { open: batches.len(), all_ended: Arc::clone(&all_ended) });
         drop(waits);
         EndWait { awaited: self.clone(), id, batches, all_ended }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,7 +121,7 @@ pub(crate) struct EndWait {
 impl EndWait {
     /// Waits only for those batches for which this is true, because a read has found that the others have ended.
     pub(crate) fn retain(&mut self, is_open: impl Fn(&ItemId) -> bool) {
-        let mut waits = self.awaited.lock();
+        let mut waits = lock(&self.awaited.waits);
         let (open, ended): (Vec<_>, Vec<_>) = self.batches.drain(..).partition(is_open);
         self.batches = open;
         for batch in &ended {
@@ -144,7 +141,7 @@ impl EndWait {
 
 impl Drop for EndWait {
     fn drop(&mut self) {
-        let mut waits = self.awaited.lock();
+        let mut waits = lock(&self.awaited.waits);
         waits.by_id.remove(&self.id);
         for batch in &self.batches {
             waits.remove(self.id, batch);
@@ -178,7 +175,7 @@ mod tests {
         awaited.ended(&id(2));
         assert!(is_over(&both) && is_over(&one));
         drop((both, one));
-        let waits = awaited.lock();
+        let waits = lock(&awaited.waits);
         assert!(waits.by_batch.is_empty() && waits.by_id.is_empty());
     }
 
@@ -209,6 +206,6 @@ mod tests {
         awaited.ended(&id(3));
         assert!(is_over(&ends));
         drop(ends);
-        assert!(awaited.lock().by_batch.is_empty());
+        assert!(lock(&awaited.waits).by_batch.is_empty());
     }
 }

@@ -1,7 +1,9 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
+
+use grid_batch_support::lock;
 
 use crate::rate_limits::ClientKey;
 
@@ -23,7 +25,7 @@ impl Listeners {
 
     /// Counts one more, until it is dropped. `None`: there are too many.
     pub(crate) fn begin(self: &Arc<Self>, client: ClientKey) -> Option<Listener> {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         let of_client = counts.of_clients.get(&client).copied().unwrap_or(0);
         if counts.all >= Self::MOST || of_client >= Self::MOST_OF_CLIENT {
             return None;
@@ -31,10 +33,6 @@ impl Listeners {
         counts.all += 1;
         counts.of_clients.insert(client, of_client + 1);
         Some(Listener { listeners: Arc::clone(self), client })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -47,7 +45,7 @@ pub(crate) struct Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut counts = self.listeners.lock();
+        let mut counts = lock(&self.listeners.0);
         counts.all -= 1;
         if let Some(of_client) = counts.of_clients.get_mut(&self.client) {
             *of_client -= 1;
@@ -83,7 +81,7 @@ mod tests {
             assert!(listeners.begin(other).is_some());
             drop(of_one);
             assert!(listeners.begin(one).is_some());
-            assert!(listeners.lock().of_clients.is_empty(), "none is kept");
+            assert!(lock(&listeners.0).of_clients.is_empty(), "none is kept");
         }
     }
 
@@ -95,6 +93,6 @@ mod tests {
         assert_eq!(all.len(), Listeners::MOST);
         assert!(listeners.begin(client(1)).is_none());
         drop(all);
-        assert_eq!(listeners.lock().all, 0);
+        assert_eq!(lock(&listeners.0).all, 0);
     }
 }

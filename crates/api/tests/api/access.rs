@@ -7,8 +7,8 @@ use grid_batch_api::{
     RunningApi, TrustedProxies,
 };
 use grid_batch_core::{
-    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, Obstacle, Scheduling,
-    ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp,
+    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, Scheduling, ServiceId,
+    ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, WaitReason,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
@@ -479,7 +479,7 @@ fn serve_waiting_batch(control: &AccessControl) -> (RunningApi, SocketAddr) {
     };
     let error = Some("refused by its node".to_owned());
     let ahead = Ahead {
-        obstacle: Obstacle::Dependency { transaction_id: ItemId::from_bytes([7; 64]) },
+        reason: WaitReason::Dependency { transaction_id: ItemId::from_bytes([7; 64]) },
         head: Some(StoredBatch { last_error: error, ..of(OTHER, id(&batch(2))) }),
         head_waits: true,
         count: 1,

@@ -201,7 +201,7 @@ fn removed_events_are_gone_with_a_link_to_the_oldest() {
     drop(api);
 }
 
-/// Other instances write, too: without a hint of this process, the store is asked again.
+/// Other instances write, too: without a wake-up by this process, the store is asked again.
 #[test]
 fn stream_polls_and_continues_from_the_cursor_of_each_page() {
     let page = |next: &str| EventPage {

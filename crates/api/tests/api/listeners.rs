@@ -155,7 +155,7 @@ fn shutdown_does_not_wait_for_a_handshake() {
     };
     let api =
         serve(builder().with_options(options), vec![ApiListener::tls(listener, certificate())]);
-    let _silent = connect(address);
+    let _idle = connect(address);
     assert!(ask(&mut start_tls(address, "ca.pem"), "/health").starts_with("HTTP/1.1 200"));
     api.wait_for_shutdown().unwrap();
 }

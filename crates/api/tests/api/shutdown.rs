@@ -21,11 +21,11 @@ fn shut_down(api: RunningApi) -> Duration {
 #[test]
 fn shutdown_closes_idle_connections_and_the_listener() {
     let server = TestServer::new();
-    let mut silent = server.client();
+    let mut unused = server.client();
     let mut idle = server.client();
     assert_eq!(idle.request("GET", "/health", &[], b"").status, 200);
     assert!(shut_down(server.api) < Duration::from_secs(5));
-    assert!(silent.is_closed());
+    assert!(unused.is_closed());
     assert!(idle.is_closed());
     assert!(TcpStream::connect(server.address).is_err());
 }

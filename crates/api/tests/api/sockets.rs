@@ -5,7 +5,7 @@ use std::{
     iter,
     net::TcpStream,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc::{RecvTimeoutError, channel},
     },
@@ -20,6 +20,7 @@ use grid_batch_core::{
     AccessScope, ForwardedSocket, NewToken, PassThroughError, SocketMessage, SocketMessages,
     SystemClock, mocks::MockLedger,
 };
+use grid_batch_support::lock;
 use tokio_tungstenite::tungstenite::{
     Error, HandshakeError, Message, WebSocket,
     client::{IntoClientRequest, client},
@@ -149,12 +150,12 @@ fn node_learns_that_its_client_has_ended() {
     let (ended, end) = channel::<()>();
     let ended = Mutex::new(Some(ended));
     let server = server(ApiOptions::default(), move |_| {
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let silent = stream::pending().map(move |message: SocketMessage| {
+        let ended = lock(&ended).take();
+        let pending = stream::pending().map(move |message: SocketMessage| {
             let _kept = &ended;
             message
         });
-        Ok(ForwardedSocket::Open(silent.boxed()))
+        Ok(ForwardedSocket::Open(pending.boxed()))
     });
     // It sends no Close frame.
     drop(connect(&server).unwrap());
@@ -217,7 +218,7 @@ fn client_that_does_not_read_is_disconnected() {
     let (ended, end) = channel::<()>();
     let ended = Mutex::new(Some(ended));
     let server = server(options, move |_| {
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = lock(&ended).take();
         let counted = Arc::clone(&counted);
         let messages = stream::repeat_with(move || {
             let _kept = &ended;
@@ -239,20 +240,20 @@ fn client_that_does_not_read_is_disconnected() {
 }
 
 #[test]
-fn silent_client_is_disconnected() {
+fn client_that_answers_no_pings_is_disconnected() {
     let (ended, end) = channel::<()>();
     let ended = Mutex::new(Some(ended));
     let options = ApiOptions { ping_interval: Duration::from_millis(100), ..ApiOptions::default() };
     let server = server(options, move |_| {
-        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let silent = stream::pending().map(move |message: SocketMessage| {
+        let ended = lock(&ended).take();
+        let pending = stream::pending().map(move |message: SocketMessage| {
             let _kept = &ended;
             message
         });
-        Ok(ForwardedSocket::Open(silent.boxed()))
+        Ok(ForwardedSocket::Open(pending.boxed()))
     });
     // It answers pings only while it reads.
-    let _silent = connect(&server).unwrap();
+    let _socket = connect(&server).unwrap();
     assert_eq!(end.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
 }
 
@@ -261,7 +262,7 @@ fn client_that_answers_pings_stays_connected() {
     let options = ApiOptions { ping_interval: Duration::from_secs(1), ..ApiOptions::default() };
     let server = server(options, |sent| Ok(ForwardedSocket::Open(sent)));
     let mut socket = connect(&server).unwrap();
-    // The last one is sent later than a silent client is disconnected.
+    // The last one is sent later than a client without answers is disconnected.
     for _ in 0..4 {
         assert!(matches!(socket.read().unwrap(), Message::Ping(_)));
     }

@@ -82,13 +82,8 @@ fn explain<'a>(
     service: Option<&'a ServiceOverview>,
     now: Timestamp,
 ) -> BatchExplanation<'a> {
-    let facts = service.map(|service| ServiceFacts {
-        service,
-        pause: None,
-        outages: &[],
-        search: None,
-        now,
-    });
+    let facts =
+        service.map(|service| ServiceFacts { service, pause: None, waits: &[], search: None, now });
     BatchExplanation::new(details, facts)
 }
 

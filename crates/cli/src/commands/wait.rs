@@ -7,7 +7,7 @@ use std::{
 
 use grid_batch_service::Config;
 use grid_batch_store::Store;
-use grid_batch_support::{ErrorChain, one_line};
+use grid_batch_support::{Backoff, ErrorChain, one_line};
 use log::{info, warn};
 
 use crate::commands::failure::Failure;
@@ -22,27 +22,27 @@ pub(crate) enum Waited {
 /// Waits up to `store.start_timeout` until the database can be reached. A database that refuses the
 /// connection for another reason, such as a wrong password, is not waited for.
 pub(crate) fn for_database(config: &Config, shutdown: &Receiver<()>) -> Result<Waited, Failure> {
-    const FIRST_PAUSE: Duration = Duration::from_millis(50);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+    const PAUSES: Backoff =
+        Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(1) };
     let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut failures = 0;
     // The start itself reports an error if there is no time to wait.
     while let Some(left) = config.start_timeout.checked_sub(started.elapsed()) {
         let Err(error) = Store::check_reachable(&config.database, &config.store) else { break };
         if !error.is_unavailable() {
             return Err(error.into());
         }
-        if pause == FIRST_PAUSE {
+        if failures == 0 {
             let limit = config.start_timeout.as_secs();
             warn!(error = one_line(ErrorChain(&error).to_string()).as_str(), limit_seconds = limit;
                 "the database cannot be reached; waiting for it");
         }
-        match shutdown.recv_timeout(pause.min(left)) {
-            Err(RecvTimeoutError::Timeout) => pause = (pause * 2).min(LONGEST_PAUSE),
+        match shutdown.recv_timeout(PAUSES.whole_delay(failures).min(left)) {
+            Err(RecvTimeoutError::Timeout) => failures += 1,
             _ => return Ok(Waited::ShutdownRequested),
         }
     }
-    if pause > FIRST_PAUSE {
+    if failures > 0 {
         info!(waited_seconds = started.elapsed().as_secs(); "the wait for the database has ended");
     }
     Ok(Waited::Reached)

@@ -6,13 +6,11 @@ use std::{
 };
 
 use grid_batch_core::{BatchFilter, BatchState, Clock, SystemClock};
-use grid_batch_ledger_sim::{Audit, ExecutionResult, StateAudit};
+use grid_batch_ledger_sim::{Audit, ExecutionResult, StateAudit, ledger_results};
 use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreOptions};
 
-use crate::{
-    clients::Promise, downtime::downtimes, harness::ChaosHarness, operator::ledger_results,
-};
+use crate::{clients::Promise, downtime::downtimes, harness::ChaosHarness};
 
 /// Longer than a hold takes, with the batches that wait behind the held one.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -54,7 +52,7 @@ pub fn find_misreported(
     store: &Store,
     promises: &[Promise],
 ) -> Vec<String> {
-    let results = ledger_results(harness);
+    let results = ledger_results(&harness.ledger.record());
     let mut misreported = Vec::new();
     for Promise { batch, .. } in promises {
         let found = store.find(&batch.batch_id).unwrap();

@@ -1,11 +1,9 @@
 //! The operator, who reads the ledger's record and decides about held batches, or releases them.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use grid_batch_core::{
-    ChangeOutcome, Clock, Decision, ItemId, StoredBatch, SystemClock, Timestamp,
-};
-use grid_batch_ledger_sim::ExecutionResult;
+use grid_batch_core::{ChangeOutcome, Clock, Decision, StoredBatch, SystemClock, Timestamp};
+use grid_batch_ledger_sim::{decision_about, ledger_results};
 use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::{harness::ChaosHarness, settings::TOTAL_LIMIT};
@@ -38,39 +36,36 @@ fn decide_once(harness: &ChaosHarness, store: &Store) -> Result<(), StoreError> 
     if held.is_empty() {
         return Ok(());
     }
-    let results = ledger_results(harness);
+    let results = ledger_results(&harness.ledger.record());
     for batch in held {
-        let (decision, event) = match results.get(&batch.batch_id) {
-            Some(ExecutionResult::Applied) => (Decision::Committed, "held, decided: committed"),
-            Some(ExecutionResult::Invalid) => (Decision::Invalid, "held, decided: invalid"),
-            // The server knows that the ledger does not have it, so there is nothing to decide.
-            None if batch.progress.state.awaits_queuer() => {
-                release(harness, store, &batch)?;
-                continue;
+        let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
+        let decision = decision_about(&batch, results.get(batch_id).copied());
+        let (outcome, event) = match decision {
+            Some(Decision::Absent) if !cannot_be_sent(&batch, now, since_pause) => continue,
+            Some(decision) => {
+                let outcome =
+                    store.decide(service_id, batch_id, batch.progress.attempts, decision)?;
+                (outcome, decided_event(decision))
             }
-            None if !cannot_be_sent(&batch, now, since_pause) => continue,
-            None => (Decision::Absent, "held, decided: absent"),
+            None => {
+                let reason = Some("the ledger's record does not have it");
+                (store.release_batch(service_id, batch_id, reason)?, "held, released")
+            }
         };
-        if let ChangeOutcome::Applied { .. } =
-            store.decide(&batch.service_id, &batch.batch_id, batch.progress.attempts, decision)?
-        {
+        if let ChangeOutcome::Applied { .. } = outcome {
             harness.events.count(event);
-            harness.events.waited_for_operator(&batch.service_id, taken_at(&batch));
+            harness.events.waited_for_operator(service_id, taken_at(&batch));
         }
     }
     Ok(())
 }
 
-/// Ends the hold of a batch that was not proved to be new.
-fn release(harness: &ChaosHarness, store: &Store, batch: &StoredBatch) -> Result<(), StoreError> {
-    let reason = Some("the ledger's record does not have it");
-    if let ChangeOutcome::Applied { .. } =
-        store.release_batch(&batch.service_id, &batch.batch_id, reason)?
-    {
-        harness.events.count("held, released");
-        harness.events.waited_for_operator(&batch.service_id, taken_at(batch));
+fn decided_event(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Committed => "held, decided: committed",
+        Decision::Invalid => "held, decided: invalid",
+        Decision::Absent => "held, decided: absent",
     }
-    Ok(())
 }
 
 /// Whether no process can send the batch any more: each one that took it has ended, or the time of
@@ -81,16 +76,4 @@ fn cannot_be_sent(batch: &StoredBatch, now: Timestamp, since_pause: Duration) ->
 
 fn taken_at(batch: &StoredBatch) -> Timestamp {
     batch.submitted_at.unwrap_or(batch.created_at)
-}
-
-/// What the ledger's record says about each batch: applied, if it says both.
-pub fn ledger_results(harness: &ChaosHarness) -> HashMap<ItemId, ExecutionResult> {
-    let mut results = HashMap::new();
-    for entry in harness.ledger.record() {
-        let result = results.entry(entry.batch_id).or_insert(entry.result);
-        if entry.result == ExecutionResult::Applied {
-            *result = ExecutionResult::Applied;
-        }
-    }
-    results
 }

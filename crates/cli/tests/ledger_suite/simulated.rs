@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     process::Command,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use grid_batch_ledger_sim::{
     Entry, ExecutionResult, Fault as SimFault, LedgerSim, LedgerSimBuilder, RequestKind, When,
 };
 use grid_batch_ledger_tests::{BatchKind, Fault, Harness, NotPossible, TestBatch};
+use grid_batch_support::lock;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_of_transactions, encode_batch_list},
@@ -261,11 +262,11 @@ struct Stopped {
 impl StoppableClock {
     fn stop(&self) {
         let now = self.now();
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).since.get_or_insert(now);
+        lock(&self.stopped).since.get_or_insert(now);
     }
 
     fn resume(&self) {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stopped = lock(&self.stopped);
         if let Some(since) = stopped.since.take() {
             stopped.before = SystemClock.now().since(since);
         }
@@ -274,7 +275,7 @@ impl StoppableClock {
 
 impl Clock for StoppableClock {
     fn now(&self) -> Timestamp {
-        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let stopped = lock(&self.stopped);
         stopped.since.unwrap_or_else(|| SystemClock.now().minus(stopped.before))
     }
 

@@ -128,14 +128,14 @@ fn incomplete_request_stores_nothing() {
 fn idle_connections_do_not_delay_shutdown() {
     let harness = BatchHarness::scabbard(2);
     let server = harness.serve();
-    let silent = TcpStream::connect(server.address).unwrap();
+    let unread = TcpStream::connect(server.address).unwrap();
     let mut idle = TcpStream::connect(server.address).unwrap();
     idle.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     assert!(idle.read(&mut [0; 1_000]).unwrap() > 0);
     let started = Instant::now();
     server.stop();
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
-    drop((silent, idle));
+    drop((unread, idle));
 }
 
 /// `SplitMix64`: the same bytes in every run.

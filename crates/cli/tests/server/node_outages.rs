@@ -100,7 +100,7 @@ fn batch_that_stops_its_node_is_held() {
     server.stop();
 }
 
-/// The next server has not sent the batch, and sees the rest of the silence.
+/// The next server has not sent the batch, and sees the rest of the hang.
 #[test]
 fn batch_that_stops_its_node_is_held_after_a_kill() {
     let harness = BatchHarness::sawtooth();

@@ -24,7 +24,7 @@ struct Failure {
 
 const NOTHING: Failure =
     Failure { name: "nothing", provoke: |_| (), problem: None, is_unused: false };
-const SILENT: &str = "has not answered for";
+const UNANSWERED: &str = "has not answered for";
 const UNIDENTIFIED: &str = "has not told which ledger it belongs to";
 const OTHER_LEDGER: Failure = Failure {
     name: "it belongs to another ledger",
@@ -38,13 +38,13 @@ const FAILURES: [Failure; 7] = [
     Failure {
         name: "it does not answer",
         provoke: LedgerSim::freeze,
-        problem: Some(SILENT),
+        problem: Some(UNANSWERED),
         ..NOTHING
     },
     Failure {
         name: "it breaks connections",
         provoke: LedgerSim::kill,
-        problem: Some(SILENT),
+        problem: Some(UNANSWERED),
         ..NOTHING
     },
     Failure {

@@ -179,7 +179,7 @@ fn view_goes_on_after_a_restart_of_the_server() {
 }
 
 #[test]
-fn keys_work_while_the_server_is_silent() {
+fn keys_work_while_the_server_hangs() {
     let fixture = Fixture::new(&[]);
     let tmux = fixture.top(&[]);
     fixture.server.process.signal("STOP");

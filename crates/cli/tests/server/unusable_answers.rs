@@ -87,11 +87,11 @@ fn assert_outage_holds_nothing(harness: &BatchHarness) {
 }
 
 #[test]
-fn batch_at_a_silent_sawtooth_node_is_warned_of_not_held() {
+fn batch_at_a_hung_sawtooth_node_is_warned_of_not_held() {
     assert_outage_holds_nothing(&BatchHarness::sawtooth_with(|l| l.pending_for(SLOW)));
 }
 
 #[test]
-fn batch_at_a_silent_scabbard_node_is_warned_of_not_held() {
+fn batch_at_a_hung_scabbard_node_is_warned_of_not_held() {
     assert_outage_holds_nothing(&slow_scabbard());
 }

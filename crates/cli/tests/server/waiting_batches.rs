@@ -127,7 +127,7 @@ fn refused_batch_says_when_it_is_tried_again() {
 }
 
 #[test]
-fn batch_at_a_silent_ledger_says_since_when() {
+fn batch_without_a_status_says_since_when() {
     let harness = BatchHarness::sawtooth();
     let (server, batches) = serve_with_stuck_batch(&harness);
     let pending = wait_for_cause(&server, &batches[0].batch_id, "status");

@@ -146,7 +146,7 @@ fn last_failure_is_shown_with_its_reason() {
 }
 
 #[test]
-fn answer_does_not_wait_for_a_silent_node() {
+fn answer_does_not_wait_for_a_hung_node() {
     let harness = WithdrawalHarness::new(1);
     let server = harness.serve_with(&[FAST_LOOK]);
     let known = wait_for_gas_admin(&server, "the balance is read", |admin| {

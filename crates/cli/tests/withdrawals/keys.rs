@@ -150,10 +150,10 @@ fn withdrawal_waits_until_the_remote_signer_signs() {
 }
 
 #[test]
-fn silent_signer_keeps_no_transaction_open() {
+fn hung_signer_keeps_no_transaction_open() {
     let harness = WithdrawalHarness::new(1);
     let signer = Web3Signer::start(&harness.anvil.accounts()[0]).unwrap();
-    signer.set(SignerFault::Silent);
+    signer.set(SignerFault::Hung);
     let server = serve_with_signer(&harness, &signer);
     let first = server.schedule(&harness.withdrawal_request(0, 1));
     let mut ids = vec![first.clone()];

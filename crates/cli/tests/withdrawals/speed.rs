@@ -1,5 +1,5 @@
 //! A gas admin makes withdrawals faster than a plain loop that sends one, waits for its receipt, and sends
-//! the next: twice as fast on a quiet machine, and by this factor on a busy one.
+//! the next: twice as fast on an idle machine, and by this factor on a busy one.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

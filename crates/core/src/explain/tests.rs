@@ -1,7 +1,9 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::{
-    Ahead, Hold, InstanceId, InstanceLease, ItemId, OutageKind, Progress, Receipt, Scheduling,
-    ServiceOwner,
+    Ahead, Deadline, Hold, InstanceId, InstanceLease, ItemId, Outage, OutageKind, Progress,
+    Receipt, Scheduling, ServiceOwner,
 };
 
 fn at(seconds: i64) -> Timestamp {
@@ -18,6 +20,7 @@ fn stored(number: u8, state: BatchState) -> StoredBatch {
         since: None,
         checked_at: None,
         next_try_at: None,
+        parked: false,
         last_error: None,
         held: None,
         ended_at: None,
@@ -43,8 +46,8 @@ fn held(number: u8, state: BatchState) -> StoredBatch {
     StoredBatch { held: Some(hold), ..stored(number, state) }
 }
 
-fn behind(head: StoredBatch, obstacle: Obstacle) -> Option<Ahead> {
-    Some(Ahead { obstacle, head: Some(head), head_waits: false, count: 1, more: false })
+fn behind(head: StoredBatch, reason: WaitReason) -> Option<Ahead> {
+    Some(Ahead { reason, head: Some(head), head_waits: false, count: 1, more: false })
 }
 
 /// The verbs, each with the number of its batch.
@@ -82,19 +85,19 @@ fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
 fn facts_of<'a>(
     service: &'a ServiceOverview,
     pause: Option<&'a ServicePause>,
-    outages: &'a [Outage],
+    waits: &'a [WaitReason],
 ) -> ServiceFacts<'a> {
-    ServiceFacts { service, pause, outages, search: None, now: at(10) }
+    ServiceFacts { service, pause, waits, search: None, now: at(10) }
 }
 
-fn outage() -> Outage {
-    Outage {
+fn outage() -> WaitReason {
+    WaitReason::Node(Outage {
         node: "http://one:8080".to_owned(),
         kind: OutageKind::Unanswered,
         since: at(3),
         lasted: Duration::from_secs(7),
         reason: "refused".to_owned(),
-    }
+    })
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn nothing_is_guessed_while_a_node_does_not_answer() {
     }
     assert_eq!(of(held(1, BatchState::InDoubt), None).0, [("release", 1)]);
     assert_eq!(of(stored(1, BatchState::Delayed), None).0, [("retry", 1), ("cancel", 1)]);
-    let behind_valid = behind(stored(2, BatchState::Valid), Obstacle::Order);
+    let behind_valid = behind(stored(2, BatchState::Valid), WaitReason::Behind);
     assert_eq!(of(stored(1, BatchState::New), behind_valid).0, [("cancel", 1)]);
 }
 
@@ -127,7 +130,7 @@ fn search_for_evidence_is_told_with_its_end() {
     };
     let text = |state, since, now| {
         let batch = StoredBatch { since: Some(at(since)), ..stored(1, state) };
-        let waiting = details(stored(3, BatchState::New), behind(batch, Obstacle::Order));
+        let waiting = details(stored(3, BatchState::New), behind(batch, WaitReason::Behind));
         let facts =
             ServiceFacts { search: Some(limits), now: at(now), ..facts_of(&owned, None, &[]) };
         BatchExplanation::new(&waiting, Some(facts)).to_string()
@@ -167,12 +170,14 @@ fn each_state_allows_what_its_decisions_allow() {
 
 #[test]
 fn waiting_batch_names_what_can_be_done_about_the_one_before() {
-    let waiting =
-        details(stored(1, BatchState::New), behind(held(2, BatchState::Pending), Obstacle::Order));
+    let waiting = details(
+        stored(1, BatchState::New),
+        behind(held(2, BatchState::Pending), WaitReason::Behind),
+    );
     let expected =
         [("cancel", 1), ("release", 2), ("resubmit", 2), ("end_committed", 2), ("end_invalid", 2)];
     assert_eq!(actions(&waiting, None), expected);
-    let halt = Obstacle::Halt { since: at(3) };
+    let halt = WaitReason::Halt { since: at(3) };
     let stopped = details(stored(1, BatchState::New), behind(stored(2, BatchState::Invalid), halt));
     assert_eq!(actions(&stopped, None), [("cancel", 1), ("continue", 2), ("end_following", 2)]);
 }
@@ -192,12 +197,7 @@ fn batch_of_a_withdrawal_is_decided_only_when_it_is_held() {
 #[test]
 fn text_tells_the_wait_and_what_stops_the_service() {
     let pending = details(stored(1, BatchState::Pending), None);
-    let pause = ServicePause {
-        since: at(4),
-        reason: "maintenance".to_owned(),
-        by_operator: true,
-        states_differ: false,
-    };
+    let pause = pause();
     let text = |service: &ServiceOverview, pause| {
         let facts = facts_of(service, pause, &[]);
         BatchExplanation::new(&pending, Some(facts)).to_string()
@@ -266,4 +266,82 @@ fn service_is_explained_by_its_oldest_batch() {
     let idle = ServiceOverview { open: 0, ..service(None) };
     let text = "The service a::b waits for nothing: it has no open batches.";
     assert_eq!(explain(&idle, None), (text.to_owned(), 0));
+}
+
+/// The verbs that are offered for a batch that waits for this reason, in every state in which it can.
+fn offered(reason: &WaitReason) -> BTreeSet<&'static str> {
+    let (owned, pause) = (service(Some(11)), pause());
+    let pause = matches!(reason, WaitReason::Paused { .. }).then_some(&pause);
+    let of = |batch: StoredBatch, ahead: Option<Ahead>| {
+        let details = details(batch, ahead);
+        let waits_for_it = details.wait().is_some_and(|wait| wait.reason == reason);
+        let facts = facts_of(&owned, pause, &[]);
+        let verbs = waits_for_it.then(|| actions(&details, Some(facts))).unwrap_or_default();
+        verbs.into_iter().map(|(verb, _)| verb)
+    };
+    let in_lanes = BatchState::ALL.into_iter().flat_map(|state| {
+        let parked = StoredBatch { parked: true, ..stored(1, state) };
+        let mut late = stored(1, state);
+        (late.progress.earlier_may_arrive, late.progress.invalid_reported) = (true, true);
+        [stored(1, state), held(1, state), parked, late]
+    });
+    let ahead = match reason {
+        WaitReason::Halt { .. } => behind(stored(2, BatchState::Invalid), reason.clone()),
+        WaitReason::Submitter => None,
+        _ => Some(Ahead::only(reason.clone())),
+    };
+    in_lanes
+        .map(|batch| (batch, None))
+        .chain([(stored(1, BatchState::New), ahead)])
+        .flat_map(|(batch, ahead)| of(batch, ahead))
+        .collect()
+}
+
+fn pause() -> ServicePause {
+    ServicePause {
+        since: at(4),
+        reason: "maintenance".to_owned(),
+        by_operator: true,
+        states_differ: false,
+    }
+}
+
+#[test]
+fn each_reason_names_the_actions_that_are_offered() {
+    let is_of_batch = |reason: &WaitReason| {
+        !matches!(
+            reason,
+            WaitReason::Lease { .. }
+                | WaitReason::Node(_)
+                | WaitReason::Lock { .. }
+                | WaitReason::Deadline(_)
+        )
+    };
+    for reason in WaitReason::examples() {
+        let named = reason.about().actions.iter().map(|verb| verb.as_str()).collect();
+        if is_of_batch(&reason) {
+            assert_eq!(offered(&reason), named, "{reason:?}");
+        } else {
+            assert_eq!(named, BTreeSet::new(), "{reason:?}");
+        }
+    }
+}
+
+#[test]
+fn what_keeps_the_service_is_told_besides_the_wait() {
+    let lock = WaitReason::Lock { since: at(6) };
+    let waits = [outage(), lock.clone(), WaitReason::InFlightWindow];
+    let (unclaimed, deadline) = (service(None), Deadline::Height(7));
+    let facts = facts_of(&unclaimed, None, &waits);
+    let pending =
+        BatchDetails { deadline: Some(deadline), ..details(stored(1, BatchState::Pending), None) };
+    let explanation = BatchExplanation::new(&pending, Some(facts));
+    let lease = WaitReason::Lease { expired: None };
+    assert_eq!(explanation.also(), [WaitReason::Deadline(deadline), lease, outage(), lock]);
+    let text = explanation.to_string();
+    let told = "Another transaction of the database keeps rows of its service locked.";
+    assert!(text.ends_with(told), "{text}");
+    assert_eq!(ServiceExplanation::new(facts, None).waits()[1..], waits[..2]);
+    let ended = details(stored(1, BatchState::Committed), None);
+    assert_eq!(BatchExplanation::new(&ended, Some(facts)).also(), []);
 }

@@ -1,8 +1,9 @@
 //! The client, who requests withdrawals and claims a reward.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use grid_batch_http::{HttpClient, HttpOptions, HttpResponse, join};
+use grid_batch_support::lock;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -68,7 +69,7 @@ impl WithdrawalClient {
 
     /// All accepted withdrawals as they are now, in the order in which they were requested.
     pub(super) fn withdrawals(&self) -> Result<Vec<WithdrawalView>, DemoError> {
-        let ids = self.accepted().clone();
+        let ids = lock(&self.accepted).clone();
         ids.iter().map(|id| self.withdrawal(id)).collect()
     }
 
@@ -81,14 +82,10 @@ impl WithdrawalClient {
 
     fn remember(&self, withdrawal: &Value) {
         let id = withdrawal["id"].as_str().unwrap_or_default().to_owned();
-        let mut accepted = self.accepted();
+        let mut accepted = lock(&self.accepted);
         if !accepted.contains(&id) {
             accepted.push(id);
         }
-    }
-
-    fn accepted(&self) -> MutexGuard<'_, Vec<String>> {
-        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn post(&self, path: &str, body: &Value) -> Result<HttpResponse, DemoError> {

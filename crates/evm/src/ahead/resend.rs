@@ -68,7 +68,7 @@ impl Look<'_> {
         let error = |error: Option<NodeError>| error.map(|error| error.to_string());
         let sent: Vec<_> = sent.into_iter().map(|(signed, it)| (signed.hash, error(it))).collect();
         context.store.mark_all_sent(&sent).await?;
-        context.hints.sent(self.account.service_id());
+        context.wake_up.sent(self.account.service_id());
         Ok(())
     }
 

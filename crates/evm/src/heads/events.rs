@@ -14,16 +14,16 @@ use crate::Evm;
 impl Evm {
     pub(crate) fn subscribe(&self, service_id: &str) -> LedgerEventStream {
         let (watch, service_id) = (Arc::clone(&self.heads), service_id.to_owned());
-        let hints = self.context.hints.of_service(&service_id);
-        let events = unfold((hints, 0), move |(mut hints, mut seen)| {
+        let wake_ups = self.context.wake_up.of_service(&service_id);
+        let events = unfold((wake_ups, 0), move |(mut wake_ups, mut seen)| {
             let (watch, service_id) = (Arc::clone(&watch), service_id.clone());
             async move {
                 select! {
                     biased;
-                    () = hints.next() => {}
+                    () = wake_ups.next() => {}
                     () = watch.changed(&service_id, &mut seen) => {}
                 }
-                Some((Ok(LedgerEvent::default()), (hints, seen)))
+                Some((Ok(LedgerEvent::default()), (wake_ups, seen)))
             }
         });
         events.boxed()

@@ -1,10 +1,10 @@
 //! Tells when to ask about withdrawals: when the chain has a new block, and when something was sent.
 
 mod events;
-mod hints;
 mod pace;
 mod subscription;
+mod wake_up;
 mod watch;
 
-pub(crate) use hints::Hints;
+pub(crate) use wake_up::WakeUp;
 pub(crate) use watch::HeadWatch;

@@ -46,7 +46,7 @@ impl HeadWatch {
             latest: HashMap::new(),
             subscriptions: HashMap::new(),
             pace: Pace::new(),
-            sent: context.hints.of_all(),
+            sent: context.wake_up.of_all(),
             watched_until: Instant::now() + WATCHED_FOR,
         };
         Self { context, state: Mutex::new(state) }

@@ -8,7 +8,7 @@ use super::{
 use crate::node::{FeeHistory, NodeClient, NodeError};
 
 /// The highest tip while too few blocks show what others pay: 1 gwei.
-const TIP_ON_A_QUIET_CHAIN: u128 = 1_000_000_000;
+const TIP_ON_AN_IDLE_CHAIN: u128 = 1_000_000_000;
 
 /// How soon a transaction is to be mined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ async fn tip(
     let tip = match (tips.of_blocks(&history.blocks), urgency) {
         (Some(tip), Urgency::Usual) => tip,
         (Some(tip), Urgency::Late) => tip.max(suggested_tip(node, base_fee).await?),
-        (None, Urgency::Usual) => suggested_tip(node, base_fee).await?.min(TIP_ON_A_QUIET_CHAIN),
+        (None, Urgency::Usual) => suggested_tip(node, base_fee).await?.min(TIP_ON_AN_IDLE_CHAIN),
         (None, Urgency::Late) => suggested_tip(node, base_fee).await?,
     };
     Ok(tip.clamp(1, tips.highest()))

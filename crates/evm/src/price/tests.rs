@@ -255,8 +255,8 @@ async fn second_source_is_asked_only_if_the_first_fails() {
     let quote = GasPriceSource::NodeFirst(oracle).quote(&broken).await.unwrap();
     assert_eq!((quote, oracle_server.bodies().len()), (GasQuote::oracle_only(45 * GWEI), 1));
 
-    let (_silent, silent) = oracle_returning("").await;
-    let quote = GasPriceSource::OracleFirst(silent).quote(&node).await;
+    let (_oracle, oracle) = oracle_returning("").await;
+    let quote = GasPriceSource::OracleFirst(oracle).quote(&node).await;
     assert_eq!(quote, Ok(GasQuote::with_base_fee(30 * GWEI, GWEI)));
 }
 

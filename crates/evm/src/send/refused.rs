@@ -86,7 +86,7 @@ impl SendAttempt<'_> {
             };
             match error {
                 NodeError::NotSent(_) | NodeError::InvalidUrl(_) => {}
-                // One silent node takes all the time that an attempt has.
+                // One node that hangs takes all the time that an attempt has.
                 NodeError::NoResponse(_) => return OtherNodes::Unclear(error),
                 error => match Refusal::of(&error) {
                     Refusal::Known => return self.accepted_elsewhere(signed),

@@ -20,7 +20,7 @@ impl Evm {
         };
         let answer = self.attempt(url, &scope, submission).await.unwrap_or_else(|answer| answer);
         if answer.outcome == Outcome::Accepted {
-            self.context.hints.sent(scope.service_id());
+            self.context.wake_up.sent(scope.service_id());
         }
         answer
     }

@@ -64,15 +64,15 @@ async fn node_that_is_behind_another_is_not_used() {
 }
 
 #[tokio::test]
-async fn silent_other_node_delays_no_lost_transaction() {
+async fn hung_other_node_delays_no_lost_transaction() {
     let mut harness = harness();
     let ids = send_four(&harness).await;
     harness.chain.drop_transaction(&harness.hashes(ids[3])[0]).unwrap();
     harness.mine(1);
-    let silent = FaultProxy::start(harness.chain.url()).unwrap();
-    silent.set(FaultProxy::ANY, Fault::NotForwarded);
+    let hung = FaultProxy::start(harness.chain.url()).unwrap();
+    hung.set(FaultProxy::ANY, Fault::NotForwarded);
     let url = harness.proxy.url().to_owned();
-    harness.use_nodes(&[&url, silent.url()]);
+    harness.use_nodes(&[&url, hung.url()]);
     harness.accept(ids[3]).await;
     harness.mine(1);
     assert_eq!(harness.polls().len(), 4);

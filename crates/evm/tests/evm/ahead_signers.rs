@@ -78,12 +78,12 @@ async fn slow_signer_signs_some_at_each_look() {
 
 /// Signs once, and then does not answer until more time than a look may take has passed.
 #[derive(Debug)]
-struct SilentSigner {
+struct HungSigner {
     key: GasAdminKey,
     requests: AtomicUsize,
 }
 
-impl TransactionSigner for SilentSigner {
+impl TransactionSigner for HungSigner {
     fn address(&self) -> Address {
         self.key.address()
     }
@@ -102,9 +102,9 @@ impl TransactionSigner for SilentSigner {
 }
 
 #[tokio::test]
-async fn silent_signer_is_not_asked_again_at_once() {
+async fn hung_signer_is_not_asked_again_at_once() {
     let (harness, signer) =
-        harness(|key, _| Arc::new(SilentSigner { key, requests: AtomicUsize::default() }));
+        harness(|key, _| Arc::new(HungSigner { key, requests: AtomicUsize::default() }));
     let ids = schedule(&harness, 3);
     harness.accept(ids[0]).await;
     for _ in 0..3 {

@@ -57,7 +57,7 @@ async fn withdrawal_waits_while_the_signer_does_not_sign() {
     for (fault, reason) in [
         (SignerFault::Unavailable, "the signer is unavailable: "),
         (SignerFault::ConnectionClosed, "the signer is unavailable: "),
-        (SignerFault::Silent, "the signer is unavailable: "),
+        (SignerFault::Hung, "the signer is unavailable: "),
         (SignerFault::NoKey, "has no key of 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"),
         (SignerFault::WrongKey, "and not as the gas admin 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb9"),
         (SignerFault::UpperHalf, "in the upper half"),

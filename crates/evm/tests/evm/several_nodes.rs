@@ -170,18 +170,18 @@ async fn most_nodes_decide_about_a_block() {
 }
 
 #[tokio::test]
-async fn silent_node_is_asked_about_a_block_only_now_and_then() {
+async fn hung_node_is_asked_about_a_block_only_now_and_then() {
     let mut harness = Harness::new();
-    let silent = FaultProxy::start(harness.chain.url()).unwrap();
-    silent.set("eth_getBlockByNumber", Fault::NotForwarded);
+    let hung = FaultProxy::start(harness.chain.url()).unwrap();
+    hung.set("eth_getBlockByNumber", Fault::NotForwarded);
     let url = harness.proxy.url().to_owned();
-    harness.use_nodes(&[&url, silent.url()]);
+    harness.use_nodes(&[&url, hung.url()]);
     for _ in 0..3 {
         let id = harness.send_withdrawal().await;
         harness.mine(1);
         assert_eq!(harness.status(id).await, LedgerStatus::Committed);
     }
-    assert_eq!(silent.calls("eth_getBlockByNumber"), 1);
+    assert_eq!(hung.calls("eth_getBlockByNumber"), 1);
 }
 
 #[test]

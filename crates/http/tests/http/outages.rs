@@ -50,10 +50,10 @@ async fn request_without_an_answer_is_reported() {
     refused.get(LONG).await;
     assert!(refused.reason().unwrap().contains("refused"));
 
-    let silent = Server::new(|peer| peer.stall()).await;
-    let silent = Reported::of(silent.url());
-    silent.get(Duration::from_millis(100)).await;
-    assert!(silent.reason().is_some());
+    let hung = Server::new(|peer| peer.stall()).await;
+    let hung = Reported::of(hung.url());
+    hung.get(Duration::from_millis(100)).await;
+    assert!(hung.reason().is_some());
 
     let broken = Server::responding_once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").await;
     let broken_off = Reported::of(broken.url());

@@ -101,8 +101,8 @@ async fn open_error(url: &str, open_timeout: Duration) -> HttpError {
 #[tokio::test]
 async fn open_timeout_means_timed_out() {
     let (address, _closed) = address_that_never_accepts().await;
-    let silent = Server::new(|peer| peer.stall()).await;
-    for url in [format!("http://{address}"), silent.url()] {
+    let hung = Server::new(|peer| peer.stall()).await;
+    for url in [format!("http://{address}"), hung.url()] {
         let error = open_error(&url, SHORT).await;
         let expected = "the websocket did not open within 200ms";
         assert_eq!(error, HttpError::TimedOut(expected.to_owned()));
@@ -144,7 +144,7 @@ async fn ping_is_answered() {
 }
 
 #[tokio::test]
-async fn quiet_server_that_answers_pings_is_kept() {
+async fn server_that_only_answers_pings_is_kept() {
     let server = websocket_server(|mut socket| async move {
         // Reading answers each ping.
         for _ in 0..2 {
@@ -160,7 +160,7 @@ async fn quiet_server_that_answers_pings_is_kept() {
 }
 
 #[tokio::test]
-async fn silence_means_no_response() {
+async fn socket_that_receives_nothing_has_no_response() {
     let (keep, kept) = oneshot::channel::<()>();
     let kept = std::sync::Arc::new(tokio::sync::Mutex::new(kept));
     let server = websocket_server(move |socket| {

@@ -1,10 +1,11 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
+use grid_batch_support::lock;
 
 /// What the nodes of one chain have committed, in order. Clones are the same chain.
 #[derive(Debug, Clone, Default)]
@@ -37,31 +38,27 @@ pub(super) struct ChainNode {
 impl SharedChain {
     /// The id of the chain's first block: that of its first node.
     pub(crate) fn genesis_or(&self, id: ItemId) -> ItemId {
-        *self.lock().genesis.get_or_insert(id)
+        *lock(&self.0).genesis.get_or_insert(id)
     }
 
     /// A new node, which applies the blocks of others this long after they were published.
     pub(super) fn join(&self, lag: Duration) -> ChainNode {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let number = state.nodes;
         state.nodes += 1;
         ChainNode { chain: self.clone(), number, lag, applied: 0 }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ChainState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ChainNode {
     /// Whether the node has to look for the blocks of others.
     pub(super) fn has_peers(&self) -> bool {
-        self.chain.lock().nodes > 1
+        lock(&self.chain.0).nodes > 1
     }
 
     /// Publishes a batch that this node has executed. Returns `false` if another node has published it.
     pub(super) fn publish(&self, batch: &VerifiedBatch, now: Timestamp) -> bool {
-        let mut state = self.chain.lock();
+        let mut state = lock(&self.chain.0);
         let is_new = state.batches.iter().all(|other| other.batch.id() != batch.id());
         if is_new {
             let batch = batch.clone();
@@ -72,25 +69,25 @@ impl ChainNode {
 
     /// Whether the chain has the batch, applied by this node or not.
     pub(super) fn has_published(&self, id: ItemId) -> bool {
-        self.chain.lock().batches.iter().any(|shared| shared.batch.id() == id)
+        lock(&self.chain.0).batches.iter().any(|shared| shared.batch.id() == id)
     }
 
     /// Whether the chain has the transaction, applied by this node or not.
     pub(super) fn has_published_transaction(&self, id: ItemId) -> bool {
         let has_it = |batch: &VerifiedBatch| batch.transactions().iter().any(|t| t.id() == id);
-        self.chain.lock().batches.iter().any(|shared| has_it(&shared.batch))
+        lock(&self.chain.0).batches.iter().any(|shared| has_it(&shared.batch))
     }
 
     /// Whether this is true of a batch of another node that this one has not applied yet.
     pub(super) fn has_unapplied(&self, condition: impl Fn(&VerifiedBatch) -> bool) -> bool {
-        let state = self.chain.lock();
+        let state = lock(&self.chain.0);
         let later = state.batches.iter().skip(self.applied);
         later.filter(|other| other.node != self.number).any(|other| condition(&other.batch))
     }
 
     /// The next batch of another node, if it is time to apply it.
     pub(super) fn next_due(&mut self, now: Timestamp) -> Option<(VerifiedBatch, Timestamp)> {
-        let state = self.chain.lock();
+        let state = lock(&self.chain.0);
         while let Some(next) = state.batches.get(self.applied) {
             let due = next.published_at.plus(self.lag);
             if next.node != self.number && due > now {

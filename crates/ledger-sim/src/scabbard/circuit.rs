@@ -6,11 +6,12 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use grid_batch_core::{ItemId, ServiceScopeId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
+use grid_batch_support::lock;
 
 use super::state_root::StateRoot;
 
@@ -99,14 +100,10 @@ pub(super) struct CircuitNode {
 impl SharedService {
     /// A new node, whose state has this root.
     pub(super) fn join(&self, root: StateRoot) -> CircuitNode {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let (number, seen) = (state.nodes.len(), state.log.len());
         state.nodes.push(NodeState { is_up: true, is_frozen: false, root, proposals_from: seen });
         CircuitNode { service: self.clone(), number, seen }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SharedState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -149,21 +146,21 @@ fn apply(root: &mut StateRoot, batch: &VerifiedBatch) {
 
 impl CircuitNode {
     pub(super) fn has_peers(&self) -> bool {
-        self.service.lock().nodes.len() > 1
+        lock(&self.service.0).nodes.len() > 1
     }
 
     /// When the last batch of any node was finished.
     pub(super) fn free_since(&self) -> Timestamp {
-        self.service.lock().free_since.unwrap_or(Timestamp::from_micros(i64::MIN))
+        lock(&self.service.0).free_since.unwrap_or(Timestamp::from_micros(i64::MIN))
     }
 
     pub(super) fn root(&self) -> StateRoot {
-        self.service.lock().nodes[self.number].root
+        lock(&self.service.0).nodes[self.number].root
     }
 
     /// Starts to execute a batch. Returns `false` while another node's batch is under way.
     pub(super) fn take_turn(&self) -> bool {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         let turn = || Turn {
             node: self.number,
             proposal: None,
@@ -174,13 +171,13 @@ impl CircuitNode {
     }
 
     pub(super) fn end_turn(&self, now: Timestamp) {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         (state.turn, state.free_since) = (None, Some(now));
     }
 
     /// Proposes an executed batch to the other nodes.
     pub(super) fn propose(&self, batch: &VerifiedBatch, now: Timestamp) {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         if let Some(turn) = &mut state.turn {
             turn.proposal = Some(batch.clone());
         }
@@ -190,14 +187,14 @@ impl CircuitNode {
 
     /// Drops the batch whose turn it is, which stays Valid until the turn ends.
     pub(super) fn drop_proposal(&self) {
-        if let Some(turn) = &mut self.service.lock().turn {
+        if let Some(turn) = &mut lock(&self.service.0).turn {
             turn.is_interrupted = true;
         }
     }
 
     /// Commits the proposed batch. Returns `false` if it is dropped.
     pub(super) fn commit(&self, now: Timestamp) -> bool {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         if state.turn.as_ref().is_some_and(|turn| turn.is_committed) {
             return true;
         }
@@ -210,12 +207,12 @@ impl CircuitNode {
 
     /// Changes the state of this node alone.
     pub(super) fn apply_alone(&self, batch: &VerifiedBatch) {
-        apply(&mut self.service.lock().nodes[self.number].root, batch);
+        apply(&mut lock(&self.service.0).nodes[self.number].root, batch);
     }
 
     /// Changes the state of this node alone as the batch that is voted on would.
     pub(super) fn apply_proposal_alone(&self) {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         if let Some(batch) = state.turn.as_ref().and_then(|turn| turn.proposal.clone()) {
             apply(&mut state.nodes[self.number].root, &batch);
         }
@@ -223,7 +220,7 @@ impl CircuitNode {
 
     /// Takes the state of the circuit's first other node.
     pub(super) fn restore_state(&self) {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         let others = state.nodes.iter().enumerate().filter(|(number, _)| *number != self.number);
         if let Some(root) = others.map(|(_, node)| node.root).next() {
             state.nodes[self.number].root = root;
@@ -232,17 +229,17 @@ impl CircuitNode {
 
     /// Whether a batch of any node is voted on.
     pub(super) fn is_voting(&self) -> bool {
-        self.service.lock().turn.as_ref().is_some_and(|turn| turn.proposal.is_some())
+        lock(&self.service.0).turn.as_ref().is_some_and(|turn| turn.proposal.is_some())
     }
 
     /// Whether this node was stopped while the batch was voted on. It is told once.
     pub(super) fn take_leftover_proposal(&self, id: &ItemId) -> bool {
-        self.service.lock().left_behind.remove(id)
+        lock(&self.service.0).left_behind.remove(id)
     }
 
     /// What the next entry of another node says, if there is one.
     pub(super) fn news(&self) -> Option<Option<PeerUpdate>> {
-        let state = self.service.lock();
+        let state = lock(&self.service.0);
         let entry = state.log.get(self.seen)?;
         let is_unknown = matches!(entry.news, PeerUpdate::Proposed(..))
             && self.seen < state.nodes[self.number].proposals_from;
@@ -258,7 +255,7 @@ impl CircuitNode {
     /// Stops the node. Its own batch is lost, and one of another node gets no vote. With
     /// `misses_commit`, the other nodes commit the batch nevertheless.
     pub(super) fn stop(&self, now: Timestamp, misses_commit: bool) {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         if misses_commit && state.can_commit() {
             state.commit(now, Some(self.number));
         }
@@ -278,15 +275,15 @@ impl CircuitNode {
 
     /// Whether the vote of a frozen node is missing, and nothing else.
     pub(super) fn waits_for_frozen_node(&self) -> bool {
-        self.service.lock().waits_for_frozen_node()
+        lock(&self.service.0).waits_for_frozen_node()
     }
 
     pub(super) fn set_frozen(&self, is_frozen: bool) {
-        self.service.lock().nodes[self.number].is_frozen = is_frozen;
+        lock(&self.service.0).nodes[self.number].is_frozen = is_frozen;
     }
 
     pub(super) fn start_again(&self) {
-        let mut state = self.service.lock();
+        let mut state = lock(&self.service.0);
         let proposals_from = state.log.len();
         let node = &mut state.nodes[self.number];
         (node.is_up, node.proposals_from) = (true, proposals_from);

@@ -5,5 +5,5 @@ mod options;
 mod silence;
 
 pub use follower::EventFollower;
-pub use monitor::{EventMonitor, RunningEventMonitor};
+pub use monitor::EventMonitor;
 pub use options::EventOptions;

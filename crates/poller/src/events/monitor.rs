@@ -1,17 +1,13 @@
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc};
 
-use grid_batch_core::{InternalError, Ledger};
+use grid_batch_core::Ledger;
 use grid_batch_nodes::NodePool;
-use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
-use tokio::{
-    runtime::Handle,
-    task::{AbortHandle, JoinSet},
-    time::{sleep, timeout},
-};
+use grid_batch_support::{Job, Jobs, Shutdown};
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::{
-    EventFollower, EventOptions, MonitorOptionsError, PollTrigger, ShutdownHandle,
-    events::follower::FollowedService, events::listener::EventListener, runtime,
+    EventFollower, EventOptions, MonitorOptionsError, PollTrigger,
+    events::follower::FollowedService, events::listener::EventListener,
 };
 
 /// An event monitor that is configured and not running.
@@ -24,16 +20,6 @@ pub struct EventMonitor {
     options: EventOptions,
     follower: EventFollower,
     nodes: NodePool,
-}
-
-/// The handle of a running event monitor.
-///
-/// Dropping it requests a shutdown and does not wait for it.
-pub struct RunningEventMonitor {
-    /// `None` once the thread has been joined.
-    thread: Option<RuntimeThread<EventMonitor>>,
-    shutdown: Shutdown,
-    follower: EventFollower,
 }
 
 impl EventMonitor {
@@ -60,16 +46,15 @@ impl EventMonitor {
         self.follower.clone()
     }
 
-    /// Starts the monitor.
-    pub fn run(self) -> Result<RunningEventMonitor, InternalError> {
-        let (shutdown, follower) = (Shutdown::new(), self.follower());
-        let thread_shutdown = shutdown.clone();
-        let thread = RuntimeThread::start("poll-events", runtime::for_events, move |runtime| {
-            runtime.block_on(self.listen(&thread_shutdown));
-            shut_down_runtime(runtime);
+    /// Starts the monitor. [`Job::join`] stops it, and returns it ready to run again: it still follows the same
+    /// services.
+    pub fn run(self, jobs: &Jobs) -> Job<Self> {
+        let shutdown = Shutdown::new();
+        let requested = shutdown.clone();
+        jobs.spawn_until("events", shutdown, async move {
+            self.listen(&requested).await;
             self
-        })?;
-        Ok(RunningEventMonitor { thread: Some(thread), shutdown, follower })
+        })
     }
 
     async fn listen(&self, shutdown: &Shutdown) {
@@ -89,7 +74,6 @@ impl EventMonitor {
         }
         listeners.tasks.shutdown().await;
         self.follower.set_none_live();
-        close_connections().await;
     }
 
     fn listener(&self, service: FollowedService) -> EventListener {
@@ -102,20 +86,6 @@ impl EventMonitor {
             nodes: self.nodes.clone(),
         }
     }
-}
-
-/// Waits a moment for the tasks in which dropped streams close their connections.
-async fn close_connections() {
-    const LIMIT: Duration = Duration::from_secs(1);
-    const CHECK_INTERVAL: Duration = Duration::from_millis(5);
-    let metrics = Handle::current().metrics();
-    let closing = async {
-        while metrics.num_alive_tasks() > 0 {
-            sleep(CHECK_INTERVAL).await;
-        }
-    };
-    // A server that does not answer is not waited for.
-    let _ = timeout(LIMIT, closing).await;
 }
 
 /// One task for each service that is listened to.
@@ -148,50 +118,8 @@ impl ListenerTasks {
     }
 }
 
-impl RunningEventMonitor {
-    /// The follower, which selects the services to listen to.
-    pub fn follower(&self) -> EventFollower {
-        self.follower.clone()
-    }
-
-    /// Stops the monitor, and returns it ready to run again. It still follows the same services.
-    pub fn stop(mut self) -> Result<EventMonitor, InternalError> {
-        self.shut_down()
-    }
-
-    fn shut_down(&mut self) -> Result<EventMonitor, InternalError> {
-        self.shutdown.request();
-        let ended = || InternalError::new("the event monitor has already ended");
-        self.thread.take().ok_or_else(ended)?.join()
-    }
-}
-
-impl ShutdownHandle for RunningEventMonitor {
-    fn signal_shutdown(&mut self) -> Result<(), InternalError> {
-        self.shutdown.request();
-        Ok(())
-    }
-
-    /// Requests the shutdown if nothing has yet, and waits until the monitor has ended.
-    fn wait_for_shutdown(mut self) -> Result<(), InternalError> {
-        self.shut_down().map(drop)
-    }
-}
-
-impl Drop for RunningEventMonitor {
-    fn drop(&mut self) {
-        self.shutdown.request();
-    }
-}
-
 impl fmt::Debug for EventMonitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventMonitor").field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for RunningEventMonitor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningEventMonitor").finish_non_exhaustive()
     }
 }

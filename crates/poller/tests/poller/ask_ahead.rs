@@ -7,9 +7,7 @@ use grid_batch_core::{
     mocks::{MockLedger, MockLedgerQuestionStore},
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions};
-use grid_batch_poller::{
-    NextBatchMonitor, NextBatchRequests, RunningNextBatchMonitor, ShutdownHandle,
-};
+use grid_batch_poller::{Job, Jobs, NextBatchMonitor, NextBatchRequests, ShutdownHandle};
 use grid_batch_test_support::watched::WatchedValue;
 use tokio::sync::Semaphore;
 
@@ -39,11 +37,7 @@ impl Ledger {
         Self { asked: Arc::default(), answers: Arc::new(Semaphore::new(0)) }
     }
 
-    fn run(
-        &self,
-        store: MockLedgerQuestionStore,
-        concurrency: usize,
-    ) -> (NextBatchRequests, RunningNextBatchMonitor) {
+    fn run(&self, store: MockLedgerQuestionStore, concurrency: usize) -> (NextBatchRequests, Job) {
         let mut ledger = MockLedger::new();
         let (asked, answers) = (Arc::clone(&self.asked), Arc::clone(&self.answers));
         ledger.expect_ask_ahead().returning(move |service, batch_ids| {
@@ -53,7 +47,7 @@ impl Ledger {
             Box::pin(async move { answers.acquire().await.unwrap().forget() })
         });
         let monitor = NextBatchMonitor::new(store, Arc::new(ledger), concurrency);
-        (monitor.requests(), monitor.run().unwrap())
+        (monitor.requests(), monitor.run(&Jobs::start().unwrap()))
     }
 
     /// Waits until the ledger was asked this often.
@@ -90,7 +84,7 @@ fn one_question_is_about_all_next_batches_of_a_service() {
         Box::pin(async {})
     });
     let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 2);
-    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
+    let (requests, running) = (monitor.requests(), monitor.run(&Jobs::start().unwrap()));
     requests.accepted(&service(1));
     asked.wait_until(|asked| asked.len() == 100);
     running.wait_for_shutdown().unwrap();
@@ -114,7 +108,7 @@ fn next_question_comes_when_most_batches_are_accepted() {
         Box::pin(async {})
     });
     let monitor = NextBatchMonitor::new(store, Arc::new(ledger), 1);
-    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
+    let (requests, running) = (monitor.requests(), monitor.run(&Jobs::start().unwrap()));
     requests.stored(&service(1));
     asked.wait_until(|asked| asked.len() == 1);
     requests.stored(&service(1));
@@ -198,7 +192,7 @@ fn question_that_panics_does_not_stop_later_ones() {
     let asked = Arc::new(WatchedValue::<usize>::default());
     let ledger = Arc::new(PanickingLedger(Arc::clone(&asked)));
     let monitor = NextBatchMonitor::new(store(), ledger, 1);
-    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
+    let (requests, running) = (monitor.requests(), monitor.run(&Jobs::start().unwrap()));
     for times in 1..=2 {
         requests.accepted(&service(1));
         asked.wait_until(|count| *count == times);
@@ -226,7 +220,7 @@ fn node_that_does_not_answer_leaves_questions_to_others() {
     let services = services.map(|(id, node)| (id.parse().unwrap(), node.to_owned())).collect();
     let pool = NodePool::with_options(NodePoolOptions { services, ..NodePoolOptions::default() });
     let monitor = NextBatchMonitor::new(store(), Arc::new(adapter), 4).with_nodes(pool);
-    let (requests, running) = (monitor.requests(), monitor.run().unwrap());
+    let (requests, running) = (monitor.requests(), monitor.run(&Jobs::start().unwrap()));
     let good: ServiceId = "good::1".parse().unwrap();
     requests.accepted(&good);
     ledger.wait_until_asked(1);

@@ -16,7 +16,7 @@ use grid_batch_core::{
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_poller::{
-    Backoff, EventMonitor, EventOptions, MonitorOptions, PollTrigger, RunningEventMonitor,
+    Backoff, EventFollower, EventMonitor, EventOptions, Job, Jobs, MonitorOptions, PollTrigger,
     ShutdownHandle,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -82,8 +82,10 @@ fn listen(
     events: Arc<dyn grid_batch_core::Ledger>,
     trigger: &PollTrigger,
     options: EventOptions,
-) -> RunningEventMonitor {
-    EventMonitor::new(events, trigger.clone(), options).unwrap().run().unwrap()
+) -> (Job<EventMonitor>, EventFollower) {
+    let monitor = EventMonitor::new(events, trigger.clone(), options).unwrap();
+    let follower = monitor.follower();
+    (monitor.run(&Jobs::start().unwrap()), follower)
 }
 
 /// A monitor that polls only when it is triggered. Service "a" has a batch that never ends.
@@ -100,8 +102,9 @@ fn connection_and_each_event_trigger_a_poll() {
     let trigger = PollTrigger::new();
     let (ledger, polling) = run_only_triggered(&trigger);
     let streams = Arc::new(TestStreams::default());
-    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
-    listening.follower().follow("a");
+    let (listening, follower) =
+        listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
+    follower.follow("a");
     ledger.wait_for(1);
     for count in 2..5 {
         streams.send("a", event());
@@ -120,9 +123,9 @@ fn event_ends_a_batch_before_the_poll_interval() {
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let trigger = PollTrigger::new();
     let streams = Arc::new(TestStreams::default());
-    let listening = listen(streams, &trigger, event_options());
+    let (listening, follower) = listen(streams, &trigger, event_options());
     let polling = run(builder(&store, &ledger).with_options(hourly()).with_trigger(trigger));
-    listening.follower().follow("a");
+    follower.follow("a");
     store.wait_for_state(0, Committed);
     listening.wait_for_shutdown().unwrap();
     polling.wait_for_shutdown().unwrap();
@@ -133,8 +136,9 @@ fn node_must_confirm_its_ledger_again_after_a_stream_broke() {
     let (streams, pool) = (Arc::new(TestStreams::default()), NodePool::new(["http://node"]));
     let events = Arc::<TestStreams>::clone(&streams);
     let monitor = EventMonitor::new(events, PollTrigger::new(), event_options()).unwrap();
-    let listening = monitor.with_nodes(pool.clone()).run().unwrap();
-    listening.follower().follow("a");
+    let follower = monitor.follower();
+    let listening = monitor.with_nodes(pool.clone()).run(&Jobs::start().unwrap());
+    follower.follow("a");
     streams.wait_for(1);
     assert_eq!(pool.nodes()[0].identity().failures(), 0);
     streams.send("a", Err(unavailable()));
@@ -148,8 +152,9 @@ fn broken_stream_is_connected_again_and_polled() {
     let trigger = PollTrigger::new();
     let (ledger, polling) = run_only_triggered(&trigger);
     let streams = Arc::new(TestStreams::default());
-    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
-    listening.follower().follow("a");
+    let (listening, follower) =
+        listen(Arc::<TestStreams>::clone(&streams), &trigger, event_options());
+    follower.follow("a");
     ledger.wait_for(1);
     streams.send("a", Err(unavailable()));
     streams.wait_for(2);
@@ -157,7 +162,7 @@ fn broken_stream_is_connected_again_and_polled() {
     streams.senders.lock().unwrap().clear();
     streams.wait_for(3);
     ledger.wait_for(3);
-    until(|| listening.follower().is_live("a"));
+    until(|| follower.is_live("a"));
     listening.wait_for_shutdown().unwrap();
     polling.wait_for_shutdown().unwrap();
 }
@@ -182,11 +187,11 @@ fn failed_connection_is_retried() {
         }
     });
     let short = EventOptions { connect_limit: Duration::from_millis(5), ..event_options() };
-    let listening = listen(Arc::new(events), &trigger, short);
-    listening.follower().follow("a");
+    let (listening, follower) = listen(Arc::new(events), &trigger, short);
+    follower.follow("a");
     // The third and the fifth attempt connected.
     ledger.wait_for(2);
-    until(|| listening.follower().is_live("a"));
+    until(|| follower.is_live("a"));
     listening.wait_for_shutdown().unwrap();
     polling.wait_for_shutdown().unwrap();
 }
@@ -194,9 +199,8 @@ fn failed_connection_is_retried() {
 #[test]
 fn service_is_followed_once() {
     let streams = Arc::new(TestStreams::default());
-    let listening =
+    let (listening, follower) =
         listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), event_options());
-    let follower = listening.follower();
     (0..100).for_each(|_| follower.follow("a"));
     follower.follow("b");
     streams.wait_for(2);
@@ -209,8 +213,8 @@ fn service_is_followed_once() {
 fn service_followed_longest_ago_is_evicted() {
     let streams = Arc::new(TestStreams::default());
     let two = EventOptions { sockets: 2, evict_after: Duration::ZERO, ..event_options() };
-    let listening = listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), two);
-    let follower = listening.follower();
+    let (listening, follower) =
+        listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), two);
     ["a", "b", "a"].into_iter().for_each(|service| follower.follow(service));
     streams.wait_for(2);
     follower.follow("c");
@@ -226,9 +230,9 @@ fn batch_is_polled_at_its_pace_while_events_are_live() {
     let store = Store::new();
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let trigger = PollTrigger::new();
-    let listening = listen(Arc::new(TestStreams::default()), &trigger, event_options());
-    listening.follower().follow("a");
-    until(|| listening.follower().is_live("a"));
+    let (listening, follower) = listen(Arc::new(TestStreams::default()), &trigger, event_options());
+    follower.follow("a");
+    until(|| follower.is_live("a"));
     // The store is read once, when it has no batch yet.
     let pace = MonitorOptions { shortest_interval: Duration::from_millis(10), ..hourly() };
     let polling = builder(&store, &ledger).with_clock(Arc::new(SystemClock)).with_options(pace);
@@ -244,14 +248,13 @@ fn batch_is_polled_at_its_pace_while_events_are_live() {
 #[test]
 fn stopped_monitor_is_not_live_and_keeps_following() {
     let streams = Arc::new(TestStreams::default());
-    let listening =
+    let (listening, follower) =
         listen(Arc::<TestStreams>::clone(&streams), &PollTrigger::new(), event_options());
-    let follower = listening.follower();
     follower.follow("a");
     until(|| follower.all_live());
-    let stopped = listening.stop().unwrap();
+    let stopped = listening.join().unwrap();
     assert!(!follower.all_live() && !streams.is_open("a"));
-    let listening = stopped.run().unwrap();
+    let listening = stopped.run(&Jobs::start().unwrap());
     until(|| follower.all_live());
     drop(listening);
     until(|| !follower.all_live());
@@ -278,8 +281,7 @@ fn silent_stream_is_connected_again_and_again() {
         silent_reconnect_backoff: event_options().reconnect_backoff,
         ..event_options()
     };
-    let listening = listen(Arc::<TestStreams>::clone(&streams), &trigger, options);
-    let follower = listening.follower();
+    let (listening, follower) = listen(Arc::<TestStreams>::clone(&streams), &trigger, options);
     follower.follow("a");
     until(|| follower.is_live("a"));
     let service = "a".parse().unwrap();

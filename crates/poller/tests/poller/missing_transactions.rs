@@ -10,7 +10,9 @@ use grid_batch_core::{
     BatchError, EndedDependents, ItemId, LookupLag, ServiceId, TransactionAnswers,
     mocks::{MockLedger, MockMissingTransactionStore},
 };
-use grid_batch_poller::{MissingTransactionMonitor, MissingTransactionOptions, ShutdownHandle};
+use grid_batch_poller::{
+    Jobs, MissingTransactionMonitor, MissingTransactionOptions, ShutdownHandle,
+};
 use grid_batch_test_support::watched::WatchedValue;
 
 fn id(number: u8) -> ItemId {
@@ -72,7 +74,7 @@ fn transactions_that_the_ledger_has_free_their_dependents() {
         wake.change(|woken| woken.extend(services.iter().cloned()));
     };
     let monitor = MissingTransactionMonitor::new(store, Arc::new(ledger), ready, options());
-    let running = monitor.run().unwrap();
+    let running = monitor.run(&Jobs::start().unwrap());
     woken.wait_until(|woken| !woken.is_empty());
     running.wait_for_shutdown().unwrap();
     assert_eq!((found.get(), woken.get()), (vec![id(1), id(3)], vec![service()]));
@@ -101,7 +103,7 @@ fn chain_of_dependents_ends_without_pauses() {
     });
     let options = MissingTransactionOptions { interval: Duration::from_secs(600), ..options() };
     let monitor = MissingTransactionMonitor::new(store, Arc::new(ledger), |_| (), options);
-    let running = monitor.run().unwrap();
+    let running = monitor.run(&Jobs::start().unwrap());
     ended.wait_until(|ended| ended.len() == usize::from(LENGTH));
     running.wait_for_shutdown().unwrap();
 }
@@ -134,7 +136,7 @@ fn ledger_that_fails_is_asked_again_and_batches_are_still_held() {
         Box::pin(ready(answer))
     });
     let monitor = MissingTransactionMonitor::new(store, Arc::new(ledger), |_| (), options());
-    let running = monitor.run().unwrap();
+    let running = monitor.run(&Jobs::start().unwrap());
     found.wait_until(|found| !found.is_empty());
     held.wait_until(|holds| *holds >= 3);
     running.wait_for_shutdown().unwrap();
@@ -152,7 +154,7 @@ fn monitor_stops_while_the_ledger_does_not_answer() {
         Box::pin(std::future::pending())
     });
     let monitor = MissingTransactionMonitor::new(store, Arc::new(ledger), |_| (), options());
-    let running = monitor.run().unwrap();
+    let running = monitor.run(&Jobs::start().unwrap());
     asked.wait_until(|asked| *asked);
     running.wait_for_shutdown().unwrap();
 }

@@ -106,7 +106,7 @@ pub struct Places(Arc<Shared>);
 
 struct Shared {
     limits: PlaceLimits,
-    work: WorkTable,
+    table: WorkTable,
     clock: Arc<dyn Clock>,
     wake: Box<dyn Fn(ServiceId) + Send + Sync>,
     state: Mutex<State>,
@@ -119,20 +119,20 @@ impl Places {
     /// places of one `Places` only.
     pub fn new(
         limits: PlaceLimits,
-        work: WorkTable,
+        table: WorkTable,
         clock: Arc<dyn Clock>,
         wake: impl Fn(ServiceId) + Send + Sync + 'static,
     ) -> Self {
         let state = Mutex::new(State::new(limits.initial, limits.largest));
         let (wake, reading) = (Box::new(wake), Mutex::default());
-        Self(Arc::new(Shared { limits, work, clock, wake, state, reading }))
+        Self(Arc::new(Shared { limits, table, clock, wake, state, reading }))
     }
 
     /// The present counts.
     pub fn counts(&self) -> InFlightCounts {
         let (window, largest) =
             (lock(&self.0.state).window.batches(), self.0.limits.largest.max(1));
-        let work = self.0.work.lock();
+        let work = self.0.table.lock();
         let overdue = work.due.count(DueKind::Overdue);
         let under_way = work.due.count(DueKind::Place) + overdue;
         InFlightCounts { under_way, overdue, window, largest }
@@ -140,7 +140,7 @@ impl Places {
 
     /// Whether batches of the service that could be sent wait for places.
     pub fn waits(&self, service_id: &ServiceId) -> bool {
-        let work = self.0.work.lock();
+        let work = self.0.table.lock();
         work.service(service_id.as_str()).is_some_and(|service| service.sending.waits.is_some())
     }
 
@@ -207,9 +207,9 @@ impl Places {
     }
 
     fn locked<T>(&self, change: impl FnOnce(&mut Rules<'_>) -> T) -> T {
-        let Shared { limits, work, clock, state, .. } = &*self.0;
+        let Shared { limits, table, clock, state, .. } = &*self.0;
         let now = clock.monotonic();
-        let (mut state, mut work) = (lock(state), work.lock());
+        let (mut state, mut work) = (lock(state), table.lock());
         change(&mut Rules { limits, state: &mut state, work: &mut work, now })
     }
 }

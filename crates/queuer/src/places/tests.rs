@@ -14,8 +14,8 @@ fn window(size: usize) -> (Places, Arc<ManualClock>, Woken) {
     let sink = Arc::clone(&woken);
     let wake = move |service: ServiceId| sink.lock().unwrap().push(service.to_string());
     let limits = PlaceLimits { initial: size, ..PlaceLimits::window(size) };
-    let work = WorkTable::default();
-    (Places::new(limits, work, Arc::<ManualClock>::clone(&clock), wake), clock, woken)
+    let table = WorkTable::default();
+    (Places::new(limits, table, Arc::<ManualClock>::clone(&clock), wake), clock, woken)
 }
 
 fn service(name: &str) -> ServiceId {
@@ -53,7 +53,7 @@ fn record(window: &Places, name: &str, number: usize, state: BatchState, event: 
 
 /// A batch is committed, which the poller has seen.
 fn commit(window: &Places, name: &str, number: usize) {
-    let mut work = window.0.work.lock();
+    let mut work = window.0.table.lock();
     let place = work.batch(name, &id(number).to_string()).and_then(|it| it.sending.place.as_ref());
     if let Some(Place { attempt: Some(_), since: Some(since), .. }) = place {
         let committed_by = window.0.clock.monotonic().since(since.at());

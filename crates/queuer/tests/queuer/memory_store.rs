@@ -34,6 +34,7 @@ impl MemoryStore {
             since: None,
             checked_at: None,
             next_try_at: None,
+            parked: false,
             last_error: None,
             held: None,
             ended_at: None,

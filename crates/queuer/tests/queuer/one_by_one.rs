@@ -107,6 +107,7 @@ impl<'a> Run<'a> {
             since: None,
             checked_at: None,
             next_try_at: None,
+            parked: false,
             last_error: None,
             held: None,
             ended_at: None,

@@ -104,7 +104,7 @@ async fn warning_on_the_websocket_shows_a_crash() {
     assert!(events.next().await.unwrap().is_ok(), "the newest block");
     let waiting = tokio::spawn(async move { events.next().await });
     test.ledger.crash_validator(Duration::from_secs(300));
-    // The interface of the crashed validator is silent, too.
+    // The interface of the crashed validator hangs, too.
     for _ in 0..3 {
         assert!(!test.ask_status().await);
     }
@@ -131,7 +131,7 @@ async fn subscription_that_breaks_while_it_opens_shows_a_crash() {
 }
 
 #[tokio::test]
-async fn batch_under_which_a_node_fell_silent_stopped_it() {
+async fn batch_under_which_a_node_hung_stopped_it() {
     let test = TestNode::stopped_by_batch().await;
     assert!(!test.ask_status().await);
     // While a node does not answer, the server only asks which ledger it belongs to.
@@ -147,7 +147,7 @@ async fn batch_under_which_a_node_fell_silent_stopped_it() {
 }
 
 #[tokio::test]
-async fn attempt_after_a_silence_did_not_stop_the_node() {
+async fn attempt_after_a_hang_did_not_stop_the_node() {
     let test = TestNode::stopped_by_batch().await;
     for _ in 0..3 {
         assert!(!test.ask_status().await);
@@ -159,7 +159,7 @@ async fn attempt_after_a_silence_did_not_stop_the_node() {
 }
 
 #[tokio::test]
-async fn batch_that_is_there_after_a_silence_is_present() {
+async fn batch_that_is_there_after_a_hang_is_present() {
     let test = TestNode::with_batch().await;
     test.ledger.freeze();
     for _ in 0..3 {

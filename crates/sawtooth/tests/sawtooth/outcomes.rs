@@ -181,13 +181,13 @@ async fn incomplete_response_is_ambiguous() {
 #[tokio::test]
 async fn node_that_does_not_answer_gets_no_batch() {
     // It never accepts a connection.
-    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hung = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let request_timeout = Duration::from_millis(100);
     let http = HttpOptions { request_timeout, ..HttpOptions::default() };
     let sawtooth =
         Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }, Nodes::none())
             .unwrap();
-    let url = format!("http://{}", silent.local_addr().unwrap());
+    let url = format!("http://{}", hung.local_addr().unwrap());
     let answer = sawtooth.send(&url, &submission(&batch(1))).await;
     assert_eq!((answer.outcome, answer.status), (NotSent, None));
 }

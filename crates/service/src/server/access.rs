@@ -3,44 +3,32 @@
 use std::time::Duration;
 
 use grid_batch_api::{AccessControl, AccessMode};
-use grid_batch_core::InternalError;
+use grid_batch_core::BatchResult;
 use grid_batch_store::Store;
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{Job, Jobs};
 use log::{info, warn};
 
 use crate::Config;
 
-/// Reads the tokens again and again. Dropping it ends that.
-#[derive(Debug)]
-pub(super) struct RunningAccess {
-    control: AccessControl,
-    _thread: Option<PeriodicThread>,
-}
+/// A token that is created or revoked is so on all instances after this time.
+const INTERVAL: Duration = Duration::from_secs(1);
 
-impl RunningAccess {
-    /// A token that is created or revoked is so on all instances after this time.
-    const INTERVAL: Duration = Duration::from_secs(1);
-
-    /// Reads the tokens and starts the thread, if requests need tokens.
-    pub(super) fn start(config: &Config, store: Store) -> Result<Self, InternalError> {
-        let control = AccessControl::new(config.access.options.clone(), config.clock());
-        info!(access_mode = AccessInForce::of(config).text; "access to the HTTP interface");
-        if config.access.options.mode != AccessMode::Tokens {
-            return Ok(Self { control, _thread: None });
-        }
-        let mut tokens = Tokens { control: control.clone(), store, passes: 0, is_failing: false };
-        if tokens.read() == Some(0) && config.access.options.keys.is_empty() {
-            warn!(
-                "requests need a token, and there is none; create one with `grid-batch token create`"
-            );
-        }
-        let thread = PeriodicThread::start("access", Self::INTERVAL, move || tokens.refresh())?;
-        Ok(Self { control, _thread: Some(thread) })
+/// Reads the tokens, and starts the job that reads them again and again, if requests need tokens.
+pub(super) fn start(config: &Config, store: &Store, jobs: &Jobs) -> (AccessControl, Option<Job>) {
+    let control = AccessControl::new(config.access.options.clone(), config.clock());
+    info!(access_mode = AccessInForce::of(config).text; "access to the HTTP interface");
+    if config.access.options.mode != AccessMode::Tokens {
+        return (control, None);
     }
-
-    pub(super) fn control(&self) -> AccessControl {
-        self.control.clone()
+    let mut tokens = Tokens { control: control.clone(), store: store.clone(), passes: 0 };
+    match tokens.read() {
+        Ok(0) if config.access.options.keys.is_empty() => warn!(
+            "requests need a token, and there is none; create one with `grid-batch token create`"
+        ),
+        Ok(_) => {}
+        Err(error) => warn!(error:%; "the tokens cannot be read"),
     }
+    (control, Some(jobs.every("access", INTERVAL, move || tokens.refresh())))
 }
 
 /// Which clients may submit batches and read, by `access.mode`.
@@ -83,39 +71,28 @@ struct Tokens {
     control: AccessControl,
     store: Store,
     passes: u32,
-    is_failing: bool,
 }
 
 impl Tokens {
     /// Uses are recorded once in so many passes.
     const PASSES_BETWEEN_USES: u32 = 60;
 
-    fn refresh(&mut self) {
-        self.read();
+    fn refresh(&mut self) -> BatchResult<()> {
+        self.read()?;
         self.passes += 1;
         if self.passes.is_multiple_of(Self::PASSES_BETWEEN_USES) {
             self.record_uses();
         }
+        Ok(())
     }
 
     /// Reads the tokens, and returns how many there are. While the database does not answer, those that were read
     /// last are accepted until they expire; nothing can be read or stored with them.
-    fn read(&mut self) -> Option<usize> {
-        match self.store.unrevoked_tokens() {
-            Ok(tokens) => {
-                self.is_failing = false;
-                let count = tokens.len();
-                self.control.set_tokens(tokens);
-                Some(count)
-            }
-            Err(error) => {
-                if !self.is_failing {
-                    warn!(error:%; "the tokens cannot be read; those that were read before stay valid");
-                }
-                self.is_failing = true;
-                None
-            }
-        }
+    fn read(&self) -> BatchResult<usize> {
+        let tokens = self.store.unrevoked_tokens()?;
+        let count = tokens.len();
+        self.control.set_tokens(tokens);
+        Ok(count)
     }
 
     fn record_uses(&self) {

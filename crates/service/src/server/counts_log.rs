@@ -6,17 +6,17 @@ use std::{
 };
 
 use grid_batch_claims::ChangeCounters;
-use grid_batch_core::InternalError;
 use grid_batch_queuer::{InFlightCounts, Places};
 use grid_batch_submitter::SubmitterCounters;
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{Job, Jobs};
 use log::info;
+use tokio::time::sleep;
 
 /// Logs at an interval what happened to batches since the last time, and once more when it is dropped.
 #[derive(Debug)]
 pub(super) struct CountsLog {
     state: Arc<CountsState>,
-    thread: Option<PeriodicThread>,
+    job: Option<Job>,
 }
 
 struct CountsState {
@@ -41,21 +41,26 @@ struct Counts {
 impl CountsLog {
     pub(super) fn start(
         interval: Duration,
-        submitter: SubmitterCounters,
-        changes: ChangeCounters,
-        in_flight: Option<Places>,
-    ) -> Result<Self, InternalError> {
+        (submitter, changes, in_flight): (SubmitterCounters, ChangeCounters, Option<Places>),
+        jobs: &Jobs,
+    ) -> Self {
         let logged = Mutex::default();
         let state = Arc::new(CountsState { submitter, changes, in_flight, logged });
         let shared = Arc::clone(&state);
-        let thread = PeriodicThread::start("log-counts", interval, move || shared.log())?;
-        Ok(Self { state, thread: Some(thread) })
+        let job = jobs.spawn("log-counts", async move {
+            loop {
+                sleep(interval).await;
+                shared.log();
+            }
+        });
+        Self { state, job: Some(job) }
     }
 }
 
 impl Drop for CountsLog {
     fn drop(&mut self) {
-        drop(self.thread.take());
+        // A panic was logged.
+        let _ = self.job.take().map(Job::join);
         self.state.log();
     }
 }

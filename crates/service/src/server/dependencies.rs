@@ -1,33 +1,29 @@
 use std::sync::Arc;
 
 use grid_batch_claims::RecordedStream;
-use grid_batch_core::{Ledger, Recorded, RecordedSubscriber};
-use grid_batch_poller::{
-    LookupProgress, MissingTransactionMonitor, MissingTransactionOptions,
-    RunningMissingTransactionMonitor,
-};
-use grid_batch_store::ClaimStore;
+use grid_batch_core::{Recorded, RecordedSubscriber};
+use grid_batch_poller::{LookupProgress, MissingTransactionMonitor, MissingTransactionOptions};
 
-use crate::{Config, StartError};
+use super::{base::Base, stopping::Stops};
 
-/// Asks the ledger for transactions that batches depend on, if it has such batches. Also returns the progress of these
+/// Asks the ledger for transactions that batches depend on, if it has such batches. Returns the progress of these
 /// questions.
 pub(super) fn start(
-    config: &Config,
-    ledger: &Arc<dyn Ledger>,
-    claims: &ClaimStore,
+    base: &Base<'_>,
     stream: &RecordedStream,
-) -> Result<Option<(RunningMissingTransactionMonitor, LookupProgress)>, StartError> {
-    if !ledger.facts().enforces_declared_access {
-        return Ok(None);
+    parts: &mut Stops,
+) -> Option<LookupProgress> {
+    if !base.ledger.facts().enforces_declared_access {
+        return None;
     }
     let stream = stream.clone();
     let monitor = MissingTransactionMonitor::new(
-        claims.clone(),
-        Arc::clone(ledger),
+        base.claims.clone(),
+        Arc::clone(&base.ledger),
         move |services| stream.recorded(Recorded::Submittable(services)),
-        MissingTransactionOptions::hold_after(config.ledger.dependency_limit),
+        MissingTransactionOptions::hold_after(base.config.ledger.dependency_limit),
     );
     let progress = monitor.progress();
-    Ok(Some((monitor.run()?, progress)))
+    parts.first_jobs([monitor.run(&base.jobs)]);
+    Some(progress)
 }

@@ -1,21 +1,24 @@
 //! The job that evaluates batches whose blockers have ended.
 
-use grid_batch_claims::{DependentsJob, DependentsRequests, ReceivedRequests, RecordedStream};
-use grid_batch_core::{InternalError, Recorded, RecordedSubscriber, ServiceId};
+use std::time::Duration;
+
+use grid_batch_claims::RecordedStream;
+use grid_batch_core::{Recorded, RecordedSubscriber, ServiceId};
 use grid_batch_store::Store;
+use grid_batch_support::{Job, Jobs, Next, Schedule, Trigger};
 
 /// How many batches are evaluated before services are woken.
 const STEP: usize = 1_000;
 
+/// How often it looks without being asked: other instances leave batches, too.
+const INTERVAL: Duration = Duration::from_millis(500);
+
 /// Requests a look if this process has left batches to evaluate.
-pub(super) fn request_looks(
-    store: &Store,
-    requests: &DependentsRequests,
-) -> impl RecordedSubscriber + 'static {
-    let (store, requests) = (store.clone(), requests.clone());
+pub(super) fn request_looks(store: &Store, looks: &Trigger) -> impl RecordedSubscriber + 'static {
+    let (store, looks) = (store.clone(), looks.clone());
     move |entry: Recorded<'_>| {
         if may_leave_dependents(entry) && store.dependents_wait() {
-            requests.request();
+            looks.fire();
         }
     }
 }
@@ -28,18 +31,16 @@ fn may_leave_dependents(entry: Recorded<'_>) -> bool {
     }
 }
 
-/// Starts the job. Where declared access is not used, it only works on invalid batches that stop others.
-pub(super) fn start(
-    store: &Store,
-    stream: &RecordedStream,
-    channel: (DependentsRequests, ReceivedRequests),
-) -> Result<DependentsJob, InternalError> {
+/// Starts the job that evaluates batches whose blockers have ended, where the commit of the end did not: those of other
+/// services, and those beyond the limit of one commit. Where declared access is not used, it only works on invalid
+/// batches that stop others.
+pub(super) fn start(store: &Store, stream: &RecordedStream, looks: &Trigger, jobs: &Jobs) -> Job {
     let (store, stream) = (store.clone(), stream.clone());
-    DependentsJob::start(channel, move || {
+    jobs.repeat("dependents", Schedule::every(INTERVAL).or_on(looks), move || {
         let freed = store.free_dependents(STEP);
         let ready: Vec<ServiceId> = freed.iter().flat_map(|it| &it.ready).cloned().collect();
         publish(&stream, store.take_ended_unsent(), &ready);
-        Ok(freed?.more)
+        Ok(if freed?.more { Next::AtOnce } else { Next::AfterInterval })
     })
 }
 

@@ -4,14 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use grid_batch_api::GasAdminReport;
-use grid_batch_core::{BatchResult, InternalError};
+use grid_batch_core::BatchResult;
 use grid_batch_store::Store;
-use grid_batch_support::{RuntimeThread, Shutdown, shut_down_runtime};
-use tokio::{
-    runtime::{Builder, Runtime},
-    select,
-    time::sleep,
-};
+use grid_batch_support::{Job, Jobs};
+use tokio::time::sleep;
 
 /// Watches the gas price and the balances on a ledger.
 pub(super) trait GasMonitor: Send + Sync {
@@ -59,48 +55,16 @@ pub(super) struct GasAdminAmounts {
     pub(super) gas_price_cap: f64,
 }
 
-/// The thread that looks. Dropping it ends the thread.
-#[derive(Debug)]
-pub(super) struct RunningGasWatch {
-    shutdown: Shutdown,
-    thread: Option<RuntimeThread<()>>,
-}
-
-impl RunningGasWatch {
-    pub(super) fn start(monitor: Arc<dyn GasMonitor>) -> Result<Self, InternalError> {
-        let shutdown = Shutdown::new();
-        let requested = shutdown.clone();
-        let runtime = || Builder::new_current_thread().enable_all().build();
-        let thread = RuntimeThread::start("gas-watch", runtime, move |runtime: Runtime| {
-            runtime.block_on(async {
-                select! {
-                    () = watch(&*monitor) => {}
-                    () = requested.requested() => {}
-                }
-            });
-            shut_down_runtime(runtime);
-        })?;
-        Ok(Self { shutdown, thread: Some(thread) })
-    }
-}
-
 /// How soon to look again when no node has answered.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-async fn watch(monitor: &dyn GasMonitor) {
-    loop {
-        let interval = monitor.interval();
-        let pause = if monitor.look().await { interval } else { interval.min(RETRY_INTERVAL) };
-        sleep(pause).await;
-    }
-}
-
-impl Drop for RunningGasWatch {
-    fn drop(&mut self) {
-        self.shutdown.request();
-        if let Some(thread) = self.thread.take() {
-            // The panic hook has printed a panic already.
-            let _ = thread.join();
+/// Starts the job that looks.
+pub(super) fn watch(monitor: Arc<dyn GasMonitor>, jobs: &Jobs) -> Job {
+    jobs.spawn("gas-watch", async move {
+        loop {
+            let interval = monitor.interval();
+            let pause = if monitor.look().await { interval } else { interval.min(RETRY_INTERVAL) };
+            sleep(pause).await;
         }
-    }
+    })
 }

@@ -1,17 +1,12 @@
 //! The in-flight window, which limits how many batches are under way.
 
-use std::{
-    sync::Arc,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{InternalError, Recorded, RecordedSubscriber};
+use grid_batch_core::{BatchResult, Recorded, RecordedSubscriber};
 use grid_batch_queuer::{PlaceLimits, Places, WakeUp};
 use grid_batch_store::ClaimStore;
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{Job, Jobs};
 use grid_batch_work::WorkTable;
-use log::{info, warn};
 
 use crate::Config;
 
@@ -21,7 +16,6 @@ use crate::Config;
 pub(super) struct ReadWindow {
     window: Places,
     claims: ClaimStore,
-    has_failed: Arc<AtomicBool>,
 }
 
 const READ_INTERVAL: Duration = Duration::from_secs(5);
@@ -31,7 +25,7 @@ impl ReadWindow {
     pub(super) fn new(
         config: &Config,
         claims: &ClaimStore,
-        work: &WorkTable,
+        table: &WorkTable,
         wake_up: &WakeUp,
     ) -> Option<Self> {
         if !config.store.scheduling.uses_declared_access {
@@ -40,30 +34,22 @@ impl ReadWindow {
         let wake_up = wake_up.clone();
         let (limits, clock) = (PlaceLimits::window(config.in_flight), &config.queue.clock);
         let wake = move |service| wake_up.wake(service);
-        let window = Places::new(limits, work.clone(), Arc::clone(clock), wake);
-        Some(Self { window, claims: claims.clone(), has_failed: Arc::default() })
+        let window = Places::new(limits, table.clone(), Arc::clone(clock), wake);
+        Some(Self { window, claims: claims.clone() })
     }
 
     pub(super) fn window(&self) -> &Places {
         &self.window
     }
 
-    /// Starts the thread that reads the store.
-    pub(super) fn start(&self) -> Result<PeriodicThread, InternalError> {
+    /// Starts the job that reads the store.
+    pub(super) fn start(&self, jobs: &Jobs) -> Job {
         let window = self.clone();
-        PeriodicThread::start("in-flight", READ_INTERVAL, move || window.refresh())
+        jobs.every("in-flight", READ_INTERVAL, move || window.refresh())
     }
 
-    fn refresh(&self) {
-        let read = self.window.refresh(|| Ok(self.claims.under_way()?));
-        let had_failed = self.has_failed.swap(read.is_err(), Ordering::Relaxed);
-        match read {
-            Err(error) if !had_failed => {
-                warn!(error:% = error; "cannot read which batches are under way; it is tried again");
-            }
-            Ok(()) if had_failed => info!("batches under way are read again"),
-            _ => {}
-        }
+    fn refresh(&self) -> BatchResult<()> {
+        self.window.refresh(|| Ok(self.claims.under_way()?))
     }
 }
 
@@ -72,7 +58,8 @@ impl RecordedSubscriber for ReadWindow {
     fn recorded(&self, entry: Recorded<'_>) {
         match entry {
             Recorded::Change { change, state, .. } => self.window.recorded(change, state),
-            Recorded::TakenOver(_) => self.refresh(),
+            // The job reads it again.
+            Recorded::TakenOver(_) => drop(self.refresh()),
             _ => {}
         }
     }

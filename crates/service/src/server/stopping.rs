@@ -11,18 +11,71 @@ use std::{
 };
 
 use grid_batch_core::InternalError;
-use grid_batch_support::spawn_thread;
+use grid_batch_support::{Job, ShutdownHandle, spawn_thread};
 
 use super::StartError;
 
-/// How one part is stopped. It may block for as long as the database does.
-pub(super) struct Stop {
-    pub(super) part: &'static str,
-    pub(super) run: Box<dyn FnOnce() -> Result<(), InternalError> + Send>,
+/// The parts of a server, in the order in which they are stopped. Dropping it drops them.
+#[derive(Default)]
+pub(super) struct Stops {
+    /// All drain at the same time.
+    first: Vec<Stop>,
+    /// Until they are stopped, nothing else may work on the services.
+    last: Vec<Stop>,
 }
 
+/// How one part is stopped. It may block for as long as the database does.
+struct Stop {
+    part: &'static str,
+    run: Box<dyn FnOnce() -> Result<(), InternalError> + Send>,
+}
+
+impl Stops {
+    /// A part that drains.
+    pub(super) fn first(&mut self, name: &'static str, part: impl ShutdownHandle + Send + 'static) {
+        self.first.push(Stop::new(name, || part.wait_for_shutdown()));
+    }
+
+    /// Jobs that stop at the same time as the parts that drain.
+    pub(super) fn first_jobs<T: Send + 'static>(&mut self, jobs: impl IntoIterator<Item = Job<T>>) {
+        jobs.into_iter().for_each(|job| self.first(job.name(), job));
+    }
+
+    /// Jobs that stop after what drains.
+    pub(super) fn last_jobs(&mut self, jobs: impl IntoIterator<Item = Job>) {
+        self.last.extend(jobs.into_iter().map(|job| Stop::new(job.name(), || job.join())));
+    }
+
+    /// Jobs that only show something. They are waited for a moment: they may be waiting for the database.
+    pub(super) fn last_views(&mut self, jobs: impl IntoIterator<Item = Job>) {
+        let stop = |job: Job| {
+            Stop::new(job.name(), || {
+                job.stop_within(VIEW_LIMIT);
+                Ok(())
+            })
+        };
+        self.last.extend(jobs.into_iter().map(stop));
+    }
+
+    /// A part that is dropped after what drains has stopped.
+    pub(super) fn last_dropped(&mut self, name: &'static str, part: impl Send + 'static) {
+        self.last.push(Stop::new(name, || {
+            drop(part);
+            Ok(())
+        }));
+    }
+
+    /// Stops all within this limit.
+    pub(super) fn stop_within(self, limit: Duration) -> Result<(), StartError> {
+        stop_within(limit, self.first, self.last)
+    }
+}
+
+/// What a view uses, such as a connection, is closed within this time if the database answers.
+const VIEW_LIMIT: Duration = Duration::from_secs(1);
+
 impl Stop {
-    pub(super) fn new(
+    fn new(
         part: &'static str,
         run: impl FnOnce() -> Result<(), InternalError> + Send + 'static,
     ) -> Self {
@@ -44,11 +97,7 @@ impl Unfinished {
 /// that until the limit.
 ///
 /// What has not ended by then goes on in threads of its own, in the same order.
-pub(super) fn stop_within(
-    limit: Duration,
-    first: Vec<Stop>,
-    last: Vec<Stop>,
-) -> Result<(), StartError> {
+fn stop_within(limit: Duration, first: Vec<Stop>, last: Vec<Stop>) -> Result<(), StartError> {
     let unfinished = Unfinished::default();
     unfinished.lock().extend(first.iter().chain(&last).map(|stop| stop.part));
     let (ended, end) = channel();

@@ -5,13 +5,13 @@ use diesel::{
     dsl::{count_star, min},
     prelude::*,
 };
-use grid_batch_core::{Ahead, BatchState, Obstacle, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{Ahead, BatchState, ServiceId, StoredBatch, Timestamp, WaitReason};
 
 use super::{
     ahead_by_pool::PoolHeads,
-    obstacle_rows::{BlockerBatch, load_blockers, load_first_halt},
-    obstacles::load_obstacles,
     pauses::paused_since,
+    wait_reason_rows::{BlockerBatch, load_blockers, load_first_halt},
+    wait_reasons::load_wait_reasons,
 };
 use crate::sql::{
     Connection, Store, StoreError,
@@ -45,7 +45,7 @@ fn ahead_unless_paused(
     created_at: &[Timestamp],
     last: Timestamp,
 ) -> Result<Vec<Option<Ahead>>, StoreError> {
-    let scheduled = load_obstacles(store, connection, service_id, created_at)?;
+    let scheduled = load_wait_reasons(store, connection, service_id, created_at)?;
     if let Some(ahead) = scheduled {
         return Ok(created_at.iter().map(|at| ahead.get(at).cloned()).collect());
     }
@@ -76,11 +76,11 @@ fn ahead_unless_paused(
 /// What is ahead of a batch of a paused service that had no attempt: the pause, unless it waits for something
 /// that may outlast it.
 fn paused(ahead: Option<Ahead>, since: Timestamp) -> Ahead {
-    let obstacle = Obstacle::Paused { since };
+    let reason = WaitReason::Paused { since, reason: None };
     match ahead {
-        None => Ahead { obstacle, head: None, head_waits: false, count: 0, more: false },
-        Some(ahead) if matches!(ahead.obstacle, Obstacle::Order | Obstacle::Lane) => {
-            Ahead { obstacle, head: None, ..ahead }
+        None => Ahead::only(reason),
+        Some(ahead) if matches!(ahead.reason, WaitReason::Behind | WaitReason::Lane) => {
+            Ahead { reason, head: None, ..ahead }
         }
         Some(ahead) => ahead,
     }
@@ -110,7 +110,7 @@ fn all_ahead_unless_paused(
     let (service_id, created_at) = (&batch.service_id, batch.created_at);
     let scheduled = match batch.progress.state.is_terminal() {
         true => None,
-        false => load_obstacles(store, connection, service_id, &[created_at])?,
+        false => load_wait_reasons(store, connection, service_id, &[created_at])?,
     };
     if let Some(mut ahead) = scheduled {
         return Ok(ahead.remove(&created_at));
@@ -135,14 +135,14 @@ fn all_ahead_unless_paused(
 }
 
 fn in_order(head: StoredBatch, count: u64, more: bool) -> Ahead {
-    Ahead { obstacle: Obstacle::Order, head: Some(head), head_waits: false, count, more }
+    Ahead { reason: WaitReason::Behind, head: Some(head), head_waits: false, count, more }
 }
 
 /// An invalid batch stops the service.
 fn stopped(halt: &BlockerBatch, count: u64, more: bool) -> Ahead {
     let since = halt.halted_since.unwrap_or(halt.batch.created_at);
     let head = Some(halt.batch.clone());
-    Ahead { obstacle: Obstacle::Halt { since }, head, head_waits: false, count, more }
+    Ahead { reason: WaitReason::Halt { since }, head, head_waits: false, count, more }
 }
 
 /// The first invalid batch that stops others of a service with one lane.

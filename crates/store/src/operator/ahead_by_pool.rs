@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use diesel::prelude::*;
-use grid_batch_core::{Ahead, Obstacle, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{Ahead, ServiceId, StoredBatch, Timestamp, WaitReason};
 
 use super::ahead::load_open_times;
 use crate::sql::{
@@ -66,8 +66,8 @@ impl PoolHeads {
             let more = before(*at) > Ahead::MAX_COUNTED;
             let count = before(*at).min(Ahead::MAX_COUNTED);
             let count = count.saturating_sub(before(head.batch.created_at));
-            let (obstacle, head) = (Obstacle::Order, Some(head.batch.clone()));
-            Some(Ahead { obstacle, head, head_waits: false, count, more })
+            let (reason, head) = (WaitReason::Behind, Some(head.batch.clone()));
+            Some(Ahead { reason, head, head_waits: false, count, more })
         };
         Ok(created_at.iter().map(ahead_of).collect())
     }

@@ -1,8 +1,9 @@
 //! Transactions that waiting batches miss: which the ledger is asked about, and what follows.
 
-use std::{collections::BTreeSet, iter, sync::PoisonError, time::Duration};
+use std::{collections::BTreeSet, iter, time::Duration};
 
 use grid_batch_core::{EndedDependents, ItemId, LookupLag, ServiceId, Timestamp};
+use grid_batch_support::lock;
 
 use crate::{
     batch::{evaluate_incomplete, give_positions_if_complete, hold_overdue, lock_services},
@@ -62,7 +63,7 @@ fn due_lookups(
 ) -> Result<Vec<Lookup>, StoreError> {
     let mut connection = store.pools.read()?;
     let connection = &mut *connection;
-    let mut last = store.last_signer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = lock(&store.last_signer);
     let mut signers = find_signers(connection, last.as_deref(), MOST_SIGNERS)?;
     if signers.len() < MOST_SIGNERS && last.is_some() {
         let first = find_signers(connection, None, MOST_SIGNERS - signers.len())?;
@@ -159,7 +160,7 @@ fn found_by(
     batches: &[IncompleteBatch],
     id: &ItemId,
 ) -> Result<Vec<Option<ServiceId>>, StoreError> {
-    let (now, locked) = (store.now(), lock(connection, batches)?);
+    let (now, locked) = (store.now(), lock_services_of(connection, batches)?);
     mark_found(connection, &batches.iter().map(|(seq, _)| (*seq, *id)).collect::<Vec<_>>(), now)?;
     let (ready, _) =
         give_positions_if_complete(connection, &store.scheduler, batches, &locked, now)?;
@@ -213,7 +214,7 @@ fn absent_for(
     batches: &[IncompleteBatch],
     id: &ItemId,
 ) -> Result<Vec<EndedDependents>, StoreError> {
-    let (now, locked) = (store.now(), lock(connection, batches)?);
+    let (now, locked) = (store.now(), lock_services_of(connection, batches)?);
     let evaluated =
         evaluate_incomplete(connection, &store.scheduler, batches, &[*id], &locked, now)?;
     let mut outcomes = vec![EndedDependents::default(); batches.len()];
@@ -234,7 +235,7 @@ pub(crate) fn hold_missing(store: &Store, longest: Duration) -> Result<usize, St
         let batches = find_overdue(&mut *store.pools.read()?, before, STEP)?;
         let GroupResult { outcomes, error } =
             commit_group(store, &batches, |connection, batches| {
-                let locked = lock(connection, batches)?;
+                let locked = lock_services_of(connection, batches)?;
                 let (scheduler, now) = (&store.scheduler, store.now());
                 let held = hold_overdue(connection, scheduler, batches, &locked, &limit, now)?;
                 Ok((0..batches.len()).map(|number| number < held).collect())
@@ -253,7 +254,7 @@ pub(crate) fn hold_missing(store: &Store, longest: Duration) -> Result<usize, St
     }
 }
 
-fn lock(
+fn lock_services_of(
     connection: &mut Connection,
     batches: &[IncompleteBatch],
 ) -> Result<BTreeSet<ServiceId>, StoreError> {

@@ -15,8 +15,6 @@ mod hold;
 mod list;
 mod list_waiting;
 mod missing;
-mod obstacle_rows;
-mod obstacles;
 mod open_states;
 mod page;
 mod pauses;
@@ -27,6 +25,8 @@ mod retry;
 mod service_counts;
 mod services;
 mod tokens;
+mod wait_reason_rows;
+mod wait_reasons;
 
 pub(crate) use act::{act, act_with};
 pub(crate) use action_log::actions;

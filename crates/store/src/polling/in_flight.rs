@@ -1,9 +1,7 @@
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Mutex};
 
 use grid_batch_core::{AttemptId, LedgerStatus, Timestamp};
+use grid_batch_support::lock;
 
 use super::{PendingBatch, due::RecordedStatus};
 use crate::batch::BatchKey;
@@ -29,7 +27,7 @@ impl InFlightQueries {
     /// Starts a query for each of these batches. A batch with a query in flight keeps the attempt of
     /// its first query until that is answered.
     pub(crate) fn start(&self, batches: &[PendingBatch]) {
-        let mut queries = self.lock();
+        let mut queries = lock(&self.0);
         if queries.len() + batches.len() > Self::LIMIT {
             queries.clear();
         }
@@ -42,7 +40,7 @@ impl InFlightQueries {
 
     /// The attempt that the query for a batch is about, if one is in flight.
     pub(crate) fn attempt_id(&self, batch: &BatchKey) -> Option<AttemptId> {
-        self.lock().get(batch).map(|query| query.attempt_id)
+        lock(&self.0).get(batch).map(|query| query.attempt_id)
     }
 
     /// Whether an answer with this status need not be recorded now, because it changes nothing.
@@ -52,19 +50,15 @@ impl InFlightQueries {
         status: LedgerStatus,
         now: Timestamp,
     ) -> bool {
-        self.lock().get(batch).is_some_and(|query| query.recorded.covers(status, now))
+        lock(&self.0).get(batch).is_some_and(|query| query.recorded.covers(status, now))
     }
 
     /// The queries for these batches were answered or given up.
     pub(crate) fn finish(&self, batches: impl IntoIterator<Item = BatchKey>) {
-        let mut queries = self.lock();
+        let mut queries = lock(&self.0);
         for batch in batches {
             queries.remove(&batch);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<BatchKey, Query>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

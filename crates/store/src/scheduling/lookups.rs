@@ -8,6 +8,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Nullable, Text},
 };
 use grid_batch_core::{ItemId, LookupLag, Timestamp};
+use grid_batch_support::Backoff;
 
 use crate::sql::{
     Connection, Rows, Statement, StoreError,
@@ -187,9 +188,10 @@ pub(crate) fn mark_asked(
     first_pause: Duration,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    let pauses = Backoff { first: first_pause, longest: first_pause * LONGEST_PAUSE };
     let next = |lookup: &Lookup| {
-        let factor = u32::try_from(lookup.lookups.clamp(0, 16)).map_or(1, |n| 1 << n);
-        now.plus(first_pause * factor.min(LONGEST_PAUSE)).as_micros()
+        let earlier = u32::try_from(lookup.lookups).unwrap_or_default();
+        now.plus(pauses.whole_delay(earlier)).as_micros()
     };
     let statement = Statement::new(
         connection.dialect(),

@@ -1,10 +1,11 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{Clock, MonotonicTime, Timestamp};
+use grid_batch_support::lock;
 use log::{info, warn};
 
 /// The database's clock, as this process follows it between measurements: a [`Clock`] whose time of
@@ -184,10 +185,6 @@ impl Measured {
 fn origin_of(database: Timestamp, monotonic: MonotonicTime) -> i64 {
     let elapsed = monotonic.since(MonotonicTime::default()).as_micros();
     database.as_micros().saturating_sub(i64::try_from(elapsed).unwrap_or(i64::MAX))
-}
-
-fn lock(measured: &Mutex<Measured>) -> MutexGuard<'_, Measured> {
-    measured.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for DatabaseClock {

@@ -2,13 +2,14 @@ use std::{
     collections::HashSet,
     fmt,
     sync::{
-        Mutex, MutexGuard, PoisonError, RwLock,
+        Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     thread::{self, ThreadId},
 };
 
 use grid_batch_core::EventListener;
+use grid_batch_support::lock;
 
 /// Whether a store writes events, in whose name, and who is told of commits with events.
 #[derive(Default)]
@@ -43,7 +44,7 @@ impl EventSink {
     }
 
     pub(crate) fn listen(&self, listener: EventListener) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        lock(&self.listeners).push(listener);
     }
 
     /// How many events were written in transactions that may have been rolled back.
@@ -54,21 +55,17 @@ impl EventSink {
     /// So many events were written, and are visible after the commit.
     pub(crate) fn written(&self, events: usize) {
         self.count.fetch_add(u64::try_from(events).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.writers().insert(thread::current().id());
+        lock(&self.written).insert(thread::current().id());
     }
 
     /// Tells the listeners if the transaction of this thread has written events. Is called after its commit.
     pub(crate) fn committed(&self) {
-        if !self.writers().remove(&thread::current().id()) {
+        if !lock(&self.written).remove(&thread::current().id()) {
             return;
         }
-        for listener in &*self.listeners.lock().unwrap_or_else(PoisonError::into_inner) {
+        for listener in &*lock(&self.listeners) {
             listener();
         }
-    }
-
-    fn writers(&self) -> MutexGuard<'_, HashSet<ThreadId>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,4 +1,6 @@
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, Weak};
+
+use grid_batch_support::lock;
 
 use super::file_lock::FileLock;
 
@@ -32,12 +34,12 @@ impl LastSeen {
     }
 
     pub(crate) fn get(&self) -> Seen {
-        self.lock().seen.clone()
+        lock(&self.0).seen.clone()
     }
 
     /// From now on, each change is also stored in the file, as long as it is locked.
     pub(crate) fn keep_in(&self, file: Weak<FileLock>) {
-        self.lock().file = file;
+        lock(&self.0).file = file;
     }
 
     /// The database was found in this state, and what was lost is dealt with.
@@ -69,7 +71,7 @@ impl LastSeen {
     }
 
     fn change(&self, change: impl FnOnce(&mut Seen)) {
-        let mut memory = self.lock();
+        let mut memory = lock(&self.0);
         let before = memory.seen.clone();
         change(&mut memory.seen);
         // Under the lock, so that the file never has an earlier state than the one that was written last.
@@ -77,9 +79,5 @@ impl LastSeen {
             Some(file) if memory.seen != before => file.keep(&memory.seen),
             _ => {}
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

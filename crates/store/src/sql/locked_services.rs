@@ -1,10 +1,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
 use grid_batch_core::{Clock, MonotonicTime, ServiceId, Timestamp};
+use grid_batch_support::lock;
 use log::{info, warn};
 
 /// A service of which another transaction keeps a row locked.
@@ -50,7 +51,11 @@ impl LockedServices {
     const WAIT_PAUSE: Duration = Duration::from_secs(1);
 
     pub(crate) fn contains(&self, service: &ServiceId) -> bool {
-        self.lock().contains_key(service)
+        lock(&self.services).contains_key(service)
+    }
+
+    pub(crate) fn since(&self, service: &ServiceId) -> Option<Timestamp> {
+        self.lock().get(service).map(|lock| lock.since)
     }
 
     /// All of them, ordered by their ids.
@@ -59,7 +64,7 @@ impl LockedServices {
             service_id: service_id.clone(),
             since: lock.since,
         };
-        self.lock().iter().map(listed).collect()
+        lock(&self.services).iter().map(listed).collect()
     }
 
     /// These services could not be locked. Warns of those that could be before.
@@ -71,7 +76,7 @@ impl LockedServices {
     ) {
         let (since, last_found) = (clock.now(), clock.monotonic());
         let services: Vec<_> = services.into_iter().collect();
-        let mut locked = self.lock();
+        let mut locked = lock(&self.services);
         let mut new = Vec::new();
         for service in services {
             let known = locked.get(&service);
@@ -91,12 +96,12 @@ impl LockedServices {
 
     /// These services are not locked any more.
     pub(crate) fn found_free<'s>(&self, services: impl IntoIterator<Item = &'s ServiceId>) {
-        if self.lock().is_empty() {
+        if lock(&self.services).is_empty() {
             return;
         }
         // The iterator may ask this list, too, so it ends before the list is locked.
         let mut free: Vec<_> = services.into_iter().collect();
-        let mut locked = self.lock();
+        let mut locked = lock(&self.services);
         free.retain(|service| locked.remove(*service).is_some());
         if let Some(first) = free.first() {
             info!(service:% = first, services = free.len(); "the service is not locked any more");
@@ -105,7 +110,7 @@ impl LockedServices {
 
     /// Whether a service is free of which a look at its own row and its lane shows no lock.
     pub(crate) fn looks_free(&self, service: &ServiceId, clock: &dyn Clock) -> bool {
-        self.lock().get(service).is_none_or(|lock| {
+        lock(&self.services).get(service).is_none_or(|lock| {
             lock.row == LockedRow::ServiceOrLane
                 || clock.monotonic().since(lock.last_found) > Self::FORGET_AFTER
         })
@@ -118,7 +123,7 @@ impl LockedServices {
         look_locked: &BTreeSet<ServiceId>,
         clock: &dyn Clock,
     ) -> BTreeSet<ServiceId> {
-        let mut locked = self.lock();
+        let mut locked = lock(&self.services);
         let is_new = |service: &&ServiceId| !locked.contains_key(*service);
         let mut to_wait_for: BTreeSet<ServiceId> =
             look_locked.iter().filter(is_new).cloned().collect();
@@ -135,16 +140,12 @@ impl LockedServices {
     }
 
     fn may_wait(&self, now: MonotonicTime) -> bool {
-        let mut last = self.last_wait.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_wait);
         let may_wait = last.is_none_or(|last| now.since(last) >= Self::WAIT_PAUSE);
         if may_wait {
             *last = Some(now);
         }
         may_wait
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ServiceId, Lock>> {
-        self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
 use grid_batch_core::MonotonicTime;
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
 
 use super::StoreError;
 
@@ -86,29 +86,25 @@ impl<K: Clone + Eq + Hash + Ord> OpenCounts<K> {
     fn must_be_counted(&self, key: &K, new: u64, limit: u64, now: MonotonicTime) -> bool {
         let limit_of_pause = u32::try_from(limit).unwrap_or(u32::MAX);
         let pause = PAUSE_OF_EACH.saturating_mul(limit_of_pause).min(LONGEST_PAUSE);
-        match self.lock().get(key) {
+        match lock(&self.0).get(key) {
             None => true,
             Some(last) => last.open.saturating_add(new) > limit && now.since(last.at) >= pause,
         }
     }
 
     fn open(&self, key: &K) -> u64 {
-        self.lock().get(key).map_or(0, |counted| counted.open)
+        lock(&self.0).get(key).map_or(0, |counted| counted.open)
     }
 
     fn counted(&self, key: K, open: u64, at: MonotonicTime) {
         let counted = Counted { open, at };
-        *self.lock().get_or_insert_with(&key, || counted) = counted;
+        *lock(&self.0).get_or_insert_with(&key, || counted) = counted;
     }
 
     fn added(&self, key: &K, more: u64) {
-        if let Some(counted) = self.lock().get_mut(key) {
+        if let Some(counted) = lock(&self.0).get_mut(key) {
             counted.open = counted.open.saturating_add(more);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<K, Counted>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

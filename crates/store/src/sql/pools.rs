@@ -10,6 +10,7 @@ use diesel::{
     r2d2::{ManageConnection, Pool, PooledConnection, R2D2Connection},
 };
 use grid_batch_support::ErrorChain;
+use scheduled_thread_pool::ScheduledThreadPool;
 
 use super::{
     Connection, Dialect, StoreError, connection::on_either, dialect::SessionLimits,
@@ -59,8 +60,10 @@ impl Pools {
         let dialect = first.dialect();
         let file = OpenFile::of(url);
         let check: Arc<OnceLock<Box<ConnectionCheck>>> = Arc::default();
+        let opener = Arc::new(ScheduledThreadPool::builder().num_threads(1).build());
         let pool = |size: u32| {
             Pool::builder()
+                .thread_pool(Arc::clone(&opener))
                 .max_size(size)
                 .min_idle(Some(0))
                 .connection_timeout(limits.lock.min(CONNECTION_WAIT))

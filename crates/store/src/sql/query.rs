@@ -9,7 +9,7 @@ use grid_batch_core::{Progress, StoredBatch, Timestamp};
 use super::{
     Connection, StoreError,
     any_connection::MultiBackend,
-    rows::{HeldRow, batch_id, progress, service_id, time},
+    rows::{HeldRow, batch_id, is_parked, progress, service_id, time},
     schema::{batches, lanes},
 };
 
@@ -79,6 +79,7 @@ pub(crate) struct LaneColumns {
     since: Option<i64>,
     checked_at: Option<i64>,
     next_try_at: Option<i64>,
+    delays: i32,
     last_error: Option<String>,
     held_at: Option<i64>,
     held_reason: Option<String>,
@@ -113,18 +114,20 @@ impl BatchRecord {
             since: batch.ended_at,
             checked_at: batch.checked_at,
             next_try_at: None,
+            delays: 0,
             last_error: batch.last_error,
             held_at: None,
             held_reason: None,
             held_until_decision: false,
         });
+        let progress = Progress {
+            commit_proven: lane.commit_proven,
+            earlier_may_arrive: lane.earlier_may_arrive,
+            invalid_reported: lane.invalid_reported,
+            ..progress(lane.submitted, lane.dlt_status.as_deref(), lane.attempts)?
+        };
         Ok(StoredBatch {
-            progress: Progress {
-                commit_proven: lane.commit_proven,
-                earlier_may_arrive: lane.earlier_may_arrive,
-                invalid_reported: lane.invalid_reported,
-                ..progress(lane.submitted, lane.dlt_status.as_deref(), lane.attempts)?
-            },
+            progress,
             service_id: service_id(&batch.service_id)?,
             batch_id: batch_id(&batch.batch_id)?,
             created_at: Timestamp::from_micros(batch.created_at),
@@ -132,6 +135,7 @@ impl BatchRecord {
             since: time(lane.since),
             checked_at: time(lane.checked_at),
             next_try_at: time(lane.next_try_at),
+            parked: is_parked(progress, lane.delays),
             last_error: lane.last_error,
             held: HeldRow {
                 held_at: lane.held_at,

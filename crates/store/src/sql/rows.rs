@@ -21,7 +21,7 @@ pub(crate) const BATCH_COLUMNS: &str = "b.service_id, b.batch_id, b.created_at, 
     coalesce(s.attempts, b.attempts) as attempts,
     coalesce(s.submitted_at, b.submitted_at) as submitted_at,
     coalesce(s.since, b.ended_at) as since, coalesce(s.checked_at, b.checked_at) as checked_at,
-    s.next_try_at, s.held_at, s.held_reason,
+    s.next_try_at, coalesce(s.delays, 0) as delays, s.held_at, s.held_reason,
     coalesce(s.held_until_decision, false) as held_until_decision,
     coalesce(s.last_error, b.last_error) as last_error";
 
@@ -49,14 +49,22 @@ pub(crate) struct BatchRow {
     created_at: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     ended_at: Option<i64>,
+    #[diesel(sql_type = Integer)]
+    delays: i32,
     #[diesel(embed)]
     progress: ProgressRow,
 }
 
+/// Whether a gate delays a batch. It ends a series of delays after attempts that failed.
+pub(crate) fn is_parked(progress: Progress, delays: i32) -> bool {
+    progress.state == BatchState::Delayed && delays == 0
+}
+
 impl BatchRow {
     pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
+        let progress = self.progress.progress()?;
         Ok(StoredBatch {
-            progress: self.progress.progress()?,
+            progress,
             service_id: service_id(&self.service_id)?,
             batch_id: batch_id(&self.batch_id)?,
             created_at: Timestamp::from_micros(self.created_at),
@@ -64,6 +72,7 @@ impl BatchRow {
             since: time(self.progress.since),
             checked_at: time(self.progress.checked_at),
             next_try_at: time(self.progress.next_try_at),
+            parked: is_parked(progress, self.delays),
             last_error: self.progress.last_error,
             held: self.progress.held.into_held(),
             ended_at: time(self.ended_at),

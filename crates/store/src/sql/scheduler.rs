@@ -1,12 +1,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
+use grid_batch_support::lock;
 
 use super::event_sink::EventSink;
 
@@ -78,21 +79,17 @@ impl Scheduler {
 
     /// A part of the dependents of a service was freed. Batches were free then up to this position.
     pub(crate) fn begin_turn(&self, service_id: &ServiceId, until: i64) {
-        self.turns().insert(service_id.clone(), until);
+        lock(&self.turns).insert(service_id.clone(), until);
     }
 
     /// The batches that were free with the last part of the dependents of a service are in lanes.
     pub(crate) fn end_turn(&self, service_id: &ServiceId) {
-        self.turns().remove(service_id);
+        lock(&self.turns).remove(service_id);
     }
 
     /// Up to which position batches were free when a part of the dependents of a service was freed.
     pub(crate) fn turn_of(&self, service_id: &ServiceId) -> Option<i64> {
-        self.turns().get(service_id).copied()
-    }
-
-    fn turns(&self) -> MutexGuard<'_, HashMap<ServiceId, i64>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.turns).get(service_id).copied()
     }
 
     /// This many batches ended without being sent, because of another one.

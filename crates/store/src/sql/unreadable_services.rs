@@ -1,9 +1,7 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use grid_batch_core::{Excerpt, ServiceId};
+use grid_batch_support::lock;
 use log::error;
 
 /// The services that this process has met whose names in the database are no ids of services. They are left
@@ -19,7 +17,7 @@ impl UnreadableServices {
             Err(error) => error,
         };
         let shown = Excerpt::of(name).to_string();
-        if self.lock().insert(name.to_owned(), shown).is_none() {
+        if lock(&self.0).insert(name.to_owned(), shown).is_none() {
             error!(error:% = refused;
                 "the name of a service in the database cannot be read; the service is left out, and its batches wait \
                  until the name is corrected in the database and the server is started again");
@@ -29,19 +27,15 @@ impl UnreadableServices {
 
     /// The names as the database has them.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.lock().keys().cloned().collect()
+        lock(&self.0).keys().cloned().collect()
     }
 
     /// The names in a form that can be shown.
     pub(crate) fn shown(&self) -> Vec<String> {
-        self.lock().values().cloned().collect()
+        lock(&self.0).values().cloned().collect()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).len()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use diesel::{
     sql_types::{Binary, Text},
 };
 use grid_batch_core::{Deadline, Outcome, SubmissionAnswer};
+use grid_batch_support::{Backoff, lock};
 
 use crate::{
     batch::{BatchKey, NOT_PROVED_NEW, key_rows},
@@ -55,6 +56,10 @@ impl DelayOptions {
     pub fn longest_delay(&self) -> Duration {
         let asked = self.retry_after_limit;
         self.longest.max(self.first).max(asked.saturating_add(asked / RANDOM_SHARE))
+    }
+
+    fn backoff(&self, longest: Duration) -> Backoff {
+        Backoff { first: self.first, longest: longest.max(self.first) }
     }
 }
 
@@ -113,43 +118,26 @@ impl DelayPolicy {
         match (answer.outcome, answer.retry_after) {
             (Outcome::Parked | Outcome::PoolParked, Some(retry_after)) => retry_after,
             // No node has answered: when one does again, the batch goes on soon.
-            (Outcome::NotSent, None) => self.backoff_of(earlier, self.longest_while_away()),
+            (Outcome::NotSent, None) => self.delay_up_to(self.longest_while_away(), earlier),
             (Outcome::Busy, Some(asked)) if answer.status.is_none() && asked <= AwayTries::SOON => {
-                self.backoff_of(earlier, self.longest_while_away()).max(asked)
+                self.delay_up_to(self.longest_while_away(), earlier).max(asked)
             }
-            (_, None) => self.backoff(earlier),
+            (_, None) => self.delay_up_to(self.options.longest, earlier),
             (_, Some(asked)) => {
                 let asked = asked.min(self.options.retry_after_limit);
-                self.backoff(earlier).max(asked + self.random_part(asked / RANDOM_SHARE))
+                let asked = asked + (asked / RANDOM_SHARE).mul_f64(lock(&self.rng).f64());
+                self.delay_up_to(self.options.longest, earlier).max(asked)
             }
         }
     }
 
-    fn backoff(&self, earlier: u32) -> Duration {
-        self.backoff_of(earlier, self.options.longest)
-    }
-
-    /// Between a half of the whole delay and all of it.
-    fn backoff_of(&self, earlier: u32, longest: Duration) -> Duration {
-        let whole = self.longest_backoff(earlier).min(longest.max(self.options.first));
-        whole / 2 + self.random_part(whole - whole / 2)
-    }
-
-    fn longest_backoff(&self, earlier: u32) -> Duration {
-        let DelayOptions { first, longest, .. } = self.options;
-        let doubled =
-            2_u32.checked_pow(earlier).map_or(longest, |times| first.saturating_mul(times));
-        doubled.min(longest.max(first))
+    fn delay_up_to(&self, longest: Duration, earlier: u32) -> Duration {
+        self.options.backoff(longest).delay(earlier, &mut lock(&self.rng))
     }
 
     /// The longest delay of a batch whose node does not answer.
     fn longest_while_away(&self) -> Duration {
-        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        away.longest_delay(Instant::now(), self.options.longest)
-    }
-
-    fn random_part(&self, whole: Duration) -> Duration {
-        whole.mul_f64(self.rng.lock().unwrap_or_else(PoisonError::into_inner).f64())
+        lock(&self.away).longest_delay(Instant::now(), self.options.longest)
     }
 
     /// Whether the ledger asks for a longer delay than it gets.
@@ -195,10 +183,11 @@ impl DelayPolicy {
     /// How many refusals of a batch as it is fit into the time until it is held. They are counted, and no
     /// time is compared: an outage between two of them is no refusal.
     fn batch_refusals_before_hold(&self) -> u32 {
-        let DelayOptions { refusals_before_hold, hold_after, .. } = self.options;
+        let DelayOptions { refusals_before_hold, hold_after, longest, .. } = self.options;
+        let backoff = self.options.backoff(longest);
         let mut left = hold_after;
         let delays = (0..refusals_before_hold).take_while(|earlier| {
-            let next = left.checked_sub(self.longest_backoff(*earlier));
+            let next = left.checked_sub(backoff.whole_delay(*earlier));
             left = next.unwrap_or_default();
             next.is_some()
         });
@@ -370,7 +359,8 @@ mod tests {
             let policy = DelayPolicy::new(options);
             let held = |earlier| policy.hold(&answer(Outcome::RefusedBatch, None), None, earlier);
             assert!(held(refusals - 2).is_none() && held(refusals - 1).is_some(), "{seconds} s");
-            let waited: Duration = (0..refusals - 1).map(|it| policy.longest_backoff(it)).sum();
+            let backoff = policy.options.backoff(policy.options.longest);
+            let waited: Duration = (0..refusals - 1).map(|it| backoff.whole_delay(it)).sum();
             assert!(waited <= hold_after || refusals == LEAST_REFUSALS, "{seconds} s: {waited:?}");
         }
     }

@@ -2,13 +2,14 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
     fmt,
     marker::PhantomData,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
 use grid_batch_core::{
     AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, Recorded,
     RecordedSubscriber, ScopeId, ServiceId, Stale, SubmissionOutcome, TransitionError,
 };
+use grid_batch_support::lock;
 use log::{error, info, warn};
 
 use super::delay::{DelayOptions, DelayPolicy, read_delays};
@@ -89,7 +90,7 @@ impl<S: ScopeId> StoreObserver<S> {
         const MOST_REMEMBERED: usize = 10_000;
         let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome;
         let service = scope_id.service_id();
-        let mut cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cut = lock(&self.cut);
         if !self.delays.is_cut(answer) {
             cut.remove(service);
         } else if cut.len() < MOST_REMEMBERED && cut.insert(service.clone()) {

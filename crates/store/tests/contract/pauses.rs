@@ -1,9 +1,9 @@
 //! A pause of a service, or of all: nothing new is taken, and what is under way is followed.
 
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, BatchState, InstanceId, LedgerStatus, Obstacle, Operator,
-    OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServicePause, Stale, SubmittedBatch,
-    TakenBatch, Timestamp,
+    ActionOutcome, ActionRefusal, BatchState, InstanceId, LedgerStatus, Operator, OperatorAction,
+    OperatorTarget, OperatorVerb, Outcome, ServicePause, Stale, SubmittedBatch, TakenBatch,
+    Timestamp, WaitReason,
 };
 use grid_batch_store::Store;
 
@@ -169,11 +169,11 @@ fn pause_is_why_a_batch_waits(db: &Database) {
     let since = db.now();
     let times = [1, 2].map(|number| store.one("a::b", number).created_at);
     for ahead in store.ahead(&service("a::b"), &times).unwrap() {
-        assert_eq!(ahead.unwrap().obstacle, Obstacle::Paused { since });
+        assert_eq!(ahead.unwrap().reason, WaitReason::Paused { since, reason: None });
     }
     let details = store.details(&service("a::b"), &id(2)).unwrap().unwrap();
     let wait = details.wait().unwrap();
-    assert_eq!((wait.cause.as_str(), wait.since), ("paused", since));
+    assert_eq!((wait.reason.name(), wait.since), ("paused", since));
 }
 
 fn paused_services_are_counted(db: &Database) {

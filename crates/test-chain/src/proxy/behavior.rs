@@ -1,8 +1,9 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
+use grid_batch_support::lock;
 use serde_json::{Value, json};
 
 use crate::{Fault, stop::StopSignal};
@@ -52,7 +53,7 @@ impl FirstResponses {
         call: &Value,
         forward: impl FnOnce() -> Option<Value>,
     ) -> Option<Value> {
-        let mut responses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut responses = lock(&self.0);
         let key = json!([call["method"], call["params"]]).to_string();
         let mut response = match responses.entry(key) {
             Entry::Occupied(first) => first.get().clone(),

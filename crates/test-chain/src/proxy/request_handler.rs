@@ -1,9 +1,10 @@
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     thread,
     time::Duration,
 };
 
+use grid_batch_support::lock;
 use serde_json::Value;
 
 use super::{
@@ -44,11 +45,11 @@ impl RequestHandler {
     }
 
     pub(super) fn behavior(&self) -> MutexGuard<'_, ProxyBehavior> {
-        self.behavior.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.behavior)
     }
 
     pub(super) fn mempool(&self) -> MutexGuard<'_, Mempool> {
-        self.mempool.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.mempool)
     }
 
     /// Handles one request. Blocks while the call is held or slow.

@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use alloy_primitives::{B256, Signature, U256, hex, keccak256};
+use grid_batch_support::lock;
 use secp256k1::{
     Message, SecretKey,
     ecdsa::{RecoverableSignature, RecoveryId},
@@ -50,7 +51,7 @@ impl Drop for Unanswered {
 pub(super) enum SignerReply {
     Response(u16, String),
     ConnectionClosed,
-    Silence,
+    Hang,
 }
 
 impl SignerApi {
@@ -59,7 +60,7 @@ impl SignerApi {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, ApiState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn reply(&self, method: &str, path: &str, body: &[u8]) -> SignerReply {
@@ -72,7 +73,7 @@ impl SignerApi {
         match fault {
             Some(SignerFault::Unavailable) => SignerReply::Response(503, String::new()),
             Some(SignerFault::ConnectionClosed) => SignerReply::ConnectionClosed,
-            Some(SignerFault::Silent) => SignerReply::Silence,
+            Some(SignerFault::Hung) => SignerReply::Hang,
             fault => self.respond(method, path, body, fault),
         }
     }

@@ -58,7 +58,7 @@ async fn answer(
             response.body(text.into()).map_err(|_| CloseConnection)
         }
         SignerReply::ConnectionClosed => Err(CloseConnection),
-        SignerReply::Silence => {
+        SignerReply::Hang => {
             let _unanswered = Unanswered::new(api);
             future::pending().await
         }

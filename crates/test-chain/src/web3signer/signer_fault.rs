@@ -6,7 +6,7 @@ pub enum SignerFault {
     /// Closes the connection without a response.
     ConnectionClosed,
     /// Never responds; the connection stays open.
-    Silent,
+    Hung,
     /// Has not loaded the account's key.
     NoKey,
     /// Signs with the key of another account.

@@ -49,7 +49,7 @@ impl Web3Signer {
         self.api.state().sign_requests
     }
 
-    /// How many requests wait for an answer, because the signer is silent.
+    /// How many requests wait for an answer, because the signer hangs.
     pub fn unanswered(&self) -> usize {
         self.api.state().unanswered
     }

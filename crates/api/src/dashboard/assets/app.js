@@ -51,7 +51,7 @@ function open() {
     else anchor.removeAttribute("aria-current");
   }
   document.title = `${id ? `${id.slice(0, 12)} · ` : ""}${title} · grid-batch`;
-  replace(main, element("p", { class: "quiet" }, "Loading …"));
+  replace(main, element("p", { class: "muted" }, "Loading …"));
   const view = (id !== undefined && one ? one : list)({ main: element("div"), id, parameters, refresh });
   show(view, signal);
 }

@@ -31,7 +31,7 @@ export function replace(parent, ...children) {
 
 /** A table. A column is {name, number, cell}; the first cell of a row is its heading. */
 export function table(caption, columns, rows, empty) {
-  if (rows.length === 0) return element("p", { class: "quiet" }, empty);
+  if (rows.length === 0) return element("p", { class: "muted" }, empty);
   const kind = (column) => [column.number && "number", column.text && "text"].filter(Boolean).join(" ") || null;
   const head = columns.map((column) =>
     element("th", { scope: "col", class: kind(column), "aria-sort": column.sorted ?? null }, column.head ?? column.name));

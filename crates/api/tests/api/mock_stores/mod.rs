@@ -63,6 +63,7 @@ pub fn stored_batch(batch_id: ItemId, state: BatchState) -> StoredBatch {
         since: None,
         checked_at: None,
         next_try_at: None,
+        parked: false,
         last_error: None,
         held: None,
         ended_at: None,

@@ -119,10 +119,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn demonstrate_with_progress(
     options: &DemoOptions,
-    is_silent: bool,
+    is_quiet: bool,
     is_alone: bool,
 ) -> Result<DemoReport, DemoError> {
-    if is_silent {
+    if is_quiet {
         return demonstrate(options, |_| ());
     }
     let mut lines = ProgressLines::new(DemoProgress::WORDS.len() + 1, is_alone);

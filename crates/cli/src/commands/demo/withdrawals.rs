@@ -43,9 +43,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn demonstrate_with_progress(
     options: &WithdrawalDemoOptions,
-    is_silent: bool,
+    is_quiet: bool,
 ) -> Result<WithdrawalReport, DemoError> {
-    if is_silent {
+    if is_quiet {
         return demonstrate_withdrawals(options, |_| ());
     }
     let mut lines = ProgressLines::new(WithdrawalProgress::WORDS.len() + 1, options.log == "off");

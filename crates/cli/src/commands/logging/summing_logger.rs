@@ -1,11 +1,11 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use env_logger::Logger;
 use grid_batch_core::InternalError;
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{PeriodicThread, lock};
 use log::{
     Level, Log, Metadata, Record,
     kv::{Key, ToValue, Value},
@@ -100,8 +100,4 @@ impl SummingState {
                 .build(),
         );
     }
-}
-
-fn lock(lines: &Mutex<RepeatedLines>) -> MutexGuard<'_, RepeatedLines> {
-    lines.lock().unwrap_or_else(PoisonError::into_inner)
 }

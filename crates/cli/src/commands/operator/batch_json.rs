@@ -39,7 +39,8 @@ pub(in crate::commands) fn details_json(details: &BatchDetails, behind: u64) -> 
     let ahead = details.ahead.as_ref();
     document["wait"] = details.wait().map_or(Value::Null, |wait| {
         json!({
-            "cause": wait.cause.as_str(), "since": wait.since.rfc3339(), "text": wait.to_string(),
+            "cause": wait.reason.name(), "since": wait.since.rfc3339(), "text": wait.to_string(),
+            "ends": wait.reason.about().ends,
         })
     });
     document["ahead"] = ahead.map_or(0, |ahead| ahead.count).into();

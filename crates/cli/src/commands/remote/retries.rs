@@ -5,6 +5,7 @@ use std::{
 
 use clap::{Arg, ArgMatches, builder::ValueParser};
 use grid_batch_client::ClientError;
+use grid_batch_support::Backoff;
 use humantime::parse_duration;
 
 /// The flag with the longest time for a request and what it waits for.
@@ -24,8 +25,8 @@ pub(in crate::commands) struct Retries {
 }
 
 impl Retries {
-    const FIRST_PAUSE: Duration = Duration::from_millis(200);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+    const PAUSES: Backoff =
+        Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(10) };
 
     /// Until the time of `--timeout` has passed.
     pub(in crate::commands) fn of(matches: &ArgMatches) -> Self {
@@ -48,7 +49,7 @@ impl Retries {
         &self,
         mut request: impl FnMut() -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {
-        let mut pause = Self::FIRST_PAUSE;
+        let mut failures = 0;
         loop {
             let error = match request() {
                 Err(error @ ClientError::Busy { .. }) => error,
@@ -58,12 +59,13 @@ impl Retries {
                 ClientError::Busy { retry_after, .. } => *retry_after,
                 _ => None,
             };
-            let wait = asked.unwrap_or(pause).clamp(Self::FIRST_PAUSE, Self::LONGEST_PAUSE);
+            let pause = asked.unwrap_or(Self::PAUSES.whole_delay(failures));
+            let wait = pause.clamp(Self::PAUSES.first, Self::PAUSES.longest);
             if wait > self.left() {
                 return Err(error);
             }
             thread::sleep(wait);
-            pause = (pause * 2).min(Self::LONGEST_PAUSE);
+            failures += 1;
         }
     }
 }

@@ -170,10 +170,10 @@ impl Ledger {
 impl Node {
     fn read(json: &Value) -> Self {
         let problem = text(json, "problem").or_else(|| {
-            let silent = !is(json, "answering");
+            let is_out = !is(json, "answering");
             let unconfirmed = !is(json, "confirmed");
             let words =
-                [(silent, "does not answer"), (unconfirmed, "has not confirmed the ledger")];
+                [(is_out, "does not answer"), (unconfirmed, "has not confirmed the ledger")];
             words.iter().find(|(applies, _)| *applies).map(|(_, words)| (*words).to_owned())
         });
         Self { url: field(json, "url"), problem }

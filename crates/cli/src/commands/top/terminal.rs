@@ -6,6 +6,7 @@ use std::{
     sync::Mutex,
 };
 
+use grid_batch_support::lock;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use super::{draw::Size, line::Line};
@@ -91,7 +92,7 @@ impl Drop for Terminal {
 
 fn enter() -> io::Result<()> {
     let mut termios = tcgetattr(stdin())?;
-    lock_before().get_or_insert_with(|| termios.clone());
+    lock(&BEFORE).get_or_insert_with(|| termios.clone());
     termios.make_raw();
     tcsetattr(stdin(), OptionalActions::Drain, &termios)?;
     write!(stdout(), "{ENTER}")?;
@@ -100,14 +101,10 @@ fn enter() -> io::Result<()> {
 
 /// Does it once, and ignores errors: the terminal may be gone.
 fn leave() {
-    let Some(before) = lock_before().take() else { return };
+    let Some(before) = lock(&BEFORE).take() else { return };
     let _ = write!(stdout(), "{LEAVE}");
     let _ = stdout().flush();
     let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
-}
-
-fn lock_before() -> std::sync::MutexGuard<'static, Option<Termios>> {
-    BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// A panic in any thread ends the program, with its message on the screen as it was before.

@@ -5,10 +5,9 @@ use std::{
 
 use grid_batch_core::InternalError;
 use grid_batch_store::{Store, StoreError};
-use grid_batch_support::ErrorChain;
+use grid_batch_support::{ErrorChain, Job, Jobs, Shutdown};
 use log::{info, warn};
-
-use super::watcher::Watcher;
+use tokio::time::timeout;
 
 /// Whether the database answers, by a connection that is used for nothing else. Clones share it.
 #[derive(Debug, Clone)]
@@ -73,13 +72,22 @@ impl DatabaseState {
     }
 }
 
-/// Starts the thread that asks the database.
-pub(super) fn watch(state: DatabaseState, store: &Store) -> Result<Watcher, InternalError> {
-    let mut probe = store.probe();
-    Watcher::start("health-database", move || {
-        state.begin();
-        state.end(probe.check());
-        DatabaseState::INTERVAL
+/// Starts the thread that asks the database. It is used for nothing else, so that the question never waits.
+pub(super) fn watch(
+    state: DatabaseState,
+    store: &Store,
+    jobs: &Jobs,
+) -> Result<Job, InternalError> {
+    let (mut probe, runtime, shutdown) = (store.probe(), jobs.handle().clone(), Shutdown::new());
+    let requested = shutdown.clone();
+    jobs.thread("health-database", shutdown, move || {
+        while !requested.is_requested() {
+            state.begin();
+            state.end(probe.check());
+            let pause = async { timeout(DatabaseState::INTERVAL, requested.requested()).await };
+            // It ends early when the end is requested.
+            let _ = runtime.block_on(pause);
+        }
     })
 }
 

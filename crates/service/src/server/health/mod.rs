@@ -4,7 +4,6 @@ mod database;
 mod gas;
 mod parts;
 mod services;
-mod watcher;
 
 use std::{
     collections::BTreeMap,
@@ -15,12 +14,12 @@ use std::{
 use grid_batch_api::{HealthPart, HealthReport, HealthStatus};
 use grid_batch_core::InternalError;
 use grid_batch_store::Store;
-use grid_batch_support::PeriodicThread;
+use grid_batch_support::{Job, Jobs};
+use tokio::time::sleep;
 
 use database::DatabaseState;
 pub(super) use parts::HealthSources;
 use services::ServiceState;
-pub(super) use watcher::Watcher;
 
 /// The present health. Clones share it.
 #[derive(Clone)]
@@ -34,37 +33,29 @@ struct HealthState {
     since: Mutex<BTreeMap<&'static str, (HealthStatus, Instant)>>,
 }
 
-/// The threads that keep the health up to date. Dropping it ends them.
-#[derive(Debug)]
-pub(super) struct RunningHealth {
-    _database: Watcher,
-    _services: Watcher,
-    _changes: PeriodicThread,
-}
-
 impl Health {
     /// How exactly the time is known since which a part has its status.
     const INTERVAL: Duration = Duration::from_millis(250);
 
+    /// Starts the jobs that keep the health up to date.
     pub(super) fn start(
         sources: HealthSources,
         store: &Store,
-    ) -> Result<(Self, RunningHealth), InternalError> {
+        jobs: &Jobs,
+    ) -> Result<(Self, [Job; 3]), InternalError> {
         let (database, services) = (DatabaseState::new(), ServiceState::new());
-        let running_database = database::watch(database.clone(), store)?;
-        let running_services = services::watch(services.clone(), store)?;
+        let asking = database::watch(database.clone(), store, jobs)?;
+        let counting = services::watch(services.clone(), store, jobs);
         let since = Mutex::default();
         let health = Self(Arc::new(HealthState { sources, database, services, since }));
         let observed = health.clone();
-        let changes = PeriodicThread::start("health", Self::INTERVAL, move || {
-            observed.parts();
-        })?;
-        let running = RunningHealth {
-            _database: running_database,
-            _services: running_services,
-            _changes: changes,
-        };
-        Ok((health, running))
+        let observing = jobs.spawn("health", async move {
+            loop {
+                sleep(Self::INTERVAL).await;
+                observed.parts();
+            }
+        });
+        Ok((health, [asking, counting, observing]))
     }
 
     /// The report. It does not block.

@@ -7,6 +7,7 @@ use grid_batch_poller::{EventFollower, LookupProgress, LookupReport, MonitorCoun
 use grid_batch_queuer::{InFlightCounts, Places};
 use grid_batch_store::{FullQueue, QueueCounts};
 use grid_batch_submitter::DelayedServices;
+use grid_batch_support::{JobReport, Jobs};
 
 use super::{database::DatabaseState, gas::gas_part, services::ServiceState};
 use crate::server::{gas::GasMonitor, ledger_check::LedgerCheck};
@@ -27,6 +28,8 @@ pub(in crate::server) struct HealthSources {
     pub(in crate::server) gas: Option<Arc<dyn GasMonitor>>,
     /// How many batches are under way, if that is limited.
     pub(in crate::server) in_flight: Option<Places>,
+    /// The background work of this instance.
+    pub(in crate::server) jobs: Jobs,
     /// The questions about missing transactions, if the ledger has batches that depend on others.
     pub(in crate::server) lookups: Option<LookupProgress>,
 }
@@ -36,6 +39,9 @@ const UNANSWERED: Duration = Duration::from_secs(4);
 
 /// If a missing transaction is not looked for at the ledger for longer than this, the health shows it.
 const LATE_LOOKUP: Duration = Duration::from_secs(10);
+
+/// A run of a job that takes longer is shown.
+const LONG_RUN: Duration = Duration::from_mins(1);
 
 /// A commit of new batches that takes longer is shown.
 const SLOW_COMMIT: Duration = Duration::from_secs(3);
@@ -55,6 +61,7 @@ pub(super) fn parts(
         ("intake", intake_part(sources.commits.elapsed(), &services.queues())),
         ("services", services_part(services, &WaitingServices::read(sources))),
         ("events", events_part(sources.events.as_ref())),
+        ("jobs", jobs_part(&sources.jobs.reports())),
     ]);
     if let Some(gas) = &sources.gas {
         parts.insert("gas", gas_part(&gas.health()));
@@ -103,6 +110,21 @@ fn claims_part(sources: &HealthSources) -> HealthPart {
         return unhealthy("claims cannot be maintained in the database; the log has the reason");
     }
     HealthPart::default()
+}
+
+/// Jobs that have ended, have failed or do not come back.
+fn jobs_part(reports: &[JobReport]) -> HealthPart {
+    let reason = |job: &JobReport| {
+        let running = job.runs.and_then(|runs| runs.running_for).filter(|time| *time > LONG_RUN);
+        match (&job.problem, running) {
+            (Some(problem), _) => Some(format!("{}: {problem}", job.name)),
+            (None, Some(time)) => {
+                Some(format!("{}: it has run for {} s", job.name, time.as_secs()))
+            }
+            (None, None) => None,
+        }
+    };
+    with_reasons(&reports.iter().filter_map(reason).collect::<Vec<_>>())
 }
 
 fn ledger_part(ledger: &LedgerCheck) -> HealthPart {

@@ -3,10 +3,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::InternalError;
 use grid_batch_store::{QueueCounts, ServiceCounts, Store, StoreError};
-
-use super::watcher::Watcher;
+use grid_batch_support::{Job, Jobs, Next, Schedule};
 
 /// How many services are in trouble and how full queues are, as the store was read last. Clones share it.
 #[derive(Debug, Clone)]
@@ -61,10 +59,11 @@ impl ServiceState {
     }
 }
 
-/// Starts the thread that counts them.
-pub(super) fn watch(state: ServiceState, store: &Store) -> Result<Watcher, InternalError> {
+/// Starts the job that counts them.
+pub(super) fn watch(state: ServiceState, store: &Store, jobs: &Jobs) -> Job {
     let store = store.clone();
-    Watcher::start("health-services", move || {
+    let schedule = Schedule::every(ServiceState::SHORTEST_INTERVAL).first_after(Duration::ZERO);
+    jobs.repeat("health-services", schedule, move || {
         let started = Instant::now();
         let counts = read(&store);
         let pause = (started.elapsed() * ServiceState::SHARE).max(ServiceState::SHORTEST_INTERVAL);
@@ -72,7 +71,7 @@ pub(super) fn watch(state: ServiceState, store: &Store) -> Result<Watcher, Inter
         if let Ok((counts, queues)) = counts {
             state.set(counts, queues, pause);
         }
-        pause
+        Ok(Next::After(pause))
     })
 }
 

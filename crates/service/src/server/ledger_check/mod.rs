@@ -15,4 +15,4 @@ mod watch;
 pub(super) use check::LedgerCheck;
 pub(super) use checked_claims::CheckedClaims;
 pub use mismatch::LedgerMismatchError;
-pub(super) use watch::RunningLedgerCheck;
+pub(super) use watch::{start, wait_for_answers};

@@ -17,9 +17,9 @@ use grid_batch_core::{
     Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
 };
 use grid_batch_nodes::{NodePool, NodePoolOptions, UrlResolver};
-use grid_batch_support::Shutdown;
+use grid_batch_support::Jobs;
 use log::{Log, Metadata, Record};
-use tokio::time::sleep;
+use tokio::{runtime::Handle, time::sleep};
 
 use super::{LedgerCheck, watch::Watcher};
 
@@ -135,8 +135,10 @@ impl TestCheck {
         let was_bound = ledgers.recorded.lock().unwrap().is_some();
         let database = Arc::<TestLedgers>::clone(&ledgers);
         let confirm = Arc::new(move |ledger: &LedgerIdentity| database.confirm_ledger(ledger));
-        let watcher = Watcher { check: check.clone(), ledger: ledgers.clone(), confirm, was_bound };
-        tokio::spawn(async move { watcher.run(&Shutdown::new()).await });
+        let blocking = Jobs::on_runtime(Handle::current()).blocking().clone();
+        let (check, ledger) = (check, ledgers.clone());
+        let watcher = Watcher { check: check.clone(), ledger, confirm, blocking, was_bound };
+        tokio::spawn(watcher.run());
         let test = Self { ledgers, clock, check };
         test.wait_until(|check| check.is_complete()).await;
         test

@@ -1,4 +1,5 @@
 use std::{
+    future::pending,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -6,16 +7,14 @@ use std::{
 
 use futures_util::future::join;
 use grid_batch_core::{
-    BatchError, BatchResult, InternalError, Ledger, LedgerConfirmation, LedgerIdentity, Outage,
-    OutageKind,
+    BatchError, BatchResult, Ledger, LedgerConfirmation, LedgerIdentity, Outage, OutageKind,
 };
 use grid_batch_nodes::{Identity, IdentityAnswer, Node};
-use grid_batch_support::{RuntimeThread, Shutdown, redact_url, shut_down_runtime};
+use grid_batch_support::{BlockingPool, Job, Jobs, redact_url};
 use log::{info, warn};
 use tokio::{
-    runtime::{Builder, Runtime},
-    select, spawn,
-    task::spawn_blocking,
+    select,
+    task::JoinSet,
     time::{sleep, timeout},
 };
 
@@ -25,55 +24,26 @@ use super::{LedgerMismatchError, check::LedgerCheck};
 pub(in crate::server) type ConfirmFn =
     dyn Fn(&LedgerIdentity) -> BatchResult<LedgerConfirmation> + Send + Sync;
 
-/// The thread that asks the nodes. Dropping it ends the thread.
-#[derive(Debug)]
-pub(in crate::server) struct RunningLedgerCheck {
+/// Asks each node at once, and then regularly. `confirm` compares the answers with the ledger of the database, which
+/// `was_bound` to it before.
+pub(in crate::server) fn start(
     check: LedgerCheck,
-    shutdown: Shutdown,
-    thread: Option<RuntimeThread<()>>,
+    ledger: Arc<dyn Ledger>,
+    confirm: Arc<ConfirmFn>,
+    was_bound: bool,
+    jobs: &Jobs,
+) -> Job {
+    let blocking = jobs.blocking().clone();
+    let watcher = Watcher { check, ledger, confirm, blocking, was_bound };
+    jobs.spawn("ledger-check", watcher.run())
 }
 
-impl RunningLedgerCheck {
-    /// Asks each node at once, and then regularly. `confirm` compares the answers with the ledger of
-    /// the database, which `was_bound` to it before.
-    pub(in crate::server) fn start(
-        check: LedgerCheck,
-        ledger: Arc<dyn Ledger>,
-        confirm: Arc<ConfirmFn>,
-        was_bound: bool,
-    ) -> Result<Self, InternalError> {
-        let shutdown = Shutdown::new();
-        let requested = shutdown.clone();
-        let watcher = Watcher { check: check.clone(), ledger, confirm, was_bound };
-        let runtime = || Builder::new_current_thread().enable_all().build();
-        let thread = RuntimeThread::start("ledger-check", runtime, move |runtime: Runtime| {
-            runtime.block_on(watcher.run(&requested));
-            shut_down_runtime(runtime);
-        })?;
-        Ok(Self { check, shutdown, thread: Some(thread) })
-    }
-
-    /// Waits until every node has answered, up to this limit.
-    pub(in crate::server) fn wait_for_answers(&self, limit: Duration) {
-        const CHECK_INTERVAL: Duration = Duration::from_millis(5);
-        let started = Instant::now();
-        while !self.check.is_complete() && started.elapsed() < limit {
-            thread::sleep(CHECK_INTERVAL);
-        }
-    }
-
-    pub(in crate::server) fn check(&self) -> &LedgerCheck {
-        &self.check
-    }
-}
-
-impl Drop for RunningLedgerCheck {
-    fn drop(&mut self) {
-        self.shutdown.request();
-        if let Some(thread) = self.thread.take() {
-            // The panic hook has printed a panic already.
-            let _ = thread.join();
-        }
+/// Waits until every node has answered, up to this limit.
+pub(in crate::server) fn wait_for_answers(check: &LedgerCheck, limit: Duration) {
+    const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+    let started = Instant::now();
+    while !check.is_complete() && started.elapsed() < limit {
+        thread::sleep(CHECK_INTERVAL);
     }
 }
 
@@ -83,22 +53,25 @@ pub(super) struct Watcher {
     pub(super) check: LedgerCheck,
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) confirm: Arc<ConfirmFn>,
+    pub(super) blocking: BlockingPool,
     /// Whether the database was bound to its ledger before any node was asked.
     pub(super) was_bound: bool,
 }
 
 impl Watcher {
-    pub(super) async fn run(&self, shutdown: &Shutdown) {
+    /// Never ends, so that it is no job that has ended.
+    pub(super) async fn run(self) {
+        let mut tasks = JoinSet::new();
         for index in 0..self.check.pool().nodes().len() {
             let watcher = self.clone();
-            spawn(async move {
+            tasks.spawn(async move {
                 let node = &watcher.check.pool().nodes()[index];
-                join(watcher.watch_node(node), watcher.watch_outages(node)).await
+                join(watcher.watch_node(node), watcher.watch_outages(node)).await;
             });
         }
-        let watcher = self.clone();
-        spawn(async move { watcher.watch_database().await });
-        shutdown.requested().await;
+        tasks.spawn(async move { self.watch_database().await });
+        while tasks.join_next().await.is_some() {}
+        pending().await
     }
 
     async fn watch_node(&self, node: &Node) {
@@ -222,8 +195,7 @@ impl Watcher {
 
     async fn compare(&self, ledger: LedgerIdentity) -> BatchResult<LedgerConfirmation> {
         let confirm = Arc::clone(&self.confirm);
-        let compared = spawn_blocking(move || confirm(&ledger)).await;
-        compared.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
+        self.blocking.ask(move || confirm(&ledger)).await
     }
 }
 

@@ -12,6 +12,7 @@ use grid_batch_claims::{ChangeCounters, ClaimHealth};
 use grid_batch_poller::MonitorCounters;
 use grid_batch_store::Store;
 use grid_batch_submitter::SubmitterCounters;
+use grid_batch_support::Jobs;
 
 pub(super) use history::History;
 pub(super) use queues::{HistoryRecorder, QueueMetrics};
@@ -33,6 +34,7 @@ pub(super) struct MetricsSources {
     pub(super) queues: QueueMetrics,
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
     pub(super) store: Store,
+    pub(super) jobs: Jobs,
 }
 
 impl MetricsSources {
@@ -55,6 +57,7 @@ impl MetricsSources {
         }
         self.write_claims(text);
         self.write_connections(text);
+        self.write_jobs(text);
         let help = "Events of batches that this instance has written, with those of transactions that failed.";
         text.counter("grid_batch_events_written_total", help, count(self.store.events_written()));
         process::write(text);
@@ -96,6 +99,22 @@ impl MetricsSources {
         text.counter("grid_batch_claims_taken_total", help, count(self.claims.taken()));
         let help = "Batches that an instance was submitting when this one took its services; they are in doubt.";
         text.counter("grid_batch_orphaned_batches_total", help, count(self.claims.orphaned()));
+    }
+
+    fn write_jobs(&self, text: &mut MetricsText) {
+        let runs: Vec<_> =
+            self.jobs.reports().into_iter().filter_map(|it| Some((it.name, it.runs?))).collect();
+        let mut seconds = text.counters(
+            "grid_batch_job_seconds_total",
+            "How long the runs of each job of the server took together.",
+        );
+        runs.iter().for_each(|(job, it)| seconds.sample(&[("job", job)], it.time.as_secs_f64()));
+        let mut count =
+            text.counters("grid_batch_job_runs_total", "The runs of each job of the server.");
+        runs.iter().for_each(|(job, it)| count.sample(&[("job", job)], self::count(it.count)));
+        let help = "How much later than it was due the last run of each job of the server started.";
+        let mut lag = text.gauges("grid_batch_job_lag_seconds", help);
+        runs.iter().for_each(|(job, it)| lag.sample(&[("job", job)], it.lag.as_secs_f64()));
     }
 
     fn write_connections(&self, text: &mut MetricsText) {

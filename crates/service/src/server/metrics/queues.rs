@@ -9,17 +9,16 @@ use std::{
 
 use grid_batch_api::MetricsText;
 use grid_batch_claims::ChangeCounters;
-use grid_batch_core::{
-    BatchResult, BatchState, InstanceId, InternalError, QueueDepth, Webhook, WebhookStore,
-};
+use grid_batch_core::{BatchResult, BatchState, InstanceId, QueueDepth, Webhook, WebhookStore};
 use grid_batch_store::{ClaimStore, OpenStates, Store};
 use grid_batch_submitter::SubmitterCounters;
+use grid_batch_support::{Job, Jobs, Next, Schedule};
 
 use super::{
     count,
     history::{History, Sample},
 };
-use crate::server::{ServerCounts, health::Watcher};
+use crate::server::ServerCounts;
 
 /// What was read last. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -78,23 +77,25 @@ impl QueueMetrics {
     /// Reading takes at most this part of the time.
     const SHARE: u32 = 50;
 
-    /// Starts the thread that reads. At most `most` services have a label of their own.
+    /// Starts the job that reads. At most `most` services have a label of their own.
     pub(in crate::server) fn watch(
         &self,
         store: &Store,
         claims: &ClaimStore,
         most: usize,
         history: HistoryRecorder,
-    ) -> Result<Watcher, InternalError> {
+        jobs: &Jobs,
+    ) -> Job {
         let (store, claims, shared) = (store.clone(), claims.clone(), self.clone());
-        Watcher::start("metrics-queues", move || {
+        let schedule = Schedule::every(Self::SHORTEST_INTERVAL).first_after(Duration::ZERO);
+        jobs.repeat("metrics-queues", schedule, move || {
             let started = Instant::now();
             // The health reports that the database does not answer, and the age of what was read tells it.
             if let Ok(queues) = Queues::read(&store, &claims.instance(), most) {
                 history.record(&queues);
                 *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
             }
-            (started.elapsed() * Self::SHARE).max(Self::SHORTEST_INTERVAL)
+            Ok(Next::After((started.elapsed() * Self::SHARE).max(Self::SHORTEST_INTERVAL)))
         })
     }
 

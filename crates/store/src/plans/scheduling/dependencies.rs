@@ -131,11 +131,11 @@ fn process_halts(claims: &ClaimStore) {
     end(store, &take(claims, halting_in_order(), 1), Outcome::Rejected);
     let stopping = in_order[0].batch_id;
     store.end_following(&halting_in_order(), &stopping, "a reason").unwrap();
-    read_obstacles(claims, &following);
+    read_wait_reasons(claims, &following);
 }
 
 /// Asks why batches wait.
-fn read_obstacles(claims: &ClaimStore, following: &[NewBatch]) {
+fn read_wait_reasons(claims: &ClaimStore, following: &[NewBatch]) {
     let store = claims.store();
     let times = |batches: &[NewBatch]| -> Vec<Timestamp> {
         let of = |batch: &NewBatch| store.find(&batch.batch_id).unwrap()[0].created_at;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus, NewBatch, Obstacle,
-    Stale, Strategy,
+    BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus, NewBatch, Stale,
+    Strategy, WaitReason,
 };
 use grid_batch_store::Store;
 
@@ -257,7 +257,7 @@ fn dependent_behind_says_that_the_ledger_is_asked(db: &Database) {
     invalid_with_dependent(&store);
     let created_at = store.one(SERVICE, 2).created_at;
     let ahead = store.ahead(&service(SERVICE), &[created_at]).unwrap().pop().unwrap().unwrap();
-    let Obstacle::MissingTransaction { transaction_id, invalid, .. } = ahead.obstacle else {
+    let WaitReason::MissingTransaction { transaction_id, invalid, .. } = ahead.reason else {
         panic!("{ahead:?}")
     };
     assert_eq!((transaction_id, invalid), (transaction_of(1), true));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, Decision, Evidence, LedgerStatus, Obstacle, Outcome,
-    Scheduling, SchedulingRules,
+    AfterInvalid, BatchState, ChangeOutcome, Decision, Evidence, LedgerStatus, Outcome, Scheduling,
+    SchedulingRules, WaitReason,
 };
 use grid_batch_store::StoreOptions;
 
@@ -92,7 +92,7 @@ fn stopped_batches_say_what_they_wait_for(db: &Database) {
     for number in [2, 3] {
         let created_at = store.one(SERVICE, number).created_at;
         let ahead = store.ahead(&service(SERVICE), &[created_at]).unwrap().pop().unwrap().unwrap();
-        assert!(matches!(ahead.obstacle, Obstacle::Halt { .. }), "{ahead:?}");
+        assert!(matches!(ahead.reason, WaitReason::Halt { .. }), "{ahead:?}");
         assert_eq!((ahead.head.clone().unwrap().batch_id, ahead.count), (id(1), number - 2));
         let details = store.details(&service(SERVICE), &id(number)).unwrap().unwrap();
         assert_eq!(details.ahead, Some(ahead), "both ways to ask say the same");

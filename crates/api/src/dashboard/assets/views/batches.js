@@ -99,7 +99,7 @@ function timeline(it) {
   const events = it.history.map((event) => ({ at: event.at, event }));
   const actions = it.operator_actions.map((action) => ({ at: action.acted_at, action }));
   const entries = [...events, ...actions].sort((a, b) => a.at.localeCompare(b.at));
-  const time = (at) => element("time", { datetime: at, class: "quiet" }, at.replace("T", " ").replace(/(\.\d{3})\d*Z/, "$1"));
+  const time = (at) => element("time", { datetime: at, class: "muted" }, at.replace("T", " ").replace(/(\.\d{3})\d*Z/, "$1"));
   return element("ol", { class: "timeline" }, entries.map(({ at, event, action }) => action
     ? element("li", { class: "operator" }, time(at), " ", element("b", {}, `${action.verb.replaceAll("_", " ")} by ${action.actor}`),
       `: ${action.reason ?? "no reason"} (${action.changed.from} → ${action.changed.to})`)

@@ -19,13 +19,13 @@ export function held({ main, refresh }) {
     const [page, ledgers] = await Promise.all([
       get("/v1/batches", { held: "true", order: "oldest", limit: 200 }), getIfAllowed("/v1/ledgers"),
     ]);
-    const silent = (ledgers?.data ?? []).flatMap((ledger) => ledger.nodes.filter((node) => !node.answering));
-    const decisions = DECISIONS.filter(([verb]) => silent.length === 0 || NO_GUESS.includes(verb));
+    const out = (ledgers?.data ?? []).flatMap((ledger) => ledger.nodes.filter((node) => !node.answering));
+    const decisions = DECISIONS.filter(([verb]) => out.length === 0 || NO_GUESS.includes(verb));
     replace(main,
       element("h1", {}, "Held batches"),
-      element("p", { class: "quiet" }, "A held batch waits for an operator, and later batches of its service wait for it. Look at the ledger before you decide: a batch that is ended wrongly is lost or applied out of order."),
-      silent.length > 0 && element("p", { class: "notice bad" },
-        `Not every node answers: ${silent.map((node) => node.url).join(", ")}. Until it does, decide at the page of a batch, which tells what can be known.`),
+      element("p", { class: "muted" }, "A held batch waits for an operator, and later batches of its service wait for it. Look at the ledger before you decide: a batch that is ended wrongly is lost or applied out of order."),
+      out.length > 0 && element("p", { class: "notice bad" },
+        `Not every node answers: ${out.map((node) => node.url).join(", ")}. Until it does, decide at the page of a batch, which tells what can be known.`),
       table("Held batches", [
         { name: "Batch", cell: (it) => batchLink(it.id, it.service_id) },
         { name: "Service", cell: (it) => serviceLink(it.service_id) },
@@ -36,7 +36,7 @@ export function held({ main, refresh }) {
         { name: "Decisions", cell: (it) => element("div", { class: "buttons" }, decisions.map(([verb, text]) =>
           batchButton(verb, it.id, it.service_id, it.attempts, text, refresh))) },
       ], page.data, "No batch is held."),
-      page.next && element("p", { class: "quiet" }, "There are more held batches; decide about these first."));
+      page.next && element("p", { class: "muted" }, "There are more held batches; decide about these first."));
   };
   return { main, load };
 }

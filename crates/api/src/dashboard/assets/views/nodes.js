@@ -19,7 +19,7 @@ export function nodes({ main, refresh }) {
         { name: "Instance", cell: (it) => it.instance_id ? names.get(it.instance_id) ?? it.instance_id : "none" },
         { name: "Epoch", number: true, cell: (it) => number(it.epoch) },
       ], claims.data, "No service is claimed."),
-      claims.next && element("p", { class: "quiet" }, "Only the first 200 services are shown."));
+      claims.next && element("p", { class: "muted" }, "Only the first 200 services are shown."));
   };
   return { main, load };
 }
@@ -27,7 +27,7 @@ export function nodes({ main, refresh }) {
 function ledger(it) {
   return [
     element("h2", {}, `Ledger: ${it.kind}${it.name ? ` ${it.name}` : ""}`),
-    element("p", { class: "quiet id" }, it.id || "its nodes tell no id"),
+    element("p", { class: "muted id" }, it.id || "its nodes tell no id"),
     it.problem && element("p", { class: "notice bad" }, it.problem),
     table("Nodes", [
       { name: "Node", cell: (node) => element("span", { class: "id" }, node.url) },

@@ -50,7 +50,7 @@ function rate(points, name) {
 }
 
 function charts(points) {
-  if (points.length < 2) return element("p", { class: "quiet" }, "The charts begin some seconds after the start of the server.");
+  if (points.length < 2) return element("p", { class: "muted" }, "The charts begin some seconds after the start of the server.");
   const values = (name) => points.map((point) => [point.seconds_ago, point[name]]);
   return element("div", { class: "charts" },
     chart("Batches per second, this instance",
@@ -68,7 +68,7 @@ function attention(health, services) {
     element("h2", {}, "What needs attention"),
     parts.map(([name, part]) => element("p", { class: "notice" }, state(part.status), ` ${name}: ${part.reason ?? "it does not work as it should"}`)),
     services === null
-      ? element("p", { class: "quiet" }, "The token does not allow the list of all services.")
+      ? element("p", { class: "muted" }, "The token does not allow the list of all services.")
       : table("Services that wait", [
         { name: "Service", cell: (it) => serviceLink(it.service_id) },
         { name: "State", cell: stateOf },

@@ -10,7 +10,7 @@ export function withdrawals({ main }) {
       admins = await get("/v1/gas-admins");
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 404) throw error;
-      replace(main, element("h1", {}, "Withdrawals"), element("p", { class: "quiet" }, "This server makes no withdrawals: it has no pools on an EVM chain."));
+      replace(main, element("h1", {}, "Withdrawals"), element("p", { class: "muted" }, "This server makes no withdrawals: it has no pools on an EVM chain."));
       return;
     }
     const page = await get("/withdrawals", { limit: 100 });

@@ -6,16 +6,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How often the store is asked without a hint: other instances write events, too.
+/// How often the store is asked without a wake-up: other instances write events, too.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between two reads of a listener, so that one reads what several commits wrote.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Wakes what waits for events when this process has written some.
 #[derive(Debug)]
-pub(super) struct Wake(watch::Sender<()>);
+pub(super) struct WakeUp(watch::Sender<()>);
 
-impl Wake {
+impl WakeUp {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(()))
     }
@@ -55,12 +55,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiter_is_woken_by_commits_and_polls_without_them() {
-        let wake = Wake::new();
-        let mut waiter = wake.subscribe();
+        let wake_up = WakeUp::new();
+        let mut waiter = wake_up.subscribe();
         let started = Instant::now();
         waiter.wait().await;
         assert_eq!(started.elapsed(), PAUSE + POLL_INTERVAL);
-        wake.listener()();
+        wake_up.listener()();
         let started = Instant::now();
         waiter.wait().await;
         assert_eq!(started.elapsed(), PAUSE, "a commit before the wait counts");

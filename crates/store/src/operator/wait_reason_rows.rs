@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use diesel::prelude::*;
 use grid_batch_core::{
-    AddressPrefix, Ahead, DeclaredAccess, ItemId, Obstacle, ServiceId, StoredBatch, Timestamp,
+    AddressPrefix, Ahead, DeclaredAccess, ItemId, ServiceId, StoredBatch, Timestamp, WaitReason,
 };
 
 use crate::sql::{
@@ -123,7 +123,10 @@ pub(super) fn load_blockers(
 }
 
 /// The transaction that a batch has missed for the longest time.
-pub(super) fn load_missing(connection: &mut Connection, seq: i64) -> Result<Obstacle, StoreError> {
+pub(super) fn load_missing(
+    connection: &mut Connection,
+    seq: i64,
+) -> Result<WaitReason, StoreError> {
     let query = missing_transactions::table
         .filter(missing_transactions::batch_seq.eq(seq))
         .filter(missing_transactions::found_at.is_null())
@@ -135,8 +138,8 @@ pub(super) fn load_missing(connection: &mut Connection, seq: i64) -> Result<Obst
             missing_transactions::invalid_seq.is_not_null(),
         ));
     let found: Vec<(Vec<u8>, i64, bool)> = connection.load_query("first_missing", query)?;
-    let Some((transaction_id, since, invalid)) = found.first() else { return Ok(Obstacle::Lane) };
-    Ok(Obstacle::MissingTransaction {
+    let Some((transaction_id, since, invalid)) = found.first() else { return Ok(WaitReason::Lane) };
+    Ok(WaitReason::MissingTransaction {
         transaction_id: batch_id(transaction_id)?,
         since: Timestamp::from_micros(*since),
         invalid: *invalid,
@@ -148,7 +151,7 @@ pub(super) fn load_dependency(
     connection: &mut Connection,
     seq: i64,
     blocker: i64,
-) -> Result<Obstacle, StoreError> {
+) -> Result<WaitReason, StoreError> {
     let query = transactions::table
         .filter(transactions::batch_seq.eq(blocker))
         .order_by(transactions::position)
@@ -158,7 +161,7 @@ pub(super) fn load_dependency(
     let access = load_access(connection, vec![seq])?.remove(&seq);
     let dependencies = access.iter().flat_map(|access| access.dependencies());
     let found = dependencies.copied().find(|id| ids.contains(id));
-    Ok(found.map_or(Obstacle::Order, |transaction_id| Obstacle::Dependency { transaction_id }))
+    Ok(found.map_or(WaitReason::Behind, |transaction_id| WaitReason::Dependency { transaction_id }))
 }
 
 /// An address because of which two batches conflict.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{Ahead, Obstacle, ServiceId, StoredBatch, Strategy, Timestamp};
+use grid_batch_core::{Ahead, ServiceId, StoredBatch, Strategy, Timestamp, WaitReason};
 
 use super::{
     ahead::load_head,
-    obstacle_rows::{
+    wait_reason_rows::{
         BlockerBatch, WaitingRow, has_positions, load_blockers, load_conflict, load_dependency,
         load_first_halt, load_missing, load_positions, load_waiting,
     },
@@ -18,7 +18,7 @@ const MOST_COMPARED: usize = 20;
 
 /// What is ahead of the waiting batches of a service that were stored at these times, by that time. `None`:
 /// the service has one lane, and its batches wait in the order of `created_at`.
-pub(super) fn load_obstacles(
+pub(super) fn load_wait_reasons(
     store: &Store,
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -80,59 +80,55 @@ impl Service {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         let more = count > Ahead::MAX_COUNTED;
         let blocker = row.blocker_seq.and_then(|seq| self.blockers.get(&seq));
-        let obstacle = self.obstacle(connection, row, blocker, compares)?;
-        let head = match &obstacle {
-            Obstacle::Conflict { .. } | Obstacle::Dependency { .. } => blocker,
-            Obstacle::Halt { .. } => {
+        let reason = self.reason(connection, row, blocker, compares)?;
+        let head = match &reason {
+            WaitReason::Conflict { .. } | WaitReason::Dependency { .. } => blocker,
+            WaitReason::Halt { .. } => {
                 let halted = blocker.filter(|it| it.halted_since.is_some());
                 halted.or_else(|| self.halt.and_then(|seq| self.blockers.get(&seq)))
             }
-            Obstacle::Order
-            | Obstacle::MissingTransaction { .. }
-            | Obstacle::Paused { .. }
-            | Obstacle::Lane
-            | Obstacle::InFlightWindow => None,
+            _ => None,
         };
-        let (batch, head_waits) = match (&obstacle, head) {
-            (Obstacle::Order, _) => (self.head.clone(), false),
+        let (batch, head_waits) = match (&reason, head) {
+            (WaitReason::Behind, _) => (self.head.clone(), false),
             (_, Some(head)) => (Some(head.batch.clone()), head.waits),
             (_, None) => (None, false),
         };
-        Ok(Ahead { obstacle, head: batch, head_waits, count: count.min(Ahead::MAX_COUNTED), more })
+        Ok(Ahead { reason, head: batch, head_waits, count: count.min(Ahead::MAX_COUNTED), more })
     }
 
-    fn obstacle(
+    fn reason(
         &self,
         connection: &mut Connection,
         row: &WaitingRow,
         blocker: Option<&BlockerBatch>,
         compares: bool,
-    ) -> Result<Obstacle, StoreError> {
+    ) -> Result<WaitReason, StoreError> {
         if row.position.is_none() {
             return load_missing(connection, row.seq);
         }
         if let Some(since) = blocker.and_then(|blocker| blocker.halted_since) {
-            return Ok(Obstacle::Halt { since });
+            return Ok(WaitReason::Halt { since });
         }
         let in_order = self.strategy != Strategy::Parallel;
         if let (true, Some(halt)) = (in_order, self.halt.and_then(|seq| self.blockers.get(&seq)))
             && let Some(since) = halt.halted_since
         {
-            return Ok(Obstacle::Halt { since });
+            return Ok(WaitReason::Halt { since });
         }
         match row.blocker_seq {
             // The ledger is asked.
             Some(seq) if seq == row.seq => load_missing(connection, row.seq),
             Some(seq) if row.depends_on_blocker => load_dependency(connection, row.seq, seq),
-            _ if in_order => Ok(Obstacle::Order),
+            _ if in_order => Ok(WaitReason::Behind),
             Some(blocker) => {
                 let address = match compares {
                     true => load_conflict(connection, row.seq, blocker)?,
                     false => None,
                 };
-                Ok(Obstacle::Conflict { address })
+                Ok(WaitReason::Conflict { address })
             }
-            None => Ok(Obstacle::Lane),
+            None => Ok(WaitReason::Lane),
         }
     }
 }

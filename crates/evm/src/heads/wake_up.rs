@@ -1,20 +1,20 @@
 use grid_batch_core::ServiceId;
 use tokio::sync::broadcast;
 
-/// Announces the services of which something was sent. Clones announce to the same receivers.
+/// Wakes what waits for events of the services of which something was sent. Clones wake the same receivers.
 ///
-/// An announcement only saves time: it may be lost.
+/// A wake-up only saves time: it may be lost.
 #[derive(Debug, Clone)]
-pub(crate) struct Hints(broadcast::Sender<ServiceId>);
+pub(crate) struct WakeUp(broadcast::Sender<ServiceId>);
 
-/// The announcements of one service.
+/// The wake-ups of one service.
 #[derive(Debug)]
-pub(super) struct ServiceHints {
+pub(super) struct ServiceWakeUps {
     service_id: String,
     receiver: broadcast::Receiver<ServiceId>,
 }
 
-impl Hints {
+impl WakeUp {
     const CAPACITY: usize = 256;
 
     pub(crate) fn new() -> Self {
@@ -27,18 +27,18 @@ impl Hints {
         let _ = self.0.send(service_id.clone());
     }
 
-    pub(super) fn of_service(&self, service_id: &str) -> ServiceHints {
-        ServiceHints { service_id: service_id.to_owned(), receiver: self.0.subscribe() }
+    pub(super) fn of_service(&self, service_id: &str) -> ServiceWakeUps {
+        ServiceWakeUps { service_id: service_id.to_owned(), receiver: self.0.subscribe() }
     }
 
-    /// Announcements of any service.
+    /// The wake-ups of any service.
     pub(super) fn of_all(&self) -> broadcast::Receiver<ServiceId> {
         self.0.subscribe()
     }
 }
 
-impl ServiceHints {
-    /// Waits until something of the service was sent. Lost announcements may have been about it.
+impl ServiceWakeUps {
+    /// Waits until something of the service was sent. A lost wake-up may have been about it.
     pub(super) async fn next(&mut self) {
         loop {
             match self.receiver.recv().await {
@@ -60,21 +60,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn service_is_told_of_its_own_transactions_only() {
-        let hints = Hints::new();
-        let mut of_a = hints.of_service("a");
+        let wake_up = WakeUp::new();
+        let mut of_a = wake_up.of_service("a");
         let second = Duration::from_secs(1);
-        hints.sent(&"b".parse().unwrap());
+        wake_up.sent(&"b".parse().unwrap());
         assert!(timeout(second, of_a.next()).await.is_err());
-        hints.sent(&"a".parse().unwrap());
+        wake_up.sent(&"a".parse().unwrap());
         assert!(timeout(second, of_a.next()).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lost_announcements_count_as_one_of_the_service() {
-        let hints = Hints::new();
-        let mut of_a = hints.of_service("a");
+    async fn lost_wake_ups_count_as_one_of_the_service() {
+        let wake_up = WakeUp::new();
+        let mut of_a = wake_up.of_service("a");
         let other: ServiceId = "b".parse().unwrap();
-        (0..=Hints::CAPACITY).for_each(|_| hints.sent(&other));
+        (0..=WakeUp::CAPACITY).for_each(|_| wake_up.sent(&other));
         assert!(timeout(Duration::from_secs(1), of_a.next()).await.is_ok());
     }
 }

@@ -1,8 +1,6 @@
 //! Why a batch waits, in a service with several batches under way.
 
-use grid_batch_core::{
-    AddressPrefix, Ahead, BatchState, LedgerStatus, Obstacle, Strategy, WaitCause,
-};
+use grid_batch_core::{AddressPrefix, Ahead, BatchState, LedgerStatus, Strategy, WaitReason};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
@@ -31,7 +29,7 @@ fn conflicting_batch_names_the_other_one_and_the_address(db: &Database) {
     store.add_all(&[writing(1, "aabb"), writing(2, "aa"), writing(3, "aa")]);
     let second = ahead(&store, 2).unwrap();
     let address = Some(AddressPrefix::new("aabb"));
-    assert_eq!(second.obstacle, Obstacle::Conflict { address });
+    assert_eq!(second.reason, WaitReason::Conflict { address });
     assert_eq!(second.head.map(|head| head.batch_id), Some(id(1)));
     let third = ahead(&store, 3).unwrap();
     assert_eq!(third.head.map(|head| head.batch_id), Some(id(2)));
@@ -43,7 +41,7 @@ fn dependent_names_the_transaction_and_its_batch(db: &Database) {
     store.add_all(&[writing(1, "aa")]);
     store.add_all(&[depending(SERVICE, 2, "bb", &[transaction_of(1)])]);
     let second = ahead(&store, 2).unwrap();
-    assert_eq!(second.obstacle, Obstacle::Dependency { transaction_id: transaction_of(1) });
+    assert_eq!(second.reason, WaitReason::Dependency { transaction_id: transaction_of(1) });
     assert_eq!(second.head.map(|head| head.batch_id), Some(id(1)));
 }
 
@@ -51,7 +49,7 @@ fn missing_transaction_is_named(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[depending(SERVICE, 2, "bb", &[transaction_of(1)])]);
     let second = ahead(&store, 2).unwrap();
-    let Obstacle::MissingTransaction { transaction_id, .. } = second.obstacle else {
+    let WaitReason::MissingTransaction { transaction_id, .. } = second.reason else {
         panic!("{second:?}")
     };
     assert_eq!((transaction_id, second.head, second.count), (transaction_of(1), None, 0));
@@ -64,7 +62,7 @@ fn halted_batch_waits_for_an_operator(db: &Database) {
         store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "aa")]);
         store.end(&store.take_up_to(1)[0], LedgerStatus::Invalid);
         let second = ahead(&store, 2).unwrap();
-        assert_eq!(second.obstacle.cause(), WaitCause::Halt, "{strategy:?}");
+        assert_eq!(second.reason.name(), "halt", "{strategy:?}");
         assert_eq!(second.head.map(|head| head.progress.state), Some(BatchState::Invalid));
     }
 }
@@ -73,14 +71,14 @@ fn free_batch_without_a_lane_says_so(db: &Database) {
     let store = db.open_scheduled(Strategy::Parallel, 2);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "cc")]);
     let third = ahead(&store, 3).unwrap();
-    assert_eq!((third.obstacle, third.head, third.count), (Obstacle::Lane, None, 2));
+    assert_eq!((third.reason, third.head, third.count), (WaitReason::Lane, None, 2));
 }
 
 fn serial_batch_waits_for_its_turn(db: &Database) {
     let store = db.open_scheduled(Strategy::Serial, 1);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "aa")]);
     let third = ahead(&store, 3).unwrap();
-    assert_eq!((third.obstacle, third.count), (Obstacle::Order, 2));
+    assert_eq!((third.reason, third.count), (WaitReason::Behind, 2));
     assert_eq!(third.head.map(|head| head.batch_id), Some(id(1)));
 }
 

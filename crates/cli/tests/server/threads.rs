@@ -1,0 +1,39 @@
+//! A server has few threads.
+
+use std::fs;
+
+use grid_batch_test_support::wait::wait_until;
+
+use crate::harness::{BatchHarness, BatchServer};
+
+/// The most threads of a server without work.
+const MOST: usize = 15;
+
+/// The names of the server's threads.
+fn threads(server: &BatchServer) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
+    // A thread may end meanwhile.
+    let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).ok();
+    let mut names: Vec<String> = tasks.filter_map(|task| name(task.unwrap())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn idle_server_has_at_most_15_threads() {
+    for harness in [BatchHarness::scabbard(3), BatchHarness::sawtooth()] {
+        let server = harness.serve();
+        wait_until("all parts work", || server.get("/health")["status"] == "ok");
+        wait_until("the threads that the start has needed have ended", || {
+            threads(&server).len() <= MOST
+        });
+        // They do not come back: jobs that run at the same time would need more.
+        let most = (0..200).map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            threads(&server)
+        });
+        let most = most.max_by_key(Vec::len).unwrap();
+        assert!(most.len() <= MOST, "{} threads: {most:?}", most.len());
+        server.stop();
+    }
+}

@@ -1,0 +1,195 @@
+//! The HTTP interface: what it listens at, and what it shows and takes.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
+
+use grid_batch_api::{
+    AccessControl, AccessMode, ApiBuilder, ApiListener, ApiOptions, CommitProgress, RateLimits,
+    RunningApi, TlsCertificate, UnixSocket,
+};
+use grid_batch_claims::RecordedStream;
+use grid_batch_core::{Recorded, RecordedSubscriber, SearchLimits};
+use grid_batch_poller::{EventFollower, MonitorOptions};
+use grid_batch_store::Store;
+use log::warn;
+
+use super::{
+    StartError,
+    base::Base,
+    compose::monitor_options,
+    health::Health,
+    ledger::ServerLedger,
+    metrics::{History, MetricsSources},
+    reads::with_reads,
+    recall::Recall,
+    shared::Shared,
+};
+use crate::{Config, ListenAddress, private_file::is_open_to_others};
+
+/// What the HTTP interface shows, beside the store.
+pub(super) struct HttpInterface {
+    pub(super) health: Health,
+    pub(super) metrics: MetricsSources,
+    pub(super) history: History,
+    pub(super) access: AccessControl,
+    pub(super) commits: CommitProgress,
+    pub(super) recall: Recall,
+    pub(super) stream: RecordedStream,
+}
+
+impl HttpInterface {
+    /// Starts to serve.
+    pub(super) fn serve(
+        self,
+        base: &Base<'_>,
+        shared: &Shared,
+        opened: ServerLedger,
+        (listeners, connections): (Vec<ApiListener>, usize),
+    ) -> Result<RunningApi, StartError> {
+        let Self { health, metrics, history, access, commits, recall, stream } = self;
+        let (stages, claims) = (shared.stages.clone(), base.claims.clone());
+        let api =
+            configure(base, shared, health).with_options(api_options(base.config, connections));
+        let api = with_withdrawals(api, &base.store, opened)
+            .with_jobs(&base.jobs)
+            .with_stored_callback(move |services| stream.recorded(Recorded::Stored(services)))
+            .with_operators(Arc::new(base.store.clone()), move || Some(claims.instance()))
+            .with_recall(move || {
+                if let Err(error) = recall.run() {
+                    warn!(error:%;
+                        "cannot call back batches that an operator has stopped; it is tried again");
+                }
+            })
+            .with_access(access)
+            .with_commit_progress(commits)
+            .with_awaited_batches(shared.awaited.clone())
+            .with_received_callback(move |ids| stages.received(ids))
+            .with_metrics(move |text| metrics.write(text))
+            .with_history(move || history.read())
+            .with_clock(base.config.clock());
+        Ok(api.build().map_err(StartError::part)?.serve_all(listeners)?)
+    }
+}
+
+/// Opens all listeners.
+pub(super) fn open_listeners(config: &Config) -> Result<Vec<ApiListener>, StartError> {
+    let certificate = certificate(config)?;
+    warn_of_exposed(config);
+    config
+        .listen
+        .addresses
+        .iter()
+        .map(|address| {
+            let failed = |source| StartError::Listen { address: address.to_string(), source };
+            let listener = match (address, &certificate) {
+                (ListenAddress::Tls(at), Some(certificate)) => {
+                    TcpListener::bind(at).map(|tcp| ApiListener::tls(tcp, certificate.clone()))
+                }
+                (ListenAddress::Tcp(at) | ListenAddress::Tls(at), _) => {
+                    TcpListener::bind(at).map(ApiListener::tcp)
+                }
+                (ListenAddress::Unix(path), _) => {
+                    UnixSocket::bind(path, config.listen.socket_mode).map(ApiListener::unix)
+                }
+            };
+            listener.map_err(failed)
+        })
+        .collect()
+}
+
+fn certificate(config: &Config) -> Result<Option<TlsCertificate>, StartError> {
+    let Some(files) = &config.listen.tls else { return Ok(None) };
+    if is_open_to_others(&files.key) {
+        warn!(file:% = files.key.display(); "other users can read the key; restrict it with chmod 600");
+    }
+    Ok(Some(TlsCertificate::read(files.certificate.clone(), files.key.clone())?))
+}
+
+fn warn_of_exposed(config: &Config) {
+    let exposed = |address: &&ListenAddress| address.is_reached_from_elsewhere();
+    for address in config.listen.addresses.iter().filter(exposed) {
+        if config.access.options.mode != AccessMode::Tokens {
+            warn!(address:%; "everyone who reaches the address may do everything (access.allow_anonymous)");
+        } else if matches!(address, ListenAddress::Tcp(_))
+            && config.listen.proxies.networks.is_empty()
+        {
+            warn!(address:%; "tokens are sent to the address without encryption; use tls: or a proxy");
+        }
+    }
+}
+
+/// The URL of the first listener.
+pub(super) fn url(config: &Config, local_addr: SocketAddr) -> String {
+    let addresses = &config.listen.addresses;
+    match addresses.iter().find(|address| address.socket_addr().is_some()) {
+        Some(ListenAddress::Tls(_)) => format!("https://{local_addr}"),
+        Some(_) => format!("http://{local_addr}"),
+        None => addresses.first().map_or_else(String::new, ToString::to_string),
+    }
+}
+
+fn api_options(config: &Config, connections: usize) -> ApiOptions {
+    let usual = ApiOptions::default();
+    ApiOptions {
+        body_limit: config.body_limit,
+        memory_limit: config.body_limit.max(usual.memory_limit),
+        max_connections: connections,
+        max_requests_of_address: config.requests_of_address,
+        drain_timeout: config.submit.drain_limit.min(usual.drain_timeout),
+        ..usual
+    }
+}
+
+fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
+    let Base { config, ledger, .. } = base;
+    let (clock, follower) = (base.store.clock().clone(), shared.follower.clone());
+    let database = health.clone();
+    let store = Arc::new(base.store.clone());
+    let declared_addresses = config.store.scheduling.uses_declared_access;
+    let rates = RateLimits { declared_addresses, ..config.access.rates };
+    let mut api = ApiBuilder::new(store.clone(), store.clone())
+        .with_format(ledger.format())
+        .with_events(store.clone())
+        .with_allowed_hosts(config.intake.allowed_hosts.clone())
+        .with_allowed_origins(config.intake.allowed_origins.clone())
+        .with_trusted_proxies(config.listen.proxies.clone())
+        .with_rate_limits(rates)
+        .with_allowed_services(config.intake.services.clone())
+        .with_allowed_signers(config.intake.signers.clone())
+        .with_ledger(Arc::clone(ledger))
+        .with_database_check(move || database.database_answers())
+        .with_health(move || {
+            let silent_streams = follower.as_ref().map_or(0, EventFollower::silent_streams);
+            let silent_streams = u32::try_from(silent_streams).unwrap_or(u32::MAX);
+            health.report().with_measured([
+                ("clock_ahead_seconds", clock.skew().ahead_seconds()),
+                ("silent_event_streams", f64::from(silent_streams)),
+            ])
+        });
+    let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
+        monitor_options(config, ledger.facts());
+    let in_memory = (shared.window(), base.check.clone());
+    let limits = SearchLimits { quiet_after, hold_after, give_up_after };
+    api = with_reads(api, &store, in_memory, limits);
+    if config.intake.pass_through {
+        api = api.with_pass_through(Arc::clone(ledger));
+    }
+    if config.store.writes_events {
+        api = api.with_webhooks(store.clone());
+    }
+    api
+}
+
+/// What the interface shows and takes if the ledger has pools.
+fn with_withdrawals(mut api: ApiBuilder, store: &Store, opened: ServerLedger) -> ApiBuilder {
+    if let Some(gas) = opened.gas {
+        let store = store.clone();
+        api = api.with_gas_admins(move || gas.reports(&store));
+    }
+    if let Some(rules) = opened.withdrawals {
+        api = api.with_withdrawals(Arc::new(store.clone()), rules);
+    }
+    api
+}

@@ -1,0 +1,63 @@
+use std::sync::Arc;
+
+use grid_batch_core::BatchResult;
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+
+use crate::Panic;
+
+/// A few threads for work that may block, such as that of a database. Clones share the threads.
+#[derive(Debug, Clone)]
+pub struct BlockingPool {
+    handle: Handle,
+    places: Arc<Semaphore>,
+}
+
+/// How much work runs at the same time.
+const PLACES: usize = 3;
+
+impl BlockingPool {
+    pub(super) fn new(handle: Handle) -> Self {
+        Self { handle, places: Arc::new(Semaphore::new(PLACES)) }
+    }
+
+    /// Does the work as soon as there is a place. Dropping the future does not end work that has started.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Panic> {
+        let place = self.acquire().await;
+        self.run_in(place, work).await
+    }
+
+    /// The same for work that returns the result of a store. A panic is an error.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> BatchResult<T> + Send + 'static,
+    ) -> BatchResult<T> {
+        self.run(work).await.unwrap_or_else(|panic| Err(panic.into()))
+    }
+
+    pub(super) async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    pub(super) async fn run_in<T: Send + 'static>(
+        &self,
+        place: Option<OwnedSemaphorePermit>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Panic> {
+        let run = self.handle.spawn_blocking(move || {
+            let result = work();
+            drop(place);
+            result
+        });
+        run.await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => Panic::from(panic),
+            Err(error) => Panic::of(&error),
+        })
+    }
+}

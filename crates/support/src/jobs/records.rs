@@ -1,0 +1,134 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::BatchError;
+use log::{error, info, warn};
+
+use crate::{Panic, lock};
+
+/// What is known of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobReport {
+    /// Its name.
+    pub name: &'static str,
+    /// Its runs, if it runs again and again.
+    pub runs: Option<JobRuns>,
+    /// Why its last run failed, or that it has ended although nobody has stopped it.
+    pub problem: Option<String>,
+}
+
+/// The runs of a job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JobRuns {
+    /// How many have ended.
+    pub count: u64,
+    /// How long they took together.
+    pub time: Duration,
+    /// How much later than it was due the last one started.
+    pub lag: Duration,
+    /// For how long the present one has run.
+    pub running_for: Option<Duration>,
+}
+
+/// The records of all jobs. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct JobRecords(Arc<Mutex<BTreeMap<&'static str, Record>>>);
+
+#[derive(Debug, Default)]
+struct Record {
+    runs: Option<JobRuns>,
+    running_since: Option<Instant>,
+    problem: Option<String>,
+}
+
+impl JobRecords {
+    pub(super) fn add(&self, name: &'static str) -> JobRecord {
+        lock(&self.0).insert(name, Record::default());
+        JobRecord { records: self.clone(), name }
+    }
+
+    pub(super) fn reports(&self) -> Vec<JobReport> {
+        let records = lock(&self.0);
+        let report = |(name, record): (&&'static str, &Record)| JobReport {
+            name,
+            runs: record.runs.map(|runs| JobRuns {
+                running_for: record.running_since.map(|since| since.elapsed()),
+                ..runs
+            }),
+            problem: record.problem.clone(),
+        };
+        records.iter().map(report).collect()
+    }
+}
+
+/// The record of one job.
+#[derive(Debug, Clone)]
+pub(super) struct JobRecord {
+    records: JobRecords,
+    name: &'static str,
+}
+
+/// A run that has not ended.
+pub(super) struct Run<'a> {
+    record: &'a JobRecord,
+    started: Instant,
+}
+
+impl JobRecord {
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Record)) {
+        change(lock(&self.records.0).entry(self.name).or_default());
+    }
+
+    /// A run starts that was due then.
+    pub(super) fn started(&self, due: Instant) -> Run<'_> {
+        let started = Instant::now();
+        self.change(|record| {
+            record.running_since = Some(started);
+            record.runs.get_or_insert_default().lag = started.saturating_duration_since(due);
+        });
+        Run { record: self, started }
+    }
+
+    /// The job has ended.
+    pub(super) fn job_ended(&self, was_requested: bool, panic: Option<&Panic>) {
+        if let Some(panic) = panic {
+            error!(job = self.name, panic:%; "a job panicked and has ended");
+        }
+        if was_requested {
+            lock(&self.records.0).remove(self.name);
+        } else {
+            let problem = panic.map_or_else(|| "it has ended".to_owned(), ToString::to_string);
+            self.change(|record| record.problem = Some(problem));
+        }
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn ended(self, error: Option<&BatchError>) {
+        let problem = error.map(ToString::to_string);
+        let mut had_failed = false;
+        self.record.change(|record| {
+            let runs = record.runs.get_or_insert_default();
+            runs.count += 1;
+            runs.time += self.started.elapsed();
+            record.running_since = None;
+            had_failed = record.problem.is_some();
+            record.problem.clone_from(&problem);
+        });
+        let job = self.record.name;
+        match problem {
+            Some(error) if !had_failed => {
+                warn!(job, error = error.as_str(); "a job failed; it is tried again");
+            }
+            None if had_failed => info!(job; "a job works again"),
+            _ => {}
+        }
+    }
+}

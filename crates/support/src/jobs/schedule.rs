@@ -1,0 +1,96 @@
+use std::{future::pending, sync::Arc, time::Duration};
+
+use grid_batch_core::BatchResult;
+use tokio::{
+    select,
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+/// How soon a job that failed runs again, unless its schedule says otherwise.
+const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(5);
+
+/// When a job runs.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    first: Duration,
+    interval: Duration,
+    after_failure: Duration,
+    trigger: Option<Trigger>,
+}
+
+/// When a job that has run is run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// There is more to do.
+    AtOnce,
+    /// After the interval of its schedule.
+    AfterInterval,
+    /// After this pause.
+    After(Duration),
+}
+
+/// Makes a job run now. Several calls before it runs count as one. Clones belong to the same job.
+#[derive(Debug, Clone, Default)]
+pub struct Trigger(Arc<Notify>);
+
+impl Trigger {
+    /// Makes the job run now.
+    pub fn fire(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl Schedule {
+    /// Runs after each interval.
+    pub fn every(interval: Duration) -> Self {
+        let after_failure = interval.min(LONGEST_FAILURE_PAUSE);
+        Self { first: interval, interval, after_failure, trigger: None }
+    }
+
+    /// Sets the time before the first run.
+    #[must_use]
+    pub fn first_after(self, first: Duration) -> Self {
+        Self { first, ..self }
+    }
+
+    /// Sets the pause after a run that failed.
+    #[must_use]
+    pub fn after_failure(self, after_failure: Duration) -> Self {
+        Self { after_failure, ..self }
+    }
+
+    /// Also runs when the trigger is fired.
+    #[must_use]
+    pub fn or_on(self, trigger: &Trigger) -> Self {
+        Self { trigger: Some(trigger.clone()), ..self }
+    }
+
+    pub(super) fn first(&self) -> Duration {
+        self.first
+    }
+
+    pub(super) fn pause_after(&self, result: &BatchResult<Next>) -> Duration {
+        match result {
+            Ok(Next::AtOnce) => Duration::ZERO,
+            Ok(Next::AfterInterval) => self.interval,
+            Ok(Next::After(pause)) => *pause,
+            Err(_) => self.after_failure,
+        }
+    }
+
+    /// Waits until the job is to run.
+    pub(super) async fn wait(&self, due: Instant) {
+        select! {
+            () = sleep_until(due) => {}
+            () = self.triggered() => {}
+        }
+    }
+
+    async fn triggered(&self) {
+        match &self.trigger {
+            Some(trigger) => trigger.0.notified().await,
+            None => pending().await,
+        }
+    }
+}
