@@ -29,5 +29,5 @@ pub use panic::{Panic, catch_panic, catch_panic_async};
 pub use redact::{redact_password, redact_url, redact_userinfo};
 pub use service_pattern::{ServicePattern, ServicePatternError};
 pub use shutdown::{Shutdown, ShutdownHandle};
-pub use thread::{PeriodicThread, RuntimeThread, shut_down_runtime, spawn_thread};
+pub use thread::{PeriodicThread, spawn_thread};
 pub use wildcard::Wildcard;

@@ -3,23 +3,22 @@
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, DueWebhook, EventStore, InternalError, Timestamp, WebhookId,
-    WebhookStore,
+    BatchResult, DueWebhook, EventStore, InternalError, Timestamp, WebhookId, WebhookStore,
 };
 use grid_batch_http::{HttpClient, HttpOptions};
-use grid_batch_support::{Job, Jobs, Shutdown, catch_panic_async};
+use grid_batch_support::{BlockingPool, Job, Jobs, Shutdown, catch_panic_async};
 use log::{error, warn};
 use tokio::{
     select,
     sync::{Notify, Semaphore},
-    task::{JoinSet, spawn_blocking},
+    task::JoinSet,
     time::sleep,
 };
 
 use crate::{DeliveryOptions, delivery, scanned::Scanned};
 
-/// How many tasks use the store at once, so that webhooks leave connections to others.
-const STORE_TASKS: usize = 2;
+/// How many tasks use the store at once, so that webhooks leave connections and threads to others.
+const STORE_TASKS: usize = 1;
 /// The shortest time between two looks at the webhooks, and for each of them. An event is delivered with others
 /// of the same time.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -48,6 +47,7 @@ pub(crate) struct Parts {
     pub(crate) shutdown: Shutdown,
     pub(crate) scanned: Scanned,
     store_tasks: Semaphore,
+    blocking: BlockingPool,
 }
 
 impl Deliverer {
@@ -73,9 +73,15 @@ impl Deliverer {
         stores.events.on_events(Arc::new(move || woken.notify_one()));
         let (scanned, store_tasks) = (Scanned::default(), Semaphore::new(STORE_TASKS));
         let shutdown = Shutdown::new();
-        let parts =
-            Parts { stores, options, client, shutdown: shutdown.clone(), scanned, store_tasks };
-        let deliverer = Self(Arc::new(parts));
+        let deliverer = Self(Arc::new(Parts {
+            stores,
+            options,
+            client,
+            shutdown: shutdown.clone(),
+            scanned,
+            store_tasks,
+            blocking: jobs.blocking().clone(),
+        }));
         Ok(jobs.spawn_until("webhooks", shutdown, async move { deliverer.run(&wake).await }))
     }
 
@@ -138,9 +144,7 @@ impl Parts {
         // The semaphore is never closed.
         let _task = self.store_tasks.acquire().await;
         let stores = self.stores.clone();
-        let failed =
-            |error| BatchError::InternalError(format!("work on webhooks panicked: {error}"));
-        spawn_blocking(move || work(&stores)).await.map_err(failed)?
+        self.blocking.ask(move || work(&stores)).await
     }
 
     /// The present time, for what is sent or stored.

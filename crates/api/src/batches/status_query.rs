@@ -72,9 +72,9 @@ impl StatusQuery {
                 let Some(batch) = batch else { return Ok(BatchStatusJson::unknown(*id)) };
                 let known = waits.known.get(&batch.service_id).map_or(&[][..], Vec::as_slice);
                 let ahead = waits.ahead.get(&(batch.service_id.clone(), batch.created_at)).cloned();
-                let ahead = KnownWaits::ahead(known, &batch, ahead);
                 // Those that wait behind others say what these wait for.
                 let also = if ahead.is_none() { known } else { &[] };
+                let ahead = KnownWaits::ahead(known, &batch, ahead);
                 let receipts = read_receipts(store, &batch)?;
                 Ok(BatchStatusJson::new(batch, receipts, ahead.as_ref(), also))
             })

@@ -102,6 +102,7 @@ fn progress_of_a_stored_batch_is_reported() {
             "submitted_at": null, "checked_at": null,
             "wait": {
                 "cause": "submission", "text": "its submission, as the next of its service",
+                "ends": "its submission by the owner of its service",
                 "since": new["wait"]["since"], "next_try_at": null, "held": null, "behind": null,
             },
         })
@@ -116,6 +117,7 @@ fn progress_of_a_stored_batch_is_reported() {
             "last_error": "test error", "submitted_at": delayed["submitted_at"], "checked_at": null,
             "wait": {
                 "cause": "delayed", "text": "its next try; the last one failed: test error",
+                "ends": "the next try, at `next_try_at`",
                 "since": delayed["wait"]["since"], "next_try_at": null, "held": null, "behind": null,
             },
         })

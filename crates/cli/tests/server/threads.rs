@@ -27,7 +27,7 @@ fn idle_server_has_at_most_15_threads() {
         wait_until("the threads that the start has needed have ended", || {
             threads(&server).len() <= MOST
         });
-        // They do not come back: jobs that run at the same time would need more.
+        // The measured interval, not a wait for a condition: jobs that run at the same time need more threads.
         let most = (0..200).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(20));
             threads(&server)

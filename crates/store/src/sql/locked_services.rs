@@ -55,7 +55,7 @@ impl LockedServices {
     }
 
     pub(crate) fn since(&self, service: &ServiceId) -> Option<Timestamp> {
-        self.lock().get(service).map(|lock| lock.since)
+        lock(&self.services).get(service).map(|lock| lock.since)
     }
 
     /// All of them, ordered by their ids.

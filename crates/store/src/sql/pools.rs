@@ -60,7 +60,9 @@ impl Pools {
         let dialect = first.dialect();
         let file = OpenFile::of(url);
         let check: Arc<OnceLock<Box<ConnectionCheck>>> = Arc::default();
-        let opener = Arc::new(ScheduledThreadPool::builder().num_threads(1).build());
+        let opener = Arc::new(
+            ScheduledThreadPool::builder().num_threads(1).thread_name_pattern("database").build(),
+        );
         let pool = |size: u32| {
             Pool::builder()
                 .thread_pool(Arc::clone(&opener))

@@ -16,7 +16,7 @@ pub struct BlockingPool {
 }
 
 /// How much work runs at the same time.
-const PLACES: usize = 3;
+const PLACES: usize = 2;
 
 impl BlockingPool {
     pub(super) fn new(handle: Handle) -> Self {

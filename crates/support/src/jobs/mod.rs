@@ -3,7 +3,7 @@ mod job;
 mod records;
 mod schedule;
 
-use std::{fmt, num::NonZero, sync::Arc, thread, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{BatchResult, InternalError};
 use tokio::{
@@ -32,14 +32,13 @@ pub struct Jobs {
     runtime: Option<Arc<OwnRuntime>>,
 }
 
-/// How many threads serve I/O: more share the work of a busy server, and an idle one keeps them all.
-const MOST_WORKERS: usize = 3;
+/// How many threads serve I/O. What needs much CPU time, such as checking signatures, has other threads.
+const WORKERS: usize = 2;
 
 impl Jobs {
     /// Starts a runtime for the jobs.
     pub fn start() -> Result<Self, InternalError> {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        Self::with_workers(cores.clamp(2, MOST_WORKERS))
+        Self::with_workers(WORKERS)
     }
 
     /// Starts a runtime with this many threads for I/O.
@@ -188,8 +187,9 @@ impl fmt::Debug for Jobs {
     }
 }
 
-/// How long a thread for blocking work waits for more of it.
-const IDLE_THREAD_LIMIT: Duration = Duration::from_secs(2);
+/// How long a thread for blocking work waits for more of it. Threads take turns, so that jobs that run now and then would
+/// keep all of them for ever if it were long.
+const IDLE_THREAD_LIMIT: Duration = Duration::from_millis(100);
 
 /// A runtime that ends with its last user.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{Change, Event, Outcome, ServiceId, ServicePause, Timestamp};
-use serde_json::Value;
+use grid_batch_core::{Change, Event, Outcome, ServiceId, ServicePause, Timestamp, WaitReason};
+use serde_json::{Value, json};
 
 use crate::test_server::{TestServer, batch, body, id, service};
 
@@ -106,6 +106,51 @@ fn pause_of_a_service_is_told() {
     assert_eq!(explain(&server, 2)["service"]["paused"], Value::Null);
     let services = server.get("/v1/services").json();
     assert_eq!(services["data"][0]["paused"]["since"], "1970-01-01T00:00:00.000005Z");
+}
+
+#[test]
+fn reasons_that_only_the_process_knows_are_told() {
+    let waits = |service: &ServiceId| match service.as_str() {
+        "a::b" => {
+            let since = Timestamp::from_micros(5);
+            vec![WaitReason::InFlightWindow, WaitReason::Lock { since }]
+        }
+        _ => Vec::new(),
+    };
+    let server = TestServer::with(|builder, _| builder.with_known_waits(waits));
+    post(&server, "a::b", &[1, 2]);
+    post(&server, "c::d", &[3]);
+    let status = |number| {
+        server.get_status(&id(&batch(number))).json()["data"][0]["progress"]["wait"].clone()
+    };
+    let lock = json!({
+        "cause": "lock",
+        "text": "Another transaction of the database keeps rows of its service locked",
+        "since": "1970-01-01T00:00:00.000005Z",
+        "ends": "the end of that transaction",
+    });
+    let lease = json!({
+        "cause": "lease",
+        "text": "No instance claims its service",
+        "since": null,
+        "ends": "an instance that claims the service, or renews its lease",
+    });
+    assert_eq!(
+        (&status(1)["cause"], &status(1)["behind"]),
+        (&json!("in_flight_window"), &json!(null))
+    );
+    assert_eq!((&status(2)["cause"], &status(2)["also"]), (&json!("behind"), &json!(null)));
+    assert_eq!((&status(3)["cause"], &status(3)["also"]), (&json!("submission"), &json!(null)));
+    let explained = explain(&server, 1);
+    assert_eq!(explained["wait"]["also"], json!([lease, lock]));
+    let text = explained["text"].as_str().unwrap();
+    assert!(text.ends_with("keeps rows of its service locked."), "{text}");
+    assert_eq!(explained["outages"], json!([]));
+    let services = server.get("/v1/services").json();
+    assert_eq!(services["data"][0]["waits"], json!([lease, lock]));
+
+    delay_next(&server);
+    assert_eq!((&status(1)["cause"], &status(1)["also"]), (&json!("delayed"), &json!([lock])));
 }
 
 #[test]

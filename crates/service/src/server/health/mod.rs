@@ -4,6 +4,8 @@ mod database;
 mod gas;
 mod parts;
 mod services;
+#[cfg(test)]
+mod waits_page;
 
 use std::{
     collections::BTreeMap,

@@ -233,10 +233,10 @@ fn in_flight_part(counts: InFlightCounts) -> HealthPart {
 }
 
 /// Services that wait, as this process knows them.
-struct WaitingServices {
-    stalled: u64,
-    delayed: u64,
-    locked: u64,
+pub(super) struct WaitingServices {
+    pub(super) stalled: u64,
+    pub(super) delayed: u64,
+    pub(super) locked: u64,
 }
 
 impl WaitingServices {
@@ -250,7 +250,7 @@ impl WaitingServices {
     }
 }
 
-fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPart {
+pub(super) fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPart {
     let WaitingServices { stalled, delayed, locked } = *waiting;
     let counts = services.counts().unwrap_or_default();
     let mut reasons = Vec::new();

@@ -1,9 +1,17 @@
 //! Why a batch waits, in a service with several batches under way.
 
-use grid_batch_core::{AddressPrefix, Ahead, BatchState, LedgerStatus, Strategy, WaitReason};
+use std::collections::BTreeSet;
+
+use grid_batch_core::{
+    AddressPrefix, Ahead, BatchState, Change, Event, Evidence, LedgerStatus, OperatorTarget,
+    Outcome, Strategy, WaitReason,
+};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
-use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
+use crate::{
+    fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service},
+    pauses::pause,
+};
 
 on_both! {
     conflicting_batch_names_the_other_one_and_the_address,
@@ -14,6 +22,8 @@ on_both! {
     serial_batch_waits_for_its_turn,
     batch_in_a_lane_has_nothing_ahead,
     position_counts_the_open_batches_before_it,
+    each_stored_reason_is_found,
+    services_and_batches_tell_the_same_reason,
 }
 
 fn ahead(store: &TestStore, number: u64) -> Option<Ahead> {
@@ -98,4 +108,101 @@ fn position_counts_the_open_batches_before_it(db: &Database) {
     let counted = |number| ahead(&store, number).map(|ahead| (ahead.count, ahead.more));
     assert_eq!(counted(5), Some((4, false)));
     assert_eq!(counted(many), Some((Ahead::MAX_COUNTED, true)));
+}
+
+/// Why a batch waits, as its details and the list of what is ahead tell.
+fn reason(store: &TestStore, service_name: &str, number: u64) -> &'static str {
+    let details = store.details(&service(service_name), &id(number)).unwrap().unwrap();
+    details.wait().unwrap().reason.name()
+}
+
+/// Services with one batch each, of which each waits for something else, by the name of the reason.
+const STATES: [&str; 7] =
+    ["delayed", "evidence", "held", "late_arrival", "parked", "status", "submitter"];
+
+fn services_in_all_states(store: &TestStore) {
+    for (number, name) in (1..).zip(STATES) {
+        store.add_all(&[batch(name, number)]);
+        let taken = store.take_one(name);
+        let ended_as = |outcome| {
+            let event = Event::Outcome { attempt: taken.attempt, outcome };
+            let error = Some("why".to_owned());
+            store.record_one(Change { error, ..happened(&taken, event) });
+        };
+        match name {
+            "delayed" => ended_as(Outcome::Refused),
+            "parked" => ended_as(Outcome::Parked),
+            "evidence" => ended_as(Outcome::Ambiguous),
+            "status" => ended_as(Outcome::Accepted),
+            "held" => {
+                ended_as(Outcome::Ambiguous);
+                store.hold(&taken, "look first");
+            }
+            "late_arrival" => {
+                ended_as(Outcome::Ambiguous);
+                store.evidence(&taken, Evidence::Absent);
+                let again = store.take_one(name);
+                store.outcome(&again, Outcome::Accepted);
+                store.status(&again, LedgerStatus::Invalid);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reasons that are not among them are known to a process alone, or told of a whole service.
+fn each_stored_reason_is_found(db: &Database) {
+    let mut found = BTreeSet::new();
+    let states = db.another();
+    let store = states.open();
+    services_in_all_states(&store);
+    for (number, name) in (1..).zip(STATES) {
+        assert_eq!(reason(&store, name, number), name);
+        found.insert(name);
+    }
+    store.add_all(&[batch("turns", 11), batch("turns", 12), batch("paused", 13)]);
+    pause(&store, OperatorTarget::Service(service("paused")));
+    for (name, number) in [("turns", 11), ("turns", 12), ("paused", 13)] {
+        found.insert(reason(&store, name, number));
+    }
+
+    let parallel = db.another();
+    let store = parallel.open_scheduled(Strategy::Parallel, 2);
+    store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "bb"), writing(4, "cc")]);
+    store.add_all(&[depending(SERVICE, 5, "dd", &[transaction_of(1)])]);
+    store.add_all(&[depending(SERVICE, 6, "ee", &[transaction_of(9)])]);
+    found.extend([2, 4, 5, 6].map(|number| reason(&store, SERVICE, number)));
+
+    let halting = db.another();
+    let store = halting.open_halting(Strategy::Serial);
+    store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
+    store.end(&store.take_up_to(1)[0], LedgerStatus::Invalid);
+    found.insert(reason(&store, SERVICE, 2));
+
+    let of_turns = [
+        "behind",
+        "conflict",
+        "dependency",
+        "halt",
+        "lane",
+        "missing_transaction",
+        "paused",
+        "submission",
+    ];
+    assert_eq!(found, of_turns.into_iter().chain(STATES).collect());
+}
+
+/// What lists and counts of services read with SQL agrees with why their batches wait.
+fn services_and_batches_tell_the_same_reason(db: &Database) {
+    let store = db.open();
+    services_in_all_states(&store);
+    for service in store.services(false, None, 100).unwrap() {
+        let name = service.service_id.as_str();
+        assert_eq!(service.parked.is_some(), name == "parked", "{name}");
+        assert_eq!(service.failing.is_some(), name == "delayed" || name == "evidence", "{name}");
+        assert_eq!(service.held > 0, name == "held", "{name}");
+        assert_eq!(service.in_doubt > 0, name == "evidence" || name == "held", "{name}");
+    }
+    let counts = store.service_counts().unwrap();
+    assert_eq!((counts.held, counts.failing, counts.halted, counts.paused), (1, 2, 0, 0));
 }

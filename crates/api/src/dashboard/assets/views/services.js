@@ -8,11 +8,10 @@ import { batchTable } from "./batches.js";
 /** What stops a service, in a few words each. */
 export function problems(service) {
   return [
-    service.paused && `paused: ${service.paused.reason}`,
+    ...service.waits.map((wait) => wait.text),
     service.held > 0 && `${service.held} held`,
     service.halts > 0 && "an invalid batch stops it",
-    service.open > 0 && service.owner === null && "no instance claims it",
-    service.failing,
+    service.failing ?? service.parked,
   ].filter(Boolean);
 }
 

@@ -1,0 +1,109 @@
+//! `docs/waits.md` is what `WaitReason` says, with where each reason is seen.
+
+use std::{env, fs, path::Path};
+
+use grid_batch_core::WaitReason;
+
+use super::{
+    parts::{WaitingServices, services_part},
+    services::ServiceState,
+};
+
+const HEAD: &str = "# Why a batch waits
+
+Every reason for which a batch does not move. The first column is the `cause` of `wait` in `/batch_statuses`,
+`/v1/batches/{id}` and the explanations, and of the reasons beside it in `also` (of a batch) and `waits` (of a service).
+`since` says since when, `ends` what ends it. `grid-batch explain` and `grid-batch show` say the same in sentences, with
+the actions that are allowed at present: decisions about what the ledger did are not offered while a node does not answer.
+An [action](reference/commands.md) is a command and a `verb` of the interface. This page is generated:
+`UPDATE_DOCS=1 cargo test -p grid-batch-service --all-features page_of_waits`.
+
+| cause | the batch | since | what ends it | an operator can | also seen in |
+|---|---|---|---|---|---|
+";
+
+/// Where a reason is seen besides: numbers of the part `services` of `/health`, which are values of the metric
+/// `grid_batch_health_number`, fields of a service, and alerts.
+struct Seen {
+    number: Option<&'static str>,
+    field: Option<&'static str>,
+    alert: Option<&'static str>,
+}
+
+fn seen(reason: &WaitReason) -> Seen {
+    let (number, field, alert) = match reason {
+        WaitReason::Held => (Some("held"), Some("held"), Some("GridBatchBatchesHeld")),
+        WaitReason::Halt { .. } => (Some("halted"), Some("halts"), Some("GridBatchServicesHalted")),
+        WaitReason::Paused { .. } => (Some("paused"), Some("paused"), None),
+        WaitReason::Parked => (None, Some("parked"), None),
+        WaitReason::Delayed => (Some("failing"), Some("failing"), Some("GridBatchServicesFailing")),
+        WaitReason::Status => (Some("stalled"), None, Some("GridBatchServicesStandStill")),
+        WaitReason::Evidence => (None, Some("in_doubt"), Some("GridBatchInDoubtTooLong")),
+        WaitReason::Lease { .. } => (None, Some("owner"), Some("GridBatchClaimsNotRenewed")),
+        WaitReason::Node(_) => (None, None, Some("GridBatchLedgerDegraded")),
+        WaitReason::Lock { .. } => (Some("locked"), None, None),
+        WaitReason::Behind
+        | WaitReason::Conflict { .. }
+        | WaitReason::Dependency { .. }
+        | WaitReason::MissingTransaction { .. }
+        | WaitReason::Lane
+        | WaitReason::InFlightWindow
+        | WaitReason::Submission
+        | WaitReason::Submitter
+        | WaitReason::LateArrival
+        | WaitReason::Deadline(_) => (None, None, None),
+    };
+    Seen { number, field, alert }
+}
+
+fn row(reason: &WaitReason) -> String {
+    let about = reason.about();
+    let actions: Vec<_> = about.actions.iter().map(|verb| format!("`{verb}`")).collect();
+    let Seen { number, field, alert } = seen(reason);
+    let number = number.map(|number| format!("`{number}` of `services` in `/health`"));
+    let field = field.map(|field| format!("`{field}` of the service"));
+    let alert = alert.map(|alert| format!("alert `{alert}`"));
+    let seen: Vec<_> = [number, field, alert].into_iter().flatten().collect();
+    format!(
+        "| `{}` | {} | {} | {} | {} | {} |\n",
+        about.name,
+        about.meaning,
+        about.since,
+        about.ends,
+        actions.join(", "),
+        seen.join("; ")
+    )
+}
+
+fn repository() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn page_of_waits_is_up_to_date() {
+    let file = repository().join("docs/waits.md");
+    let rows: String = WaitReason::examples().iter().map(row).collect();
+    let expected = format!("{HEAD}{rows}");
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, &expected).unwrap();
+    }
+    let present = fs::read_to_string(&file).unwrap_or_default();
+    assert!(present == expected, "run this test with UPDATE_DOCS=1 to update docs/waits.md");
+}
+
+#[test]
+fn page_of_waits_names_what_there_is() {
+    let waiting = WaitingServices { stalled: 0, delayed: 0, locked: 0 };
+    let part = services_part(&ServiceState::new(), &waiting);
+    let alerts = fs::read_to_string(repository().join("deploy/prometheus/alerts.yml")).unwrap();
+    let interface = fs::read_to_string(repository().join("docs/openapi.json")).unwrap();
+    let interface: serde_json::Value = serde_json::from_str(&interface).unwrap();
+    let fields = &interface["components"]["schemas"]["ServiceJson"]["properties"];
+    for reason in WaitReason::examples() {
+        let Seen { number, field, alert } = seen(&reason);
+        assert!(number.is_none_or(|number| part.numbers.contains_key(number)), "{reason:?}");
+        assert!(field.is_none_or(|field| fields[field].is_object()), "{field:?}");
+        let is_alert = |alert| alerts.contains(&format!("- alert: {alert}\n"));
+        assert!(alert.is_none_or(is_alert), "{alert:?}");
+    }
+}
