@@ -139,7 +139,7 @@ fn check_queue_returns_batches_in_order(claims: &ClaimStore, _: &ManualClock) {
     let all: Vec<NewBatch> = (0..210).map(|n| batch(n as usize % SERVICES, n)).collect();
     store.add(&[&all]).unwrap();
     claims.take(SERVICES).unwrap();
-    let wake_up = WakeUp::new(|| ()).unwrap();
+    let wake_up = WakeUp::new(|| ());
     let options = QueueOptions { round_size: 5, ..QueueOptions::default() };
     let queue: BatchQueue<ServiceScopeId, ClaimStore> =
         BatchQueue::new(claims.clone(), wake_up.clone(), options);

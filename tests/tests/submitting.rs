@@ -79,7 +79,7 @@ fn check_stored_batches_are_submitted_in_order(url: &str) {
     claims.take(SERVICES as usize).unwrap();
     let waker = SubmitterWaker::new();
     let wake_submitter = waker.clone();
-    let wake_up = WakeUp::new(move || wake_submitter.wake()).unwrap();
+    let wake_up = WakeUp::new(move || wake_submitter.wake());
     // Without polling, every batch after the first round is submitted because of a wake-up.
     let never = Duration::from_secs(3_600);
     let options = QueueOptions { poll_interval: never, ..QueueOptions::default() };

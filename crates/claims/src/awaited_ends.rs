@@ -2,10 +2,11 @@ use std::{
     collections::HashSet,
     fmt,
     mem::take,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
+use grid_batch_support::lock;
 
 /// The batches whose end clients wait for at one instance while another one records it. Clones share them.
 ///
@@ -30,14 +31,14 @@ impl AwaitedEnds {
 
     /// Clients of this instance begin to wait for these batches.
     pub fn awaited(&self, batch_ids: &[ItemId]) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let free = Self::LIMIT.saturating_sub(state.awaited.len());
         state.awaited.extend(batch_ids.iter().take(free));
     }
 
     /// This instance has recorded the end of a batch.
     pub fn ended(&self, batch_id: &ItemId) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.by_others.remove(batch_id) {
             state.ended.push(*batch_id);
         }
@@ -45,7 +46,7 @@ impl AwaitedEnds {
 
     /// Clients of another instance wait for these batches.
     pub(crate) fn awaited_by_others(&self, batch_ids: Vec<ItemId>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.by_others.len() + batch_ids.len() > Self::LIMIT {
             state.by_others.clear();
         }
@@ -54,12 +55,8 @@ impl AwaitedEnds {
 
     /// Takes what other instances are to be notified of: batches that are awaited here, and those that have ended.
     pub(crate) fn take(&self) -> (Vec<ItemId>, Vec<ItemId>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         (take(&mut state.awaited), take(&mut state.ended))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use grid_batch_core::{BatchState, Change, ChangeOutcome, Recorded, RecordedSubscriber, Stale};
+use grid_batch_support::lock;
 
 /// How often each kind of change was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,24 +31,20 @@ pub struct ChangeCounters(Arc<Mutex<ChangeCounts>>);
 impl ChangeCounters {
     /// The present counts.
     pub fn read(&self) -> ChangeCounts {
-        *self.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ChangeCounts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 }
 
 impl RecordedSubscriber for ChangeCounters {
     fn recorded(&self, entry: Recorded<'_>) {
         match entry {
-            Recorded::Change { change, state, .. } => self.lock().count(change, state),
+            Recorded::Change { change, state, .. } => lock(&self.0).count(change, state),
             Recorded::NotApplied {
                 outcome: ChangeOutcome::Stale(Stale::CommittedAfterInvalid),
                 ..
-            } => self.lock().committed_after_invalid += 1,
-            Recorded::NotApplied { .. } => self.lock().stale += 1,
-            Recorded::EndedUnsent(batches) => self.lock().invalid += batches,
+            } => lock(&self.0).committed_after_invalid += 1,
+            Recorded::NotApplied { .. } => lock(&self.0).stale += 1,
+            Recorded::EndedUnsent(batches) => lock(&self.0).invalid += batches,
             _ => {}
         }
     }

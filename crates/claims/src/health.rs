@@ -1,9 +1,10 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use grid_batch_core::{BatchError, BatchResult, Takeover};
+use grid_batch_support::lock;
 use log::{info, warn};
 
 /// Whether an instance can maintain its claims now. Clones share their state.
@@ -27,27 +28,27 @@ impl Default for LastResult {
 impl ClaimHealth {
     /// Why the claims cannot be maintained; `None` if they can.
     pub fn error(&self) -> Option<BatchError> {
-        self.lock().error.clone()
+        lock(&self.0).error.clone()
     }
 
     /// How long the claims have not been maintained until now, whether or not that has failed yet.
     pub fn since_success(&self) -> Duration {
-        self.lock().succeeded_at.elapsed()
+        lock(&self.0).succeeded_at.elapsed()
     }
 
     /// How many services were claimed since the start.
     pub fn taken(&self) -> u64 {
-        self.lock().taken
+        lock(&self.0).taken
     }
 
     /// How many batches were with the submitter of an instance that lost its claims.
     pub fn orphaned(&self) -> u64 {
-        self.lock().orphaned
+        lock(&self.0).orphaned
     }
 
     pub(crate) fn count(&self, takeover: &Takeover) {
         let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
-        let mut last = self.lock();
+        let mut last = lock(&self.0);
         last.taken += count(takeover.claims.len());
         last.orphaned += count(takeover.in_doubt.len());
     }
@@ -55,7 +56,7 @@ impl ClaimHealth {
     /// Stores the result's error, or clears the last one. Logs only when this changes the health:
     /// the maintainer retries several times a second.
     pub(crate) fn update<T>(&self, result: BatchResult<T>) -> Option<T> {
-        let mut last = self.lock();
+        let mut last = lock(&self.0);
         match result {
             Ok(value) => {
                 last.succeeded_at = Instant::now();
@@ -72,10 +73,6 @@ impl ClaimHealth {
                 None
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LastResult> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,11 @@
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchResult, ClaimKeeper, Clock, MonotonicTime, Recorded, RecordedSubscriber, SubmittedBatch,
+    AttemptId, BatchResult, ClaimKeeper, Clock, MonotonicTime, Recorded, RecordedSubscriber,
+    SubmittedBatch,
 };
 use grid_batch_support::{Job, Jobs};
+use grid_batch_work::{Due, DueKind, Work, WorkKey, WorkTable};
 use log::info;
 
 /// A job that finds orphaned batches: recorded as being with a submitter, but with none.
@@ -23,13 +25,14 @@ impl OrphanRecovery {
     /// Starts the job. No submission may last longer than `longest_submission`.
     pub fn start(
         jobs: &Jobs,
+        table: WorkTable,
         claims: impl ClaimKeeper + 'static,
         longest_submission: Duration,
         clock: Arc<dyn Clock>,
         subscriber: impl RecordedSubscriber + 'static,
     ) -> Job {
         let minimum_age = longest_submission.saturating_add(Self::INTERVAL);
-        let mut submissions = ObservedSubmissions { minimum_age, first_seen: HashMap::new() };
+        let mut submissions = OrphanSearch { table, minimum_age };
         jobs.every("recovery", Self::INTERVAL, move || {
             recover(&claims, &mut submissions, clock.monotonic(), &subscriber)
         })
@@ -38,7 +41,7 @@ impl OrphanRecovery {
 
 fn recover(
     claims: &impl ClaimKeeper,
-    submissions: &mut ObservedSubmissions,
+    submissions: &mut OrphanSearch,
     now: MonotonicTime,
     subscriber: &impl RecordedSubscriber,
 ) -> BatchResult<()> {
@@ -51,27 +54,51 @@ fn recover(
     Ok(())
 }
 
-/// When each batch was first seen with a submitter in its present attempt.
-struct ObservedSubmissions {
+/// A search for orphans, as a view of the table of work.
+struct OrphanSearch {
+    table: WorkTable,
     minimum_age: Duration,
-    first_seen: HashMap<SubmittedBatch, MonotonicTime>,
 }
 
-impl ObservedSubmissions {
-    /// The present submissions that were first seen at least `minimum_age` ago.
+impl OrphanSearch {
+    /// The present submissions that were first seen, in the same attempt, at least `minimum_age` ago.
     fn find_orphans(
         &mut self,
         present: Vec<SubmittedBatch>,
         now: MonotonicTime,
     ) -> Vec<SubmittedBatch> {
-        let first_seen = |batch| {
-            let seen = self.first_seen.get(&batch).copied().unwrap_or(now);
-            (batch, seen)
+        let mut work = self.table.lock();
+        forget_others(&mut work, &present);
+        let is_orphan = |submission: &SubmittedBatch| {
+            let mut entered = work.enter(submission.service_id.as_str());
+            let (key, batch, due) = entered.batch(&submission.batch_id.to_string());
+            let (_, seen) =
+                batch.sending.with_submitter.get_or_insert_with(|| (submission.attempt_id, None));
+            if seen.is_none() {
+                due.set(seen, DueKind::Orphan, now.plus(self.minimum_age), key);
+            }
+            seen.as_ref().is_some_and(|seen| seen.at() <= now)
         };
-        self.first_seen = present.into_iter().map(first_seen).collect();
-        let is_orphan = |seen: &MonotonicTime| now.since(*seen) >= self.minimum_age;
-        let orphans = self.first_seen.iter().filter(|(_, seen)| is_orphan(seen));
-        orphans.map(|(batch, _)| batch.clone()).collect()
+        present.into_iter().filter(is_orphan).collect()
+    }
+}
+
+/// Forgets the attempts that are with a submitter no more.
+fn forget_others(work: &mut Work, present: &[SubmittedBatch]) {
+    let attempt = |it: &SubmittedBatch| (it.batch_id.to_string(), it.attempt_id);
+    let present: HashSet<(String, AttemptId)> = present.iter().map(attempt).collect();
+    let known: Vec<WorkKey> = work.due.of(DueKind::Orphan).map(|(_, key)| key.clone()).collect();
+    for WorkKey { service_id, batch_id } in known {
+        let Some(batch_id) = batch_id else { continue };
+        let Some(batch) = work.services.get_mut(&service_id) else { continue };
+        let Some(batch) = batch.batches.get_mut(&batch_id) else { continue };
+        let is_other = |(attempt_id, _): &mut (AttemptId, Option<Due>)| {
+            !present.contains(&(batch_id.to_string(), *attempt_id))
+        };
+        if let Some((_, mut seen)) = batch.sending.with_submitter.take_if(is_other) {
+            work.due.clear(&mut seen);
+            work.remove_unneeded(&service_id, Some(&batch_id));
+        }
     }
 }
 
@@ -79,7 +106,7 @@ impl ObservedSubmissions {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::{AttemptId, ItemId, mocks::MockClaimKeeper};
+    use grid_batch_core::{ItemId, mocks::MockClaimKeeper};
 
     use super::*;
 
@@ -98,7 +125,7 @@ mod tests {
     /// Recovers orphans, and returns those that the subscriber is called with.
     fn recover(
         claims: &MockClaimKeeper,
-        submissions: &mut ObservedSubmissions,
+        submissions: &mut OrphanSearch,
         now: MonotonicTime,
     ) -> Vec<SubmittedBatch> {
         let (sender, heard) = channel();
@@ -110,9 +137,9 @@ mod tests {
         heard.iter().flatten().collect()
     }
 
-    fn submissions(minimum_age: u64) -> ObservedSubmissions {
+    fn submissions(minimum_age: u64) -> OrphanSearch {
         let minimum_age = Duration::from_secs(minimum_age);
-        ObservedSubmissions { minimum_age, first_seen: HashMap::new() }
+        OrphanSearch { table: WorkTable::default(), minimum_age }
     }
 
     #[test]

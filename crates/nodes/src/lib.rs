@@ -4,7 +4,6 @@ mod confirmation;
 mod contact;
 mod identity;
 mod node;
-mod places;
 mod pool;
 mod requests;
 mod resolver;
@@ -12,7 +11,6 @@ mod routes;
 
 pub use identity::{Identity, IdentityAnswer};
 pub use node::Node;
-pub use places::NodePlaces;
 pub use pool::{NodePool, NodePoolOptions};
 pub use requests::{RequestEnd, RequestGroup, RequestInFlight, RequestLimits};
 pub use resolver::{NO_ADDRESS, NodeResolver, StatusUrlResolver, UrlResolver};

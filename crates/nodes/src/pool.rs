@@ -164,7 +164,7 @@ impl NodePool {
     }
 
     /// The only node that batches of a service are sent to; `None` if it has none, or several.
-    pub(crate) fn only_node_of(&self, service: &str) -> Option<usize> {
+    pub fn only_node_of(&self, service: &str) -> Option<usize> {
         match self.0.routes.candidates(service) {
             [node] => Some(*node),
             _ => None,

@@ -124,7 +124,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // A submitter would be woken here, to poll the queue.
-    let wake_up = WakeUp::new(|| ())?;
+    let wake_up = WakeUp::new(|| ());
     let round_store = StrategyRoundStore::new(store.clone());
     let queue: BatchQueue<ServiceScopeId, _> =
         BatchQueue::new(round_store, wake_up.clone(), QueueOptions::default());

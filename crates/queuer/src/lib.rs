@@ -1,18 +1,17 @@
 #![doc = include_str!("../README.md")]
 
-mod in_flight;
-mod left_services;
 mod memory_budget;
 mod open_batch;
+mod places;
 mod queue;
 mod schedule;
 mod serial;
+mod service_queue;
 mod strategy_round_store;
-mod taken_of_services;
 mod wake_up;
 
-pub use in_flight::{InFlightCounts, InFlightOptions, InFlightWindow};
 pub use open_batch::{Dependency, Next, OpenBatch, WaitsFor};
+pub use places::{InFlightCounts, Kept, NodeLimit, PlaceLimits, Places};
 pub use queue::{BatchQueue, QueueOptions};
 pub use schedule::schedule;
 pub use serial::{Choice, WaitReason, choose};

@@ -1,7 +1,9 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
+
+use grid_batch_support::lock;
 
 /// Limits the bytes of the batches that were taken from the store and whose submissions have not ended.
 ///
@@ -48,7 +50,7 @@ impl MemoryBudget {
 
     /// Decides about the batches of one round.
     pub(crate) fn start_round(&self) -> RoundBudget {
-        let used = self.0.lock();
+        let used = lock(&self.0.used);
         RoundBudget {
             budget: self.clone(),
             used: used.bytes,
@@ -59,16 +61,12 @@ impl MemoryBudget {
 
     /// Counts the bytes of a batch until the permit is dropped.
     pub(crate) fn count(&self, bytes: usize) -> MemoryPermit {
-        *self.0.lock().bytes.of(self.0.is_small(bytes)) += bytes;
+        *lock(&self.0.used).bytes.of(self.0.is_small(bytes)) += bytes;
         MemoryPermit { budget: self.clone(), bytes }
     }
 }
 
 impl State {
-    fn lock(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_small(&self, bytes: usize) -> bool {
         bytes <= self.limit / 64
     }
@@ -81,7 +79,7 @@ impl State {
     /// Notifies if a batch that did not fit may fit now.
     fn release(&self, bytes: usize) {
         let is_awaited = {
-            let mut used = self.lock();
+            let mut used = lock(&self.used);
             *used.bytes.of(self.is_small(bytes)) -= bytes;
             used.releases += 1;
             std::mem::take(&mut used.is_awaited)
@@ -123,7 +121,7 @@ impl RoundBudget {
         if !self.is_full.small && !self.is_full.large {
             return;
         }
-        let mut used = self.budget.0.lock();
+        let mut used = lock(&self.budget.0.used);
         used.is_awaited = used.releases == self.releases;
         let was_released = !used.is_awaited;
         drop(used);
@@ -148,7 +146,7 @@ impl Drop for MemoryPermit {
 
 impl fmt::Debug for MemoryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let used = self.0.lock().bytes;
+        let used = lock(&self.0.used).bytes;
         f.debug_struct("MemoryBudget").field("limit", &self.0.limit).field("used", &used).finish()
     }
 }

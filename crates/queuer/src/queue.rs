@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     marker::PhantomData,
     sync::Arc,
@@ -12,13 +12,13 @@ use grid_batch_core::{
     ServiceId, ServiceShare, Submission, SystemClock, TakenBatch,
 };
 use grid_batch_support::GroupPause;
+use grid_batch_work::WorkTable;
 use log::{error, warn};
 
 use crate::{
     WakeUp,
-    left_services::LeftServices,
     memory_budget::{MemoryBudget, MemoryPermit},
-    taken_of_services::TakenOfServices,
+    service_queue::ServiceQueue,
 };
 
 /// The options of a queue.
@@ -69,10 +69,12 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     /// When the store was asked for the round.
     asked_at: Moment,
     scan: ServiceScan,
-    /// The services whose batches did not fit.
-    left: LeftServices,
+    /// The services whose batches did not fit into a round. The first one is offered first in each round, so that a
+    /// large batch is taken in the end.
+    left: ServiceQueue,
     budget: MemoryBudget,
     admission: Option<Arc<dyn Admission>>,
+    table: Option<WorkTable>,
     pause: GroupPause,
     scope: PhantomData<fn() -> S>,
 }
@@ -103,24 +105,29 @@ struct ServiceScan {
 impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     /// A queue over this store, woken for ready services by `wake_up`.
     pub fn new(store: R, wake_up: WakeUp, options: QueueOptions) -> Self {
-        let (round, asked_at) = (VecDeque::new(), Moment::now(&*options.clock));
-        let (scan, left, scope) = (ServiceScan::default(), LeftServices::default(), PhantomData);
         let poll = wake_up.clone();
-        let budget = MemoryBudget::new(options.memory_limit, move || poll.notify());
-        let (admission, pause) = (None, GroupPause::default());
         Self {
             store,
             wake_up,
+            round: VecDeque::new(),
+            asked_at: Moment::now(&*options.clock),
+            scan: ServiceScan::default(),
+            left: ServiceQueue::default(),
+            budget: MemoryBudget::new(options.memory_limit, move || poll.notify()),
+            admission: None,
+            table: None,
+            pause: GroupPause::default(),
+            scope: PhantomData,
             options,
-            round,
-            asked_at,
-            scan,
-            left,
-            budget,
-            admission,
-            pause,
-            scope,
         }
+    }
+
+    /// Enters each attempt in this table, so that it can be called back. Give it to the submitter, too, which reports
+    /// the end of each attempt.
+    #[must_use]
+    pub fn with_table(mut self, table: WorkTable) -> Self {
+        self.table = Some(table);
+        self
     }
 
     /// Takes batches only of services that `admission` has a place for. Give it to the submitter, too.
@@ -182,7 +189,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         }
         let (first, last) = round.left.into_iter().partition(|service| again.contains(service));
         self.left.put_back(first);
-        self.left.add(last);
+        self.left.extend(last);
     }
 
     /// Whether the round was taken too long ago for its batches to be sent.
@@ -209,6 +216,13 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         if batches.is_empty() {
             return;
         }
+        if let Some(table) = &self.table {
+            let mut work = table.lock();
+            for taken in &batches {
+                let batch_id = taken.batch_id.to_string();
+                work.attempt_ended(taken.service_id.as_str(), &batch_id, taken.attempt_id());
+            }
+        }
         if let Err(error) = self.store.give_back(&batches) {
             error!(
                 batches = batches.len(), error:% = error;
@@ -234,13 +248,15 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let mut budget = self.budget.start_round();
         let started = Instant::now();
         let round = self.store.take_round(&shares, &mut |bytes| budget.fits(bytes));
+        self.enter(round.as_ref().ok());
         budget.end();
         self.pause.ended(started, round.as_ref().map_or(0, |round| round.batches.len()));
-        let taken = TakenOfServices::new(round.as_ref().ok());
+        let taken = by_service(round.as_ref().ok());
         self.return_places(&shares, &taken, &round);
         if self.options.most_of_service > 1 {
             // They may have more.
-            self.wake_up.put_back(taken.services_with(wanted));
+            let full = taken.iter().filter(|(_, batches)| batches.len() >= wanted);
+            self.wake_up.put_back(full.map(|(service_id, _)| ServiceId::clone(service_id)));
         }
         Ok((round?, others_wait))
     }
@@ -270,6 +286,13 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         Ok(Candidates { shares, wanted, others_wait })
     }
 
+    /// Enters what was taken in the table.
+    fn enter(&self, round: Option<&Round>) {
+        let (Some(table), Some(round)) = (&self.table, round) else { return };
+        let (now, mut work) = (self.options.clock.monotonic(), table.lock());
+        round.batches.iter().for_each(|taken| work.attempt_taken(taken, now));
+    }
+
     /// Tells which batches were taken, and returns the places that are left over.
     ///
     /// Those of services that are tried again, because a batch did not fit or the store failed, call no
@@ -277,14 +300,14 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
     fn return_places(
         &self,
         shares: &[ServiceShare],
-        taken: &TakenOfServices<'_>,
+        taken: &HashMap<&ServiceId, Vec<&TakenBatch>>,
         round: &BatchResult<Round>,
     ) {
         let Some(admission) = &self.admission else { return };
         let left: Option<HashSet<&ServiceId>> =
             round.as_ref().ok().map(|round| round.left.iter().collect());
         for ServiceShare { service_id, batches: places } in shares {
-            let batches = taken.of(service_id);
+            let batches = taken.get(service_id).map_or(&[][..], Vec::as_slice);
             if !batches.is_empty() {
                 admission.taken(service_id, batches);
             }
@@ -353,6 +376,15 @@ impl<S: ScopeId, R: RoundStore> fmt::Debug for BatchQueue<S, R> {
             .field("scan", &self.scan)
             .finish_non_exhaustive()
     }
+}
+
+/// The batches of a round, by service.
+fn by_service(round: Option<&Round>) -> HashMap<&ServiceId, Vec<&TakenBatch>> {
+    let mut services = HashMap::<_, Vec<_>>::new();
+    for taken in round.into_iter().flat_map(|round| &round.batches) {
+        services.entry(&taken.service_id).or_default().push(taken);
+    }
+    services
 }
 
 /// Whether the service id is valid for this ledger. A batch that cannot be sent must not be marked as being

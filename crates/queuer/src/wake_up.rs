@@ -1,52 +1,49 @@
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::BTreeMap,
     fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use grid_batch_core::{
-    BatchState, Clock, InternalError, Recorded, RecordedSubscriber, ServiceId, SystemClock,
+    BatchState, Clock, MonotonicTime, Recorded, RecordedSubscriber, ServiceId, SystemClock,
 };
-use grid_batch_support::spawn_thread;
+use grid_batch_support::lock;
 
-/// Reports to a queue which services have a batch to submit.
+use crate::service_queue::ServiceQueue;
+
+/// Reports to a queue which services have a batch to submit, now or after a delay.
 ///
 /// A lost wake-up only delays a batch, because the queue also scans all services. Clones wake the
 /// same queue.
 #[derive(Clone)]
 pub struct WakeUp {
     state: Arc<WakeUpState>,
-    delays: Sender<(Instant, ServiceId)>,
     clock: Arc<dyn Clock>,
 }
 
 struct WakeUpState {
-    woken: Mutex<WokenServices>,
+    woken: Mutex<Woken>,
     notify: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Services in the order in which they were woken, each once.
 #[derive(Default)]
-struct WokenServices {
-    order: VecDeque<ServiceId>,
-    set: HashSet<ServiceId>,
+struct Woken {
+    /// In the order in which they were woken.
+    services: ServiceQueue,
+    /// Those that are woken at these times.
+    delayed: BTreeMap<MonotonicTime, Vec<ServiceId>>,
 }
 
 impl WakeUp {
     /// A wake-up that calls `notify` each time a service is woken, so that the queue is polled. It
     /// must return quickly.
     ///
-    /// It starts a thread for delayed wake-ups, which ends with the last clone.
-    pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Result<Self, InternalError> {
+    /// Nothing is called when a delay ends: who polls the queue must poll it again after
+    /// [`next_due`](Self::next_due).
+    pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
         let state = Arc::new(WakeUpState { woken: Mutex::default(), notify: Box::new(notify) });
-        let (delays, delayed) = channel();
-        let thread_state = Arc::clone(&state);
-        spawn_thread("queue-delays", move || wake_delayed(&delayed, &thread_state))?;
-        Ok(Self { state, delays, clock: Arc::new(SystemClock) })
+        Self { state, clock: Arc::new(SystemClock) }
     }
 
     /// Uses this clock instead of the system's.
@@ -57,31 +54,41 @@ impl WakeUp {
 
     /// The service has a batch that may be submitted now: one was added, or the last one ended.
     pub fn wake(&self, service: ServiceId) {
-        self.state.wake([service]);
+        lock(&self.state.woken).services.extend([service]);
+        self.notify();
     }
 
     /// The service has a batch that may be submitted after this delay.
     pub fn wake_after(&self, service: ServiceId, delay: Duration) {
-        if let Some(at) = Instant::now().checked_add(delay) {
-            // It fails only if the thread panicked. Then the scan finds the service.
-            let _ = self.delays.send((at, service));
+        let at = self.clock.monotonic().plus(delay);
+        let mut woken = lock(&self.state.woken);
+        let is_first = woken.delayed.first_key_value().is_none_or(|(first, _)| at < *first);
+        woken.delayed.entry(at).or_default().push(service);
+        drop(woken);
+        if is_first {
+            // The queue's poller may sleep for longer.
+            self.notify();
         }
+    }
+
+    /// The time until a delay ends; `None` if there is none.
+    pub fn next_due(&self) -> Option<Duration> {
+        let now = self.clock.monotonic();
+        lock(&self.state.woken).delayed.first_key_value().map(|(at, _)| at.since(now))
     }
 
     /// Takes up to `limit` services, in the order in which they were woken.
     pub(crate) fn take(&self, limit: usize) -> Vec<ServiceId> {
-        let mut woken = self.state.lock();
-        let count = limit.min(woken.order.len());
-        let services: Vec<ServiceId> = woken.order.drain(..count).collect();
-        for service in &services {
-            woken.set.remove(service);
-        }
-        services
+        let mut woken = lock(&self.state.woken);
+        woken.end_delays(self.clock.monotonic());
+        woken.services.take(limit)
     }
 
     /// Whether no service is woken.
     pub(crate) fn is_empty(&self) -> bool {
-        self.state.lock().order.is_empty()
+        let mut woken = lock(&self.state.woken);
+        woken.end_delays(self.clock.monotonic());
+        woken.services.len() == 0
     }
 
     /// Has the queue polled, although no service was woken.
@@ -91,7 +98,17 @@ impl WakeUp {
 
     /// Puts back services whose batches could not be taken.
     pub(crate) fn put_back(&self, services: impl IntoIterator<Item = ServiceId>) {
-        self.state.lock().extend(services);
+        lock(&self.state.woken).services.extend(services);
+    }
+}
+
+impl Woken {
+    fn end_delays(&mut self, now: MonotonicTime) {
+        while let Some(first) = self.delayed.first_entry()
+            && *first.key() <= now
+        {
+            self.services.extend(first.remove());
+        }
     }
 }
 
@@ -125,53 +142,18 @@ impl RecordedSubscriber for WakeUp {
 
 impl fmt::Debug for WakeUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WakeUp").field("woken", &self.state.lock().order.len()).finish()
-    }
-}
-
-impl WakeUpState {
-    fn lock(&self) -> MutexGuard<'_, WokenServices> {
-        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wake(&self, services: impl IntoIterator<Item = ServiceId>) {
-        self.lock().extend(services);
-        (self.notify)();
-    }
-}
-
-impl Extend<ServiceId> for WokenServices {
-    fn extend<I: IntoIterator<Item = ServiceId>>(&mut self, services: I) {
-        for service in services {
-            if self.set.insert(service.clone()) {
-                self.order.push_back(service);
-            }
-        }
-    }
-}
-
-/// Wakes services when their delays end, until every sender of delays is gone.
-fn wake_delayed(delayed: &Receiver<(Instant, ServiceId)>, state: &WakeUpState) {
-    let mut waiting: BTreeMap<Instant, Vec<ServiceId>> = BTreeMap::new();
-    loop {
-        let next = match waiting.first_key_value() {
-            Some((at, _)) => delayed.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => delayed.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match next {
-            Ok((at, service)) => waiting.entry(at).or_default().push(service),
-            Err(RecvTimeoutError::Timeout) => {
-                if let Some((_, services)) = waiting.pop_first() {
-                    state.wake(services);
-                }
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
+        let woken = lock(&self.state.woken);
+        f.debug_struct("WakeUp")
+            .field("woken", &woken.services.len())
+            .field("delayed", &woken.delayed.len())
+            .finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
     use grid_batch_core::{
         Change, Claim, Event, Evidence, ItemId, LedgerStatus, ManualClock, Outcome, Takeover,
         Timestamp,
@@ -191,7 +173,7 @@ mod tests {
     fn wake_up() -> (WakeUp, Receiver<()>) {
         let (notify, notified) = channel();
         let notify = Mutex::new(notify);
-        let wake_up = WakeUp::new(move || notify.lock().unwrap().send(()).unwrap_or(())).unwrap();
+        let wake_up = WakeUp::new(move || notify.lock().unwrap().send(()).unwrap_or(()));
         (wake_up, notified)
     }
 
@@ -212,11 +194,20 @@ mod tests {
     #[test]
     fn shorter_delay_ends_first() {
         let (wake_up, notified) = wake_up();
+        let clock = Arc::new(ManualClock::default());
+        let wake_up = wake_up.with_clock(Arc::<ManualClock>::clone(&clock));
+        assert_eq!(wake_up.next_due(), None);
         wake_up.wake_after(service("long"), Duration::from_millis(40));
         wake_up.wake_after(service("short"), Duration::from_millis(1));
-        let timeout = Duration::from_secs(30);
-        notified.recv_timeout(timeout).unwrap();
-        notified.recv_timeout(timeout).unwrap();
+        assert_eq!(notified.try_iter().count(), 2, "each ends before those known before");
+        wake_up.wake_after(service("longest"), Duration::from_millis(50));
+        assert_eq!(notified.try_iter().count(), 0);
+        assert_eq!(wake_up.next_due(), Some(Duration::from_millis(1)));
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(wake_up.next_due(), Some(Duration::ZERO));
+        assert!(!wake_up.is_empty());
+        assert_eq!(wake_up.next_due(), Some(Duration::from_millis(39)));
+        clock.advance(Duration::from_millis(40));
         assert_eq!(wake_up.take(9), ["short", "long"].map(service));
     }
 
@@ -242,21 +233,23 @@ mod tests {
 
     #[test]
     fn delayed_batch_wakes_its_service_when_it_is_due() {
-        let (wake_up, notified) = wake_up();
+        let (wake_up, _notified) = wake_up();
         let now = Timestamp::from_micros(7);
-        let wake_up = wake_up.with_clock(Arc::new(ManualClock::at(now)));
+        let clock = Arc::new(ManualClock::at(now));
+        let wake_up = wake_up.with_clock(Arc::<ManualClock>::clone(&clock));
         let change = change(Event::Outcome { attempt: 1, outcome: Outcome::NotSent });
         let delayed = |delay| {
             let change = Change { retry_at: Some(now.plus(delay)), ..change.clone() };
             let state = BatchState::Delayed;
             wake_up.recorded(Recorded::Change { change: &change, state, next_waits: false });
         };
-        let started = Instant::now();
-        delayed(Duration::from_secs(3_600));
+        delayed(Duration::from_hours(1));
         delayed(Duration::from_millis(20));
-        notified.recv_timeout(Duration::from_secs(30)).unwrap();
-        assert!(started.elapsed() >= Duration::from_millis(20));
+        clock.advance(Duration::from_millis(19));
+        assert!(wake_up.take(9).is_empty());
+        clock.advance(Duration::from_millis(1));
         assert_eq!(wake_up.take(9), ["a"].map(service));
+        assert!(wake_up.take(9).is_empty());
     }
 
     #[test]
@@ -285,19 +278,5 @@ mod tests {
         let (wake_up, _notified) = wake_up();
         wake_up.wake_after(service("never"), Duration::MAX);
         assert!(wake_up.take(9).is_empty());
-    }
-
-    #[test]
-    fn thread_ends_with_the_last_clone() {
-        let (wake_up, notified) = wake_up();
-        let clone = wake_up.clone();
-        wake_up.wake_after(service("late"), Duration::from_secs(3_600));
-        drop(wake_up);
-        drop(clone);
-        // The thread holds the last `notify`, so its end closes the channel.
-        assert_eq!(
-            notified.recv_timeout(Duration::from_secs(30)),
-            Err(RecvTimeoutError::Disconnected)
-        );
     }
 }

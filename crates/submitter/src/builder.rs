@@ -2,13 +2,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock};
 use grid_batch_support::Jobs;
+use grid_batch_work::WorkTable;
 use thiserror::Error;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, Recalls, SubmissionSender, SubmitterCounters,
+    BatchRunnableSubmitter, DelayedServices, SubmissionSender, SubmitterCounters,
     SubmitterObserver, SubmitterOptions, SubmitterWaker, UrlResolver,
     command::CommandFactory,
-    leader::Queue,
+    leader::{NextDue, Queue},
     runnable::{Observers, SubmitterParts},
 };
 
@@ -25,7 +26,8 @@ pub struct SubmitterBuilder<S: ScopeId> {
     clock: Arc<dyn Clock>,
     admission: Option<Arc<dyn Admission>>,
     delayed: Option<DelayedServices>,
-    recalls: Recalls,
+    table: WorkTable,
+    next_due: NextDue,
     jobs: Option<Jobs>,
 }
 
@@ -71,7 +73,8 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             clock: Arc::new(SystemClock),
             admission: None,
             delayed: None,
-            recalls: Recalls::new(),
+            table: WorkTable::default(),
+            next_due: Arc::new(|| None),
             jobs: None,
         }
     }
@@ -160,10 +163,21 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
-    /// Sends no batch that `recalls` has called back.
+    /// Uses this table, which must be that of the queue: no batch is sent that was called back in it.
     #[must_use]
-    pub fn with_recalls(mut self, recalls: Recalls) -> Self {
-        self.recalls = recalls;
+    pub fn with_table(mut self, table: WorkTable) -> Self {
+        self.table = table;
+        self
+    }
+
+    /// Polls the queue also after the time that `next_due` returns: there may be something then that nothing wakes
+    /// the submitter for.
+    #[must_use]
+    pub fn with_next_due(
+        mut self,
+        next_due: impl Fn() -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        self.next_due = Arc::new(next_due);
         self
     }
 
@@ -179,25 +193,28 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             url_resolver: self.url_resolver.ok_or(missing("URL resolver"))?,
             sender: self.sender.ok_or(missing("sender"))?,
             counters: counters.clone(),
-            recalls: self.recalls,
+            table: self.table.clone(),
+            clock: Arc::clone(&self.clock),
         };
         let delayed = self.delayed.unwrap_or_else(|| {
             let longest_delay = Duration::ZERO; // not known
-            DelayedServices::new(self.options.warn_after, longest_delay, Arc::clone(&self.clock))
+            let clock = Arc::clone(&self.clock);
+            DelayedServices::new(self.table, self.options.warn_after, longest_delay, clock)
         });
-        Ok(BatchRunnableSubmitter(SubmitterParts {
-            queue: self.queue.ok_or(missing("queue"))?,
+        let queue = self.queue.ok_or(missing("queue"))?;
+        let parts = Arc::new(SubmitterParts {
             factory: Arc::new(factory),
             observers: self.observers,
             options: Arc::new(self.options),
             waker: self.waker,
+            next_due: self.next_due,
             counters,
             clock: self.clock,
             admission: self.admission,
             delayed,
-            undelivered: Vec::new(),
             jobs: self.jobs,
-        }))
+        });
+        Ok(BatchRunnableSubmitter { parts, queue, undelivered: Vec::new() })
     }
 }
 

@@ -1,20 +1,22 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{
-    BatchError, Deadline, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
+    BatchError, Clock, Deadline, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
     TimeLeft,
 };
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
+use grid_batch_work::WorkTable;
 use log::error;
 
-use crate::{NO_ADDRESS, Recalls, SubmissionSender, SubmitterCounters, UrlResolver};
+use crate::{NO_ADDRESS, SubmissionSender, SubmitterCounters, UrlResolver};
 
 /// Creates the commands of a submitter, which share its resolver and sender.
 pub(crate) struct CommandFactory<S: ScopeId> {
     pub(crate) url_resolver: Arc<dyn UrlResolver<Id = S>>,
     pub(crate) sender: Arc<dyn SubmissionSender<Id = S>>,
     pub(crate) counters: SubmitterCounters,
-    pub(crate) recalls: Recalls,
+    pub(crate) table: WorkTable,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl<S: ScopeId> CommandFactory<S> {
@@ -102,7 +104,11 @@ impl<S: ScopeId> SubmissionCommand<S> {
         };
         if answer.may_have_reached_node() {
             self.is_sent = true;
-            self.factory.counters.count_sent(self.submission.batch_header(), self.attempt());
+            let (service_id, batch_id) = self.ids();
+            let mut work = self.factory.table.lock();
+            if work.was_sent_again(service_id, batch_id, self.attempt()) {
+                self.factory.counters.count_sent_again();
+            }
         }
         self.report(url, answer.outcome);
         answer
@@ -110,14 +116,18 @@ impl<S: ScopeId> SubmissionCommand<S> {
 
     /// Whether the batch may be sent now: it was not called back. From then on, it counts as sent.
     pub(crate) fn may_send(&self) -> bool {
-        self.factory.recalls.may_send(&self.submission)
+        let (service_id, batch_id) = self.ids();
+        let attempt_id = self.submission.attempt_id();
+        let mut work = self.factory.table.lock();
+        attempt_id.is_none_or(|attempt_id| work.may_send(service_id, batch_id, attempt_id))
     }
 
     /// The outcome of the submission, whose last attempt had this answer.
     pub(crate) fn into_outcome(self, answer: SubmissionAnswer) -> SubmissionOutcome<S> {
         if !self.is_sent {
-            let (batch, attempt) = (self.submission.batch_header(), self.attempt());
-            self.factory.counters.record_unsent(batch, attempt);
+            let ((service_id, batch_id), now) = (self.ids(), self.factory.clock.monotonic());
+            let mut work = self.factory.table.lock();
+            work.record_unsent(service_id, batch_id, self.attempt(), now);
         }
         let attempt_id = self.submission.attempt_id();
         let deadline = self.submission.deadline();
@@ -190,6 +200,12 @@ impl<S: ScopeId> SubmissionCommand<S> {
         }
     }
 
+    /// The service and the batch, as in the table.
+    fn ids(&self) -> (&str, &str) {
+        let service_id = self.submission.scope_id().service_id();
+        (service_id.as_str(), self.submission.batch_header())
+    }
+
     /// The number of the attempt in the store.
     fn attempt(&self) -> u32 {
         self.submission.attempt_id().map_or(1, |attempt_id| attempt_id.attempt)
@@ -256,7 +272,7 @@ mod tests {
 
     use crate::mocks::{MockSubmissionSender, MockUrlResolver};
     use futures_core::future::BoxFuture;
-    use grid_batch_core::{AttemptId, BatchResult, GlobalScopeId, LedgerPosition};
+    use grid_batch_core::{AttemptId, BatchResult, GlobalScopeId, LedgerPosition, SystemClock};
     use grid_batch_nodes::{IdentityAnswer, NodePool};
 
     use super::*;
@@ -278,7 +294,8 @@ mod tests {
             url_resolver: Arc::new(MockUrlResolver::new()),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
-            recalls: Recalls::new(),
+            table: WorkTable::default(),
+            clock: Arc::new(SystemClock),
         };
         let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
             .with_attempt_id(AttemptId { attempt, epoch: 1 })
@@ -334,7 +351,8 @@ mod tests {
             url_resolver: Arc::<Confirming>::clone(&resolver),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
-            recalls: Recalls::new(),
+            table: WorkTable::default(),
+            clock: Arc::new(SystemClock),
         };
         let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
             .with_deadline(Some(DEADLINE));
@@ -379,7 +397,8 @@ mod tests {
             url_resolver: pool.resolver(),
             sender: Arc::new(sender),
             counters: SubmitterCounters::default(),
-            recalls: Recalls::new(),
+            table: WorkTable::default(),
+            clock: Arc::new(SystemClock),
         });
         let submission = Submission::new("id".to_owned(), GlobalScopeId, Vec::new())
             .with_deadline(Some(DEADLINE));

@@ -122,17 +122,18 @@ mod tests {
 
     use futures_core::future::BoxFuture;
     use grid_batch_core::{
-        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, TakenBatch, Timestamp,
+        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, SubmittedBatch, TakenBatch,
+        Timestamp,
     };
+    use grid_batch_work::WorkTable;
     use mockall::mock;
     use tokio::time::Instant;
 
     use super::*;
     use crate::{
-        Recalls, SubmissionSender, SubmitterCounters,
+        SubmissionSender, SubmitterCounters,
         command::CommandFactory,
         mocks::{MockSubmissionSender, MockUrlResolver},
-        recalls::attempt_of_submission,
     };
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -224,7 +225,7 @@ mod tests {
         options: SubmitterOptions,
         clock: Arc<TokioClock>,
     ) -> SubmissionController<GlobalScopeId> {
-        controller_of(resolver(), sender, node_check, options, clock, Recalls::new())
+        controller_of(resolver(), sender, node_check, options, clock, WorkTable::default())
     }
 
     fn resolver() -> MockUrlResolver<GlobalScopeId> {
@@ -245,13 +246,14 @@ mod tests {
         node_check: Option<MockNodeCheck>,
         options: SubmitterOptions,
         clock: Arc<TokioClock>,
-        recalls: Recalls,
+        table: WorkTable,
     ) -> SubmissionController<GlobalScopeId> {
         let factory = Arc::new(CommandFactory {
             url_resolver: Arc::new(resolver),
             sender: Arc::new(TestSender { sender, node_check }),
             counters: SubmitterCounters::default(),
-            recalls,
+            table,
+            clock: Arc::<TokioClock>::clone(&clock),
         });
         let submission = Submission::new(batch_id().to_string(), GlobalScopeId, Vec::new())
             .with_attempt_id(ATTEMPT);
@@ -300,7 +302,7 @@ mod tests {
         let mut resolver = MockUrlResolver::new();
         let mut urls = urls.iter();
         resolver.expect_url().returning(move |_| (*urls.next().unwrap()).to_owned());
-        controller_of(resolver, sender, None, options, TokioClock::new(), Recalls::new())
+        controller_of(resolver, sender, None, options, TokioClock::new(), WorkTable::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -434,17 +436,21 @@ mod tests {
             serialized_batch: Vec::new(),
             deadline: None,
         };
-        let recalls = Recalls::new();
-        recalls.taken(&[taken]);
-        let called_back = recalls.clone();
+        let table = WorkTable::default();
+        table.lock().attempt_taken(&taken, MonotonicTime::default());
+        let called_back = table.clone();
         let mut check = MockNodeCheck::new();
-        check.expect_check().once().returning(move |_, submission| {
-            let attempt = attempt_of_submission(submission).unwrap();
-            assert_eq!(called_back.call_back(vec![attempt.clone()]), [attempt]);
+        check.expect_check().once().returning(move |_, _| {
+            let attempt = SubmittedBatch {
+                service_id: GlobalScopeId.service_id().clone(),
+                batch_id: batch_id(),
+                attempt_id: ATTEMPT,
+            };
+            assert_eq!(called_back.lock().call_back(vec![attempt.clone()]), [attempt]);
             Box::pin(ready(Ok(())))
         });
         let clock = TokioClock::new();
-        let controller = controller_of(resolver(), sender, Some(check), options(), clock, recalls);
+        let controller = controller_of(resolver(), sender, Some(check), options(), clock, table);
         let ended = controller.run().await;
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Parked, 1));
     }

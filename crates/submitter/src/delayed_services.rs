@@ -1,19 +1,21 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use grid_batch_core::{
     Clock, MonotonicTime, Outcome, Recorded, RecordedSubscriber, ServiceId, SubmissionAnswer,
 };
+use grid_batch_support::{Backoff, lock};
+use grid_batch_work::{Delay, DueKind, DueTimes, Work, WorkKey, WorkTable};
 use log::{info, warn};
 
 use crate::listener::log_excerpt;
 
 /// Knows the services whose batches the ledger does not accept, and warns of those that wait long: once a
-/// service, then of all at growing intervals, and when they go on. Clones share what they know.
+/// service, then of all at growing intervals, and when they go on. It is a view of a [`WorkTable`].
 ///
 /// A service counts from the first attempt that certainly failed until one that did not. A closed gate, such
 /// as that of the gas price, is no failure. What is known is that of this process: it begins anew after a
@@ -22,39 +24,15 @@ use crate::listener::log_excerpt;
 /// If several batches of a service may be under way, a batch that the ledger refuses as it is counts by itself:
 /// that others are accepted says nothing about it.
 #[derive(Clone)]
-pub struct DelayedServices(Arc<Shared>);
-
-struct Shared {
+pub struct DelayedServices {
+    table: WorkTable,
     warn_after: Duration,
     keep: Duration,
     /// Whether several batches of a service may be under way.
     several: bool,
     clock: Arc<dyn Clock>,
-    state: Mutex<Delayed>,
-}
-
-#[derive(Default)]
-struct Delayed {
-    services: HashMap<WhatWaits, Waiting>,
-    /// When the next warning about all services is due, and the pause after it.
-    repeat: Option<(MonotonicTime, Duration)>,
-}
-
-/// A service, or a batch of it that counts by itself.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct WhatWaits {
-    service_id: ServiceId,
-    batch_id: Option<String>,
-}
-
-struct Waiting {
-    batch_id: String,
-    since: MonotonicTime,
-    last_seen: MonotonicTime,
-    attempts: u64,
-    outcome: Outcome,
-    error: String,
-    warned: bool,
+    /// When the next warning about all services is due, and how many were logged before.
+    repeat: Arc<Mutex<Option<(MonotonicTime, u32)>>>,
 }
 
 /// The services whose batches the ledger does not accept now.
@@ -99,53 +77,50 @@ const KEEP: Duration = Duration::from_mins(15);
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
 impl DelayedServices {
-    /// No service is delayed yet. A warning is logged when one is for `warn_after`. No attempt follows its
-    /// last one later than after `longest_delay`.
-    pub fn new(warn_after: Duration, longest_delay: Duration, clock: Arc<dyn Clock>) -> Self {
+    /// Reads and writes this table. A warning is logged when a service is delayed for `warn_after`. No attempt follows
+    /// its last one later than after `longest_delay`.
+    pub fn new(
+        table: WorkTable,
+        warn_after: Duration,
+        longest_delay: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let keep = longest_delay.saturating_mul(2).max(KEEP);
-        let state = Mutex::default();
-        Self(Arc::new(Shared { warn_after, keep, several: false, clock, state }))
+        Self { table, warn_after, keep, several: false, clock, repeat: Arc::default() }
     }
 
-    /// Sets whether several batches of a service may be under way. No service is delayed yet.
+    /// Sets whether several batches of a service may be under way.
     #[must_use]
     pub fn with_several_batches(self, several: bool) -> Self {
-        let Shared { warn_after, keep, ref clock, .. } = *self.0;
-        let (clock, state) = (Arc::clone(clock), Mutex::default());
-        Self(Arc::new(Shared { warn_after, keep, several, clock, state }))
+        Self { several, ..self }
     }
 
     /// The present summary. It is read from memory.
     pub fn read(&self) -> DelayedSummary {
-        let now = self.0.clock.monotonic();
-        let state = self.lock();
-        let long = state.long(now, self.0.warn_after).count();
-        let longest = state.services.iter().min_by_key(|(what, waiting)| (waiting.since, *what));
+        let now = self.clock.monotonic();
+        let work = self.table.lock();
+        let delays = work.due.of(DueKind::Delay);
+        let services: HashSet<_> = delays.map(|(_, key)| &key.service_id).collect();
         DelayedSummary {
-            services: state
-                .services
-                .keys()
-                .map(|what| &what.service_id)
-                .collect::<HashSet<_>>()
-                .len(),
-            long,
-            longest: longest.map(|(what, waiting)| waiting.describe(&what.service_id, now)),
+            services: services.len(),
+            long: self.long(&work, now),
+            longest: longest(&work, now),
         }
     }
 
     /// Forgets a batch that has ended or waits for something else now, such as an operator.
     pub fn forget(&self, service_id: &ServiceId, batch_id: &str) {
-        let mut state = self.lock();
-        state.services.remove(&WhatWaits::batch(service_id, batch_id));
-        let of_service = WhatWaits::service(service_id);
-        let is_about_batch = |waiting: &Waiting| !self.0.several || waiting.batch_id == batch_id;
-        if state.services.get(&of_service).is_some_and(is_about_batch) {
-            state.services.remove(&of_service);
+        let mut work = self.table.lock();
+        end(&mut work, &key(service_id, Some(batch_id)));
+        let of_service = key(service_id, None);
+        let is_about_batch = |delay: &Delay| !self.several || delay.batch_id == batch_id;
+        if delay(&mut work, &of_service).is_some_and(|delay| is_about_batch(delay)) {
+            end(&mut work, &of_service);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().services.is_empty()
+        self.table.lock().due.count(DueKind::Delay) == 0
     }
 
     /// A submission ended with this answer. Returns whether that is news: it is not if the last one of the
@@ -156,140 +131,181 @@ impl DelayedServices {
         batch_id: &str,
         answer: &SubmissionAnswer,
     ) -> bool {
-        let now = self.0.clock.monotonic();
-        let mut state = self.lock();
+        let now = self.clock.monotonic();
+        let mut work = self.table.lock();
         if !is_failure(answer.outcome) {
-            let what = [WhatWaits::service(service_id), WhatWaits::batch(service_id, batch_id)];
-            let ended = what.iter().filter_map(|what| state.services.remove(what));
-            for waiting in ended.filter(|waiting| waiting.warned) {
-                let (seconds, attempts) = (now.since(waiting.since).as_secs(), waiting.attempts);
-                info!(service:% = service_id, seconds, attempts; "the service goes on");
+            if work.due.count(DueKind::Delay) > 0 {
+                self.goes_on(&mut work, service_id, batch_id, now);
             }
             return true;
         }
-        let counts_by_itself = self.0.several && answer.outcome == Outcome::RefusedBatch;
-        let what = match counts_by_itself {
-            true => WhatWaits::batch(service_id, batch_id),
-            false => WhatWaits::service(service_id),
-        };
+        let counts_by_itself = self.several && answer.outcome == Outcome::RefusedBatch;
+        let key = key(service_id, counts_by_itself.then_some(batch_id));
         let error = answer.message.as_deref().map(log_excerpt).unwrap_or_default();
-        let is_full = state.services.len() >= CAPACITY;
-        match state.services.get_mut(&what) {
-            Some(waiting) => {
-                let is_other = !self.0.several && waiting.batch_id != batch_id;
-                let is_news = waiting.outcome != answer.outcome || is_other;
-                batch_id.clone_into(&mut waiting.batch_id);
-                (waiting.outcome, waiting.error) = (answer.outcome, error);
-                (waiting.last_seen, waiting.attempts) = (now, waiting.attempts + 1);
-                is_news
-            }
-            None if is_full => false,
-            None => {
-                let waiting = Waiting {
-                    batch_id: batch_id.to_owned(),
-                    since: now,
-                    last_seen: now,
-                    attempts: 1,
-                    outcome: answer.outcome,
-                    error,
-                    warned: false,
-                };
-                state.services.insert(what, waiting);
-                true
-            }
+        if let Some(delay) = delay(&mut work, &key) {
+            let is_other = !self.several && delay.batch_id != batch_id;
+            let is_news = delay.outcome != answer.outcome || is_other;
+            batch_id.clone_into(&mut delay.batch_id);
+            (delay.outcome, delay.error) = (answer.outcome, error);
+            (delay.last_seen, delay.attempts) = (now, delay.attempts + 1);
+            return is_news;
+        }
+        if work.due.count(DueKind::Delay) >= CAPACITY {
+            return false;
+        }
+        let delay = Delay {
+            batch_id: batch_id.to_owned(),
+            since: None,
+            first_seen: now,
+            last_seen: now,
+            attempts: 1,
+            outcome: answer.outcome,
+            error,
+            warned: false,
+        };
+        begin(&mut work, &key, delay, now);
+        true
+    }
+
+    /// Ends what is delayed of this batch and its service.
+    fn goes_on(&self, work: &mut Work, service_id: &ServiceId, batch_id: &str, now: MonotonicTime) {
+        for key in [key(service_id, None), key(service_id, Some(batch_id))] {
+            let Some(delay) = end(work, &key).filter(|delay| delay.warned) else { continue };
+            let (seconds, attempts) = (now.since(delay.first_seen).as_secs(), delay.attempts);
+            info!(service:% = service_id, seconds, attempts; "the service goes on");
         }
     }
 
     /// Logs warnings that are due.
     pub(crate) fn log_changes(&self) {
-        let now = self.0.clock.monotonic();
-        let (warn_after, keep) = (self.0.warn_after, self.0.keep);
-        let mut state = self.lock();
-        state.services.retain(|_, waiting| now.since(waiting.last_seen) < keep);
-        let long = state.long(now, warn_after).count();
+        let now = self.clock.monotonic();
+        let mut work = self.table.lock();
+        self.forget_old(&mut work, now);
+        let long = self.long(&work, now);
+        let mut repeat = lock(&self.repeat);
         if long == 0 {
-            state.repeat = None;
+            *repeat = None;
             return;
         }
-        state.warn_of_new(now, warn_after);
-        match state.repeat {
-            None => state.repeat = Some((now.plus(warn_after), warn_after)),
-            Some((at, pause)) if now >= at => {
-                state.warn_of_all(now, long);
-                let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
-                state.repeat = Some((now.plus(pause), pause));
+        self.warn_of_new(&mut work, now);
+        let pauses = Backoff { first: self.warn_after, longest: LONGEST_PAUSE };
+        match *repeat {
+            None => *repeat = Some((now.plus(self.warn_after), 0)),
+            Some((at, warnings)) if now >= at => {
+                warn_of_all(&work, now, long);
+                let warnings = warnings.saturating_add(1);
+                *repeat = Some((now.plus(pauses.whole_delay(warnings)), warnings));
             }
             Some(_) => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Delayed> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn forget_old(&self, work: &mut Work, now: MonotonicTime) {
+        let keys: Vec<WorkKey> = work.due.of(DueKind::Delay).map(|(_, key)| key.clone()).collect();
+        for key in keys {
+            if delay(work, &key).is_some_and(|delay| now.since(delay.last_seen) >= self.keep) {
+                end(work, &key);
+            }
+        }
     }
-}
 
-impl Delayed {
-    fn long(
-        &self,
-        now: MonotonicTime,
-        warn_after: Duration,
-    ) -> impl Iterator<Item = (&WhatWaits, &Waiting)> {
-        self.services.iter().filter(move |(_, waiting)| now.since(waiting.since) >= warn_after)
+    /// How many are delayed for so long that a warning is logged.
+    fn long(&self, work: &Work, now: MonotonicTime) -> usize {
+        let is_long = |since: MonotonicTime| now.since(since) >= self.warn_after;
+        work.due.of(DueKind::Delay).take_while(|(since, _)| is_long(*since)).count()
     }
 
     /// Warns once of each service; of many at once in one line.
-    fn warn_of_new(&mut self, now: MonotonicTime, warn_after: Duration) {
-        let due = |waiting: &Waiting| !waiting.warned && now.since(waiting.since) >= warn_after;
-        let mut due: Vec<(&WhatWaits, &mut Waiting)> =
-            self.services.iter_mut().filter(|(_, waiting)| due(waiting)).collect();
-        due.sort_unstable_by_key(|(what, waiting)| (waiting.since, *what));
-        for (what, waiting) in due.iter_mut().take(NAMED) {
+    fn warn_of_new(&self, work: &mut Work, now: MonotonicTime) {
+        let long = work.due.of(DueKind::Delay);
+        let long = long.take_while(|(since, _)| now.since(*since) >= self.warn_after);
+        let keys: Vec<WorkKey> = long.map(|(_, key)| key.clone()).collect();
+        let mut new: usize = 0;
+        for key in keys {
+            let Some(delay) = delay(work, &key).filter(|delay| !delay.warned) else { continue };
+            delay.warned = true;
+            new += 1;
+            if new > NAMED {
+                continue;
+            }
             warn!(
-                service:% = what.service_id, batch_id = waiting.batch_id.as_str(), attempts = waiting.attempts,
-                seconds = now.since(waiting.since).as_secs(), outcome:% = waiting.outcome,
-                error = waiting.error.as_str();
+                service = &*key.service_id, batch_id = delay.batch_id.as_str(), attempts = delay.attempts,
+                seconds = now.since(delay.first_seen).as_secs(), outcome:% = delay.outcome,
+                error = delay.error.as_str();
                 "the ledger does not accept the batch of a service; it is tried again"
             );
         }
-        if let Some(more) = due.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        if let Some(more) = new.checked_sub(NAMED).filter(|more| *more > 0) {
             warn!(services = more; "the ledger does not accept the batches of more services");
         }
-        due.iter_mut().for_each(|(_, waiting)| waiting.warned = true);
-    }
-
-    fn warn_of_all(&self, now: MonotonicTime, services: usize) {
-        let oldest = self.services.iter().min_by_key(|(what, waiting)| (waiting.since, *what));
-        let Some((what, waiting)) = oldest else { return };
-        warn!(
-            services, oldest:% = what.service_id, batch_id = waiting.batch_id.as_str(),
-            seconds = now.since(waiting.since).as_secs(), outcome:% = waiting.outcome,
-            error = waiting.error.as_str();
-            "the ledger still does not accept the batches of services"
-        );
     }
 }
 
-impl WhatWaits {
-    fn service(service_id: &ServiceId) -> Self {
-        Self { service_id: service_id.clone(), batch_id: None }
-    }
-
-    fn batch(service_id: &ServiceId, batch_id: &str) -> Self {
-        Self { service_id: service_id.clone(), batch_id: Some(batch_id.to_owned()) }
-    }
+fn warn_of_all(work: &Work, now: MonotonicTime, services: usize) {
+    let Some(longest) = longest(work, now) else { return };
+    warn!(
+        services, oldest:% = longest.service_id, batch_id = longest.batch_id.as_str(),
+        seconds = longest.waiting_for.as_secs(), outcome:% = longest.outcome,
+        error = longest.error.as_str();
+        "the ledger still does not accept the batches of services"
+    );
 }
 
-impl Waiting {
-    fn describe(&self, service_id: &ServiceId, now: MonotonicTime) -> DelayedService {
-        DelayedService {
-            service_id: service_id.clone(),
-            batch_id: self.batch_id.clone(),
-            waiting_for: now.since(self.since),
-            attempts: self.attempts,
-            outcome: self.outcome,
-            error: self.error.clone(),
-        }
+/// A service, or a batch of it that counts by itself.
+fn key(service_id: &ServiceId, batch_id: Option<&str>) -> WorkKey {
+    WorkKey { service_id: service_id.as_str().into(), batch_id: batch_id.map(Into::into) }
+}
+
+/// The place of what is known of a delay, if its service or batch has a record.
+fn slot<'a>(
+    work: &'a mut Work,
+    key: &WorkKey,
+) -> Option<(&'a mut Option<Box<Delay>>, &'a mut DueTimes)> {
+    let service = work.services.get_mut(&key.service_id)?;
+    let slot = match &key.batch_id {
+        None => &mut service.sending.delay,
+        Some(batch_id) => &mut service.batches.get_mut(batch_id)?.sending.delay,
+    };
+    Some((slot, &mut work.due))
+}
+
+fn delay<'a>(work: &'a mut Work, key: &WorkKey) -> Option<&'a mut Delay> {
+    slot(work, key)?.0.as_deref_mut()
+}
+
+fn begin(work: &mut Work, key: &WorkKey, delay: Delay, now: MonotonicTime) {
+    let mut entered = work.enter(&key.service_id);
+    if let Some(batch_id) = &key.batch_id {
+        entered.batch(batch_id);
     }
+    let Some((slot, due)) = slot(work, key) else { return };
+    let delay = slot.insert(Box::new(delay));
+    due.set(&mut delay.since, DueKind::Delay, now, key.clone());
+}
+
+fn end(work: &mut Work, key: &WorkKey) -> Option<Delay> {
+    let (slot, due) = slot(work, key)?;
+    let mut delay = slot.take()?;
+    due.clear(&mut delay.since);
+    work.remove_unneeded(&key.service_id, key.batch_id.as_deref());
+    Some(*delay)
+}
+
+/// The one that waits longest.
+fn longest(work: &Work, now: MonotonicTime) -> Option<DelayedService> {
+    let (since, key) = work.due.of(DueKind::Delay).next()?;
+    let delay = match &key.batch_id {
+        None => work.service(&key.service_id)?.sending.delay.as_deref()?,
+        Some(batch_id) => work.batch(&key.service_id, batch_id)?.sending.delay.as_deref()?,
+    };
+    Some(DelayedService {
+        service_id: key.service_id.parse().ok()?,
+        batch_id: delay.batch_id.clone(),
+        waiting_for: now.since(since),
+        attempts: delay.attempts,
+        outcome: delay.outcome,
+        error: delay.error.clone(),
+    })
 }
 
 /// A batch that is held after an attempt waits for an operator, and not for the ledger.
@@ -337,7 +353,15 @@ mod tests {
 
     fn delayed_for(longest_delay: Duration) -> (DelayedServices, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
-        (DelayedServices::new(2 * MIN, longest_delay, Arc::<ManualClock>::clone(&clock)), clock)
+        (
+            DelayedServices::new(
+                WorkTable::default(),
+                2 * MIN,
+                longest_delay,
+                Arc::<ManualClock>::clone(&clock),
+            ),
+            clock,
+        )
     }
 
     fn service(number: u8) -> ServiceId {

@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     DelayedServices, SubmissionResponse, SubmitterCounters, SubmitterObserver,
     group_notifier::GroupNotifier,
-    message::{EndedSubmission, TaskMessage},
+    task::{EndedSubmission, TaskMessage},
 };
 
 /// Receives the outcomes of submissions, logs them and notifies the observers.

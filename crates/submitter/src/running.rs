@@ -1,14 +1,11 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{Admission, Clock, InternalError, ScopeId, SubmissionOutcome};
-use grid_batch_support::{Job, Jobs};
+use grid_batch_core::{InternalError, ScopeId, SubmissionOutcome};
+use grid_batch_support::Job;
 
 use crate::{
     BatchRunnableSubmitter, DelayedServices, RunnableSubmitter, ShutdownHandle, SubmitterCounters,
-    SubmitterOptions, SubmitterStats, SubmitterWaker,
-    command::CommandFactory,
-    leader::Queue,
-    runnable::{Observers, SubmitterParts},
+    SubmitterStats, SubmitterWaker, leader::Queue, runnable::SubmitterParts,
     shutdown_deadline::ShutdownDeadline,
 };
 
@@ -24,21 +21,13 @@ pub trait RunningSubmitter<S: ScopeId>: ShutdownHandle {
 /// The handle of a running submitter.
 ///
 /// Every way to end it does the same: nothing more is taken from the queue. An attempt in flight may go on
-/// for up to [`drain_limit`](SubmitterOptions::drain_limit); after that its batch is in doubt. The observers
+/// for up to [`drain_limit`](crate::SubmitterOptions::drain_limit); after that its batch is in doubt. The observers
 /// are notified of every outcome. Dropping the handle requests this and does not wait for it.
 pub struct BatchRunningSubmitter<S: ScopeId> {
+    pub(crate) parts: Arc<SubmitterParts<S>>,
+    pub(crate) shutdown: ShutdownDeadline,
     /// `None` once they have been joined.
     pub(crate) running: Option<SubmitterJobs<S>>,
-    pub(crate) shutdown: ShutdownDeadline,
-    pub(crate) factory: Arc<CommandFactory<S>>,
-    pub(crate) observers: Observers<S>,
-    pub(crate) options: Arc<SubmitterOptions>,
-    pub(crate) waker: SubmitterWaker,
-    pub(crate) counters: SubmitterCounters,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) admission: Option<Arc<dyn Admission>>,
-    pub(crate) delayed: DelayedServices,
-    pub(crate) jobs: Option<Jobs>,
 }
 
 /// The jobs of a submitter, with what each returns.
@@ -51,22 +40,22 @@ pub(crate) struct SubmitterJobs<S: ScopeId> {
 impl<S: ScopeId> BatchRunningSubmitter<S> {
     /// The present values of the submitter's counters.
     pub fn stats(&self) -> SubmitterStats {
-        self.counters.read()
+        self.parts.counters.read()
     }
 
     /// The services whose batches the ledger does not accept now.
     pub fn delayed_services(&self) -> DelayedServices {
-        self.delayed.clone()
+        self.parts.delayed.clone()
     }
 
     /// The submitter's counters.
     pub fn counters(&self) -> SubmitterCounters {
-        self.counters.clone()
+        self.parts.counters.clone()
     }
 
     /// A waker that makes the submitter poll its queue now.
     pub fn waker(&self) -> SubmitterWaker {
-        self.waker.clone()
+        self.parts.waker.clone()
     }
 
     /// Ends the jobs, and returns the queue and the undelivered outcomes.
@@ -82,19 +71,7 @@ impl<S: ScopeId> RunningSubmitter<S> for BatchRunningSubmitter<S> {
 
     fn stop(mut self) -> Result<BatchRunnableSubmitter<S>, InternalError> {
         let (queue, undelivered) = self.shut_down()?;
-        Ok(BatchRunnableSubmitter(SubmitterParts {
-            queue,
-            factory: Arc::clone(&self.factory),
-            observers: self.observers.clone(),
-            options: Arc::clone(&self.options),
-            waker: self.waker.clone(),
-            counters: self.counters.clone(),
-            clock: Arc::clone(&self.clock),
-            admission: self.admission.clone(),
-            delayed: self.delayed.clone(),
-            undelivered,
-            jobs: self.jobs.clone(),
-        }))
+        Ok(BatchRunnableSubmitter { parts: Arc::clone(&self.parts), queue, undelivered })
     }
 }
 
@@ -126,8 +103,8 @@ impl<S: ScopeId> Drop for BatchRunningSubmitter<S> {
 impl<S: ScopeId> fmt::Debug for BatchRunningSubmitter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BatchRunningSubmitter")
-            .field("factory", &self.factory)
-            .field("options", &self.options)
+            .field("factory", &self.parts.factory)
+            .field("options", &self.parts.options)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_support::Shutdown;
+use grid_batch_support::{Shutdown, lock};
 use tokio::time::{Instant, sleep_until};
 
 /// A shutdown request and the deadline by which work in flight must end. Clones share one request.
@@ -35,7 +35,7 @@ impl ShutdownDeadline {
 
     /// Requests the shutdown. A second request changes nothing.
     pub(crate) fn request(&self) {
-        let _lock = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock(&self.0.lock);
         self.0.deadline.get_or_init(|| deadline_after(self.0.drain_limit));
         self.0.shutdown.request();
         self.0.requested.notify_all();
@@ -72,11 +72,11 @@ impl ShutdownDeadline {
     ///
     /// A request that the caller does not know of yet (`known_request` is false) ends the wait.
     pub(crate) fn sleep(&self, duration: Duration, known_request: bool) {
-        let lock = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&self.0.lock);
         let left = self.0.deadline.get().map(|end| end.saturating_duration_since(Instant::now()));
         let duration = left.map_or(duration, |left| left.min(duration));
         let keep_waiting = |(): &mut ()| known_request || !self.is_requested();
-        let waited = self.0.requested.wait_timeout_while(lock, duration, keep_waiting);
+        let waited = self.0.requested.wait_timeout_while(guard, duration, keep_waiting);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }

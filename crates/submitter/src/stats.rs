@@ -1,10 +1,9 @@
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use grid_batch_core::Outcome;
-use grid_batch_support::BoundedMap;
 
 /// What a submitter has done since it was built. A stop does not reset it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,18 +51,6 @@ struct Counters {
     observer_failures: AtomicU64,
     panics: AtomicU64,
     undelivered: AtomicU64,
-    unsent: UnsentAttempts,
-}
-
-/// For each batch, the last of its first attempts that certainly reached no node.
-#[derive(Debug)]
-struct UnsentAttempts(Mutex<BoundedMap<String, u32>>);
-
-impl Default for UnsentAttempts {
-    fn default() -> Self {
-        const LIMIT: usize = 10_000;
-        Self(Mutex::new(BoundedMap::new(LIMIT)))
-    }
 }
 
 impl SubmitterCounters {
@@ -79,7 +66,6 @@ impl SubmitterCounters {
             observer_failures,
             panics,
             undelivered,
-            unsent: _,
         } = &*self.0;
         // `taken` is read last, so that it is never less than the sum of the outcomes.
         SubmitterStats {
@@ -115,24 +101,8 @@ impl SubmitterCounters {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Counts an attempt that a node may have received.
-    pub(crate) fn count_sent(&self, batch: &str, attempt: u32) {
-        if attempt > 1 && !self.is_first_sent(batch, attempt) {
-            self.0.sent_again.fetch_add(1, Relaxed);
-        }
-    }
-
-    fn is_first_sent(&self, batch: &str, attempt: u32) -> bool {
-        let unsent = self.0.unsent.0.lock().unwrap_or_else(PoisonError::into_inner);
-        unsent.get(&batch.to_owned()).is_some_and(|unsent| unsent + 1 == attempt)
-    }
-
-    /// Records an attempt that certainly no node has received.
-    pub(crate) fn record_unsent(&self, batch: &str, attempt: u32) {
-        if attempt == 1 || self.is_first_sent(batch, attempt) {
-            let mut unsent = self.0.unsent.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *unsent.get_or_insert_with(&batch.to_owned(), || attempt) = attempt;
-        }
+    pub(crate) fn count_sent_again(&self) {
+        self.0.sent_again.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn count_observer_failure(&self) {

@@ -1,18 +1,104 @@
-use std::sync::{Arc, mpsc};
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 
 use grid_batch_core::{
-    Admission, AttemptId, Deadline, Outcome, ScopeId, Submission, SubmissionOutcome, SubmittedBatch,
+    Admission, AttemptId, Deadline, Moment, Outcome, ScopeId, Submission, SubmissionOutcome,
 };
+use grid_batch_work::WorkTable;
 use log::error;
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc::UnboundedReceiver},
+    time::Instant,
+};
 
 use crate::{
-    Recalls,
+    SubmissionResponse,
     command::error_answer,
     controller::SubmissionController,
-    message::{EndedSubmission, TaskMessage},
-    recalls::attempt_of_submission,
+    runnable::SubmitterParts,
+    shutdown_deadline::ShutdownDeadline,
+    slots::{SubmissionSlot, SubmissionSlots},
 };
+
+/// Sent by the leader to the runtime. The leader closes the channel when it ends.
+pub(crate) struct LeaderMessage<S: ScopeId> {
+    pub(crate) submission: Submission<S>,
+    /// When the submission was taken from its store, or from the queue if that is not known: its time
+    /// limit starts then.
+    pub(crate) taken_at: Moment,
+    /// When the queue returned it.
+    pub(crate) polled_at: Instant,
+    pub(crate) slot: SubmissionSlot,
+}
+
+/// Sent to the listener.
+pub(crate) enum TaskMessage<S: ScopeId> {
+    /// A submission was taken from the queue.
+    Started { batch_header: String, scope_id: S },
+    /// A submission ended with an HTTP response of the ledger.
+    SubmissionResponse(SubmissionResponse<S>, EndedSubmission<S>),
+    /// A submission ended without an HTTP response.
+    ErrorResponse(EndedSubmission<S>),
+}
+
+/// A submission that has ended.
+pub(crate) struct EndedSubmission<S: ScopeId> {
+    pub(crate) outcome: SubmissionOutcome<S>,
+    /// The time since the submission was taken from the queue.
+    pub(crate) elapsed: Duration,
+    /// Held until the observers have the outcome.
+    pub(crate) reporting: OwnedSemaphorePermit,
+}
+
+impl<S: ScopeId> EndedSubmission<S> {
+    pub(crate) fn into_message(self) -> TaskMessage<S> {
+        match response(&self.outcome) {
+            Some(response) => TaskMessage::SubmissionResponse(response, self),
+            None => TaskMessage::ErrorResponse(self),
+        }
+    }
+}
+
+/// The ledger's last HTTP response to a submission, if there was one.
+fn response<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> Option<SubmissionResponse<S>> {
+    let SubmissionOutcome { batch_header, scope_id, attempts, answer, .. } = outcome;
+    let message = answer.message.clone().unwrap_or_default();
+    let (batch_header, scope_id) = (batch_header.clone(), scope_id.clone());
+    Some(SubmissionResponse::new(batch_header, scope_id, answer.status?, message, *attempts))
+}
+
+/// Runs each submission as a task of the async runtime.
+pub(crate) struct TaskRuntime<S: ScopeId> {
+    pub(crate) parts: Arc<SubmitterParts<S>>,
+    pub(crate) submissions: UnboundedReceiver<LeaderMessage<S>>,
+    pub(crate) reports: OutcomeReports<S>,
+    pub(crate) shutdown: ShutdownDeadline,
+    pub(crate) slots: SubmissionSlots,
+}
+
+impl<S: ScopeId> TaskRuntime<S> {
+    /// Runs until the leader and every task have ended.
+    pub(crate) async fn run(mut self) {
+        while let Some(message) = self.submissions.recv().await {
+            tokio::spawn(self.handler(message).run());
+        }
+        self.slots.wait_until_idle().await;
+    }
+
+    fn handler(&self, message: LeaderMessage<S>) -> TaskHandler<S> {
+        let LeaderMessage { submission, taken_at, polled_at, slot } = message;
+        let reporter = self.reports.reporter(&submission, polled_at, slot.reporting);
+        let controller = SubmissionController::new(
+            self.parts.factory.command(submission),
+            Arc::clone(&self.parts.options),
+            self.shutdown.clone(),
+            (Arc::clone(&self.parts.clock), taken_at),
+        );
+        TaskHandler { controller, reporter, sending: slot.sending }
+    }
+}
 
 /// Runs the controller of one submission and sends its outcome to the listener.
 pub(crate) struct TaskHandler<S: ScopeId> {
@@ -36,14 +122,14 @@ pub(crate) struct OutcomeReports<S: ScopeId> {
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
     /// Is told of the end of each submission.
     pub(crate) admission: Option<Arc<dyn Admission>>,
-    pub(crate) recalls: Recalls,
+    pub(crate) table: WorkTable,
 }
 
 impl<S: ScopeId> Clone for OutcomeReports<S> {
     fn clone(&self) -> Self {
-        let Self { listener, admission, recalls } = self;
+        let Self { listener, admission, table } = self;
         let (listener, admission) = (listener.clone(), admission.clone());
-        Self { listener, admission, recalls: recalls.clone() }
+        Self { listener, admission, table: table.clone() }
     }
 }
 
@@ -60,7 +146,6 @@ impl<S: ScopeId> OutcomeReports<S> {
             scope_id: submission.scope_id().clone(),
             attempt_id: submission.attempt_id(),
             deadline: submission.deadline(),
-            attempt: attempt_of_submission(submission),
             polled_at,
             reporting,
             reports: self.clone(),
@@ -76,7 +161,6 @@ struct UnreportedSubmission<S: ScopeId> {
     scope_id: S,
     attempt_id: Option<AttemptId>,
     deadline: Option<Deadline>,
-    attempt: Option<SubmittedBatch>,
     polled_at: Instant,
     reporting: OwnedSemaphorePermit,
     reports: OutcomeReports<S>,
@@ -109,12 +193,13 @@ impl<S: ScopeId> Drop for OutcomeReporter<S> {
 
 impl<S: ScopeId> UnreportedSubmission<S> {
     fn report(self, outcome: SubmissionOutcome<S>) {
-        let Self { polled_at, reporting, reports, batch_header, scope_id, attempt, .. } = self;
-        if let Some(attempt) = &attempt {
-            reports.recalls.ended(attempt);
+        let Self { polled_at, reporting, reports, batch_header, scope_id, attempt_id, .. } = self;
+        let service_id = scope_id.service_id();
+        if let Some(attempt_id) = attempt_id {
+            reports.table.lock().attempt_ended(service_id.as_str(), &batch_header, attempt_id);
         }
         if let Some(admission) = &reports.admission {
-            admission.submission_ended(scope_id.service_id());
+            admission.submission_ended(service_id);
         }
         let ended = EndedSubmission { outcome, elapsed: polled_at.elapsed(), reporting };
         if reports.listener.send(ended.into_message()).is_err() {

@@ -21,6 +21,24 @@ pub enum DueKind {
     Question,
     /// The answers to the last question about a service are too old to count.
     OldQuestion,
+    /// An attempt began at this time, and has not ended.
+    Attempt,
+    /// A batch has had its place since this time.
+    Place,
+    /// A batch that lost its place, because it is under way for too long, has been so since this time.
+    Overdue,
+    /// The turn of a service to take places ends.
+    Turn,
+    /// A batch that is still recorded as being with a submitter is an orphan then.
+    Orphan,
+    /// The ledger has not accepted a batch since this time.
+    Delay,
+    /// A batch that certainly reached no node was tried at this time.
+    Unsent,
+}
+
+impl DueKind {
+    const COUNT: usize = Self::Unsent as usize + 1;
 }
 
 /// A service, or a batch of it.
@@ -42,6 +60,11 @@ pub struct Due {
 }
 
 impl Due {
+    /// What is to be done.
+    pub const fn kind(&self) -> DueKind {
+        self.kind
+    }
+
     /// When it is due.
     pub const fn at(&self) -> MonotonicTime {
         self.at
@@ -51,7 +74,7 @@ impl Due {
 /// What is due when, of each kind, in the order of time.
 #[derive(Debug, Default)]
 pub struct DueTimes {
-    kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; 8],
+    kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; DueKind::COUNT],
     numbers: u64,
 }
 

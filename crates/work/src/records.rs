@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{AttemptId, BatchState, MonotonicTime, Timestamp, UnresolvedBatch};
 
-use crate::{Due, PollCause};
+use crate::{Due, PollCause, Sending, ServiceSending};
 
 /// What is known of a service.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub struct ServiceWork {
     pub question: Option<Question>,
     /// A question about its next batches is requested.
     pub question_due: Option<Due>,
+    /// What is known of sending its batches.
+    pub sending: ServiceSending,
 }
 
 /// When a service is polled.
@@ -78,6 +80,8 @@ pub struct BatchWork {
     pub under_way: Option<UnderWay>,
     /// The search for evidence about it.
     pub search: Option<Box<Search>>,
+    /// What is known of sending it.
+    pub sending: Sending,
 }
 
 /// A batch that is under way.
@@ -177,7 +181,7 @@ impl Search {
 impl BatchWork {
     /// Whether a view needs it.
     pub const fn is_needed(&self) -> bool {
-        self.under_way.is_some() || self.search.is_some()
+        self.under_way.is_some() || self.search.is_some() || self.sending.is_needed()
     }
 }
 
@@ -194,5 +198,6 @@ impl ServiceWork {
             || self.restored.is_some()
             || self.question.is_some()
             || self.question_due.is_some()
+            || self.sending.is_needed()
     }
 }

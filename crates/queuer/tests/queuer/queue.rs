@@ -14,8 +14,10 @@ use grid_batch_core::{
     Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission, TakenBatch,
     Timestamp, mocks::MockRoundStore,
 };
-use grid_batch_nodes::{NodePlaces, NodePool, NodePoolOptions};
-use grid_batch_queuer::{BatchQueue, QueueOptions, StrategyRoundStore, WakeUp};
+use grid_batch_queuer::{
+    BatchQueue, PlaceLimits, Places, QueueOptions, StrategyRoundStore, WakeUp,
+};
+use grid_batch_work::WorkTable;
 
 use crate::memory_store::{LARGE, MemoryStore, id};
 
@@ -24,7 +26,7 @@ fn number(submission: &Submission<ServiceScopeId>) -> u32 {
 }
 
 fn wake_up() -> WakeUp {
-    WakeUp::new(|| ()).unwrap()
+    WakeUp::new(|| ())
 }
 
 fn queue(
@@ -359,15 +361,15 @@ fn scan_does_not_wait_for_a_time_of_day_that_went_back() {
 
 /// Admits services whose names do not begin with `full`, and records who has a place.
 #[derive(Debug, Default)]
-struct Places(Mutex<BTreeSet<ServiceId>>);
+struct TestPlaces(Mutex<BTreeSet<ServiceId>>);
 
-impl Places {
+impl TestPlaces {
     fn taken(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().map(ToString::to_string).collect()
     }
 }
 
-impl Admission for Places {
+impl Admission for TestPlaces {
     fn admit(&self, service: &ServiceId, _: usize) -> usize {
         let is_full = service.as_str().starts_with("full");
         usize::from(!is_full && self.0.lock().unwrap().insert(service.clone()))
@@ -399,9 +401,9 @@ fn services_without_a_place_do_not_hide_others() {
         store.add(&format!("full::{number:03}"), number);
     }
     store.add("s::last", 1_000);
-    let (wake_up, places) = (wake_up(), Arc::new(Places::default()));
+    let (wake_up, places) = (wake_up(), Arc::new(TestPlaces::default()));
     let queue = queue(&store, wake_up.clone());
-    let mut queue = queue.with_admission(Arc::<Places>::clone(&places));
+    let mut queue = queue.with_admission(Arc::<TestPlaces>::clone(&places));
     assert_eq!(queue.next().map(|submission| number(&submission)), Some(1_000));
     assert!(queue.next().is_none());
     store.add("s::woken", 1_001);
@@ -420,10 +422,10 @@ fn place_without_a_batch_is_returned() {
     for (number, service) in (1..).zip(["a::a", "a::b"]) {
         store.add(service, number);
     }
-    let (wake_up, places) = (wake_up(), Arc::new(Places::default()));
+    let (wake_up, places) = (wake_up(), Arc::new(TestPlaces::default()));
     wake_up.wake("a::empty".parse().unwrap());
     let queue = queue(&store, wake_up);
-    let mut queue = queue.with_admission(Arc::<Places>::clone(&places));
+    let mut queue = queue.with_admission(Arc::<TestPlaces>::clone(&places));
     assert!(queue.next().is_some());
     assert_eq!(places.taken(), ["a::a", "a::b"]);
     drop(queue);
@@ -441,7 +443,7 @@ fn queue_with_little_memory(
     });
     let options =
         QueueOptions { clock: store.clock.clone(), memory_limit: 640, ..QueueOptions::default() };
-    (BatchQueue::new(store.round_store(), wake_up.unwrap(), options), polls)
+    (BatchQueue::new(store.round_store(), wake_up, options), polls)
 }
 
 #[test]
@@ -521,7 +523,7 @@ fn batches_given_back_release_their_memory() {
 struct CrowdedNode {
     store: MemoryStore,
     queue: BatchQueue<ServiceScopeId, MockRoundStore>,
-    limits: Arc<NodePlaces>,
+    limits: Arc<Places>,
     polls: Arc<AtomicUsize>,
     rounds: Arc<AtomicUsize>,
 }
@@ -539,12 +541,10 @@ impl CrowdedNode {
         let wake_up = WakeUp::new(move || {
             counter.fetch_add(1, Ordering::SeqCst);
         });
-        let wake_up = wake_up.unwrap();
-        let nodes = services.iter().map(|name| (name.parse().unwrap(), "node".to_owned()));
         let wake = wake_up.clone();
         let wake = move |service| wake.wake(service);
-        let pool = NodePoolOptions { services: nodes.collect(), ..NodePoolOptions::default() };
-        let limits = Arc::new(NodePlaces::new(NodePool::with_options(pool), 10, 2, wake));
+        let limits = PlaceLimits::of_nodes(10, 2, |_| Some(0));
+        let limits = Arc::new(Places::new(limits, WorkTable::default(), store.clock.clone(), wake));
         let options = QueueOptions {
             clock: store.clock.clone(),
             memory_limit: 640,
@@ -564,7 +564,7 @@ impl CrowdedNode {
             }
         });
         let queue = BatchQueue::new(counted, wake_up, options);
-        let queue = queue.with_admission(Arc::<NodePlaces>::clone(&limits));
+        let queue = queue.with_admission(Arc::<Places>::clone(&limits));
         Self { store, queue, limits, polls, rounds }
     }
 

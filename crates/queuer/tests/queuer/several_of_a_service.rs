@@ -10,7 +10,8 @@ use grid_batch_core::{
     BatchFits, BatchResult, BatchState, Change, Event, ItemId, LedgerStatus, ManualClock, Outcome,
     Round, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission, TakenBatch,
 };
-use grid_batch_queuer::{BatchQueue, InFlightOptions, InFlightWindow, QueueOptions, WakeUp};
+use grid_batch_queuer::{BatchQueue, PlaceLimits, Places, QueueOptions, WakeUp};
+use grid_batch_work::WorkTable;
 
 /// The batches of each service that may be sent, none of which waits for another one.
 #[derive(Debug, Clone, Default)]
@@ -90,7 +91,7 @@ type Queue = BatchQueue<ServiceScopeId, FreeBatches>;
 struct Bench {
     store: FreeBatches,
     wake_up: WakeUp,
-    window: InFlightWindow,
+    window: Places,
     clock: Arc<ManualClock>,
     queue: Queue,
 }
@@ -100,11 +101,11 @@ fn bench(window: usize, options: QueueOptions) -> Bench {
     let clock = Arc::new(ManualClock::default());
     let options =
         QueueOptions { most_of_service: 100, clock: Arc::<ManualClock>::clone(&clock), ..options };
-    let (store, wake_up) = (FreeBatches::default(), WakeUp::new(|| ()).unwrap());
+    let (store, wake_up) = (FreeBatches::default(), WakeUp::new(|| ()));
     let wake = wake_up.clone();
-    let in_flight = InFlightOptions { initial: window, largest: window };
+    let limits = PlaceLimits { initial: window, ..PlaceLimits::window(window) };
     let wake = move |service| wake.wake(service);
-    let window = InFlightWindow::new(in_flight, Arc::<ManualClock>::clone(&clock), wake);
+    let window = Places::new(limits, WorkTable::default(), Arc::<ManualClock>::clone(&clock), wake);
     let queue = BatchQueue::new(store.clone(), wake_up.clone(), options);
     let queue = queue.with_admission(Arc::new(window.clone()));
     Bench { store, wake_up, window, clock, queue }

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use grid_batch_core::Ledger;
 use grid_batch_nodes::NodePool;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
-use grid_batch_submitter::Recalls;
 use grid_batch_support::Jobs;
 use log::warn;
 
@@ -72,9 +71,9 @@ impl<'a> Base<'a> {
     }
 
     /// The claims, of which none is taken before a node has confirmed its ledger.
-    pub(super) fn checked_claims(&self, recalls: &Recalls) -> CheckedClaims<ClaimStore> {
+    pub(super) fn checked_claims(&self) -> CheckedClaims<ClaimStore> {
         let (claims, check) = (self.claims.clone(), self.check.clone());
-        CheckedClaims::new(claims, check, Arc::clone(&self.ledger), recalls.clone())
+        CheckedClaims::new(claims, check, Arc::clone(&self.ledger))
     }
 }
 

@@ -58,13 +58,13 @@ pub(super) fn compose(
     parts.last_jobs([dependents::start(&base.store, stream, &shared.looks, &base.jobs)]);
     parts.last_jobs(shared.in_flight.as_ref().map(|window| window.start(&base.jobs)));
     let submitter = start_submitter(&base, &shared, stream, parts)?;
-    let recall = Recall::new(shared.recalls.clone(), base.claims.clone(), shared.window());
+    let recall = Recall::new(shared.table.clone(), base.claims.clone(), shared.window());
     parts.last_jobs([recall.start(&base.jobs)]);
     start_recovery(&base, &shared, stream, parts);
     start_retention(&base, parts);
     start_webhooks(&base, parts)?;
     start_notifications(&base, &shared, stream, parts);
-    let claims = start_claims(&base, &shared, stream, (claim_requests.clone(), received))?;
+    let claims = start_claims(&base, stream, (claim_requests.clone(), received))?;
     parts.last_jobs(opened.gas.clone().map(|gas| gas::watch(gas, &base.jobs)));
     let counters = Counters { claims: &claims, poller, submitter: submitter.clone(), lookups };
     let commits = CommitProgress::default();
@@ -165,8 +165,10 @@ fn start_submitter(
     parts: &mut Stops,
 ) -> Result<SubmitterCounters, StartError> {
     let Base { config, store, ledger, .. } = base;
-    let claims = base.checked_claims(&shared.recalls);
-    let mut queue = BatchQueue::new(claims, shared.wake_up.clone(), config.queue.clone());
+    let claims = base.checked_claims();
+    let queue = BatchQueue::new(claims, shared.wake_up.clone(), config.queue.clone());
+    let mut queue = queue.with_table(shared.table.clone());
+    let wake_up = shared.wake_up.clone();
     let observer = StoreObserver::new(store.clone(), config.delays.clone(), stream.clone());
     let events = EventObserver { follower: shared.follower.clone(), stages: shared.stages.clone() };
     let mut submitter = SubmitterBuilder::new();
@@ -185,7 +187,8 @@ fn start_submitter(
         .with_options(config.submit.clone())
         .with_clock(Arc::clone(&config.queue.clock))
         .with_delayed_services(shared.delayed.clone())
-        .with_recalls(shared.recalls.clone());
+        .with_table(shared.table.clone())
+        .with_next_due(move || wake_up.next_due());
     let running = submitter.build().map_err(StartError::part)?.run()?;
     let counters = running.counters();
     parts.first("submitter", running);
@@ -193,9 +196,11 @@ fn start_submitter(
 }
 
 fn start_recovery(base: &Base<'_>, shared: &Shared, stream: &RecordedStream, parts: &mut Stops) {
-    let claims = base.checked_claims(&shared.recalls);
+    let claims = base.checked_claims();
     let (limit, clock) = (base.config.longest_submission(), base.config.clock());
-    parts.last_jobs([OrphanRecovery::start(&base.jobs, claims, limit, clock, stream.clone())]);
+    let table = shared.table.clone();
+    let recovery = OrphanRecovery::start(&base.jobs, table, claims, limit, clock, stream.clone());
+    parts.last_jobs([recovery]);
 }
 
 /// Removes batches long after their end, if the settings say so.
@@ -236,11 +241,10 @@ fn start_notifications(
 
 fn start_claims(
     base: &Base<'_>,
-    shared: &Shared,
     stream: &RecordedStream,
     requests: (ClaimRequests, ReceivedClaimRequests),
 ) -> Result<ClaimMaintainer, StartError> {
-    let claims = base.checked_claims(&shared.recalls);
+    let claims = base.checked_claims();
     let options = ClaimMaintainerOptions::for_idle_expiry(base.config.claims.idle_expiry);
     Ok(ClaimMaintainer::start(&base.jobs, claims, options, stream.clone(), requests)?)
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use grid_batch_claims::ChangeCounters;
-use grid_batch_queuer::{InFlightCounts, InFlightWindow};
+use grid_batch_queuer::{InFlightCounts, Places};
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::{Job, Jobs};
 use log::info;
@@ -22,7 +22,7 @@ pub(super) struct CountsLog {
 struct CountsState {
     submitter: SubmitterCounters,
     changes: ChangeCounters,
-    in_flight: Option<InFlightWindow>,
+    in_flight: Option<Places>,
     logged: Mutex<Counts>,
 }
 
@@ -41,11 +41,7 @@ struct Counts {
 impl CountsLog {
     pub(super) fn start(
         interval: Duration,
-        (submitter, changes, in_flight): (
-            SubmitterCounters,
-            ChangeCounters,
-            Option<InFlightWindow>,
-        ),
+        (submitter, changes, in_flight): (SubmitterCounters, ChangeCounters, Option<Places>),
         jobs: &Jobs,
     ) -> Self {
         let logged = Mutex::default();

@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{BatchResult, Recorded, RecordedSubscriber};
-use grid_batch_queuer::{InFlightOptions, InFlightWindow, WakeUp};
+use grid_batch_queuer::{PlaceLimits, Places, WakeUp};
 use grid_batch_store::ClaimStore;
 use grid_batch_support::{Job, Jobs};
+use grid_batch_work::WorkTable;
 
 use crate::Config;
 
@@ -13,7 +14,7 @@ use crate::Config;
 /// process records; what others record, such as an operator's command, and what an earlier run left, is read.
 #[derive(Clone)]
 pub(super) struct ReadWindow {
-    window: InFlightWindow,
+    window: Places,
     claims: ClaimStore,
 }
 
@@ -21,18 +22,23 @@ const READ_INTERVAL: Duration = Duration::from_secs(5);
 
 impl ReadWindow {
     /// The window, if several batches of a service may be under way.
-    pub(super) fn new(config: &Config, claims: &ClaimStore, wake_up: &WakeUp) -> Option<Self> {
+    pub(super) fn new(
+        config: &Config,
+        claims: &ClaimStore,
+        table: &WorkTable,
+        wake_up: &WakeUp,
+    ) -> Option<Self> {
         if !config.store.scheduling.uses_declared_access {
             return None;
         }
         let wake_up = wake_up.clone();
-        let (options, clock) = (InFlightOptions::up_to(config.in_flight), &config.queue.clock);
+        let (limits, clock) = (PlaceLimits::window(config.in_flight), &config.queue.clock);
         let wake = move |service| wake_up.wake(service);
-        let window = InFlightWindow::new(options, Arc::clone(clock), wake);
+        let window = Places::new(limits, table.clone(), Arc::clone(clock), wake);
         Some(Self { window, claims: claims.clone() })
     }
 
-    pub(super) fn window(&self) -> &InFlightWindow {
+    pub(super) fn window(&self) -> &Places {
         &self.window
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
 use grid_batch_core::{SearchLimits, ServiceId, WaitReason};
-use grid_batch_queuer::InFlightWindow;
+use grid_batch_queuer::Places;
 use grid_batch_store::Store;
 
 use super::ledger_check::LedgerCheck;
@@ -13,7 +13,7 @@ use super::ledger_check::LedgerCheck;
 pub(super) fn with_reads(
     api: ApiBuilder,
     store: &Arc<Store>,
-    (window, check): (Option<InFlightWindow>, LedgerCheck),
+    (window, check): (Option<Places>, LedgerCheck),
     search: SearchLimits,
 ) -> ApiBuilder {
     let (nodes, locks) = (check.clone(), Arc::clone(store));
@@ -29,7 +29,7 @@ pub(super) fn with_reads(
 /// wait in the window of that one.
 fn known_waits(
     service_id: &ServiceId,
-    window: Option<&InFlightWindow>,
+    window: Option<&Places>,
     check: &LedgerCheck,
     store: &Store,
 ) -> Vec<WaitReason> {

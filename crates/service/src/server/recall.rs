@@ -6,19 +6,19 @@ use std::{
 };
 
 use grid_batch_core::{Admission, BatchResult, TakenBatch};
-use grid_batch_queuer::InFlightWindow;
+use grid_batch_queuer::Places;
 use grid_batch_store::ClaimStore;
-use grid_batch_submitter::Recalls;
 use grid_batch_support::{Job, Jobs, lock};
+use grid_batch_work::WorkTable;
 use log::info;
 
 /// Calls back what a pause, a drain or a hold stops: at once if this instance was asked for it, and otherwise when
 /// the store is read next.
 #[derive(Clone)]
 pub(super) struct Recall {
-    recalls: Recalls,
+    table: WorkTable,
     claims: ClaimStore,
-    window: Option<InFlightWindow>,
+    places: Option<Places>,
     /// One reading of the store at a time.
     reading: Arc<Mutex<()>>,
 }
@@ -27,12 +27,8 @@ pub(super) struct Recall {
 const READ_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Recall {
-    pub(super) fn new(
-        recalls: Recalls,
-        claims: ClaimStore,
-        window: Option<InFlightWindow>,
-    ) -> Self {
-        Self { recalls, claims, window, reading: Arc::default() }
+    pub(super) fn new(table: WorkTable, claims: ClaimStore, places: Option<Places>) -> Self {
+        Self { table, claims, places, reading: Arc::default() }
     }
 
     /// Starts the job that reads what other instances, and commands, have stopped.
@@ -52,16 +48,17 @@ impl Recall {
 
     fn call_back(&self) -> BatchResult<usize> {
         let _one_at_a_time = lock(&self.reading);
-        let stopped = self.claims.stopped(&self.recalls.services())?;
-        let unsent: Vec<TakenBatch> =
-            self.recalls.call_back(stopped).into_iter().map(TakenBatch::without_bytes).collect();
+        let services = self.table.lock().services_to_send();
+        let stopped = self.claims.stopped(&services)?;
+        let unsent = self.table.lock().call_back(stopped);
+        let unsent: Vec<TakenBatch> = unsent.into_iter().map(TakenBatch::without_bytes).collect();
         if unsent.is_empty() {
             return Ok(0);
         }
         // A batch that cannot be given back now is given back when its submission ends.
         let given_back = self.claims.give_back(&unsent);
-        if let Some(window) = &self.window {
-            unsent.iter().for_each(|batch| window.given_back(batch));
+        if let Some(places) = &self.places {
+            unsent.iter().for_each(|batch| places.given_back(batch));
         }
         given_back?;
         Ok(unsent.len())

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use grid_batch_api::AwaitedBatches;
 use grid_batch_claims::{AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStream, log_recorded};
-use grid_batch_core::{Admission, RecordedSubscriber};
-use grid_batch_nodes::NodePlaces;
+use grid_batch_core::{Admission, RecordedSubscriber, ServiceId};
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, NextBatchMonitor, NextBatchRequests, PollTrigger,
 };
-use grid_batch_queuer::{InFlightWindow, WakeUp};
+use grid_batch_queuer::{PlaceLimits, Places, WakeUp};
 use grid_batch_store::MonitorStore;
-use grid_batch_submitter::{DelayedServices, Recalls, SubmitterWaker};
+use grid_batch_submitter::{DelayedServices, SubmitterWaker};
 use grid_batch_support::Trigger;
+use grid_batch_work::WorkTable;
 
 use super::{
     StartError, base::Base, dependents, in_flight::ReadWindow, metrics::StageTimes, stopping::Stops,
@@ -20,6 +20,7 @@ use super::{
 
 /// What the parts share in memory.
 pub(super) struct Shared {
+    pub(super) table: WorkTable,
     pub(super) waker: SubmitterWaker,
     pub(super) wake_up: WakeUp,
     pub(super) trigger: PollTrigger,
@@ -33,19 +34,20 @@ pub(super) struct Shared {
     /// Has batches evaluated whose blockers have ended.
     pub(super) looks: Trigger,
     pub(super) delayed: DelayedServices,
-    pub(super) recalls: Recalls,
 }
 
 impl Shared {
     /// Starts what asks the ledger before a batch is sent: the event streams and the questions about next batches.
     pub(super) fn start(base: &Base<'_>, stops: &mut Stops) -> Result<Self, StartError> {
         let config = base.config;
+        let table = WorkTable::default();
         let waker = SubmitterWaker::new();
         let wake_submitter = waker.clone();
-        let wake_up = WakeUp::new(move || wake_submitter.wake())?.with_clock(config.clock());
-        let trigger = PollTrigger::new();
+        let wake_up = WakeUp::new(move || wake_submitter.wake()).with_clock(config.clock());
+        let trigger = PollTrigger::with_table(table.clone());
         let awaited_ends = AwaitedEnds::default();
         let delayed = DelayedServices::new(
+            table.clone(),
             config.submit.warn_after,
             config.delays.longest_delay(),
             Arc::clone(&config.queue.clock),
@@ -54,8 +56,9 @@ impl Shared {
         Ok(Self {
             follower: start_event_monitor(base, &trigger, stops)?,
             next_batches: start_ask_ahead(base, &trigger, stops),
-            in_flight: ReadWindow::new(config, &base.claims, &wake_up),
+            in_flight: ReadWindow::new(config, &base.claims, &table, &wake_up),
             awaited: awaited(base, &awaited_ends),
+            table,
             waker,
             wake_up,
             trigger,
@@ -64,7 +67,6 @@ impl Shared {
             awaited_ends,
             looks: Trigger::default(),
             delayed,
-            recalls: Recalls::new(),
         })
     }
 
@@ -86,7 +88,7 @@ impl Shared {
     }
 
     /// The window of all batches under way, if that is limited.
-    pub(super) fn window(&self) -> Option<InFlightWindow> {
+    pub(super) fn window(&self) -> Option<Places> {
         self.in_flight.as_ref().map(|in_flight| in_flight.window().clone())
     }
 
@@ -101,8 +103,10 @@ impl Shared {
         let places = usize::try_from(base.config.submit.concurrency).unwrap_or(usize::MAX);
         let wake_up = self.wake_up.clone();
         let wake = move |service| wake_up.wake(service);
-        let of_node = base.config.node_concurrency;
-        Some(Arc::new(NodePlaces::new(base.nodes.clone(), places, of_node, wake)))
+        let (nodes, clock) = (base.nodes.clone(), Arc::clone(&base.config.queue.clock));
+        let node_of = move |service: &ServiceId| nodes.only_node_of(service.as_str());
+        let limits = PlaceLimits::of_nodes(places, base.config.node_concurrency, node_of);
+        Some(Arc::new(Places::new(limits, self.table.clone(), clock, wake)))
     }
 }
 
@@ -177,7 +181,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use grid_batch_core::{
-        BatchState, Change, Claim, Event, ItemId, LedgerStatus, Recorded, ServiceId, Takeover,
+        BatchState, Change, Claim, Event, ItemId, LedgerStatus, Recorded, Takeover,
     };
 
     use super::*;
@@ -186,7 +190,7 @@ mod tests {
     fn window_is_called_before_the_queue_and_dependents() {
         let (sender, called) = channel();
         let (woken, looked) = (sender.clone(), sender.clone());
-        let wake_up = WakeUp::new(move || woken.send("woken").unwrap()).unwrap();
+        let wake_up = WakeUp::new(move || woken.send("woken").unwrap());
         let window = move |entry: Recorded<'_>| {
             let name = match entry {
                 Recorded::Change { .. } => "ended",

@@ -4,7 +4,7 @@ use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
 use grid_batch_claims::ClaimHealth;
 use grid_batch_core::{LookupLag, ServicePause};
 use grid_batch_poller::{EventFollower, LookupProgress, LookupReport, MonitorCounters};
-use grid_batch_queuer::{InFlightCounts, InFlightWindow};
+use grid_batch_queuer::{InFlightCounts, Places};
 use grid_batch_store::{FullQueue, QueueCounts};
 use grid_batch_submitter::DelayedServices;
 use grid_batch_support::{JobReport, Jobs};
@@ -27,7 +27,7 @@ pub(in crate::server) struct HealthSources {
     /// The gas price and the balances, if the ledger has gas.
     pub(in crate::server) gas: Option<Arc<dyn GasMonitor>>,
     /// How many batches are under way, if that is limited.
-    pub(in crate::server) in_flight: Option<InFlightWindow>,
+    pub(in crate::server) in_flight: Option<Places>,
     /// The background work of this instance.
     pub(in crate::server) jobs: Jobs,
     /// The questions about missing transactions, if the ledger has batches that depend on others.

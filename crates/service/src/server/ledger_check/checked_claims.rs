@@ -7,7 +7,6 @@ use grid_batch_core::{
     BatchFits, BatchResult, ClaimKeeper, Ledger, Round, RoundStore, ServiceId, ServiceShare,
     SubmittedBatch, TakenBatch, Takeover,
 };
-use grid_batch_submitter::Recalls;
 use grid_batch_support::lock;
 use log::warn;
 
@@ -22,21 +21,14 @@ pub(in crate::server) struct CheckedClaims<C> {
     ledger: Arc<dyn Ledger>,
     /// The services that the ledger cannot have and that were logged.
     refused: Arc<Mutex<HashSet<ServiceId>>>,
-    recalls: Recalls,
 }
 
 impl<C> CheckedClaims<C> {
     /// More refused services are not logged, so that the memory has a bound.
     const MOST_LOGGED: usize = 1_000;
 
-    /// What is taken can be called back by `recalls`.
-    pub(in crate::server) fn new(
-        claims: C,
-        check: LedgerCheck,
-        ledger: Arc<dyn Ledger>,
-        recalls: Recalls,
-    ) -> Self {
-        Self { claims, check, ledger, refused: Arc::default(), recalls }
+    pub(in crate::server) fn new(claims: C, check: LedgerCheck, ledger: Arc<dyn Ledger>) -> Self {
+        Self { claims, check, ledger, refused: Arc::default() }
     }
 
     /// Whether the ledger can have the service. One that it cannot have is logged once.
@@ -119,13 +111,10 @@ impl<C: RoundStore> RoundStore for CheckedClaims<C> {
         if !self.check.may_claim() {
             return Ok(Round::default());
         }
-        let round = self.claims.take_round(shares, fits)?;
-        self.recalls.taken(&round.batches);
-        Ok(round)
+        self.claims.take_round(shares, fits)
     }
 
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
-        self.recalls.given_back(batches);
         self.claims.give_back(batches)
     }
 }
@@ -154,7 +143,7 @@ mod tests {
     fn services_that_the_ledger_cannot_have_are_refused() {
         let identity = LedgerIdentity::new("sawtooth");
         let check = LedgerCheck::new(identity, NodePool::default(), Duration::ZERO);
-        let claims = CheckedClaims::new((), check, Arc::new(Global), Recalls::default());
+        let claims = CheckedClaims::new((), check, Arc::new(Global));
         let [global, named] = ["global", "a::b"].map(|id| id.parse::<ServiceId>().unwrap());
         assert!(claims.accepts(&global) && !claims.accepts(&named));
         assert!(!claims.accepts(&named));

@@ -2,16 +2,18 @@ use std::collections::{HashSet, VecDeque};
 
 use grid_batch_core::ServiceId;
 
-/// The services whose batches did not fit into a round, in the order in which they were left, each once.
-///
-/// The first one is offered first in each round, so that a large batch is taken in the end.
+/// Services in order, each once.
 #[derive(Debug, Default)]
-pub(crate) struct LeftServices {
+pub(crate) struct ServiceQueue {
     order: VecDeque<ServiceId>,
     set: HashSet<ServiceId>,
 }
 
-impl LeftServices {
+impl ServiceQueue {
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
     /// Takes up to `limit` services.
     pub(crate) fn take(&mut self, limit: usize) -> Vec<ServiceId> {
         let services: Vec<ServiceId> = self.order.drain(..limit.min(self.order.len())).collect();
@@ -21,7 +23,7 @@ impl LeftServices {
         services
     }
 
-    /// Puts services back to the front, in their order.
+    /// Adds services at the front, in their order.
     pub(crate) fn put_back(&mut self, services: Vec<ServiceId>) {
         for service in services.into_iter().rev() {
             if self.set.insert(service.clone()) {
@@ -29,9 +31,11 @@ impl LeftServices {
             }
         }
     }
+}
 
-    /// Adds services at the end.
-    pub(crate) fn add(&mut self, services: Vec<ServiceId>) {
+/// Adds services at the end.
+impl Extend<ServiceId> for ServiceQueue {
+    fn extend<I: IntoIterator<Item = ServiceId>>(&mut self, services: I) {
         for service in services {
             if self.set.insert(service.clone()) {
                 self.order.push_back(service);
@@ -50,11 +54,11 @@ mod tests {
 
     #[test]
     fn services_keep_their_order() {
-        let mut left = LeftServices::default();
-        left.add(services(&["a", "b", "c"]));
-        assert_eq!(left.take(2), services(&["a", "b"]));
-        left.put_back(services(&["a", "b"]));
-        left.add(services(&["b", "d"]));
-        assert_eq!(left.take(9), services(&["a", "b", "c", "d"]));
+        let mut queue = ServiceQueue::default();
+        queue.extend(services(&["a", "b", "c"]));
+        assert_eq!(queue.take(2), services(&["a", "b"]));
+        queue.put_back(services(&["a", "b"]));
+        queue.extend(services(&["b", "d"]));
+        assert_eq!(queue.take(9), services(&["a", "b", "c", "d"]));
     }
 }

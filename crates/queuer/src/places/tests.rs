@@ -1,19 +1,21 @@
 use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::{BatchError, Evidence, ManualClock};
+use grid_batch_work::{Place, PollCause, SeenCommit};
 
 use super::*;
 
 type Woken = Arc<Mutex<Vec<String>>>;
 
 /// A window of a fixed size, and the services that were woken.
-fn window(size: usize) -> (InFlightWindow, Arc<ManualClock>, Woken) {
+fn window(size: usize) -> (Places, Arc<ManualClock>, Woken) {
     let clock = Arc::new(ManualClock::default());
     let woken = Woken::default();
     let sink = Arc::clone(&woken);
     let wake = move |service: ServiceId| sink.lock().unwrap().push(service.to_string());
-    let options = InFlightOptions { initial: size, largest: size };
-    (InFlightWindow::new(options, Arc::<ManualClock>::clone(&clock), wake), clock, woken)
+    let limits = PlaceLimits { initial: size, ..PlaceLimits::window(size) };
+    let table = WorkTable::default();
+    (Places::new(limits, table, Arc::<ManualClock>::clone(&clock), wake), clock, woken)
 }
 
 fn service(name: &str) -> ServiceId {
@@ -27,13 +29,13 @@ fn id(number: usize) -> ItemId {
 }
 
 /// Asks for places and takes a batch with each, numbered from `first`. Returns how many.
-fn take(window: &InFlightWindow, name: &str, wanted: usize, first: usize) -> usize {
+fn take(window: &Places, name: &str, wanted: usize, first: usize) -> usize {
     let admitted = window.admit(&service(name), wanted);
     (first..first + admitted).for_each(|number| tell_taken(window, name, number, 1));
     admitted
 }
 
-fn tell_taken(window: &InFlightWindow, name: &str, number: usize, attempt: u32) {
+fn tell_taken(window: &Places, name: &str, number: usize, attempt: u32) {
     let batch = TakenBatch {
         service_id: service(name),
         batch_id: id(number),
@@ -45,11 +47,21 @@ fn tell_taken(window: &InFlightWindow, name: &str, number: usize, attempt: u32) 
     window.taken(&service(name), &[&batch]);
 }
 
-fn record(window: &InFlightWindow, name: &str, number: usize, state: BatchState, event: Event) {
+fn record(window: &Places, name: &str, number: usize, state: BatchState, event: Event) {
     window.recorded(&Change::new(service(name), id(number), event), state);
 }
 
-fn commit(window: &InFlightWindow, name: &str, number: usize) {
+/// A batch is committed, which the poller has seen.
+fn commit(window: &Places, name: &str, number: usize) {
+    let mut work = window.0.table.lock();
+    let place = work.batch(name, &id(number).to_string()).and_then(|it| it.sending.place.as_ref());
+    if let Some(Place { attempt: Some(_), since: Some(since), .. }) = place {
+        let committed_by = window.0.clock.monotonic().since(since.at());
+        let cause = PollCause::Trigger;
+        let seen = SeenCommit { pending_until: None, committed_by, cause };
+        work.times.committed(name, seen);
+    }
+    drop(work);
     let event = Event::status(grid_batch_core::LedgerStatus::Committed);
     record(window, name, number, BatchState::Committed, event);
 }

@@ -1,0 +1,433 @@
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Duration,
+};
+
+use grid_batch_core::{Event, ItemId, MonotonicTime, ServiceId, TakenBatch};
+use grid_batch_work::{DueKind, Entered, Place, ServiceSending, Work};
+
+use super::{PlaceLimits, window_size::WindowSize};
+
+/// The sums of what the table knows of the places, and who waits for one.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) window: WindowSize,
+    used: usize,
+    /// How many services were called and have not asked yet. A place is kept free for each.
+    called: usize,
+    /// How many services want more places.
+    wanting: usize,
+    /// How many places these use.
+    used_by_wanting: usize,
+    /// Of each node; of `None`, if places are not those of a node.
+    nodes: HashMap<Option<usize>, NodePlaces>,
+    /// Counts the batches, so that those that came after a reading of the store began are known.
+    next_number: u64,
+    /// Counts the services that have waited.
+    next_turn: i64,
+    /// While the store is read: the number of the first batch that came since, and the batches that ended.
+    reading: Option<(u64, HashSet<String>)>,
+}
+
+#[derive(Debug, Default)]
+struct NodePlaces {
+    used: usize,
+    called: usize,
+    /// Services that wait for a place, in order.
+    waiting: BTreeMap<i64, ServiceId>,
+}
+
+/// The rules of places, while what they are about is locked.
+pub(super) struct Rules<'a> {
+    pub(super) limits: &'a PlaceLimits,
+    pub(super) state: &'a mut State,
+    pub(super) work: &'a mut Work,
+    pub(super) now: MonotonicTime,
+}
+
+/// A service that was called and does not ask within this time loses its turn.
+const TURN_LIMIT: Duration = Duration::from_secs(2);
+
+/// The greatest number of services that wait for places of a node, or of the instance. A further one is found by the
+/// queue's own search.
+const MOST_WAITING: usize = 100_000;
+
+/// If all batches with a place are under way for longer than this, one more may be sent, although no place is free:
+/// what the ledger does not end must not stop everything else.
+const LONG: Duration = Duration::from_secs(30);
+
+impl State {
+    pub(super) fn new(initial: usize, largest: usize) -> Self {
+        Self {
+            window: WindowSize::new(initial, largest),
+            used: 0,
+            called: 0,
+            wanting: 0,
+            used_by_wanting: 0,
+            nodes: HashMap::new(),
+            next_number: 0,
+            next_turn: 0,
+            reading: None,
+        }
+    }
+
+    /// The batches that are under way are about to be read from the store.
+    pub(super) fn start_reading(&mut self) {
+        self.reading = Some((self.next_number, HashSet::new()));
+    }
+
+    /// Changes what is known of a service, and the sums.
+    fn count_change(
+        &mut self,
+        work: &mut Work,
+        service_id: &str,
+        change: impl FnOnce(&mut Entered<'_>),
+    ) {
+        let mut entered = work.enter(service_id);
+        self.count(&entered.service.sending, |sum, part| sum - part);
+        change(&mut entered);
+        self.count(&entered.service.sending, |sum, part| sum + part);
+        work.remove_unneeded(service_id, None);
+    }
+
+    /// Adds what is known of a service to the sums, or subtracts it.
+    fn count(&mut self, service: &ServiceSending, change: fn(usize, usize) -> usize) {
+        let called = usize::from(service.called.is_some());
+        self.used = change(self.used, service.places);
+        self.called = change(self.called, called);
+        if service.wants_more {
+            self.wanting = change(self.wanting, 1);
+            self.used_by_wanting = change(self.used_by_wanting, service.places);
+        }
+        let node = self.nodes.entry(service.node).or_default();
+        node.used = change(node.used, service.places);
+        node.called = change(node.called, called);
+        if node.used == 0 && node.called == 0 && node.waiting.is_empty() {
+            self.nodes.remove(&service.node);
+        }
+    }
+}
+
+impl Rules<'_> {
+    /// How many batches are under way and have a place.
+    pub(super) fn under_way(&self) -> usize {
+        self.work.due.count(DueKind::Place)
+    }
+
+    /// Takes up to `wanted` places of this node. A service that gets fewer waits for its turn. Also returns a service
+    /// that was called in its place.
+    pub(super) fn admit(
+        &mut self,
+        service_id: &ServiceId,
+        node: Option<usize>,
+        wanted: usize,
+    ) -> (usize, Option<ServiceId>) {
+        let id = service_id.as_str();
+        let was_called = self.service(id).is_some_and(|service| service.called.is_some());
+        self.change(id, |service| {
+            if service.has_no_place() {
+                service.node = node;
+            }
+            service.wants_more = true;
+        });
+        self.end_turn(id);
+        let node = self.service(id).and_then(|service| service.node);
+        let own = self.share().saturating_sub(self.used_by(id));
+        let admitted = match own.min(self.free_for(node, was_called)) {
+            0 if self.free() == 0 && self.all_is_old() => 1,
+            own => own.min(wanted),
+        };
+        self.change(id, |service| service.places += admitted);
+        if admitted < wanted {
+            self.wait(service_id, was_called && admitted == 0);
+        } else {
+            self.leave(id);
+        }
+        // A service that was called and does not ask blocks no other as long as places are free.
+        let called = self.state.nodes.get(&node).map_or(0, |node| node.called);
+        let is_free = admitted == 0 && self.free_at(node, 0, 0) > called;
+        (admitted, is_free.then(|| self.call_next(node)).flatten())
+    }
+
+    /// A batch uses one of the places of its service.
+    pub(super) fn taken(&mut self, batch: &TakenBatch) {
+        let (service_id, batch_id) = (batch.service_id.as_str(), batch.batch_id.to_string());
+        // It was found in the store before, or the end of its last attempt is not yet known here.
+        self.remove_place(service_id, &batch_id);
+        self.insert(service_id, &batch_id, Some(batch.attempt));
+    }
+
+    /// Whether the event is about an earlier attempt of a batch than the one that is under way.
+    pub(super) fn was_taken_again(&self, service_id: &str, batch_id: &str, event: Event) -> bool {
+        let present = self.place(service_id, batch_id).and_then(|place| place.attempt);
+        event.attempt().is_some_and(|attempt| present.is_some_and(|present| attempt < present))
+    }
+
+    /// Returns places that the service has no batch for.
+    pub(super) fn release(&mut self, service_id: &str, places: usize) {
+        self.remove_places(service_id, places);
+        self.leave(service_id);
+    }
+
+    /// Returns places of a service that asks again.
+    pub(super) fn put_back(&mut self, service_id: &str, places: usize) {
+        if self.used_by(service_id) == 0 {
+            return;
+        }
+        self.change(service_id, |service| service.wants_more = true);
+        self.remove_places(service_id, places);
+        self.stop_waiting(service_id);
+        self.start_turn(service_id);
+    }
+
+    /// Returns places of a service.
+    pub(super) fn remove_places(&mut self, service_id: &str, places: usize) {
+        self.change(service_id, |service| service.places = service.places.saturating_sub(places));
+    }
+
+    /// The batch is not under way any more. Returns how often the window had been lowered when it was sent, if
+    /// the batch was under way.
+    pub(super) fn remove(&mut self, service_id: &str, batch_id: &str) -> Option<u64> {
+        if let Some((_, ended)) = &mut self.state.reading {
+            ended.insert(batch_id.to_owned());
+        }
+        let lowered = self.remove_place(service_id, batch_id);
+        self.work.remove_unneeded(service_id, Some(batch_id));
+        lowered
+    }
+
+    /// The batch was committed. Earlier ones that are under way for much longer than usual lose their places: the
+    /// ledger works, and they may never end.
+    pub(super) fn committed(&mut self, service_id: &str, batch_id: &str) {
+        let Some(number) = self.place(service_id, batch_id).map(|place| place.number) else {
+            return;
+        };
+        let after = overdue_after(self.work.times.usual_of_ledger());
+        let keys = self.work.due.of(DueKind::Place);
+        let old = keys.take_while(|(since, _)| self.now.since(*since) >= after);
+        let old: Vec<_> = old.map(|(since, key)| (since, key.clone())).collect();
+        for (since, key) in old {
+            let Some(batch_id) = &key.batch_id else { continue };
+            let place = self.work.services.get_mut(&key.service_id);
+            let place = place.and_then(|service| service.batches.get_mut(batch_id));
+            let place = place.and_then(|batch| batch.sending.place.as_mut());
+            if let Some(place) = place.filter(|place| place.number < number) {
+                let service_id = key.service_id.clone();
+                self.work.due.set(&mut place.since, DueKind::Overdue, since, key);
+                self.remove_places(&service_id, 1);
+            }
+        }
+    }
+
+    /// Calls services that may take a place that is free. Returns these.
+    pub(super) fn call(&mut self) -> Vec<ServiceId> {
+        self.end_turns();
+        let waiting = self.state.nodes.iter().filter(|(_, node)| !node.waiting.is_empty());
+        let mut nodes: Vec<Option<usize>> = waiting.map(|(node, _)| *node).collect();
+        let mut called = Vec::new();
+        while !nodes.is_empty() {
+            nodes.retain(|node| {
+                let next = if self.kept_free(*node) > 0 { self.call_next(*node) } else { None };
+                called.extend(next.clone());
+                next.is_some()
+            });
+        }
+        called
+    }
+
+    /// These batches were under way when the store was read. What has changed since then stays.
+    pub(super) fn finish_reading(&mut self, found: &[(ServiceId, ItemId)]) {
+        let Some((first_since, ended)) = self.state.reading.take() else { return };
+        let found: HashMap<String, &ServiceId> =
+            found.iter().map(|(service_id, id)| (id.to_string(), service_id)).collect();
+        let known = [DueKind::Place, DueKind::Overdue].map(|kind| self.work.due.of(kind));
+        let known: Vec<_> = known.into_iter().flatten().map(|(_, key)| key.clone()).collect();
+        for key in known {
+            let Some(batch_id) = &key.batch_id else { continue };
+            let place = self.place(&key.service_id, batch_id);
+            let is_older = place.is_some_and(|place| place.number < first_since);
+            if is_older && !found.contains_key(&**batch_id) {
+                self.remove(&key.service_id, batch_id);
+            }
+        }
+        for (batch_id, service_id) in found {
+            let service_id = service_id.as_str();
+            if !ended.contains(&batch_id) && self.place(service_id, &batch_id).is_none() {
+                self.change(service_id, |service| service.places += 1);
+                self.insert(service_id, &batch_id, None);
+            }
+        }
+    }
+
+    fn place(&self, service_id: &str, batch_id: &str) -> Option<&Place> {
+        self.work.batch(service_id, batch_id)?.sending.place.as_ref()
+    }
+
+    fn insert(&mut self, service_id: &str, batch_id: &str, attempt: Option<u32>) {
+        let (number, lowered) = (self.state.next_number, self.state.window.lowered());
+        self.state.next_number += 1;
+        let mut entered = self.work.enter(service_id);
+        let (key, batch, due) = entered.batch(batch_id);
+        let place = Place { number, attempt, lowered, since: None };
+        let place = batch.sending.place.insert(place);
+        due.set(&mut place.since, DueKind::Place, self.now, key);
+    }
+
+    /// Removes the place of a batch, but not the record of the batch. Returns how often the window had been lowered.
+    fn remove_place(&mut self, service_id: &str, batch_id: &str) -> Option<u64> {
+        let Place { lowered, mut since, .. } =
+            self.work.batch_mut(service_id, batch_id)?.sending.place.take()?;
+        let is_overdue = since.as_ref().is_some_and(|since| since.kind() == DueKind::Overdue);
+        self.work.due.clear(&mut since);
+        if !is_overdue {
+            self.remove_places(service_id, 1);
+        }
+        Some(lowered)
+    }
+
+    fn service(&self, service_id: &str) -> Option<&ServiceSending> {
+        self.work.service(service_id).map(|service| &service.sending)
+    }
+
+    fn used_by(&self, service_id: &str) -> usize {
+        self.service(service_id).map_or(0, |service| service.places)
+    }
+
+    /// How many places a service that wants more may use: what the others do not use, divided among those that want
+    /// more, and at least one.
+    fn share(&self) -> usize {
+        let State { window, used, wanting, used_by_wanting, .. } = &*self.state;
+        let left = window.batches().saturating_sub(used - used_by_wanting);
+        (left / (*wanting).max(1)).max(1).min(self.limits.of_service)
+    }
+
+    /// How many places of the instance are free.
+    fn free(&self) -> usize {
+        self.state.window.batches().saturating_sub(self.state.used)
+    }
+
+    /// How many more places this node may have, if so many are kept free, and so many of them for it.
+    fn free_at(&self, node: Option<usize>, kept: usize, kept_here: usize) -> usize {
+        let left = self.free().saturating_sub(kept);
+        let Some(of_node) = &self.limits.of_node else { return left };
+        let used = self.state.nodes.get(&node).map_or(0, |node| node.used);
+        of_node.most.min(left).saturating_sub(used + kept_here)
+    }
+
+    /// How many more places this node may have beside those for services whose turn it is.
+    fn kept_free(&self, node: Option<usize>) -> usize {
+        let called = self.state.nodes.get(&node).map_or(0, |node| node.called);
+        self.free_at(node, self.state.called, called)
+    }
+
+    /// The same for a service. If it was its turn, it gets one place before others whose turn it is.
+    fn free_for(&self, node: Option<usize>, was_called: bool) -> usize {
+        let least = if was_called { self.free_at(node, 0, 0).min(1) } else { 0 };
+        self.kept_free(node).max(least)
+    }
+
+    /// Whether all batches with a place are under way for long. If one more is sent and does not end either, the
+    /// next one waits twice as long.
+    fn all_is_old(&self) -> bool {
+        let mut with_place = self.work.due.of(DueKind::Place).map(|(since, _)| since);
+        let oldest = with_place.next();
+        let youngest = with_place.next_back().or(oldest);
+        let [oldest, youngest] =
+            [oldest, youngest].map(|since| since.map(|since| self.now.since(since)));
+        let usual = overdue_after(self.work.times.usual_of_ledger());
+        let long = usual.max(oldest.unwrap_or_default() / 2).min(LONG);
+        self.state.used == self.under_way() && youngest.is_none_or(|youngest| youngest >= long)
+    }
+
+    /// Has the service wait. One whose turn it was comes first.
+    fn wait(&mut self, service_id: &ServiceId, was_called: bool) {
+        let Some(service) = self.service(service_id.as_str()) else { return };
+        let (node, waits) = (service.node, service.waits.is_some());
+        let node = self.state.nodes.entry(node).or_default();
+        if waits || node.waiting.len() >= MOST_WAITING {
+            return;
+        }
+        self.state.next_turn += 1;
+        let turn = match was_called {
+            true => -self.state.next_turn,
+            false => self.state.next_turn,
+        };
+        node.waiting.insert(turn, service_id.clone());
+        self.change(service_id.as_str(), |service| service.waits = Some(turn));
+    }
+
+    /// The service does not want a place any more.
+    fn leave(&mut self, service_id: &str) {
+        self.stop_waiting(service_id);
+        self.end_turn(service_id);
+        self.change(service_id, |service| service.wants_more = false);
+    }
+
+    fn stop_waiting(&mut self, service_id: &str) {
+        let waits = self.service(service_id).map(|service| (service.node, service.waits));
+        let Some((node, Some(turn))) = waits else { return };
+        if let Some(node) = self.state.nodes.get_mut(&node) {
+            node.waiting.remove(&turn);
+        }
+        self.change(service_id, |service| service.waits = None);
+    }
+
+    /// Calls the first service that waits for a place of this node and may take one. The others stay.
+    fn call_next(&mut self, node: Option<usize>) -> Option<ServiceId> {
+        let share = self.share();
+        let mut waiting = self.state.nodes.get(&node)?.waiting.values();
+        let next = waiting.find(|id| self.used_by(id.as_str()) < share)?.clone();
+        self.stop_waiting(next.as_str());
+        self.start_turn(next.as_str());
+        Some(next)
+    }
+
+    fn start_turn(&mut self, service_id: &str) {
+        let ends_at = self.now.plus(TURN_LIMIT);
+        self.state.count_change(self.work, service_id, |entered| {
+            let (key, due) = (entered.key.clone(), &mut *entered.due);
+            due.set(&mut entered.service.sending.called, DueKind::Turn, ends_at, key);
+        });
+    }
+
+    fn end_turn(&mut self, service_id: &str) {
+        self.state.count_change(self.work, service_id, |entered| {
+            entered.due.clear(&mut entered.service.sending.called);
+        });
+    }
+
+    /// Ends the turns of services that have not asked in time.
+    fn end_turns(&mut self) {
+        let ended = self.work.due.due(DueKind::Turn, self.now);
+        let ended: Vec<_> = ended.map(|key| key.service_id.clone()).collect();
+        for service_id in ended {
+            self.end_turn(&service_id);
+            self.change(&service_id, |service| service.wants_more = false);
+        }
+    }
+
+    fn change(&mut self, service_id: &str, change: impl FnOnce(&mut ServiceSending)) {
+        self.state.count_change(self.work, service_id, |entered| {
+            change(&mut entered.service.sending);
+        });
+    }
+}
+
+/// A batch that is under way for longer than this is overdue if a later one was committed.
+fn overdue_after(usual: Option<Duration>) -> Duration {
+    const SHORTEST: Duration = Duration::from_secs(2);
+    const UNKNOWN: Duration = Duration::from_secs(30);
+    usual.map_or(UNKNOWN, |usual| SHORTEST.max(usual.saturating_mul(4)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overdue_is_much_longer_than_usual() {
+        assert_eq!(overdue_after(None), Duration::from_secs(30));
+        assert_eq!(overdue_after(Some(Duration::from_secs(10))), Duration::from_secs(40));
+        assert_eq!(overdue_after(Some(Duration::from_millis(100))), Duration::from_secs(2));
+    }
+}
