@@ -42,8 +42,10 @@ pub struct NodeLimit {
     /// How many a node may have.
     pub most: usize,
     /// The only node of a service, as a number. A service without one needs no place.
-    pub node_of: Arc<dyn Fn(&ServiceId) -> Option<usize> + Send + Sync>,
+    pub node_of: Arc<NodeOf>,
 }
+
+type NodeOf = dyn Fn(&ServiceId) -> Option<usize> + Send + Sync;
 
 /// How long a batch keeps its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
