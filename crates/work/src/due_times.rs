@@ -9,8 +9,14 @@ pub enum DueKind {
     Accepted,
     /// A service is to be polled at once.
     Trigger,
+    /// A service was triggered although it had no pending batch.
+    Missed,
     /// A service is to be polled.
     Poll,
+    /// The last request for a service failed at this time.
+    Failed,
+    /// The ledger was first asked about a batch at this time.
+    UnderWay,
     /// Evidence about a batch is to be looked for, whether or not its ledger is asked for its status.
     Look,
     /// No earlier attempt of a batch can arrive any more.
@@ -21,6 +27,10 @@ pub enum DueKind {
     Question,
     /// The answers to the last question about a service are too old to count.
     OldQuestion,
+}
+
+impl DueKind {
+    const COUNT: usize = Self::OldQuestion as usize + 1;
 }
 
 /// A service, or a batch of it.
@@ -51,7 +61,7 @@ impl Due {
 /// What is due when, of each kind, in the order of time.
 #[derive(Debug, Default)]
 pub struct DueTimes {
-    kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; 8],
+    kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; DueKind::COUNT],
     numbers: u64,
 }
 
