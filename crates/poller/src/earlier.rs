@@ -21,7 +21,6 @@ pub(crate) fn observe(
     limit: Duration,
     now: MonotonicTime,
 ) {
-    let is_full = work.due.count(DueKind::EarlierAttempt) >= MOST;
     let mut entered = work.enter(batch.service_id.as_str());
     let (key, search, due) = search(&mut entered, batch, now);
     let known = search.earlier.as_ref().map(|(_, known)| known.attempt_id);
@@ -31,7 +30,7 @@ pub(crate) fn observe(
     if let Some((mut entry, _)) = search.earlier.take() {
         due.clear(&mut entry);
     }
-    if batch.earlier_may_arrive && !is_full {
+    if batch.earlier_may_arrive && due.count(DueKind::EarlierAttempt) < MOST {
         let mut entry = None;
         due.set(&mut entry, DueKind::EarlierAttempt, now.plus(limit), key);
         search.earlier = Some((entry, batch.clone()));

@@ -195,9 +195,8 @@ where
             return self.put_back(&triggered, &due);
         };
         self.queue_requests(batches, &triggered);
-        let read_at = self.parts.clock.monotonic();
         for service in &triggered {
-            self.parts.trigger.was_read(service, self.requests.is_busy(service), read_at);
+            self.parts.trigger.was_read(service, self.requests.is_busy(service));
         }
         for service in services.iter().filter(|service| !self.requests.is_busy(service)) {
             self.schedule.remove(service);

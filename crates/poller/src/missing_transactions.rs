@@ -151,11 +151,8 @@ impl MissingTransactionMonitor {
         // A ledger that does not answer must not keep batches from being held.
         let asked = self.ask(blocking, shutdown).await;
         let next = *asked.as_ref().unwrap_or(&NextRound::AfterInterval);
-        let ended = match (asked, self.hold(blocking).await) {
-            (Ok(_), Ok(())) => self.read_lag(blocking).await,
-            (Err(error), _) | (_, Err(error)) => Err(error),
-        };
-        match ended {
+        let (held, read) = (self.hold(blocking).await, self.read_lag(blocking).await);
+        match asked.map(drop).and(held).and(read) {
             Ok(()) => self.failures.succeeded(ALL),
             Err(error) => self.failures.failed(ALL, &error),
         }

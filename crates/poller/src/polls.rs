@@ -1,10 +1,10 @@
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use grid_batch_core::{MonotonicTime, PollPace};
 use grid_batch_support::Backoff;
 use grid_batch_work::{
     BatchWork, Due, DueKind, Entered, Intervals, Poll, PollCause, PollTimes, SeenCommit,
-    SeenDecision, ServiceWork, UnderWay, Work, WorkTable,
+    SeenDecision, ServiceWork, UnderWay, Work, WorkKey, WorkTable,
 };
 
 use crate::{MonitorOptions, request_budget::RequestBudget};
@@ -70,8 +70,8 @@ impl Polls {
         let Some(batch) = service.batches.get_mut(batch_id) else { return };
         let under_way = batch.under_way.get_or_insert_default();
         due.clear(&mut under_way.newly_accepted);
-        *under_way =
-            UnderWay { accepted: Some(now), since: under_way.since, ..UnderWay::default() };
+        let since = under_way.since.take();
+        *under_way = UnderWay { accepted: Some(now), since, ..UnderWay::default() };
         times.accepted(service_id);
         let mut first = times.poll_times(service_id, self.intervals).first;
         let is_only = awaited(service).nth(1).is_none();
@@ -134,26 +134,35 @@ impl Polls {
     ) {
         let mut work = self.table.lock();
         found(&mut work, service_id, now);
-        let batches: HashMap<&str, bool> = batches.collect();
+        let (mut ids, mut are_held) = (HashSet::new(), true);
         let mut entered = work.enter(service_id);
-        for (batch_id, is_held) in &batches {
-            let (_, batch, _) = entered.batch(batch_id);
+        for (batch_id, is_held) in batches {
+            let (key, batch, due) = entered.batch(batch_id);
             let under_way = batch.under_way.get_or_insert_default();
             under_way.asked_before = under_way.asked.replace(now);
-            under_way.since = under_way.since.or(Some(now)).filter(|_| !is_held);
+            if is_held {
+                due.clear(&mut under_way.since);
+            } else if under_way.since.is_none() {
+                due.set(&mut under_way.since, DueKind::UnderWay, now, key);
+            }
+            ids.insert(batch_id);
+            are_held &= is_held;
         }
-        entered.service.batches.retain(|batch_id, batch| {
-            batch.under_way.take_if(|under_way| {
-                under_way.newly_accepted.is_none() && !batches.contains_key(&**batch_id)
-            });
+        let Entered { service, due, .. } = entered;
+        service.batches.retain(|batch_id, batch| {
+            let is_over =
+                |it: &mut UnderWay| it.newly_accepted.is_none() && !ids.contains(&**batch_id);
+            if let Some(mut over) = batch.under_way.take_if(is_over) {
+                due.clear(&mut over.since);
+            }
             batch.is_needed()
         });
-        entered.service.asked = Some((now, cause));
-        if let Some(poll) = &mut entered.service.poll {
+        service.asked = Some((now, cause));
+        if let Some(poll) = &mut service.poll {
             // A request that a trigger leads to uses no budget, and what it finds returns none.
             poll.has_used_budget &= cause == PollCause::Schedule;
         }
-        self.set_next(&mut work, service_id, batches.values().all(|is_held| *is_held), now);
+        self.set_next(&mut work, service_id, are_held, now);
     }
 
     /// The next poll follows one that is made now.
@@ -204,7 +213,12 @@ impl Polls {
     /// request does not lead to another one.
     pub(crate) fn failed(&self, service_id: &str, is_outage: bool, now: MonotonicTime) {
         let mut work = self.table.lock();
-        let Some(poll) = poll_mut(&mut work, service_id) else { return };
+        if poll_mut(&mut work, service_id).is_none() {
+            return;
+        }
+        let Entered { key, service, due, .. } = work.enter(service_id);
+        let Some(poll) = &mut service.poll else { return };
+        due.set(&mut poll.failed, DueKind::Failed, now, key);
         let longest = if is_outage { self.pace.outage_pause() } else { self.pace.longest };
         let delay = Backoff { first: self.pace.interval, longest }.whole_delay(poll.failures);
         poll.failures += 1;
@@ -213,17 +227,18 @@ impl Polls {
 
     /// Makes the services due whose last request failed and for which this is true.
     pub(crate) fn retry_failed(&self, is_chosen: impl Fn(&str) -> bool, now: MonotonicTime) {
-        let mut work = self.table.lock();
-        let failed = work.services.iter().filter(|(service_id, service)| {
-            service.poll.as_ref().is_some_and(|poll| poll.failures > 0) && is_chosen(service_id)
-        });
-        let failed: Vec<_> = failed.map(|(service_id, _)| service_id.clone()).collect();
-        failed.iter().for_each(|service_id| set(&mut work, service_id, now, |_| ()));
+        let failed: Vec<WorkKey> =
+            self.table.lock().due.of(DueKind::Failed).map(|(_, key)| key.clone()).collect();
+        let chosen = failed.iter().filter(|key| is_chosen(&key.service_id));
+        chosen.for_each(|key| set(&mut self.table.lock(), &key.service_id, now, |_| ()));
     }
 
     pub(crate) fn succeeded(&self, service_id: &str) {
-        if let Some(poll) = poll_mut(&mut self.table.lock(), service_id) {
+        let work = &mut *self.table.lock();
+        let Some(service) = work.services.get_mut(service_id) else { return };
+        if let Some(poll) = &mut service.poll {
             poll.failures = 0;
+            work.due.clear(&mut poll.failed);
         }
     }
 
@@ -278,6 +293,7 @@ impl Polls {
             && let Some(mut under_way) = batch.under_way.take()
         {
             due.clear(&mut under_way.newly_accepted);
+            due.clear(&mut under_way.since);
         }
         work.remove_unneeded(service_id, Some(batch_id));
     }
@@ -400,7 +416,7 @@ fn bring_forward(work: &mut Work, service_id: &str, at: MonotonicTime) {
 /// Sets the next poll of a service, which is added to the schedule if it is new.
 fn set(work: &mut Work, service_id: &str, next: MonotonicTime, change: impl FnOnce(&mut Poll)) {
     let Entered { key, service, due, .. } = work.enter(service_id);
-    let new = || Poll { since: next, failures: 0, has_used_budget: false, due: None };
+    let new = || Poll { since: next, failures: 0, failed: None, has_used_budget: false, due: None };
     let poll = service.poll.get_or_insert_with(new);
     due.set(&mut poll.due, DueKind::Poll, next, key);
     change(poll);
@@ -415,12 +431,15 @@ fn set(work: &mut Work, service_id: &str, next: MonotonicTime, change: impl FnOn
 fn remove(work: &mut Work, service_id: &str) {
     if let Some(mut poll) = work.services.get_mut(service_id).and_then(|it| it.poll.take()) {
         work.due.clear(&mut poll.due);
+        work.due.clear(&mut poll.failed);
     }
     work.remove_unneeded(service_id, None);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -770,5 +789,25 @@ mod tests {
         schedule.committed("a", "3", at(300));
         schedule.remove_if_idle("a");
         assert_eq!(schedule.wait(at(300)), None);
+    }
+
+    #[test]
+    fn service_leaves_nothing_behind_when_its_batches_have_ended() {
+        let mut schedule = schedule();
+        accept(&schedule, "a", 0);
+        let both = || [("1", false), ("2", false)].into_iter();
+        schedule.asked_about("a", both(), PollCause::Schedule, at(0));
+        schedule.failed("a", false, at(0));
+        schedule.left("a", "2", at(0));
+        accept(&schedule, "a", 10);
+        schedule.asked_about("a", [("2", true)].into_iter(), PollCause::Schedule, at(20));
+        schedule.asked_about("a", both(), PollCause::Schedule, at(30));
+        schedule.committed("a", "1", at(30));
+        schedule.ended("a", "2", at(30));
+        schedule.remove_if_idle("a");
+        let work = schedule.table.lock();
+        let kinds = [DueKind::Accepted, DueKind::Poll, DueKind::Failed, DueKind::UnderWay];
+        assert_eq!(kinds.map(|kind| work.due.count(kind)), [0; 4]);
+        assert!(work.services.is_empty());
     }
 }

@@ -2,7 +2,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{BatchId, MonotonicTime};
 use grid_batch_support::Backoff;
-use grid_batch_work::{Work, WorkTable};
+use grid_batch_work::{DueKind, Work, WorkKey, WorkTable};
 use log::{info, warn};
 
 /// How many services a warning names beside the oldest.
@@ -37,7 +37,7 @@ pub(crate) struct StalledServices {
 }
 
 /// The oldest batch of a service that stands still, and since when it is under way.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 struct Stalled {
     since: MonotonicTime,
     service_id: Arc<str>,
@@ -110,9 +110,10 @@ impl StalledServices {
 
 /// The service does not stand still because of this batch.
 fn forget(work: &mut Work, service_id: &str, batch_id: &str) {
-    let Some(batch) = work.batch_mut(service_id, batch_id) else { return };
+    let Some(service) = work.services.get_mut(service_id) else { return };
+    let Some(batch) = service.batches.get_mut(batch_id) else { return };
     if let Some(under_way) = &mut batch.under_way {
-        under_way.since = None;
+        work.due.clear(&mut under_way.since);
     }
     batch.under_way.take_if(|batch| !batch.is_awaited() && batch.newly_accepted.is_none());
     work.remove_unneeded(service_id, Some(batch_id));
@@ -120,17 +121,15 @@ fn forget(work: &mut Work, service_id: &str, batch_id: &str) {
 
 /// The services that stand still, each with its oldest batch, those for the longest time first.
 fn stalled(work: &Work, limit: Duration, now: MonotonicTime) -> Vec<Stalled> {
-    let oldest = work.services.iter().filter_map(|(service_id, service)| {
-        let since = service.batches.iter().filter_map(|(batch_id, batch)| {
-            batch.under_way.as_ref().and_then(|batch| batch.since).map(|since| (since, batch_id))
-        });
-        let (since, batch_id) = since.min().filter(|(since, _)| now.since(*since) >= limit)?;
-        let (service_id, batch_id) = (Arc::clone(service_id), Arc::clone(batch_id));
+    let mut services = HashSet::new();
+    let under_way = work.due.of(DueKind::UnderWay);
+    let late = under_way.take_while(|(since, _)| now.since(*since) >= limit);
+    let oldest = late.filter(|(_, key)| services.insert(&key.service_id));
+    let stalled = oldest.filter_map(|(since, WorkKey { service_id, batch_id })| {
+        let (service_id, batch_id) = (Arc::clone(service_id), batch_id.clone()?);
         Some(Stalled { since, service_id, batch_id })
     });
-    let mut stalled: Vec<Stalled> = oldest.collect();
-    stalled.sort_unstable();
-    stalled
+    stalled.collect()
 }
 
 /// How long a batch may take before its service stands still: longer than this ledger usually takes.

@@ -1,10 +1,13 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use grid_batch_core::{BatchState, MonotonicTime, Recorded, RecordedSubscriber};
-use grid_batch_work::{DueKind, Entered, Work, WorkTable};
+use grid_batch_work::{DueKind, Entered, ServiceWork, Work, WorkKey, WorkTable};
 use tokio::sync::Notify;
 
 use crate::polls::enter_accepted;
+
+/// The greatest number of services of which a missed trigger is remembered.
+const MAX_MISSED: usize = 10_000;
 
 /// Makes a polling monitor poll a service now, even if its batches are not due.
 ///
@@ -47,12 +50,13 @@ impl PollTrigger {
     pub fn submitted(&self, service_id: &str, batch_id: &str) {
         let mut work = self.table.lock();
         let mut wakes = enter_accepted(&mut work, service_id, batch_id);
-        let trigger = &mut work.enter(service_id).service.trigger;
-        if let Some(submitted) = &mut trigger.being_read {
-            *submitted = true;
-        }
-        if trigger.missed.is_some() {
-            wakes |= request(&mut work, service_id);
+        if let Some(ServiceWork { trigger, .. }) = work.services.get_mut(service_id) {
+            if let Some(submitted) = &mut trigger.being_read {
+                *submitted = true;
+            }
+            if trigger.missed.is_some() {
+                wakes |= request(&mut work, service_id);
+            }
         }
         if wakes {
             self.wake_up.notify_one();
@@ -84,7 +88,7 @@ impl PollTrigger {
     }
 
     /// Records that the batches of a taken service were read, and whether there were any.
-    pub(crate) fn was_read(&self, service_id: &str, found: bool, now: MonotonicTime) {
+    pub(crate) fn was_read(&self, service_id: &str, found: bool) {
         let mut work = self.table.lock();
         let trigger = &mut work.enter(service_id).service.trigger;
         let submitted = trigger.being_read.take().unwrap_or_default();
@@ -94,7 +98,7 @@ impl PollTrigger {
                     request(&mut work, service_id);
                     self.wake_up.notify_one();
                 }
-                false => trigger.missed = Some(now),
+                false => remember_missed(&mut work, service_id),
             }
         }
         work.remove_unneeded(service_id, None);
@@ -111,12 +115,26 @@ impl PollTrigger {
 /// Requests a poll of the service now. Returns whether none was requested.
 fn request(work: &mut Work, service_id: &str) -> bool {
     let Entered { key, service, due, .. } = work.enter(service_id);
-    service.trigger.missed = None;
+    due.clear(&mut service.trigger.missed);
     let is_new = service.trigger.requested.is_none();
     if is_new {
         due.set(&mut service.trigger.requested, DueKind::Trigger, MonotonicTime::default(), key);
     }
     is_new
+}
+
+/// Remembers that the service was triggered and had no pending batch: one may be recorded soon.
+fn remember_missed(work: &mut Work, service_id: &str) {
+    let Entered { key, service, due, .. } = work.enter(service_id);
+    due.set(&mut service.trigger.missed, DueKind::Missed, MonotonicTime::default(), key);
+    let oldest = due.of(DueKind::Missed).next().map(|(_, oldest)| oldest.clone());
+    if due.count(DueKind::Missed) > MAX_MISSED
+        && let Some(WorkKey { service_id, .. }) = oldest
+    {
+        let Entered { service, due, .. } = work.enter(&service_id);
+        due.clear(&mut service.trigger.missed);
+        work.remove_unneeded(&service_id, None);
+    }
 }
 
 /// Polls a service soon after a batch was accepted, and at once if its batches may have ended. A service that was taken
@@ -232,12 +250,12 @@ mod tests {
         for found in [true, false] {
             trigger.trigger("a");
             take(&trigger);
-            trigger.was_read("a", found, MonotonicTime::default());
+            trigger.was_read("a", found);
             trigger.submitted("a", "1");
             assert_eq!(trigger.has_requests(), !found);
         }
         take(&trigger);
-        trigger.was_read("a", true, MonotonicTime::default());
+        trigger.was_read("a", true);
         trigger.submitted("a", "1");
         assert!(!trigger.has_requests(), "a missed trigger counts once");
     }
@@ -256,7 +274,7 @@ mod tests {
             trigger.trigger("a");
             take(&trigger);
             trigger.submitted("a", "1");
-            trigger.was_read("a", found, MonotonicTime::default());
+            trigger.was_read("a", found);
             assert_eq!(trigger.has_requests(), !found);
         }
     }
@@ -267,7 +285,28 @@ mod tests {
         trigger.trigger("a");
         take(&trigger);
         trigger.trigger("a");
-        trigger.was_read("a", false, MonotonicTime::default());
+        trigger.was_read("a", false);
         assert_eq!(take(&trigger), ["a"]);
+    }
+
+    #[test]
+    fn missed_services_are_bounded() {
+        let trigger = PollTrigger::new();
+        for number in 0..MAX_MISSED + 10 {
+            let service = number.to_string();
+            trigger.trigger(&service);
+            take(&trigger);
+            trigger.was_read(&service, false);
+        }
+        let work = trigger.table.lock();
+        assert_eq!(
+            (work.due.count(DueKind::Missed), work.services.len()),
+            (MAX_MISSED, MAX_MISSED)
+        );
+        drop(work);
+        trigger.submitted("0", "1");
+        assert!(!trigger.has_requests(), "the oldest is forgotten");
+        trigger.submitted(&(MAX_MISSED + 9).to_string(), "1");
+        assert!(trigger.has_requests(), "the latest is remembered");
     }
 }

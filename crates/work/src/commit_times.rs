@@ -73,6 +73,8 @@ impl CommitTimes {
     const MAX_SERVICES: usize = 10_000;
     /// The time that is expected while nothing is known.
     const EXPECTED_AT_FIRST: Duration = Duration::from_secs(1);
+    /// No shorter time is expected: no time counts as more than a multiple of it, so it must not become zero.
+    const SHORTEST_EXPECTED: Duration = Duration::from_millis(10);
     /// A time counts as at most this many times the expected one.
     const MAX_GROWTH: u32 = 4;
     /// No time counts as more than this.
@@ -81,6 +83,7 @@ impl CommitTimes {
     /// A batch of the service was committed.
     pub fn committed(&mut self, service_id: &str, seen: SeenCommit) {
         let expected = self.of_service(service_id).map(|usual| usual.poll_times().first);
+        let expected = expected.map(|time| time.max(Self::SHORTEST_EXPECTED));
         // A time that is much longer than usual may be that of an outage. If the ledger has become slower, the
         // next times show it.
         let most = expected.unwrap_or(Self::EXPECTED_AT_FIRST).saturating_mul(Self::MAX_GROWTH);
@@ -98,8 +101,7 @@ impl CommitTimes {
             return PollTimes { first: shortest, interval: shortest };
         };
         let most = longest.saturating_mul(PollPace::PART);
-        let usual = UsualTime { average: usual.average.min(most), ..usual };
-        let PollTimes { first, interval } = usual.poll_times();
+        let PollTimes { first, interval } = usual.at_most(most).poll_times();
         PollTimes { first: first.max(shortest), interval: interval.max(shortest).min(longest) }
     }
 
@@ -156,6 +158,13 @@ impl UsualTime {
             deviation: average(known.deviation, distance, Self::TIMES_IN_DEVIATION),
             cause,
         }
+    }
+
+    /// These times, as if none had been longer.
+    fn at_most(self, most: Duration) -> Self {
+        let early = self.average.saturating_sub(self.deviation);
+        let average = self.average.min(most);
+        Self { average, deviation: average.saturating_sub(early), ..self }
     }
 
     fn poll_times(self) -> PollTimes {
@@ -310,6 +319,26 @@ mod tests {
         assert!((1_990..=2_010).contains(&learn(2_000)));
         assert!((800..=810).contains(&learn(800)));
         assert!((1_990..=2_000).contains(&learn(2_000)));
+    }
+
+    #[test]
+    fn times_that_vary_much_do_not_end_what_is_learned() {
+        let mut times = CommitTimes::default();
+        for _ in 0..20 {
+            (0..3).for_each(|_| times.committed("a", at(millis(800))));
+            (0..6).for_each(|_| times.committed("a", at(Duration::ZERO)));
+        }
+        (0..100).for_each(|_| times.committed("a", at(millis(800))));
+        assert!((790..=800).contains(&first(&times, "a").as_millis()), "{times:?}");
+    }
+
+    #[test]
+    fn slow_ledger_is_not_asked_early_although_its_times_vary() {
+        let mut times = CommitTimes::default();
+        for _ in 0..100 {
+            [40_000, 80_000].into_iter().for_each(|time| times.committed("a", at(millis(time))));
+        }
+        assert_eq!(first(&times, "a"), millis(4_000), "the latest first poll");
     }
 
     #[test]

@@ -9,8 +9,14 @@ pub enum DueKind {
     Accepted,
     /// A service is to be polled at once.
     Trigger,
+    /// A service was triggered although it had no pending batch.
+    Missed,
     /// A service is to be polled.
     Poll,
+    /// The last request for a service failed at this time.
+    Failed,
+    /// The ledger was first asked about a batch at this time.
+    UnderWay,
     /// Evidence about a batch is to be looked for, whether or not its ledger is asked for its status.
     Look,
     /// No earlier attempt of a batch can arrive any more.
@@ -39,6 +45,10 @@ pub enum DueKind {
 
 impl DueKind {
     const COUNT: usize = Self::Unsent as usize + 1;
+}
+
+impl DueKind {
+    const COUNT: usize = Self::OldQuestion as usize + 1;
 }
 
 /// A service, or a batch of it.

@@ -34,6 +34,8 @@ pub struct Poll {
     pub since: MonotonicTime,
     /// The requests that failed since the last answer.
     pub failures: u32,
+    /// When the last of them failed.
+    pub failed: Option<Due>,
     /// Whether the last request has used the budget.
     pub has_used_budget: bool,
     /// When it is polled next.
@@ -47,8 +49,8 @@ pub struct Trigger {
     pub requested: Option<Due>,
     /// Its batches are being read from the store, and whether a batch of it was submitted meanwhile.
     pub being_read: Option<bool>,
-    /// When it was triggered although it had no pending batch.
-    pub missed: Option<MonotonicTime>,
+    /// It was triggered although it had no pending batch.
+    pub missed: Option<Due>,
 }
 
 /// A service in its present epoch, which a restored database has raised.
@@ -98,7 +100,7 @@ pub struct UnderWay {
     /// The ledger has said that it is valid.
     pub is_valid: bool,
     /// When the ledger was first asked about it. `None`: it was not, or the batch is held.
-    pub since: Option<MonotonicTime>,
+    pub since: Option<Due>,
 }
 
 impl UnderWay {

@@ -7,7 +7,7 @@ use std::{
 use grid_batch_core::MonotonicTime;
 use grid_batch_support::lock;
 
-use crate::{BatchWork, CommitTimes, DueTimes, ServiceWork, WorkKey};
+use crate::{BatchWork, CommitTimes, DueTimes, ServiceWork, UnderWay, WorkKey};
 
 /// What is known of the services of an instance and of their batches that are under way. Clones share it.
 ///
@@ -25,6 +25,8 @@ pub struct Work {
     /// How long batches take.
     pub times: CommitTimes,
     next_prune: MonotonicTime,
+    /// The services that are still to be looked at for what is old.
+    to_prune: Vec<Arc<str>>,
 }
 
 /// A record that was entered, or was there, with what else its view may change.
@@ -50,6 +52,9 @@ impl WorkTable {
 impl Work {
     /// The greatest number of services in the table.
     pub const CAPACITY: usize = 1_000_000;
+
+    /// How many services one call looks at for what is old: others wait for the table meanwhile.
+    const PRUNED_AT_ONCE: usize = 1_000;
 
     /// The record of the service, which is added if it is new.
     pub fn enter(&mut self, service_id: &str) -> Entered<'_> {
@@ -88,27 +93,46 @@ impl Work {
         }
     }
 
-    /// Removes what is older than `keep` and of which nothing is to be done, from time to time. Batches of
-    /// services for which `is_busy` is true stay, because a request about them waits.
+    /// Removes what is older than `keep` and of which nothing is to be done, from time to time, and of some services
+    /// with each call. Batches of services for which `is_busy` is true stay, because a request about them waits.
     pub fn prune(&mut self, now: MonotonicTime, keep: Duration, is_busy: impl Fn(&str) -> bool) {
-        if now < self.next_prune {
-            return;
+        if self.to_prune.is_empty() && now >= self.next_prune {
+            self.next_prune = now.plus(keep / 4);
+            self.to_prune = self.services.keys().cloned().collect();
         }
-        self.next_prune = now.plus(keep / 4);
+        for _ in 0..Self::PRUNED_AT_ONCE {
+            let Some(service_id) = self.to_prune.pop() else { return };
+            self.prune_service(&service_id, now, keep, is_busy(&service_id));
+        }
+    }
+
+    fn prune_service(
+        &mut self,
+        service_id: &str,
+        now: MonotonicTime,
+        keep: Duration,
+        is_busy: bool,
+    ) {
+        let Some(service) = self.services.get_mut(service_id) else { return };
         let is_old = |time: MonotonicTime| now.since(time) >= keep;
-        self.services.retain(|service_id, service| {
-            let was_asked = service.asked.is_some_and(|(asked, _)| !is_old(asked));
-            let is_followed = was_asked || service.poll.is_some() || is_busy(service_id);
-            service.batches.retain(|_, batch| {
-                batch.under_way.take_if(|batch| !is_followed && batch.newly_accepted.is_none());
+        let was_asked = service.asked.is_some_and(|(asked, _)| !is_old(asked));
+        // Its next poll may come later than that if many services share the budget.
+        let is_followed = was_asked || service.poll.is_some() || is_busy;
+        service.batches.retain(|_, batch| {
+            let is_over = |batch: &mut UnderWay| !is_followed && batch.newly_accepted.is_none();
+            if let Some(mut over) = batch.under_way.take_if(is_over) {
+                self.due.clear(&mut over.since);
+            }
+            if batch.under_way.is_none() {
                 batch.search.take_if(|search| !search.is_needed(now, keep));
-                batch.is_needed()
-            });
-            service.trigger.missed.take_if(|missed| is_old(*missed));
+            }
+            batch.is_needed()
+        });
+        if !is_followed {
             service.reported_not_before.take_if(|time| is_old(*time));
             service.restored.take_if(|restored| is_old(restored.last_seen));
-            service.is_needed()
-        });
+        }
+        self.remove_unneeded(service_id, None);
     }
 }
 
@@ -126,7 +150,7 @@ impl Entered<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PollCause, Search, UnderWay};
+    use crate::{DueKind, Poll, PollCause, Search};
 
     const KEEP: Duration = Duration::from_secs(60);
 
@@ -157,7 +181,7 @@ mod tests {
             batch.search = Some(Box::new(Search { last_used: at(number), ..Search::default() }));
             entered.batch("2").1.under_way = Some(UnderWay::default());
             entered.service.asked = Some((at(number), PollCause::Schedule));
-            entered.service.trigger.missed = Some(at(number));
+            entered.service.reported_not_before = Some(at(number));
         }
         work.prune(at(100), KEEP, |_| false);
         assert_eq!(work.services.len(), 59);
@@ -165,5 +189,51 @@ mod tests {
         assert_eq!(work.services.len(), 59, "not so soon again");
         work.prune(at(200), KEEP, |service| service == "service 99");
         assert_eq!(work.services.len(), 1, "its request waits");
+    }
+
+    #[test]
+    fn some_services_are_looked_at_with_each_call() {
+        let mut work = Work::default();
+        for number in 0..Work::PRUNED_AT_ONCE * 5 / 2 {
+            let mut entered = work.enter(&format!("service {number}"));
+            entered.batch("1").1.search = Some(Box::default());
+        }
+        let left = [1, 2, 3].map(|_| {
+            work.prune(at(0), KEEP, |_| false);
+            work.services.len()
+        });
+        assert_eq!(left, [1_500, 500, 0]);
+    }
+
+    /// A batch that is under way, has been looked at, and is in the table since a long time.
+    fn old_batch(work: &mut Work) {
+        let mut entered = work.enter("a");
+        entered.service.reported_not_before = Some(at(0));
+        let (key, batch, due) = entered.batch("1");
+        let mut under_way = UnderWay::default();
+        due.set(&mut under_way.since, DueKind::UnderWay, at(0), key);
+        batch.under_way = Some(under_way);
+        batch.search = Some(Box::default());
+    }
+
+    #[test]
+    fn what_is_known_stays_until_a_late_next_poll() {
+        let mut work = Work::default();
+        old_batch(&mut work);
+        let poll =
+            Poll { since: at(0), failures: 0, failed: None, has_used_budget: false, due: None };
+        work.enter("a").service.poll = Some(poll);
+        work.prune(at(10_000), KEEP, |_| false);
+        assert!(work.batch("a", "1").is_some_and(|batch| batch.search.is_some()));
+        assert!(work.service("a").is_some_and(|service| service.reported_not_before.is_some()));
+    }
+
+    #[test]
+    fn old_batch_leaves_nothing_behind() {
+        let mut work = Work::default();
+        old_batch(&mut work);
+        work.prune(at(10_000), KEEP, |_| false);
+        assert!(work.services.is_empty());
+        assert_eq!(work.due.count(DueKind::UnderWay), 0);
     }
 }

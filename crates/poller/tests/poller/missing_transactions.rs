@@ -15,6 +15,8 @@ use grid_batch_poller::{
 };
 use grid_batch_test_support::watched::WatchedValue;
 
+use crate::support::until;
+
 fn id(number: u8) -> ItemId {
     ItemId::from_bytes([number; 64])
 }
@@ -139,6 +141,25 @@ fn ledger_that_fails_is_asked_again_and_batches_are_still_held() {
     let running = monitor.run(&Jobs::start().unwrap());
     found.wait_until(|found| !found.is_empty());
     held.wait_until(|holds| *holds >= 3);
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn lag_is_read_while_the_ledger_does_not_answer() {
+    let mut store = MockMissingTransactionStore::new();
+    let lag = LookupLag { waiting: 7, longest: Duration::from_secs(9) };
+    store.expect_lookup_lag().returning(move || Ok(lag));
+    store.expect_look_up_again().returning(|_, _| Ok(()));
+    store.expect_missing_transactions().returning(|_, _| Ok(vec![id(1)]));
+    store.expect_hold_missing().returning(|_| Ok(0));
+    let mut ledger = MockLedger::new();
+    ledger
+        .expect_look_up_transactions()
+        .returning(|_| Box::pin(ready(Err(BatchError::Unavailable("of the test".to_owned())))));
+    let monitor = MissingTransactionMonitor::new(store, Arc::new(ledger), |_| (), options());
+    let progress = monitor.progress();
+    let running = monitor.run(&Jobs::start().unwrap());
+    until(|| progress.read().lag == lag);
     running.wait_for_shutdown().unwrap();
 }
 
