@@ -7,7 +7,7 @@ use std::{
 use grid_batch_core::{
     BatchResult, ClaimKeeper, InternalError, Recorded, RecordedSubscriber, ServiceId, Takeover,
 };
-use grid_batch_support::{Job, Jobs, Shutdown};
+use grid_batch_support::{Job, Jobs, Shutdown, ShutdownHandle};
 use log::{info, warn};
 
 use crate::{
@@ -75,9 +75,12 @@ impl ClaimMaintainer {
 
 impl Drop for ClaimMaintainer {
     fn drop(&mut self) {
+        let Some(mut job) = self.job.take() else { return };
+        // Before the thread can end: it is no job that ends by itself. It never fails.
+        let _ = job.signal_shutdown();
         self.requests.send(Request::End);
         // A panic was logged.
-        let _ = self.job.take().map(Job::join);
+        let _ = job.join();
     }
 }
 
@@ -317,6 +320,7 @@ mod tests {
         let options = ClaimMaintainerOptions::default();
         let jobs = Jobs::start().unwrap();
         drop(ClaimMaintainer::start(&jobs, claims, options, ignored, channel).unwrap());
+        assert_eq!(jobs.reports(), []);
         requests.claim(&[service()]);
     }
 }

@@ -34,7 +34,7 @@ impl OrphanRecovery {
         let minimum_age = longest_submission.saturating_add(Self::INTERVAL);
         let mut submissions = OrphanSearch { table, minimum_age };
         jobs.every("recovery", Self::INTERVAL, move || {
-            recover(&claims, &mut submissions, clock.monotonic(), &subscriber)
+            recover(&claims, &mut submissions, &*clock, &subscriber)
         })
     }
 }
@@ -42,10 +42,12 @@ impl OrphanRecovery {
 fn recover(
     claims: &impl ClaimKeeper,
     submissions: &mut OrphanSearch,
-    now: MonotonicTime,
+    clock: &dyn Clock,
     subscriber: &impl RecordedSubscriber,
 ) -> BatchResult<()> {
-    let orphans = submissions.find_orphans(claims.with_submitter()?, now);
+    let present = claims.with_submitter()?;
+    // The time that the store needed does not count: a submission may have begun at its end.
+    let orphans = submissions.find_orphans(present, clock.monotonic());
     if !orphans.is_empty() {
         let recovered = claims.recover(&orphans)?;
         info!(batches = recovered.len(); "orphaned batches are in doubt now");
@@ -106,7 +108,7 @@ fn forget_others(work: &mut Work, present: &[SubmittedBatch]) {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::{ItemId, mocks::MockClaimKeeper};
+    use grid_batch_core::{AttemptId, ItemId, ManualClock, mocks::MockClaimKeeper};
 
     use super::*;
 
@@ -126,10 +128,10 @@ mod tests {
     fn recover(
         claims: &MockClaimKeeper,
         submissions: &mut OrphanSearch,
-        now: MonotonicTime,
+        clock: &ManualClock,
     ) -> Vec<SubmittedBatch> {
         let (sender, heard) = channel();
-        let recovered = super::recover(claims, submissions, now, &move |entry: Recorded<'_>| {
+        let recovered = super::recover(claims, submissions, clock, &move |entry: Recorded<'_>| {
             let Recorded::Recovered(orphans) = entry else { panic!("{entry:?}") };
             sender.send(orphans.to_vec()).unwrap();
         });
@@ -173,9 +175,10 @@ mod tests {
         // The other one is left for a later call.
         let first = |_: &[SubmittedBatch]| Ok(vec![submitted(1, 3)]);
         claims.expect_recover().once().withf(|of| of.len() == 2).returning(first);
-        let mut submissions = submissions(7);
-        assert_eq!(recover(&claims, &mut submissions, at(10)), []);
-        assert_eq!(recover(&claims, &mut submissions, at(17)), [submitted(1, 3)]);
+        let (mut submissions, clock) = (submissions(7), ManualClock::default());
+        assert_eq!(recover(&claims, &mut submissions, &clock), []);
+        clock.advance(Duration::from_secs(7));
+        assert_eq!(recover(&claims, &mut submissions, &clock), [submitted(1, 3)]);
     }
 
     #[test]
@@ -186,9 +189,24 @@ mod tests {
         claims.expect_with_submitter().times(2).returning(move || Ok(present.clone()));
         let all = |of: &[SubmittedBatch]| Ok(of.to_vec());
         claims.expect_recover().once().withf(|of| of.len() == 100).returning(all);
-        let mut submissions = submissions(7);
-        assert_eq!(recover(&claims, &mut submissions, at(10)), []);
-        assert_eq!(recover(&claims, &mut submissions, at(17)).len(), 100);
+        let (mut submissions, clock) = (submissions(7), ManualClock::default());
+        assert_eq!(recover(&claims, &mut submissions, &clock), []);
+        clock.advance(Duration::from_secs(7));
+        assert_eq!(recover(&claims, &mut submissions, &clock).len(), 100);
+    }
+
+    #[test]
+    fn time_that_the_store_needs_does_not_count() {
+        let (mut submissions, clock) = (submissions(7), Arc::new(ManualClock::default()));
+        let (mut claims, advanced) = (MockClaimKeeper::new(), Arc::clone(&clock));
+        claims.expect_with_submitter().once().returning(move || {
+            advanced.advance(Duration::from_secs(60));
+            Ok(vec![submitted(1, 1)])
+        });
+        claims.expect_with_submitter().returning(|| Ok(vec![submitted(1, 1)]));
+        assert_eq!(recover(&claims, &mut submissions, &clock), []);
+        clock.advance(Duration::from_secs(6));
+        assert_eq!(recover(&claims, &mut submissions, &clock), []);
     }
 
     #[test]

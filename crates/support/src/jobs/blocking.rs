@@ -1,9 +1,10 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::BatchResult;
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
 };
 
 use crate::Panic;
@@ -15,8 +16,12 @@ pub struct BlockingPool {
     places: Arc<Semaphore>,
 }
 
-/// How much work runs at the same time.
+/// How much work runs at the same time, besides work that takes long.
 const PLACES: usize = 2;
+
+/// Work that takes longer gives its place to other work: it may wait for a locked row or a database that does not
+/// answer.
+const LONGEST_IN_PLACE: Duration = Duration::from_millis(250);
 
 impl BlockingPool {
     pub(super) fn new(handle: Handle) -> Self {
@@ -50,12 +55,15 @@ impl BlockingPool {
         place: Option<OwnedSemaphorePermit>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Panic> {
-        let run = self.handle.spawn_blocking(move || {
-            let result = work();
-            drop(place);
-            result
-        });
-        run.await.map_err(|error| match error.try_into_panic() {
+        let mut run = self.handle.spawn_blocking(work);
+        let ended = match timeout(LONGEST_IN_PLACE, &mut run).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                drop(place);
+                run.await
+            }
+        };
+        ended.map_err(|error| match error.try_into_panic() {
             Ok(panic) => Panic::from(panic),
             Err(error) => Panic::of(&error),
         })

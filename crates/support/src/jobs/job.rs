@@ -13,6 +13,7 @@ use super::{OwnRuntime, records::JobRecord};
 use crate::{Panic, Shutdown, ShutdownHandle, lock};
 
 /// A job that runs. Dropping it requests its end and does not wait for it.
+#[must_use = "dropping a job ends it"]
 pub struct Job<T = ()> {
     name: &'static str,
     shutdown: Shutdown,

@@ -16,8 +16,10 @@ pub struct JobReport {
     pub name: &'static str,
     /// Its runs, if it runs again and again.
     pub runs: Option<JobRuns>,
-    /// Why its last run failed, or that it has ended although nobody has stopped it.
+    /// Why its last run failed, or how it has ended although nobody has stopped it.
     pub problem: Option<String>,
+    /// It has ended although nobody has stopped it.
+    pub has_ended: bool,
 }
 
 /// The runs of a job.
@@ -35,32 +37,44 @@ pub struct JobRuns {
 
 /// The records of all jobs. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct JobRecords(Arc<Mutex<BTreeMap<&'static str, Record>>>);
+pub(super) struct JobRecords(Arc<Mutex<Records>>);
+
+/// The records by the names of the jobs and their numbers: several may have one name.
+#[derive(Debug, Default)]
+struct Records {
+    by_job: BTreeMap<(&'static str, u64), Record>,
+    next_number: u64,
+}
 
 #[derive(Debug, Default)]
 struct Record {
     runs: Option<JobRuns>,
     running_since: Option<Instant>,
     problem: Option<String>,
+    has_ended: bool,
 }
 
 impl JobRecords {
     pub(super) fn add(&self, name: &'static str) -> JobRecord {
-        lock(&self.0).insert(name, Record::default());
-        JobRecord { records: self.clone(), name }
+        let mut records = lock(&self.0);
+        let number = records.next_number;
+        records.next_number += 1;
+        records.by_job.insert((name, number), Record::default());
+        JobRecord { records: self.clone(), name, number }
     }
 
     pub(super) fn reports(&self) -> Vec<JobReport> {
         let records = lock(&self.0);
-        let report = |(name, record): (&&'static str, &Record)| JobReport {
+        let report = |(&(name, _), record): (&(&'static str, u64), &Record)| JobReport {
             name,
             runs: record.runs.map(|runs| JobRuns {
                 running_for: record.running_since.map(|since| since.elapsed()),
                 ..runs
             }),
             problem: record.problem.clone(),
+            has_ended: record.has_ended,
         };
-        records.iter().map(report).collect()
+        records.by_job.iter().map(report).collect()
     }
 }
 
@@ -69,6 +83,7 @@ impl JobRecords {
 pub(super) struct JobRecord {
     records: JobRecords,
     name: &'static str,
+    number: u64,
 }
 
 /// A run that has not ended.
@@ -83,7 +98,7 @@ impl JobRecord {
     }
 
     fn change(&self, change: impl FnOnce(&mut Record)) {
-        change(lock(&self.records.0).entry(self.name).or_default());
+        change(lock(&self.records.0).by_job.entry((self.name, self.number)).or_default());
     }
 
     /// A run starts that was due then.
@@ -102,10 +117,13 @@ impl JobRecord {
             error!(job = self.name, panic:%; "a job panicked and has ended");
         }
         if was_requested {
-            lock(&self.records.0).remove(self.name);
+            lock(&self.records.0).by_job.remove(&(self.name, self.number));
         } else {
             let problem = panic.map_or_else(|| "it has ended".to_owned(), ToString::to_string);
-            self.change(|record| record.problem = Some(problem));
+            self.change(|record| {
+                record.problem = Some(problem);
+                record.has_ended = true;
+            });
         }
     }
 }

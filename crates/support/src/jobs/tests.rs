@@ -105,7 +105,7 @@ fn future_or_thread_that_panics_is_reported() {
     let future = jobs.spawn("future", async { panic!("of the test") });
     let thread = jobs.thread("thread", Shutdown::new(), || panic!("of the test"));
     for (name, job) in [("future", future), ("thread", thread.unwrap())] {
-        wait_until(|| report(&jobs, name).unwrap().problem.is_some());
+        wait_until(|| report(&jobs, name).unwrap().has_ended);
         let error = job.wait_for_shutdown().unwrap_err().to_string();
         assert_eq!(error, format!("the job {name} panicked"));
     }
@@ -152,7 +152,7 @@ fn jobs_that_block_do_not_block_futures_threads_or_the_end() {
         })
         .into();
     let is_running = |report: &JobReport| report.runs.is_some_and(|it| it.running_for.is_some());
-    wait_until(|| jobs.reports().iter().filter(|report| is_running(report)).count() == 2);
+    wait_until(|| jobs.reports().iter().filter(|report| is_running(report)).count() >= 2);
     let (ran, runs) = channel();
     let ran_too = ran.clone();
     let _future = jobs.spawn("future", async move { ran.send(()).unwrap() });
@@ -160,4 +160,37 @@ fn jobs_that_block_do_not_block_futures_threads_or_the_end() {
     (0..2).for_each(|_| runs.recv().unwrap());
     blocked.into_iter().for_each(|job| job.stop_within(SHORT));
     drop(release);
+}
+
+#[test]
+fn jobs_that_hang_do_not_block_other_jobs() {
+    let jobs = Jobs::start().unwrap();
+    let (release, released) = channel::<()>();
+    let released = Arc::new(Mutex::new(released));
+    let hanging: Vec<Job> = ["a", "b", "c", "d", "e"]
+        .map(|name| {
+            let released = Arc::clone(&released);
+            jobs.every(name, SHORT, move || {
+                let _ = released.lock().unwrap().recv();
+                Ok(())
+            })
+        })
+        .into();
+    let is_hanging = |report: &JobReport| report.runs.is_some_and(|it| it.running_for.is_some());
+    wait_until(|| jobs.reports().iter().filter(|report| is_hanging(report)).count() == 5);
+    let (mut work, runs) = work(Vec::new());
+    let _job = jobs.every("job", SHORT, move || work().map(drop));
+    (0..3).for_each(|_| runs.recv().unwrap());
+    hanging.into_iter().for_each(|job| job.stop_within(SHORT));
+    drop(release);
+}
+
+#[test]
+fn jobs_of_one_name_have_reports_of_their_own() {
+    let jobs = Jobs::start().unwrap();
+    let [first, second] = [(); 2].map(|()| jobs.every("job", LONG, || Ok(())));
+    first.join().unwrap();
+    assert!(report(&jobs, "job").is_some());
+    second.join().unwrap();
+    assert_eq!(report(&jobs, "job"), None);
 }

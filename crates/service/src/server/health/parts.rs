@@ -112,17 +112,18 @@ fn claims_part(sources: &HealthSources) -> HealthPart {
     HealthPart::default()
 }
 
-/// Jobs that have ended, have failed or do not come back.
+/// Jobs that have ended, have failed or do not come back. What has failed may name hosts and users, which only the log
+/// tells.
 fn jobs_part(reports: &[JobReport]) -> HealthPart {
     let reason = |job: &JobReport| {
         let running = job.runs.and_then(|runs| runs.running_for).filter(|time| *time > LONG_RUN);
-        match (&job.problem, running) {
-            (Some(problem), _) => Some(format!("{}: {problem}", job.name)),
-            (None, Some(time)) => {
-                Some(format!("{}: it has run for {} s", job.name, time.as_secs()))
-            }
-            (None, None) => None,
-        }
+        let what = match running {
+            _ if job.has_ended => "it has ended; the log has the reason".to_owned(),
+            Some(time) => format!("it has run for {} s", time.as_secs()),
+            None if job.problem.is_some() => "it fails; the log has the reason".to_owned(),
+            None => return None,
+        };
+        Some(format!("{}: {what}", job.name))
     };
     with_reasons(&reports.iter().filter_map(reason).collect::<Vec<_>>())
 }
@@ -351,6 +352,8 @@ pub(super) fn with_numbers<const N: usize>(
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_support::JobRuns;
+
     use super::*;
 
     fn waiting(stalled: u64) -> WaitingServices {
@@ -411,6 +414,27 @@ mod tests {
         assert!(part.reason.unwrap().starts_with("5 transactions that batches depend on"));
         let long_ago = std::time::Instant::now().checked_sub(Duration::from_secs(9));
         assert!(report(0, long_ago).reason.unwrap().contains("not answered for 9 s"));
+    }
+
+    #[test]
+    fn jobs_that_do_not_work_are_named_without_their_errors() {
+        let job = |name| JobReport { name, runs: None, problem: None, has_ended: false };
+        let problem = Some("no connection to 10.0.0.7".to_owned());
+        let running_for = Some(LONG_RUN * 2);
+        let reports = [
+            job("works"),
+            JobReport { problem: problem.clone(), ..job("fails") },
+            JobReport { problem, has_ended: true, ..job("ended") },
+            JobReport { runs: Some(JobRuns { running_for, ..JobRuns::default() }), ..job("hangs") },
+        ];
+        let part = jobs_part(&reports);
+        assert_eq!(part.status, HealthStatus::Degraded);
+        assert_eq!(
+            part.reason.unwrap(),
+            "fails: it fails; the log has the reason; ended: it has ended; the log has the reason; \
+             hangs: it has run for 120 s"
+        );
+        assert_eq!(jobs_part(&reports[..1]).status, HealthStatus::Ok);
     }
 
     #[test]
