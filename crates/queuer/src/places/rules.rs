@@ -196,13 +196,15 @@ impl Rules<'_> {
         lowered
     }
 
-    /// The batch was committed. Earlier ones that are under way for much longer than usual lose their places: the
-    /// ledger works, and they may never end.
+    /// The batch was committed. Earlier ones that are under way for much longer than usual, and than it was, lose
+    /// their places: the ledger works, and they may never end.
     pub(super) fn committed(&mut self, service_id: &str, batch_id: &str) {
-        let Some(number) = self.place(service_id, batch_id).map(|place| place.number) else {
-            return;
-        };
-        let after = overdue_after(self.work.times.usual_of_ledger());
+        let Some(place) = self.place(service_id, batch_id) else { return };
+        let (number, since) =
+            (place.number, place.since.as_ref().filter(|_| place.attempt.is_some()));
+        // What is usual is learned slowly, only by a poller, and from the acceptance.
+        let own = since.map(|since| self.now.since(since.at()));
+        let after = overdue_after(self.work.times.usual_of_ledger().max(own));
         let keys = self.work.due.of(DueKind::Place);
         let old = keys.take_while(|(since, _)| self.now.since(*since) >= after);
         let old: Vec<_> = old.map(|(since, key)| (since, key.clone())).collect();
@@ -238,23 +240,24 @@ impl Rules<'_> {
     /// These batches were under way when the store was read. What has changed since then stays.
     pub(super) fn finish_reading(&mut self, found: &[(ServiceId, ItemId)]) {
         let Some((first_since, ended)) = self.state.reading.take() else { return };
-        let found: HashMap<String, &ServiceId> =
+        let found: Vec<(String, &ServiceId)> =
             found.iter().map(|(service_id, id)| (id.to_string(), service_id)).collect();
+        let ids: HashSet<&str> = found.iter().map(|(batch_id, _)| batch_id.as_str()).collect();
         let known = [DueKind::Place, DueKind::Overdue].map(|kind| self.work.due.of(kind));
         let known: Vec<_> = known.into_iter().flatten().map(|(_, key)| key.clone()).collect();
         for key in known {
             let Some(batch_id) = &key.batch_id else { continue };
             let place = self.place(&key.service_id, batch_id);
             let is_older = place.is_some_and(|place| place.number < first_since);
-            if is_older && !found.contains_key(&**batch_id) {
+            if is_older && !ids.contains(&**batch_id) {
                 self.remove(&key.service_id, batch_id);
             }
         }
-        for (batch_id, service_id) in found {
+        for (batch_id, service_id) in &found {
             let service_id = service_id.as_str();
-            if !ended.contains(&batch_id) && self.place(service_id, &batch_id).is_none() {
+            if !ended.contains(batch_id) && self.place(service_id, batch_id).is_none() {
                 self.change(service_id, |service| service.places += 1);
-                self.insert(service_id, &batch_id, None);
+                self.insert(service_id, batch_id, None);
             }
         }
     }
