@@ -80,15 +80,22 @@ impl WakeUp {
     /// Takes up to `limit` services, in the order in which they were woken.
     pub(crate) fn take(&self, limit: usize) -> Vec<ServiceId> {
         let mut woken = lock(&self.state.woken);
-        woken.end_delays(self.clock.monotonic());
-        woken.services.take(limit)
+        let has_ended = woken.end_delays(self.clock.monotonic());
+        let services = woken.services.take(limit);
+        let are_left = has_ended && woken.services.len() > 0;
+        drop(woken);
+        if are_left {
+            self.notify();
+        }
+        services
     }
 
-    /// Whether no service is woken.
+    /// Whether no service is woken. A delay that has ended stays, so that [`next_due`](Self::next_due) tells of it.
     pub(crate) fn is_empty(&self) -> bool {
-        let mut woken = lock(&self.state.woken);
-        woken.end_delays(self.clock.monotonic());
-        woken.services.len() == 0
+        let now = self.clock.monotonic();
+        let woken = lock(&self.state.woken);
+        let first = woken.delayed.first_key_value();
+        woken.services.len() == 0 && first.is_none_or(|(at, _)| *at > now)
     }
 
     /// Has the queue polled, although no service was woken.
@@ -103,12 +110,16 @@ impl WakeUp {
 }
 
 impl Woken {
-    fn end_delays(&mut self, now: MonotonicTime) {
+    /// Returns whether a delay has ended.
+    fn end_delays(&mut self, now: MonotonicTime) -> bool {
+        let mut has_ended = false;
         while let Some(first) = self.delayed.first_entry()
             && *first.key() <= now
         {
             self.services.extend(first.remove());
+            has_ended = true;
         }
+        has_ended
     }
 }
 
@@ -206,9 +217,26 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         assert_eq!(wake_up.next_due(), Some(Duration::ZERO));
         assert!(!wake_up.is_empty());
-        assert_eq!(wake_up.next_due(), Some(Duration::from_millis(39)));
+        assert_eq!(wake_up.next_due(), Some(Duration::ZERO), "it was not taken");
         clock.advance(Duration::from_millis(40));
         assert_eq!(wake_up.take(9), ["short", "long"].map(service));
+        assert_eq!(wake_up.next_due(), Some(Duration::from_millis(9)));
+    }
+
+    #[test]
+    fn delays_that_end_together_have_the_queue_polled_again() {
+        let (wake_up, notified) = wake_up();
+        let clock = Arc::new(ManualClock::default());
+        let wake_up = wake_up.with_clock(Arc::<ManualClock>::clone(&clock));
+        for name in ["a", "b", "c"] {
+            wake_up.wake_after(service(name), Duration::from_millis(1));
+        }
+        clock.advance(Duration::from_millis(1));
+        notified.try_iter().for_each(drop);
+        assert_eq!(wake_up.take(2), ["a", "b"].map(service));
+        assert_eq!(notified.try_iter().count(), 1, "one is left");
+        assert_eq!(wake_up.take(2), ["c"].map(service));
+        assert_eq!(notified.try_iter().count(), 0);
     }
 
     #[test]

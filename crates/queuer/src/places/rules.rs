@@ -196,13 +196,15 @@ impl Rules<'_> {
         lowered
     }
 
-    /// The batch was committed. Earlier ones that are under way for much longer than usual lose their places: the
-    /// ledger works, and they may never end.
+    /// The batch was committed. Earlier ones that are under way for much longer than usual, and than it was, lose
+    /// their places: the ledger works, and they may never end.
     pub(super) fn committed(&mut self, service_id: &str, batch_id: &str) {
-        let Some(number) = self.place(service_id, batch_id).map(|place| place.number) else {
-            return;
-        };
-        let after = overdue_after(self.work.times.usual_of_ledger());
+        let Some(place) = self.place(service_id, batch_id) else { return };
+        let (number, since) =
+            (place.number, place.since.as_ref().filter(|_| place.attempt.is_some()));
+        // What is usual is learned slowly, only by a poller, and from the acceptance.
+        let own = since.map(|since| self.now.since(since.at()));
+        let after = overdue_after(self.work.times.usual_of_ledger().max(own));
         let keys = self.work.due.of(DueKind::Place);
         let old = keys.take_while(|(since, _)| self.now.since(*since) >= after);
         let old: Vec<_> = old.map(|(since, key)| (since, key.clone())).collect();
@@ -238,23 +240,24 @@ impl Rules<'_> {
     /// These batches were under way when the store was read. What has changed since then stays.
     pub(super) fn finish_reading(&mut self, found: &[(ServiceId, ItemId)]) {
         let Some((first_since, ended)) = self.state.reading.take() else { return };
-        let found: HashMap<String, &ServiceId> =
+        let found: Vec<(String, &ServiceId)> =
             found.iter().map(|(service_id, id)| (id.to_string(), service_id)).collect();
+        let ids: HashSet<&str> = found.iter().map(|(batch_id, _)| batch_id.as_str()).collect();
         let known = [DueKind::Place, DueKind::Overdue].map(|kind| self.work.due.of(kind));
         let known: Vec<_> = known.into_iter().flatten().map(|(_, key)| key.clone()).collect();
         for key in known {
             let Some(batch_id) = &key.batch_id else { continue };
             let place = self.place(&key.service_id, batch_id);
             let is_older = place.is_some_and(|place| place.number < first_since);
-            if is_older && !found.contains_key(&**batch_id) {
+            if is_older && !ids.contains(&**batch_id) {
                 self.remove(&key.service_id, batch_id);
             }
         }
-        for (batch_id, service_id) in found {
+        for (batch_id, service_id) in &found {
             let service_id = service_id.as_str();
-            if !ended.contains(&batch_id) && self.place(service_id, &batch_id).is_none() {
+            if !ended.contains(batch_id) && self.place(service_id, batch_id).is_none() {
                 self.change(service_id, |service| service.places += 1);
-                self.insert(service_id, &batch_id, None);
+                self.insert(service_id, batch_id, None);
             }
         }
     }
@@ -422,12 +425,126 @@ fn overdue_after(usual: Option<Duration>) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
+    use grid_batch_core::{
+        Admission, BatchState, Change, Clock, LedgerStatus, ManualClock, Outcome,
+    };
+    use grid_batch_work::WorkTable;
+    use proptest::prelude::*;
+
+    use super::{super::Places, *};
 
     #[test]
     fn overdue_is_much_longer_than_usual() {
         assert_eq!(overdue_after(None), Duration::from_secs(30));
         assert_eq!(overdue_after(Some(Duration::from_secs(10))), Duration::from_secs(40));
         assert_eq!(overdue_after(Some(Duration::from_millis(100))), Duration::from_secs(2));
+    }
+
+    /// The sums are those of what the table knows, and a service waits where its record says.
+    fn check(places: &Places) {
+        let mut state = places.0.state.lock().unwrap();
+        let work = places.0.table.lock();
+        let mut counted = State::new(1, 1);
+        for service in work.services.values() {
+            counted.count(&service.sending, |sum, part| sum + part);
+        }
+        let sums = |it: &State| (it.used, it.called, it.wanting, it.used_by_wanting);
+        assert_eq!(sums(&state), sums(&counted));
+        let nodes = std::mem::take(&mut state.nodes);
+        for (node, it) in &nodes {
+            let counted = counted.nodes.get(node).map_or((0, 0), |it| (it.used, it.called));
+            assert_eq!((it.used, it.called), counted, "{node:?}");
+            for (turn, service) in &it.waiting {
+                let known = &work.service(service.as_str()).unwrap().sending;
+                assert_eq!((known.node, known.waits), (*node, Some(*turn)));
+            }
+        }
+        let waiting: usize = nodes.values().map(|node| node.waiting.len()).sum();
+        let known = work.services.values().filter(|it| it.sending.waits.is_some()).count();
+        assert_eq!(waiting, known);
+        assert_eq!(work.due.count(DueKind::Turn), state.called);
+        let batches = work.services.values().flat_map(|service| service.batches.values());
+        let with_place = batches.filter(|batch| batch.sending.place.is_some()).count();
+        let entries = work.due.count(DueKind::Place) + work.due.count(DueKind::Overdue);
+        assert_eq!(with_place, entries);
+        state.nodes = nodes;
+    }
+
+    /// Does one thing to a service and one of its batches.
+    fn step(places: &Places, clock: &ManualClock, action: u8, name: u8, number: u8) {
+        let service_id: ServiceId = format!("circuit::{name}").parse().unwrap();
+        let batch_id = ItemId::from_bytes([number; 64]);
+        let attempt = u32::from(number % 3) + 1;
+        let batch = TakenBatch {
+            service_id: service_id.clone(),
+            batch_id,
+            attempt,
+            epoch: 1,
+            serialized_batch: Vec::new(),
+            deadline: None,
+        };
+        let outcome = |outcome| Event::Outcome { attempt, outcome };
+        let record = |event, state| {
+            places.recorded(&Change::new(service_id.clone(), batch_id, event), state);
+        };
+        let wanted = usize::from(number % 4) + 1;
+        match action {
+            0 => clock.advance(Duration::from_millis(u64::from(number) * 500)),
+            1 | 2 => {
+                let admitted = places.admit(&service_id, wanted);
+                if admitted > 0 {
+                    places.taken(&service_id, &[&batch]);
+                    match number % 2 {
+                        0 => places.release(&service_id, admitted - 1),
+                        _ => places.put_back(&service_id, admitted - 1),
+                    }
+                }
+            }
+            3 => {
+                let admitted = places.admit(&service_id, wanted);
+                places.put_back(&service_id, admitted);
+            }
+            4 => places.given_back(&batch),
+            5 => places.submission_ended(&service_id),
+            6 => record(Event::status(LedgerStatus::Committed), BatchState::Committed),
+            7 => record(outcome(Outcome::Busy), BatchState::Delayed),
+            8 => {
+                let found = (0..number % 5).map(|n| (service_id.clone(), [n; 64]));
+                let found = found.map(|(id, bytes)| (id, ItemId::from_bytes(bytes))).collect();
+                places.refresh(|| Ok(found)).unwrap();
+            }
+            _ => {
+                let (mut work, now) = (places.0.table.lock(), clock.monotonic());
+                work.record_unsent(service_id.as_str(), &batch_id.to_string(), 1, now);
+                work.prune(now, Duration::from_secs(1), |_| false);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_the_table(
+            of_nodes: bool,
+            size in 1_usize..8,
+            steps in proptest::collection::vec((0_u8..10, 0_u8..6, 0_u8..8), 1..300),
+        ) {
+            let limits = if of_nodes {
+                PlaceLimits::of_nodes(size, 3, |service: &ServiceId| {
+                    let node = service.as_str().bytes().last()? % 4;
+                    (node > 0).then_some(usize::from(node))
+                })
+            } else {
+                PlaceLimits { initial: size, ..PlaceLimits::window(size) }
+            };
+            let clock = Arc::new(ManualClock::default());
+            let table = WorkTable::default();
+            let places = Places::new(limits, table, Arc::<ManualClock>::clone(&clock), |_| ());
+            for (action, name, number) in steps {
+                step(&places, &clock, action, name, number);
+                check(&places);
+            }
+        }
     }
 }

@@ -287,6 +287,27 @@ fn batches_of_a_slow_ledger_keep_their_places() {
 }
 
 #[test]
+fn first_commits_of_a_slow_ledger_free_no_places() {
+    let (window, clock, _) = window(8);
+    assert_eq!(take(&window, "a", 8, 0), 8);
+    clock.advance(Duration::from_secs(150));
+    commit(&window, "a", 7);
+    assert_eq!(window.counts().overdue, 0);
+}
+
+#[test]
+fn batches_leave_the_window_without_a_poller() {
+    let (window, clock, _) = window(8);
+    assert_eq!(take(&window, "a", 4, 0), 4);
+    clock.advance(Duration::from_secs(4));
+    assert_eq!(take(&window, "a", 1, 4), 1);
+    clock.advance(Duration::from_secs(1));
+    let event = Event::status(grid_batch_core::LedgerStatus::Committed);
+    record(&window, "a", 4, BatchState::Committed, event);
+    assert_eq!(window.counts().overdue, 4, "each is under way for more than four times as long");
+}
+
+#[test]
 fn batches_of_an_earlier_run_are_under_way() {
     let (window, _, _) = window(5);
     window.refresh(|| Ok((0..4).map(|number| (service("a"), id(number))).collect())).unwrap();
