@@ -73,7 +73,7 @@ impl OrphanSearch {
             let mut entered = work.enter(submission.service_id.as_str());
             let (key, batch, due) = entered.batch(&submission.batch_id.to_string());
             let (_, seen) =
-                batch.sending.with_submitter.get_or_insert_with(|| (submission.attempt_id, None));
+                batch.sending.with_submitter.get_or_insert((submission.attempt_id, None));
             if seen.is_none() {
                 due.set(seen, DueKind::Orphan, now.plus(self.minimum_age), key);
             }
