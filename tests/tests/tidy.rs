@@ -128,7 +128,7 @@ fn every_crate_is_in_the_page_about_crates() {
 fn walkthrough_functions_exist() {
     let document = read(&root().join("docs/architecture.md"));
     let mut steps = 0;
-    for (name, file) in document.lines().filter_map(step_of_a_walk) {
+    for (name, file) in &functions_of(&document) {
         let path = root().join(file);
         assert!(path.is_file(), "docs/architecture.md names {file}, which does not exist");
         let function = name.rsplit("::").next().unwrap();
@@ -142,6 +142,29 @@ fn walkthrough_functions_exist() {
         steps += 1;
     }
     assert!(steps >= 20, "docs/architecture.md has only {steps} steps");
+}
+
+/// A reader follows the walkthrough in an editor: the first function of each step is called in a file that an earlier
+/// step names, or a job of this name begins with it.
+#[test]
+fn walkthrough_can_be_followed() {
+    let document = read(&root().join("docs/architecture.md"));
+    let steps = steps_of_the_walkthrough(&document);
+    assert!(steps.len() <= 20, "the walkthrough has {} steps", steps.len());
+    let sources: String = files(&["rs"]).iter().map(|path| read(path)).collect();
+    let mut earlier = String::new();
+    for step in steps {
+        let named = functions_of(&step);
+        let (function, _) = named.first().expect("a step names a function");
+        let is_called = match step.split_once("Job `").and_then(|(_, rest)| rest.split_once('`')) {
+            Some((job, _)) => sources.contains(&format!("\"{job}\"")),
+            None => earlier.contains(&format!("{function}(")),
+        };
+        assert!(is_called, "no file of an earlier step calls {function}: {step}");
+        for (_, file) in named {
+            earlier.push_str(&read(&root().join(file)));
+        }
+    }
 }
 
 #[test]
@@ -216,9 +239,35 @@ fn test_names(source: &str) -> Vec<String> {
 }
 
 /// `` `function` in `file` ``, wherever it stands in a line.
-fn step_of_a_walk(line: &str) -> Option<(&str, &str)> {
-    let (before, after) = line.split_once("` in `")?;
-    Some((before.rsplit('`').next()?, after.split('`').next()?))
+/// The functions and files that a text of several lines names.
+fn functions_of(text: &str) -> Vec<(String, String)> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let names = text.match_indices("` in `crates/").filter_map(|(index, between)| {
+        let file = &text[index + between.len() - "crates/".len()..];
+        Some((text[..index].rsplit('`').next()?.to_owned(), file.split('`').next()?.to_owned()))
+    });
+    names.collect()
+}
+
+/// The numbered steps of the walkthrough.
+fn steps_of_the_walkthrough(document: &str) -> Vec<String> {
+    let (_, walk) = document.split_once("\n## Walkthrough").expect("a section");
+    let walk = walk.split("\n## ").next().unwrap_or_default();
+    let mut steps = Vec::new();
+    for paragraph in walk.split("\n\n") {
+        let mut lines = paragraph.lines().peekable();
+        while let Some(line) = lines.next() {
+            if line.split_once(". ").is_none_or(|(number, _)| number.parse::<u8>().is_err()) {
+                continue;
+            }
+            let mut step = line.to_owned();
+            while let Some(more) = lines.next_if(|line| line.starts_with(' ')) {
+                step = format!("{step}\n{more}");
+            }
+            steps.push(step);
+        }
+    }
+    steps
 }
 
 /// Every file of the repository with one of these endings. Scripts have none.

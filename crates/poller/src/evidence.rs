@@ -166,7 +166,7 @@ mod tests {
         for seconds in [20, 30] {
             schedule(&mut work, &unresolved(1), Look::Again, at(seconds));
         }
-        let mut taken = |now| take_scheduled(&mut work, at(now)).len();
+        let taken = |now| take_scheduled(&mut work, at(now)).len();
         assert_eq!([29, 30, 49, 50].map(taken), [0, 1, 0, 1]);
     }
 

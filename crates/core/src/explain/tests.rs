@@ -276,7 +276,7 @@ fn offered(reason: &WaitReason) -> BTreeSet<&'static str> {
         let details = details(batch, ahead);
         let waits_for_it = details.wait().is_some_and(|wait| wait.reason == reason);
         let facts = facts_of(&owned, pause, &[]);
-        let verbs = waits_for_it.then(|| actions(&details, Some(facts))).unwrap_or_default();
+        let verbs = if waits_for_it { actions(&details, Some(facts)) } else { Vec::new() };
         verbs.into_iter().map(|(verb, _)| verb)
     };
     let in_lanes = BatchState::ALL.into_iter().flat_map(|state| {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    AddressPrefix, Ahead, BatchState, Change, Event, Evidence, LedgerStatus, OperatorTarget,
-    Outcome, Strategy, WaitReason,
+    AddressPrefix, Ahead, BatchQueryStore, BatchState, Change, Event, Evidence, LedgerStatus,
+    OperatorTarget, Outcome, Strategy, WaitReason,
 };
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
@@ -196,7 +196,7 @@ fn each_stored_reason_is_found(db: &Database) {
 fn services_and_batches_tell_the_same_reason(db: &Database) {
     let store = db.open();
     services_in_all_states(&store);
-    for service in store.services(false, None, 100).unwrap() {
+    for service in BatchQueryStore::services(&*store, false, None, 100).unwrap() {
         let name = service.service_id.as_str();
         assert_eq!(service.parked.is_some(), name == "parked", "{name}");
         assert_eq!(service.failing.is_some(), name == "delayed" || name == "evidence", "{name}");
