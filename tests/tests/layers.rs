@@ -203,7 +203,7 @@ fn linked(features: &[&str]) -> BTreeSet<String> {
 #[test]
 fn program_builds_few_packages() {
     // The last one tells how wide a character is on a terminal: ids and errors of others have wide ones.
-    const MOST: usize = 172;
+    const MOST: usize = 173;
     let built = cargo(&["tree", "-p", "grid-batch", "-e", "normal,build", "--prefix", "none"]);
     assert!(built.len() <= MOST, "{} packages: {built:?}", built.len());
 }

@@ -11,7 +11,7 @@ mod strategy_round_store;
 mod wake_up;
 
 pub use open_batch::{Dependency, Next, OpenBatch, WaitsFor};
-pub use places::{InFlightCounts, Kept, NodeLimit, PlaceLimits, Places};
+pub use places::{InFlightCounts, NodeOf, PlaceLimits, Places};
 pub use queue::{BatchQueue, QueueOptions};
 pub use schedule::schedule;
 pub use serial::{Choice, WaitReason, choose};

@@ -1,9 +1,7 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::sync::{Arc, Mutex};
 
 use grid_batch_core::Outcome;
+use grid_batch_support::lock;
 
 /// What a submitter has done since it was built. A stop does not reset it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,82 +36,48 @@ impl SubmitterStats {
 
 /// The counters of a submitter. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct SubmitterCounters(Arc<Counters>);
-
-#[derive(Debug, Default)]
-struct Counters {
-    taken: AtomicU64,
-    accepted: AtomicU64,
-    delayed: AtomicU64,
-    rejected: AtomicU64,
-    in_doubt: AtomicU64,
-    sent_again: AtomicU64,
-    observer_failures: AtomicU64,
-    panics: AtomicU64,
-    undelivered: AtomicU64,
-}
+pub struct SubmitterCounters(Arc<Mutex<SubmitterStats>>);
 
 impl SubmitterCounters {
     /// The present values.
     pub fn read(&self) -> SubmitterStats {
-        let Counters {
-            taken,
-            accepted,
-            delayed,
-            rejected,
-            in_doubt,
-            sent_again,
-            observer_failures,
-            panics,
-            undelivered,
-        } = &*self.0;
-        // `taken` is read last, so that it is never less than the sum of the outcomes.
-        SubmitterStats {
-            accepted: accepted.load(Relaxed),
-            delayed: delayed.load(Relaxed),
-            rejected: rejected.load(Relaxed),
-            in_doubt: in_doubt.load(Relaxed),
-            sent_again: sent_again.load(Relaxed),
-            observer_failures: observer_failures.load(Relaxed),
-            panics: panics.load(Relaxed),
-            undelivered: undelivered.load(Relaxed),
-            taken: taken.load(Relaxed),
-        }
+        *lock(&self.0)
     }
 
     pub(crate) fn count_taken(&self) {
-        self.0.taken.fetch_add(1, Relaxed);
+        lock(&self.0).taken += 1;
     }
 
     pub(crate) fn count_outcome(&self, outcome: Outcome) {
+        let mut stats = lock(&self.0);
         let counter = match outcome {
-            Outcome::Accepted | Outcome::Committed => &self.0.accepted,
+            Outcome::Accepted | Outcome::Committed => &mut stats.accepted,
             Outcome::Busy
             | Outcome::NotSent
             | Outcome::Parked
             | Outcome::PoolParked
             | Outcome::Refused
             | Outcome::RefusedBatch
-            | Outcome::NotProvedNew => &self.0.delayed,
-            Outcome::Rejected => &self.0.rejected,
-            Outcome::Ambiguous => &self.0.in_doubt,
+            | Outcome::NotProvedNew => &mut stats.delayed,
+            Outcome::Rejected => &mut stats.rejected,
+            Outcome::Ambiguous => &mut stats.in_doubt,
         };
-        counter.fetch_add(1, Relaxed);
+        *counter += 1;
     }
 
     pub(crate) fn count_sent_again(&self) {
-        self.0.sent_again.fetch_add(1, Relaxed);
+        lock(&self.0).sent_again += 1;
     }
 
     pub(crate) fn count_observer_failure(&self) {
-        self.0.observer_failures.fetch_add(1, Relaxed);
+        lock(&self.0).observer_failures += 1;
     }
 
     pub(crate) fn count_panic(&self) {
-        self.0.panics.fetch_add(1, Relaxed);
+        lock(&self.0).panics += 1;
     }
 
     pub(crate) fn set_undelivered(&self, count: usize) {
-        self.0.undelivered.store(u64::try_from(count).unwrap_or(u64::MAX), Relaxed);
+        lock(&self.0).undelivered = u64::try_from(count).unwrap_or(u64::MAX);
     }
 }

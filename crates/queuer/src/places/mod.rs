@@ -30,51 +30,38 @@ pub struct PlaceLimits {
     pub largest: usize,
     /// How many a service may have.
     pub of_service: usize,
-    /// Those of each node. `None`: places are not those of a node.
-    pub of_node: Option<NodeLimit>,
-    /// How long a batch keeps its place.
-    pub kept: Kept,
+    /// How many a node may have, and the only node of a service, as a number. A service without one needs no place.
+    pub of_node: Option<(usize, NodeOf)>,
 }
 
-/// How many of the places are those of one node.
-#[derive(Clone)]
-pub struct NodeLimit {
-    /// How many a node may have.
-    pub most: usize,
-    /// The only node of a service, as a number. A service without one needs no place.
-    pub node_of: Arc<NodeOf>,
-}
-
-type NodeOf = dyn Fn(&ServiceId) -> Option<usize> + Send + Sync;
-
-/// How long a batch keeps its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// Until its submission has ended.
-    Submission,
-    /// Until it has ended, waits to be sent again, is held, or is *overdue*: under way for much longer than usual,
-    /// while later ones were committed.
-    UnderWay,
-}
+/// Tells the node of a service.
+pub type NodeOf = Arc<dyn Fn(&ServiceId) -> Option<usize> + Send + Sync>;
 
 impl PlaceLimits {
     /// The *in-flight window*: up to `largest` batches under way, shared evenly by the services.
+    ///
+    /// A batch keeps its place until it has ended, waits to be sent again, is held, or is *overdue*: under way for much
+    /// longer than usual, while later ones were committed.
     pub fn window(largest: usize) -> Self {
         const INITIAL: usize = 50;
         let (initial, of_service) = (largest.min(INITIAL), usize::MAX);
-        Self { initial, largest, of_service, of_node: None, kept: Kept::UnderWay }
+        Self { initial, largest, of_service, of_node: None }
     }
 
-    /// So many places, shared by nodes so that one that is slow or silent does not take them all, and one for each
-    /// service.
+    /// So many places, shared by nodes so that one that is slow or hangs does not take them all, and one for each
+    /// service. A batch keeps its place until its submission has ended.
     pub fn of_nodes(
         places: usize,
         most_of_node: usize,
         node_of: impl Fn(&ServiceId) -> Option<usize> + Send + Sync + 'static,
     ) -> Self {
-        let of_node = Some(NodeLimit { most: most_of_node, node_of: Arc::new(node_of) });
-        let (initial, largest) = (places, places);
-        Self { initial, largest, of_service: 1, of_node, kept: Kept::Submission }
+        let of_node: Option<(usize, NodeOf)> = Some((most_of_node, Arc::new(node_of)));
+        Self { initial: places, largest: places, of_service: 1, of_node }
+    }
+
+    /// Whether a batch keeps its place while it is under way, and not only until its submission has ended.
+    fn is_window(&self) -> bool {
+        self.of_node.is_none()
     }
 }
 
@@ -220,7 +207,7 @@ impl Admission for Places {
     fn admit(&self, service_id: &ServiceId, wanted: usize) -> usize {
         let limits = &self.0.limits;
         let wanted = wanted.min(limits.of_service);
-        let node = limits.of_node.as_ref().map(|of_node| (of_node.node_of)(service_id));
+        let node = limits.of_node.as_ref().map(|(_, node_of)| node_of(service_id));
         if node == Some(None) {
             return wanted;
         }
@@ -231,7 +218,7 @@ impl Admission for Places {
     }
 
     fn taken(&self, _: &ServiceId, batches: &[&TakenBatch]) {
-        if self.0.limits.kept == Kept::UnderWay {
+        if self.0.limits.is_window() {
             self.change(|rules| batches.iter().for_each(|batch| rules.taken(batch)));
         }
     }
@@ -246,14 +233,14 @@ impl Admission for Places {
 
     fn given_back(&self, batch: &TakenBatch) {
         let (service_id, batch_id) = (batch.service_id.as_str(), batch.batch_id.to_string());
-        self.change(|rules| match rules.limits.kept {
-            Kept::Submission => rules.remove_places(service_id, 1),
-            Kept::UnderWay => drop(rules.remove(service_id, &batch_id)),
+        self.change(|rules| match rules.limits.is_window() {
+            true => drop(rules.remove(service_id, &batch_id)),
+            false => rules.remove_places(service_id, 1),
         });
     }
 
     fn submission_ended(&self, service_id: &ServiceId) {
-        if self.0.limits.kept == Kept::Submission {
+        if !self.0.limits.is_window() {
             self.change(|rules| rules.remove_places(service_id.as_str(), 1));
         }
     }
@@ -267,7 +254,7 @@ impl fmt::Debug for Places {
 
 impl fmt::Debug for PlaceLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of_node = self.of_node.as_ref().map(|of_node| of_node.most);
+        let of_node = self.of_node.as_ref().map(|(most, _)| most);
         f.debug_struct("PlaceLimits")
             .field("largest", &self.largest)
             .field("of_service", &self.of_service)

@@ -312,9 +312,9 @@ impl Rules<'_> {
     /// How many more places this node may have, if so many are kept free, and so many of them for it.
     fn free_at(&self, node: Option<usize>, kept: usize, kept_here: usize) -> usize {
         let left = self.free().saturating_sub(kept);
-        let Some(of_node) = &self.limits.of_node else { return left };
+        let Some((most, _)) = &self.limits.of_node else { return left };
         let used = self.state.nodes.get(&node).map_or(0, |node| node.used);
-        of_node.most.min(left).saturating_sub(used + kept_here)
+        (*most).min(left).saturating_sub(used + kept_here)
     }
 
     /// How many more places this node may have beside those for services whose turn it is.

@@ -59,6 +59,17 @@ fn idle_submitter_polls_after_the_poll_interval() {
 }
 
 #[test]
+fn idle_submitter_polls_when_the_queue_has_something_due() {
+    let queue = SharedQueue::default();
+    let recorder = Arc::new(Recorder::default());
+    let builder = builder(0, Gate::closed().sender(), &recorder).with_queue(queue.clone());
+    // The poll interval is an hour.
+    let running = run(builder.with_next_due(|| Some(Duration::from_millis(1))));
+    queue.empty_polls.wait_until(|count| *count >= 3);
+    running.wait_for_shutdown().unwrap();
+}
+
+#[test]
 fn wake_up_of_a_busy_submitter_is_not_lost() {
     let (queue, waker) = (SharedQueue::default(), SubmitterWaker::new());
     let recorder = Arc::new(Recorder::default());
