@@ -133,7 +133,7 @@ fn walkthrough_functions_exist() {
         assert!(path.is_file(), "docs/architecture.md names {file}, which does not exist");
         let function = name.rsplit("::").next().unwrap();
         let source = read(&path);
-        let is_there = ["fn ", "struct ", "trait "]
+        let is_there = ["fn ", "struct ", "enum ", "trait "]
             .iter()
             .flat_map(|kind| ["(", "<", " ", ";"].map(|end| format!("{kind}{function}{end}")))
             .any(|definition| source.contains(&definition))

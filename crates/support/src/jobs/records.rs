@@ -16,9 +16,9 @@ pub struct JobReport {
     pub name: &'static str,
     /// Its runs, if it runs again and again.
     pub runs: Option<JobRuns>,
-    /// Why its last run failed, or how it has ended although nobody has stopped it.
+    /// Why its last run failed, or how it has ended although it was not stopped.
     pub problem: Option<String>,
-    /// It has ended although nobody has stopped it.
+    /// It has ended although it was not stopped.
     pub has_ended: bool,
 }
 
