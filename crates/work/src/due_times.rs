@@ -47,10 +47,6 @@ impl DueKind {
     const COUNT: usize = Self::Unsent as usize + 1;
 }
 
-impl DueKind {
-    const COUNT: usize = Self::OldQuestion as usize + 1;
-}
-
 /// A service, or a batch of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkKey {
