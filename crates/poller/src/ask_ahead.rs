@@ -149,7 +149,12 @@ impl NextBatchMonitor {
             let read_pause = questions.read_pause.wait();
             let pause_end = match read_pause.is_zero() {
                 true => {
-                    self.start_questions(blocking, &mut questions).await;
+                    // Questions are not worth waiting for a database that does not answer.
+                    tokio::select! {
+                        biased;
+                        () = shutdown.requested() => break,
+                        () = self.start_questions(blocking, &mut questions) => {}
+                    }
                     questions.limits.next_pause_end()
                 }
                 false => Some(read_pause),

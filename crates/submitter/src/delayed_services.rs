@@ -134,9 +134,13 @@ impl DelayedServices {
         let now = self.clock.monotonic();
         let mut work = self.table.lock();
         if !is_failure(answer.outcome) {
-            if work.due.count(DueKind::Delay) > 0 {
-                self.goes_on(&mut work, service_id, batch_id, now);
-            }
+            let ended = match work.due.count(DueKind::Delay) {
+                0 => [None, None],
+                _ => [None, Some(batch_id)]
+                    .map(|batch_id| end(&mut work, &key(service_id, batch_id))),
+            };
+            drop(work);
+            log_that_it_goes_on(service_id, ended, now);
             return true;
         }
         let counts_by_itself = self.several && answer.outcome == Outcome::RefusedBatch;
@@ -167,32 +171,22 @@ impl DelayedServices {
         true
     }
 
-    /// Ends what is delayed of this batch and its service.
-    fn goes_on(&self, work: &mut Work, service_id: &ServiceId, batch_id: &str, now: MonotonicTime) {
-        for key in [key(service_id, None), key(service_id, Some(batch_id))] {
-            let Some(delay) = end(work, &key).filter(|delay| delay.warned) else { continue };
-            let (seconds, attempts) = (now.since(delay.first_seen).as_secs(), delay.attempts);
-            info!(service:% = service_id, seconds, attempts; "the service goes on");
-        }
-    }
-
     /// Logs warnings that are due.
     pub(crate) fn log_changes(&self) {
         let now = self.clock.monotonic();
         let mut work = self.table.lock();
         self.forget_old(&mut work, now);
-        let long = self.long(&work, now);
+        let (long, longest) = (self.long(&work, now), longest(&work, now));
+        let new = self.new_warnings(&mut work, now);
+        drop(work);
+        warn_of_new(&new);
         let mut repeat = lock(&self.repeat);
-        if long == 0 {
-            *repeat = None;
-            return;
-        }
-        self.warn_of_new(&mut work, now);
         let pauses = Backoff { first: self.warn_after, longest: LONGEST_PAUSE };
         match *repeat {
+            _ if long == 0 => *repeat = None,
             None => *repeat = Some((now.plus(self.warn_after), 0)),
             Some((at, warnings)) if now >= at => {
-                warn_of_all(&work, now, long);
+                longest.iter().for_each(|longest| warn_of_all(longest, long));
                 let warnings = warnings.saturating_add(1);
                 *repeat = Some((now.plus(pauses.whole_delay(warnings)), warnings));
             }
@@ -215,34 +209,45 @@ impl DelayedServices {
         work.due.of(DueKind::Delay).take_while(|(since, _)| is_long(*since)).count()
     }
 
-    /// Warns once of each service; of many at once in one line.
-    fn warn_of_new(&self, work: &mut Work, now: MonotonicTime) {
+    /// What is delayed for long, and of which no warning was logged.
+    fn new_warnings(&self, work: &mut Work, now: MonotonicTime) -> Vec<DelayedService> {
         let long = work.due.of(DueKind::Delay);
         let long = long.take_while(|(since, _)| now.since(*since) >= self.warn_after);
         let keys: Vec<WorkKey> = long.map(|(_, key)| key.clone()).collect();
-        let mut new: usize = 0;
-        for key in keys {
-            let Some(delay) = delay(work, &key).filter(|delay| !delay.warned) else { continue };
+        let mut new_of = |key: WorkKey| {
+            let delay = delay(work, &key).filter(|delay| !delay.warned)?;
             delay.warned = true;
-            new += 1;
-            if new > NAMED {
-                continue;
-            }
-            warn!(
-                service = &*key.service_id, batch_id = delay.batch_id.as_str(), attempts = delay.attempts,
-                seconds = now.since(delay.first_seen).as_secs(), outcome:% = delay.outcome,
-                error = delay.error.as_str();
-                "the ledger does not accept the batch of a service; it is tried again"
-            );
-        }
-        if let Some(more) = new.checked_sub(NAMED).filter(|more| *more > 0) {
-            warn!(services = more; "the ledger does not accept the batches of more services");
-        }
+            describe(delay, &key, now)
+        };
+        keys.into_iter().filter_map(&mut new_of).collect()
     }
 }
 
-fn warn_of_all(work: &Work, now: MonotonicTime, services: usize) {
-    let Some(longest) = longest(work, now) else { return };
+// The table is not locked while something is logged.
+
+fn log_that_it_goes_on(service_id: &ServiceId, ended: [Option<Delay>; 2], now: MonotonicTime) {
+    for delay in ended.into_iter().flatten().filter(|delay| delay.warned) {
+        let (seconds, attempts) = (now.since(delay.first_seen).as_secs(), delay.attempts);
+        info!(service:% = service_id, seconds, attempts; "the service goes on");
+    }
+}
+
+/// Warns once of each service; of many at once in one line.
+fn warn_of_new(delayed: &[DelayedService]) {
+    let (named, more) = delayed.split_at(NAMED.min(delayed.len()));
+    for it in named {
+        warn!(
+            service:% = it.service_id, batch_id = it.batch_id.as_str(), attempts = it.attempts,
+            seconds = it.waiting_for.as_secs(), outcome:% = it.outcome, error = it.error.as_str();
+            "the ledger does not accept the batch of a service; it is tried again"
+        );
+    }
+    if !more.is_empty() {
+        warn!(services = more.len(); "the ledger does not accept the batches of more services");
+    }
+}
+
+fn warn_of_all(longest: &DelayedService, services: usize) {
     warn!(
         services, oldest:% = longest.service_id, batch_id = longest.batch_id.as_str(),
         seconds = longest.waiting_for.as_secs(), outcome:% = longest.outcome,
@@ -293,15 +298,19 @@ fn end(work: &mut Work, key: &WorkKey) -> Option<Delay> {
 
 /// The one that waits longest.
 fn longest(work: &Work, now: MonotonicTime) -> Option<DelayedService> {
-    let (since, key) = work.due.of(DueKind::Delay).next()?;
+    let (_, key) = work.due.of(DueKind::Delay).next()?;
     let delay = match &key.batch_id {
         None => work.service(&key.service_id)?.sending.delay.as_deref()?,
         Some(batch_id) => work.batch(&key.service_id, batch_id)?.sending.delay.as_deref()?,
     };
+    describe(delay, key, now)
+}
+
+fn describe(delay: &Delay, key: &WorkKey, now: MonotonicTime) -> Option<DelayedService> {
     Some(DelayedService {
         service_id: key.service_id.parse().ok()?,
         batch_id: delay.batch_id.clone(),
-        waiting_for: now.since(since),
+        waiting_for: now.since(delay.first_seen),
         attempts: delay.attempts,
         outcome: delay.outcome,
         error: delay.error.clone(),

@@ -25,6 +25,8 @@ pub(crate) struct Listener<S: ScopeId> {
     pub(crate) group_limit: usize,
     pub(crate) counters: SubmitterCounters,
     pub(crate) delayed: DelayedServices,
+    /// When these are looked at next.
+    pub(crate) next_look: Instant,
     pub(crate) pause: GroupPause,
 }
 
@@ -57,7 +59,7 @@ impl<S: ScopeId> Listener<S> {
     /// there will be no more.
     fn receive(&mut self) -> Option<TaskMessage<S>> {
         loop {
-            self.delayed.log_changes();
+            self.look();
             let set_aside = self.group.as_mut().filter(|group| group.next_retry().is_some());
             let retry = set_aside.map(|group| {
                 group.retry_set_aside();
@@ -72,6 +74,15 @@ impl<S: ScopeId> Listener<S> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
+        }
+    }
+
+    /// Logs what is delayed, from time to time: it takes the longer the more services are.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if now >= self.next_look {
+            self.delayed.log_changes();
+            self.next_look = now + LOOK_INTERVAL;
         }
     }
 

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     sync::{Arc, mpsc},
+    time::Instant,
 };
 
 use grid_batch_core::{Admission, Clock, GroupObserver, InternalError, ScopeId, SubmissionOutcome};
@@ -107,6 +108,7 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             group_limit: options.group_limit,
             counters: parts.counters.clone(),
             delayed: parts.delayed.clone(),
+            next_look: Instant::now(),
             pause: GroupPause::default(),
         };
         // Observers may block.

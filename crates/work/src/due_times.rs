@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use grid_batch_core::MonotonicTime;
 
-/// What is to be done at a time.
+/// What is to be done at a time, or has been so since then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DueKind {
     /// A batch was accepted since the poller last looked.
@@ -45,10 +45,6 @@ pub enum DueKind {
 
 impl DueKind {
     const COUNT: usize = Self::Unsent as usize + 1;
-}
-
-impl DueKind {
-    const COUNT: usize = Self::OldQuestion as usize + 1;
 }
 
 /// A service, or a batch of it.

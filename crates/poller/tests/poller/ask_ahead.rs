@@ -1,6 +1,9 @@
 //! Questions about the next batch of a service.
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, mpsc::channel},
+};
 
 use grid_batch_core::{
     BatchError, ItemId, ServiceId,
@@ -233,4 +236,23 @@ fn node_that_does_not_answer_leaves_questions_to_others() {
     let frozen = ledger.asked.get().len() - 2;
     assert!(frozen <= 2, "{frozen} questions to the node that does not answer");
     running.wait_for_shutdown().unwrap();
+}
+
+#[test]
+fn monitor_stops_while_the_store_does_not_answer() {
+    let (asked, (answer, answered)) = (Arc::<WatchedValue<bool>>::default(), channel::<()>());
+    let (is_asked, answered) = (Arc::clone(&asked), Mutex::new(answered));
+    let mut store = MockLedgerQuestionStore::new();
+    store.expect_next_batches().returning(move |_| {
+        is_asked.change(|asked| *asked = true);
+        let _ = answered.lock().unwrap().recv();
+        Ok(Vec::new())
+    });
+    let jobs = Jobs::start().unwrap();
+    let monitor = NextBatchMonitor::new(store, Arc::new(MockLedger::new()), 1);
+    let (requests, running) = (monitor.requests(), monitor.run(&jobs));
+    requests.stored(&service(1));
+    asked.wait_until(|asked| *asked);
+    running.wait_for_shutdown().unwrap();
+    drop(answer);
 }

@@ -523,12 +523,27 @@ mod tests {
         }
     }
 
+    /// All batches end, and no service that is called asks.
+    fn end_all(places: &Places, clock: &ManualClock) {
+        for name in (0..6).cycle().take(60) {
+            places.refresh(|| Ok(Vec::new())).unwrap();
+            let service_id: ServiceId = format!("circuit::{name}").parse().unwrap();
+            (0..2).for_each(|_| places.submission_ended(&service_id));
+            clock.advance(TURN_LIMIT);
+            let mut work = places.0.table.lock();
+            for number in 0..8 {
+                let batch_id = ItemId::from_bytes([number; 64]).to_string();
+                work.was_sent_again(service_id.as_str(), &batch_id, 1);
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn sums_are_those_of_the_table(
             of_nodes: bool,
             size in 1_usize..8,
-            steps in proptest::collection::vec((0_u8..10, 0_u8..6, 0_u8..8), 1..300),
+            steps in proptest::collection::vec((0_u8..10, 0_u8..6, 0_u8..8), 1..150),
         ) {
             let limits = if of_nodes {
                 PlaceLimits::of_nodes(size, 3, |service: &ServiceId| {
@@ -545,6 +560,10 @@ mod tests {
                 step(&places, &clock, action, name, number);
                 check(&places);
             }
+            end_all(&places, &clock);
+            let work = places.0.table.lock();
+            prop_assert!(work.services.is_empty(), "{:?}", work.services);
+            prop_assert!(places.0.state.lock().unwrap().nodes.is_empty());
         }
     }
 }
