@@ -3,7 +3,7 @@ mod job;
 mod records;
 mod schedule;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, num::NonZero, sync::Arc, thread, time::Duration};
 
 use grid_batch_core::{BatchResult, InternalError};
 use tokio::{
@@ -32,13 +32,14 @@ pub struct Jobs {
     runtime: Option<Arc<OwnRuntime>>,
 }
 
-/// How many threads serve I/O. What needs much CPU time, such as checking signatures, has other threads.
-const WORKERS: usize = 2;
+/// The least number of threads that serve I/O.
+const LEAST_WORKERS: usize = 2;
 
 impl Jobs {
-    /// Starts a runtime for the jobs.
+    /// Starts a runtime for the jobs, with a thread for I/O for each core.
     pub fn start() -> Result<Self, InternalError> {
-        Self::with_workers(WORKERS)
+        let cores = thread::available_parallelism().map_or(LEAST_WORKERS, NonZero::get);
+        Self::with_workers(cores.max(LEAST_WORKERS))
     }
 
     /// Starts a runtime with this many threads for I/O.
