@@ -270,7 +270,9 @@ fn lookup_does_not_wait_for_made_up_dependencies() {
     server.submit(slice::from_ref(&waiting));
     let store = harness.store();
     wait_until("it is committed", || count_in_state(&store, BatchState::Committed) == 1);
-    let left = part(&server, "dependencies")["not_looked_up"].as_u64().unwrap();
+    let left = || part(&server, "dependencies")["not_looked_up"].as_u64().unwrap();
+    wait_until("it is known how many are left", || left() > 0);
+    let left = left();
     assert!(left > MADE_UP / 3, "{left} were left");
     server.stop();
 }
