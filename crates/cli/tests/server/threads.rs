@@ -6,9 +6,9 @@ use grid_batch_test_support::wait::wait_until;
 
 use crate::harness::{BatchHarness, BatchServer};
 
-/// The most threads of a server without work: these, and one for I/O for each core, at least two.
+/// The most threads of a server without work: these, and one for I/O for each core, at least four.
 fn most_threads() -> usize {
-    13 + thread::available_parallelism().unwrap().get().max(2)
+    11 + thread::available_parallelism().unwrap().get().max(4)
 }
 
 /// The names of the server's threads.
@@ -22,7 +22,7 @@ fn threads(server: &BatchServer) -> Vec<String> {
 }
 
 #[test]
-fn idle_server_has_at_most_15_threads_on_two_cores() {
+fn idle_server_has_at_most_15_threads_on_four_cores() {
     let limit = most_threads();
     for harness in [BatchHarness::scabbard(3), BatchHarness::sawtooth()] {
         let server = harness.serve();

@@ -26,6 +26,8 @@ pub(super) struct Base<'a> {
     pub(super) nodes: NodePool,
     pub(super) check: LedgerCheck,
     pub(super) claims: ClaimStore,
+    /// The same, of which none is taken before a node has confirmed its ledger.
+    pub(super) checked_claims: CheckedClaims<ClaimStore>,
 }
 
 impl<'a> Base<'a> {
@@ -45,7 +47,8 @@ impl<'a> Base<'a> {
         }
         let (ledger, nodes) = (Arc::clone(&opened.ledger), check.pool().clone());
         let jobs = Jobs::start()?;
-        Ok((Self { config, jobs, store, ledger, nodes, check, claims }, opened))
+        let checked_claims = CheckedClaims::new(claims.clone(), check.clone(), Arc::clone(&ledger));
+        Ok((Self { config, jobs, store, ledger, nodes, check, claims, checked_claims }, opened))
     }
 
     /// Asks all nodes, and waits a moment for their answers. Without them the server starts all the same,
@@ -68,12 +71,6 @@ impl<'a> Base<'a> {
             warn!(problem = problem.as_str(); "the server starts without its ledger");
         }
         Ok(())
-    }
-
-    /// The claims, of which none is taken before a node has confirmed its ledger.
-    pub(super) fn checked_claims(&self) -> CheckedClaims<ClaimStore> {
-        let (claims, check) = (self.claims.clone(), self.check.clone());
-        CheckedClaims::new(claims, check, Arc::clone(&self.ledger))
     }
 }
 

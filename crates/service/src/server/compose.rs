@@ -165,7 +165,7 @@ fn start_submitter(
     parts: &mut Stops,
 ) -> Result<SubmitterCounters, StartError> {
     let Base { config, store, ledger, .. } = base;
-    let claims = base.checked_claims();
+    let claims = base.checked_claims.clone();
     let queue = BatchQueue::new(claims, shared.wake_up.clone(), config.queue.clone());
     let mut queue = queue.with_table(shared.table.clone());
     let wake_up = shared.wake_up.clone();
@@ -196,7 +196,7 @@ fn start_submitter(
 }
 
 fn start_recovery(base: &Base<'_>, shared: &Shared, stream: &RecordedStream, parts: &mut Stops) {
-    let claims = base.checked_claims();
+    let claims = base.checked_claims.clone();
     let (limit, clock) = (base.config.longest_submission(), base.config.clock());
     let table = shared.table.clone();
     let recovery = OrphanRecovery::start(&base.jobs, table, claims, limit, clock, stream.clone());
@@ -244,7 +244,7 @@ fn start_claims(
     stream: &RecordedStream,
     requests: (ClaimRequests, ReceivedClaimRequests),
 ) -> Result<ClaimMaintainer, StartError> {
-    let claims = base.checked_claims();
+    let claims = base.checked_claims.clone();
     let options = ClaimMaintainerOptions::for_idle_expiry(base.config.claims.idle_expiry);
     Ok(ClaimMaintainer::start(&base.jobs, claims, options, stream.clone(), requests)?)
 }

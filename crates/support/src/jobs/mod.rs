@@ -32,8 +32,9 @@ pub struct Jobs {
     runtime: Option<Arc<OwnRuntime>>,
 }
 
-/// The least number of threads that serve I/O.
-const LEAST_WORKERS: usize = 2;
+/// The least number of threads that serve I/O: checking a small batch's signatures on one of them must not keep
+/// answers of the ledger waiting.
+const LEAST_WORKERS: usize = 4;
 
 impl Jobs {
     /// Starts a runtime for the jobs, with a thread for I/O for each core.
