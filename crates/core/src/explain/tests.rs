@@ -287,8 +287,14 @@ fn offered(reason: &WaitReason) -> BTreeSet<&'static str> {
     });
     let ahead = match reason {
         WaitReason::Halt { .. } => behind(stored(2, BatchState::Invalid), reason.clone()),
-        WaitReason::Submitter => None,
-        _ => Some(Ahead::only(reason.clone())),
+        WaitReason::Behind
+        | WaitReason::Conflict { .. }
+        | WaitReason::Dependency { .. }
+        | WaitReason::MissingTransaction { .. }
+        | WaitReason::Paused { .. }
+        | WaitReason::Lane
+        | WaitReason::InFlightWindow => Some(Ahead::only(reason.clone())),
+        _ => None,
     };
     in_lanes
         .map(|batch| (batch, None))
