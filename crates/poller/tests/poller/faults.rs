@@ -79,9 +79,9 @@ fn statuses_of_a_locked_service_are_asked_for_again() {
     assert_eq!((store.state(0), running.stats().refused), (Pending, 0));
     store.fail(|_| Ok(()));
     store.pass_time_until(|| store.state(0) == Committed);
-    // One more if the two answers arrived at different times.
+    // The store was tried again until its failures ended, after pauses, so not often.
     let failures = running.stats().store_failures;
-    assert!((2..=3).contains(&failures), "{failures}");
+    assert!((2..=20).contains(&failures), "{failures}");
     running.wait_for_shutdown().unwrap();
 }
 
