@@ -169,8 +169,8 @@ fn pending_of_named_services_ignores_the_pace(db: &Database) {
 
 fn checked_batches_without_status_do_not_block_others(db: &Database) {
     let store = db.open();
-    store.add_all(&[batch("hung::1", 1), batch("hung::2", 2), batch("answering::1", 3)]);
-    let taken: Vec<_> = ["hung::1", "hung::2", "answering::1"]
+    store.add_all(&[batch("silent::1", 1), batch("silent::2", 2), batch("talking::1", 3)]);
+    let taken: Vec<_> = ["silent::1", "silent::2", "talking::1"]
         .map(|name| store.take_one(name))
         .into_iter()
         .collect();
@@ -180,13 +180,13 @@ fn checked_batches_without_status_do_not_block_others(db: &Database) {
     let asked = store.due(EVER, PACE, 2).unwrap();
     db.later(1);
     store.mark_checked(&asked).unwrap();
-    assert_eq!(names(&store.due(EVER, PACE, 1).unwrap()), ["answering::1"]);
+    assert_eq!(names(&store.due(EVER, PACE, 1).unwrap()), ["talking::1"]);
     // A batch that has ended is not marked as checked.
     store.status(&taken[0], LedgerStatus::Committed);
-    let before = store.one("hung::1", 1);
+    let before = store.one("silent::1", 1);
     db.later(1);
     store.mark_checked(&asked).unwrap();
-    assert_eq!(store.one("hung::1", 1), before);
+    assert_eq!(store.one("silent::1", 1), before);
 }
 
 fn next_batches_are_the_open_ones_behind_the_head(db: &Database) {
