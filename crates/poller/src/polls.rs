@@ -248,8 +248,7 @@ impl Polls {
         if let Some(seen) = work.service(service_id).and_then(|it| seen_commit(it, batch_id)) {
             work.times.committed(service_id, seen);
         }
-        drop(work);
-        self.ended(service_id, batch_id, now);
+        end(&mut work, &mut self.budget, service_id, batch_id, now);
     }
 
     /// The ledger has found the batch valid. Now only its commit is awaited.
@@ -280,39 +279,20 @@ impl Polls {
         if let Some(seen) = batch.and_then(decided) {
             work.times.invalid(service_id, seen);
         }
-        drop(work);
-        self.ended(service_id, batch_id, now);
+        end(&mut work, &mut self.budget, service_id, batch_id, now);
     }
 
     /// The batch has ended.
     pub(crate) fn ended(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
-        self.refund_request(service_id, now);
-        let mut work = self.table.lock();
-        let Entered { service, due, .. } = work.enter(service_id);
-        if let Some(batch) = service.batches.get_mut(batch_id)
-            && let Some(mut under_way) = batch.under_way.take()
-        {
-            due.clear(&mut under_way.newly_accepted);
-            due.clear(&mut under_way.since);
-        }
-        work.remove_unneeded(service_id, Some(batch_id));
+        end(&mut self.table.lock(), &mut self.budget, service_id, batch_id, now);
     }
 
     /// The batch is not under way until it is submitted again.
     pub(crate) fn left(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
-        self.refund_request(service_id, now);
-        if let Some(batch) = self.table.lock().batch_mut(service_id, batch_id) {
+        let mut work = self.table.lock();
+        refund_request(&mut work, &mut self.budget, service_id, now);
+        if let Some(batch) = work.batch_mut(service_id, batch_id) {
             leave(batch);
-        }
-    }
-
-    /// Returns the last request of the service to the budget, because it found an ended batch. Such requests are
-    /// limited by the number of batches.
-    fn refund_request(&mut self, service_id: &str, now: MonotonicTime) {
-        if let Some(poll) = poll_mut(&mut self.table.lock(), service_id)
-            && std::mem::take(&mut poll.has_used_budget)
-        {
-            self.budget.refund(1, now);
         }
     }
 
@@ -388,6 +368,40 @@ fn leave(batch: &mut BatchWork) {
     let Some(UnderWay { newly_accepted, since, .. }) = batch.under_way.take() else { return };
     if newly_accepted.is_some() || since.is_some() {
         batch.under_way = Some(UnderWay { newly_accepted, since, ..UnderWay::default() });
+    }
+}
+
+/// The batch has ended.
+fn end(
+    work: &mut Work,
+    budget: &mut RequestBudget,
+    service_id: &str,
+    batch_id: &str,
+    now: MonotonicTime,
+) {
+    refund_request(work, budget, service_id, now);
+    if let Some(service) = work.services.get_mut(service_id)
+        && let Some(batch) = service.batches.get_mut(batch_id)
+        && let Some(mut under_way) = batch.under_way.take()
+    {
+        work.due.clear(&mut under_way.newly_accepted);
+        work.due.clear(&mut under_way.since);
+    }
+    work.remove_unneeded(service_id, Some(batch_id));
+}
+
+/// Returns the last request of the service to the budget, because it found an ended batch. Such requests are
+/// limited by the number of batches.
+fn refund_request(
+    work: &mut Work,
+    budget: &mut RequestBudget,
+    service_id: &str,
+    now: MonotonicTime,
+) {
+    if let Some(poll) = poll_mut(work, service_id)
+        && std::mem::take(&mut poll.has_used_budget)
+    {
+        budget.refund(1, now);
     }
 }
 
