@@ -22,7 +22,7 @@ pub use bounded_map::BoundedMap;
 pub use error_chain::ErrorChain;
 pub use group_pause::GroupPause;
 pub use histogram::{Histogram, HistogramValues};
-pub use jobs::{BlockingPool, Job, JobReport, JobRuns, Jobs, Next, Schedule, Trigger};
+pub use jobs::{BlockingPool, Job, JobReport, JobRuns, JobTrigger, Jobs, Next, Schedule};
 pub use lock::lock;
 pub use one_line::one_line;
 pub use panic::{Panic, catch_panic, catch_panic_async};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use grid_batch_claims::RecordedStream;
 use grid_batch_core::{Recorded, RecordedSubscriber, ServiceId};
 use grid_batch_store::Store;
-use grid_batch_support::{Job, Jobs, Next, Schedule, Trigger};
+use grid_batch_support::{Job, JobTrigger, Jobs, Next, Schedule};
 
 /// How many batches are evaluated before services are woken.
 const STEP: usize = 1_000;
@@ -14,7 +14,10 @@ const STEP: usize = 1_000;
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Requests a look if this process has left batches to evaluate.
-pub(super) fn request_looks(store: &Store, looks: &Trigger) -> impl RecordedSubscriber + 'static {
+pub(super) fn request_looks(
+    store: &Store,
+    looks: &JobTrigger,
+) -> impl RecordedSubscriber + 'static {
     let (store, looks) = (store.clone(), looks.clone());
     move |entry: Recorded<'_>| {
         if may_leave_dependents(entry) && store.dependents_wait() {
@@ -34,7 +37,12 @@ fn may_leave_dependents(entry: Recorded<'_>) -> bool {
 /// Starts the job that evaluates batches whose blockers have ended, where the commit of the end did not: those of other
 /// services, and those beyond the limit of one commit. Where declared access is not used, it only works on invalid
 /// batches that stop others.
-pub(super) fn start(store: &Store, stream: &RecordedStream, looks: &Trigger, jobs: &Jobs) -> Job {
+pub(super) fn start(
+    store: &Store,
+    stream: &RecordedStream,
+    looks: &JobTrigger,
+    jobs: &Jobs,
+) -> Job {
     let (store, stream) = (store.clone(), stream.clone());
     jobs.repeat("dependents", Schedule::every(INTERVAL).or_on(looks), move || {
         let freed = store.free_dependents(STEP);

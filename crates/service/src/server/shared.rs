@@ -11,7 +11,7 @@ use grid_batch_poller::{
 use grid_batch_queuer::{PlaceLimits, Places, WakeUp};
 use grid_batch_store::MonitorStore;
 use grid_batch_submitter::{DelayedServices, SubmitterWaker};
-use grid_batch_support::Trigger;
+use grid_batch_support::JobTrigger;
 use grid_batch_work::WorkTable;
 
 use super::{
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) awaited_ends: AwaitedEnds,
     pub(super) in_flight: Option<ReadWindow>,
     /// Has batches evaluated whose blockers have ended.
-    pub(super) looks: Trigger,
+    pub(super) looks: JobTrigger,
     pub(super) delayed: DelayedServices,
 }
 
@@ -65,7 +65,7 @@ impl Shared {
             changes: ChangeCounters::default(),
             stages: StageTimes::new(),
             awaited_ends,
-            looks: Trigger::default(),
+            looks: JobTrigger::default(),
             delayed,
         })
     }

@@ -14,7 +14,7 @@ use tokio::{
 pub use blocking::BlockingPool;
 pub use job::Job;
 pub use records::{JobReport, JobRuns};
-pub use schedule::{Next, Schedule, Trigger};
+pub use schedule::{JobTrigger, Next, Schedule};
 
 use crate::{Shutdown, catch_panic, catch_panic_async, spawn_thread};
 use records::JobRecords;

@@ -16,7 +16,7 @@ pub struct Schedule {
     first: Duration,
     interval: Duration,
     after_failure: Duration,
-    trigger: Option<Trigger>,
+    trigger: Option<JobTrigger>,
 }
 
 /// When a job that has run is run again.
@@ -32,9 +32,9 @@ pub enum Next {
 
 /// Makes a job run now. Several calls before it runs count as one. Clones belong to the same job.
 #[derive(Debug, Clone, Default)]
-pub struct Trigger(Arc<Notify>);
+pub struct JobTrigger(Arc<Notify>);
 
-impl Trigger {
+impl JobTrigger {
     /// Makes the job run now.
     pub fn fire(&self) {
         self.0.notify_one();
@@ -62,7 +62,7 @@ impl Schedule {
 
     /// Also runs when the trigger is fired.
     #[must_use]
-    pub fn or_on(self, trigger: &Trigger) -> Self {
+    pub fn or_on(self, trigger: &JobTrigger) -> Self {
         Self { trigger: Some(trigger.clone()), ..self }
     }
 

@@ -63,7 +63,7 @@ fn stopped_job_does_not_wait_for_its_interval() {
 #[test]
 fn trigger_and_more_work_run_a_job_before_its_interval() {
     let jobs = Jobs::start().unwrap();
-    let trigger = Trigger::default();
+    let trigger = JobTrigger::default();
     let (work, runs) = work(vec![Ok(Next::AtOnce), Ok(Next::After(SHORT)), failed()]);
     let schedule = Schedule::every(LONG).or_on(&trigger).after_failure(SHORT);
     let _job = jobs.repeat("job", schedule, work);
@@ -76,7 +76,7 @@ fn trigger_and_more_work_run_a_job_before_its_interval() {
 #[test]
 fn failed_run_is_reported_until_one_succeeds() {
     let jobs = Jobs::start().unwrap();
-    let trigger = Trigger::default();
+    let trigger = JobTrigger::default();
     let (work, _runs) = work(vec![failed()]);
     let schedule = Schedule::every(LONG).first_after(Duration::ZERO).or_on(&trigger);
     let _job = jobs.repeat("job", schedule, work);
