@@ -10,7 +10,7 @@ use grid_batch_test_postgres::RestartablePostgres;
 use grid_batch_test_support::instance::InstanceSlot;
 use tempfile::TempDir;
 
-use crate::{GRID_BATCH, event_log::EventLog, settings, stop_signal::StopSignal};
+use crate::{GRID_BATCH, event_log::EventLog, parameters, settings, stop_signal::StopSignal};
 
 /// What the threads of a run share: a ledger, a database, and slots in which instances run.
 pub struct ChaosHarness {
@@ -88,7 +88,18 @@ impl ChaosHarness {
 
     /// The command `serve` of an instance.
     pub fn command(&self) -> Command {
-        let mut command = GRID_BATCH.command(["serve"]);
+        self.configure(GRID_BATCH.command(["serve"]))
+    }
+
+    /// The command of the first instance of a slot, which may be of an earlier release.
+    pub fn first_command(&self) -> Command {
+        let Some(program) = parameters::upgraded_program() else { return self.command() };
+        let mut command = Command::new(program);
+        command.arg("serve").env_clear();
+        self.configure(command)
+    }
+
+    fn configure(&self, mut command: Command) -> Command {
         let per_run = [
             ("DATABASE", self.postgres.url()),
             ("LEDGER_KIND", self.ledger_kind.to_owned()),

@@ -15,6 +15,7 @@
 //! | `GRID_BATCH_TEST_CHAOS_SEED` | the seed of all random numbers; printed |
 //! | `GRID_BATCH_TEST_CHAOS_INSTANCES` | the number of instances |
 //! | `GRID_BATCH_TEST_CHAOS_SERVICES` | the number of Scabbard services |
+//! | `GRID_BATCH_TEST_CHAOS_UPGRADE_FROM` | a program of an earlier release: each slot starts with it, and goes on with this one after the first fault that ends it |
 //!
 //! # Assumptions
 //!
