@@ -97,7 +97,8 @@ pub use missing_transactions::{
     EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
 };
 pub use monitor::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, LARGEST_PENDING_LIMIT,
+    PendingBatchStore, PollPace,
 };
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
