@@ -228,7 +228,7 @@ impl NameRow {
         service_id: &ServiceId,
     ) -> Option<Stops> {
         match reason {
-            EndReason::Halt { until } if scheduler.is_parallel(service_id) => {
+            EndReason::Halt { until } if !scheduler.strategy(service_id).keeps_order() => {
                 Some(Stops::FollowingForGood(*until))
             }
             EndReason::Halt { .. } => Some(Stops::Nothing),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use diesel::prelude::*;
-use grid_batch_core::{Evidence, ItemId, Resolution, ServiceId, Strategy, UnresolvedBatch};
+use grid_batch_core::{BatchState, Evidence, ItemId, Resolution, ServiceId, UnresolvedBatch};
 
 use crate::sql::{
     Store, StoreError,
@@ -24,7 +24,7 @@ pub(crate) fn in_order(
     resolutions: &[Resolved],
 ) -> Result<Vec<Resolved>, StoreError> {
     let is_pipeline =
-        |service: &ServiceId| store.scheduler.of(service).strategy == Strategy::Pipeline;
+        |service: &ServiceId| store.scheduler.strategy(service).lets_others_go(BatchState::Pending);
     let absent = || resolutions.iter().filter(|(_, resolution)| has_it_sent_again(resolution));
     let services: BTreeSet<&ServiceId> =
         absent().map(|(batch, _)| &batch.service_id).filter(|id| is_pipeline(id)).collect();

@@ -1,6 +1,6 @@
 //! Fills the lanes of services, by their strategies.
 
-use grid_batch_core::{Scheduling, ServiceId, Strategy};
+use grid_batch_core::{ServiceId, Strategy};
 
 use super::{
     halts,
@@ -10,10 +10,6 @@ use super::{
 use crate::sql::{Connection, Scheduler, StoreError};
 
 pub(crate) use super::lanes::InstalledRow;
-
-/// How many lanes with held batches are added, for each lane that a service may have. Each change reads the
-/// lanes of its service, so that there must be a limit.
-const MOST_HELD: usize = 10;
 
 /// The batches that were installed in lanes.
 pub(crate) type Filled = Vec<InstalledRow>;
@@ -26,47 +22,29 @@ pub(crate) fn fill_lanes<'a>(
 ) -> Result<Filled, StoreError> {
     let mut filled = Filled::new();
     for service_id in services {
-        fill_service(connection, scheduler.of(service_id), service_id, &mut filled)?;
+        fill_service(connection, &*scheduler.strategy(service_id), service_id, &mut filled)?;
     }
     Ok(filled)
 }
 
 fn fill_service(
     connection: &mut Connection,
-    scheduling: Scheduling,
+    strategy: &dyn Strategy,
     service_id: &ServiceId,
     filled: &mut Filled,
 ) -> Result<(), StoreError> {
     let mut new_holds = 0;
     loop {
         let mut lanes = lanes::load(connection, service_id)?;
-        lanes.held += new_holds;
-        let count = next_count(scheduling, &lanes);
-        let next = find_next(connection, service_id, scheduling.strategy, count)?;
+        lanes.counts.held += new_holds;
+        let next = find_next(connection, service_id, strategy, strategy.room(lanes.counts))?;
         let installed = install(connection, service_id, &lanes, next)?;
-        // Their holds begin now, so that their lanes are not counted.
+        // Their holds begin now, and may make room for others.
         let held = installed.iter().filter(|row| row.held).count();
         filled.extend(installed);
         new_holds += held;
-        if held == 0 || scheduling.strategy != Strategy::Parallel {
+        if held == 0 || strategy.keeps_order() {
             return Ok(());
-        }
-    }
-}
-
-/// How many batches of a service may become next now.
-///
-/// In the parallel strategy a batch that is held only stops what conflicts with it, so that its lane is not
-/// counted.
-fn next_count(Scheduling { strategy, lanes, .. }: Scheduling, present: &ServiceLanes) -> usize {
-    let all = usize::try_from(lanes).unwrap_or(usize::MAX);
-    match strategy {
-        Strategy::Serial => 1_usize.saturating_sub(present.busy),
-        Strategy::Pipeline => all.saturating_sub(present.busy),
-        Strategy::Parallel => {
-            let not_held = present.busy.saturating_sub(present.held);
-            let most = all.saturating_mul(1 + MOST_HELD);
-            all.saturating_sub(not_held).min(most.saturating_sub(present.busy))
         }
     }
 }
@@ -74,24 +52,21 @@ fn next_count(Scheduling { strategy, lanes, .. }: Scheduling, present: &ServiceL
 fn find_next(
     connection: &mut Connection,
     service_id: &ServiceId,
-    strategy: Strategy,
+    strategy: &dyn Strategy,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    if strategy == Strategy::Parallel {
+    if !strategy.keeps_order() {
         return waiting::first_free(connection, service_id, count);
     }
-    // Nothing overtakes the first one. In a pipeline, the ledger keeps the order of those that conflict.
     let first = waiting::first_waiting(connection, service_id, count)?;
     let halt = halts::first_halt(connection, service_id)?;
-    let is_stopped = |batch: &WaitingRow| halt.is_some_and(|halt| batch.position > halt);
-    let can_follow = |batch: &WaitingRow| match strategy {
-        Strategy::Pipeline => !batch.depends_on_blocker,
-        Strategy::Serial | Strategy::Parallel => batch.blocker_seq.is_none(),
+    let can_follow = |batch: &WaitingRow| {
+        strategy.may_follow(batch.blocked_by()) && !strategy.is_stopped(batch.position, halt)
     };
-    Ok(first.into_iter().take_while(|batch| can_follow(batch) && !is_stopped(batch)).collect())
+    Ok(first.into_iter().take_while(can_follow).collect())
 }
 
 fn install(

@@ -4,16 +4,14 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
-use grid_batch_core::ServiceId;
+use grid_batch_core::{LaneCounts, ServiceId};
 
 use crate::sql::{Connection, Rows, Statement, StoreError};
 
 /// The lanes of a service.
 #[derive(Debug, Default)]
 pub(super) struct ServiceLanes {
-    pub(super) busy: usize,
-    /// How many of the busy ones have a held batch.
-    pub(super) held: usize,
+    pub(super) counts: LaneCounts,
     /// In order.
     pub(super) idle: Vec<i32>,
     /// The number of the next lane that is made.
@@ -33,8 +31,10 @@ pub(super) fn load(
     .text(service_id.as_str());
     let rows: Vec<LaneRow> = connection.load(&statement)?;
     Ok(ServiceLanes {
-        busy: rows.iter().filter(|row| row.busy).count(),
-        held: rows.iter().filter(|row| row.busy && row.is_held).count(),
+        counts: LaneCounts {
+            busy: rows.iter().filter(|row| row.busy).count(),
+            held: rows.iter().filter(|row| row.busy && row.is_held).count(),
+        },
         idle: rows.iter().filter(|row| !row.busy).map(|row| row.lane).collect(),
         next: rows.last().map_or(0, |row| row.lane + 1),
     })

@@ -66,6 +66,6 @@ pub(crate) use new_positions::{GivenPositions, give_positions};
 pub(crate) use positioned::PositionedBatch;
 pub(crate) use turns::{DEPENDENTS_AT_ONCE, begin_turns, find_due_services};
 pub(crate) use waiting::{
-    count_incomplete as count_incomplete_of_services, find_waiting_in_order, load_positions,
-    remove_waiting, write_blockers,
+    blocked_by, count_incomplete as count_incomplete_of_services, find_waiting_in_order,
+    load_positions, remove_waiting, write_blockers,
 };

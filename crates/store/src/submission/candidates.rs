@@ -6,13 +6,13 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{BatchState, ServiceId, ServiceShare, Strategy};
+use grid_batch_core::{BatchState, InLane, ServiceId, ServiceShare};
 
 use crate::{
     scheduling::first_halt,
     sql::{
         Connection, Dialect, Statement, Store, StoreError,
-        rows::{AHEAD, has_open_nonce, is_ready, progress, service_rows},
+        rows::{AHEAD, has_open_nonce, is_ready, progress, service_id, service_rows},
     },
 };
 
@@ -22,30 +22,13 @@ pub(super) struct Candidate {
     pub(super) service_id: ServiceId,
     pub(super) lane: i32,
     pub(super) batch_seq: i64,
-    state: BatchState,
     position: i64,
-    /// An earlier batch that it conflicts with is open.
-    is_blocked: bool,
-    /// It waits for an operator, and what follows it in a pipeline waits for it.
-    is_held: bool,
-    /// Batches of other pools may overtake it while it cannot be taken.
-    pool_parked: bool,
-    /// Its service has several lanes because of a parked pool, and its withdrawal has an open nonce.
-    has_nonce: bool,
+    in_lane: InLane,
     /// How many bytes it has, if it can be taken, unless another batch of its service prevents it.
     length: Option<usize>,
 }
 
 impl Candidate {
-    fn is_in_order_at_ledger(&self) -> bool {
-        matches!(self.state, BatchState::Pending | BatchState::Valid) && !self.is_held
-    }
-
-    /// Only its pool is parked, and it is not tried again yet.
-    fn can_be_overtaken(&self) -> bool {
-        self.pool_parked && self.state == BatchState::Delayed && self.length.is_none()
-    }
-
     /// A batch without a length is not chosen.
     pub(super) fn bytes(&self) -> usize {
         self.length.unwrap_or(0)
@@ -78,9 +61,9 @@ pub(super) fn find_candidates(
     let needs_lock = |service: &&ServiceId| {
         let lanes = lanes.get(*service).map_or(0, Vec::len);
         lanes > 1
-            && store.scheduler.of(service).strategy != Strategy::Parallel
             && store.dialect().locks_rows()
             && !locked.contains(*service)
+            && store.scheduler.strategy(service).keeps_order()
     };
     let services = shares.iter().map(|share| &share.service_id);
     let to_lock: BTreeSet<ServiceId> = services.filter(needs_lock).cloned().collect();
@@ -89,40 +72,16 @@ pub(super) fn find_candidates(
     for share in shares {
         // A service that is named twice gives the first share only.
         let lanes = lanes.remove(&share.service_id).unwrap_or_default();
-        let strategy = store.scheduler.of(&share.service_id).strategy;
-        let mut next = choose(strategy, lanes);
-        if store.scheduler.may_stop() && strategy != Strategy::Parallel && !next.is_empty() {
+        let strategy = store.scheduler.strategy(&share.service_id);
+        let in_lanes: Vec<InLane> = lanes.iter().map(|lane| lane.in_lane).collect();
+        let mut next = strategy.next(&in_lanes);
+        if store.scheduler.may_stop() && strategy.keeps_order() && !next.is_empty() {
             let halt = first_halt(connection, &share.service_id)?;
-            next.retain(|lane| halt.is_none_or(|halt| lane.position < halt));
+            next.retain(|next| !strategy.is_stopped(lanes[*next].position, halt));
         }
-        chosen.extend(next.into_iter().take(share.batches));
+        chosen.extend(next.into_iter().take(share.batches).map(|next| lanes[next].clone()));
     }
     Ok(Candidates { batches: chosen, to_lock })
-}
-
-/// Which of the lanes of a service, in the order of their batches, can be taken now.
-fn choose(strategy: Strategy, lanes: Vec<Candidate>) -> Vec<Candidate> {
-    let is_ready = |lane: &Candidate| lane.length.is_some();
-    let next = match strategy {
-        Strategy::Parallel => {
-            return lanes.into_iter().filter(|lane| is_ready(lane) && !lane.is_blocked).collect();
-        }
-        // A ledger takes nonces in order, so the withdrawal that has one is not overtaken.
-        Strategy::Serial => lanes
-            .iter()
-            .position(|lane| lane.has_nonce)
-            .or_else(|| lanes.iter().position(|lane| !lane.can_be_overtaken())),
-        Strategy::Pipeline => lanes.iter().position(|lane| lane.state.awaits_queuer()),
-    };
-    let can_be_next = |next: &usize| {
-        let (before, rest) = lanes.split_at(*next);
-        let keeps_order =
-            |lane: &Candidate| strategy == Strategy::Pipeline && lane.is_in_order_at_ledger();
-        before.iter().all(|lane| !lane.state.submitted() || keeps_order(lane))
-            && rest.iter().skip(1).all(|lane| !lane.state.submitted())
-            && rest.first().is_some_and(is_ready)
-    };
-    next.filter(can_be_next).map(|next| lanes[next].clone()).into_iter().collect()
 }
 
 /// The batches in the lanes of this instance's services, in the order of each service.
@@ -204,16 +163,24 @@ struct CandidateRow {
 impl CandidateRow {
     fn read(self) -> Result<Candidate, StoreError> {
         let length = self.length.map(usize::try_from).transpose().map_err(StoreError::corrupt)?;
+        let state = progress(self.submitted, self.dlt_status.as_deref(), 0)?.state;
         Ok(Candidate {
-            service_id: crate::sql::rows::service_id(&self.service_id)?,
+            service_id: service_id(&self.service_id)?,
             lane: self.lane,
             batch_seq: self.batch_seq,
-            state: progress(self.submitted, self.dlt_status.as_deref(), 0)?.state,
             position: self.position,
-            is_blocked: self.is_blocked,
-            is_held: self.is_held,
-            pool_parked: self.pool_parked,
-            has_nonce: self.has_nonce,
+            in_lane: InLane {
+                state,
+                is_ready: length.is_some(),
+                is_held: self.is_held,
+                is_blocked: self.is_blocked,
+                // Only its pool is parked, and it is not tried again yet.
+                may_be_overtaken: self.pool_parked
+                    && state == BatchState::Delayed
+                    && length.is_none(),
+                // A ledger takes nonces in order.
+                goes_first: self.has_nonce,
+            },
             length,
         })
     }

@@ -56,10 +56,10 @@ fn finish_step(
         if free.is_empty() {
             return Ok(false);
         }
-        let is_parallel = store.scheduler.is_parallel(service_id);
-        let (following, finished) = match is_parallel {
-            true => (None, find_finished(connection, service_id)?),
-            false => find_following(store, connection, service_id)?,
+        let (following, finished) = if store.scheduler.strategy(service_id).keeps_order() {
+            find_following(store, connection, service_id)?
+        } else {
+            (None, find_finished(connection, service_id)?)
         };
         if let Some(following) = &following {
             following.end(store, connection)?;

@@ -122,7 +122,7 @@ fn free_step(
         // Where nothing overtakes, the first dependents may have to go before those that are free.
         let may_be_freed = |service_id: &ServiceId| {
             due.contains(service_id)
-                || free.contains(service_id) && !scheduler.is_parallel(service_id)
+                || free.contains(service_id) && scheduler.strategy(service_id).keeps_order()
         };
         let waiting: Vec<Positioned> =
             waiting.into_iter().filter(|it| may_be_freed(&it.1)).collect();
