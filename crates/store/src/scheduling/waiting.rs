@@ -8,10 +8,13 @@ use diesel::{
 };
 use grid_batch_core::{BlockedBy, ServiceId};
 
-use super::{Blocker, IncompleteBatch, Positioned, PositionedBatch};
-use crate::sql::{
-    Connection, Rows, Statement, StoreError,
-    rows::{limit, service_id, service_rows},
+use super::{Blocker, Positioned, PositionedBatch};
+use crate::{
+    missing::IncompleteBatch,
+    sql::{
+        Connection, Rows, Statement, StoreError,
+        rows::{limit, service_id, service_rows},
+    },
 };
 
 /// Inserts batches that got their positions.
