@@ -10,7 +10,6 @@ mod missing_capacity;
 mod new_services;
 mod waited_for;
 
-pub(crate) use add::add;
 pub(crate) use capacity::Capacity;
 pub(crate) use created_at::CreatedAtAllocator;
 pub(crate) use insert::{insert, insert_dated};

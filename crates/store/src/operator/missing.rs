@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, iter, time::Duration};
 
-use grid_batch_core::{EndedDependents, ItemId, LookupLag, ServiceId, Timestamp};
+use grid_batch_core::{
+    BatchResult, EndedDependents, ItemId, LookupLag, MissingTransactionStore, ServiceId, Timestamp,
+};
 use grid_batch_support::lock;
 
 use crate::{
@@ -13,13 +15,39 @@ use crate::{
         insert_changed, load_lag, mark_asked, mark_found, remove_unneeded, transaction_ids,
     },
     sql::{
-        Connection, Store, StoreError,
+        ClaimStore, Connection, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
     },
 };
 
 /// The number of batches that are evaluated in one commit.
 const STEP: usize = DEPENDENTS_AT_ONCE;
+
+impl MissingTransactionStore for ClaimStore {
+    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<ItemId>> {
+        Ok(missing_transactions(&self.store, self.instance().as_str(), pause, limit)?)
+    }
+
+    fn look_up_again(&self, transaction_ids: &[ItemId], pause: Duration) -> BatchResult<()> {
+        Ok(look_up_again(&self.store, transaction_ids, pause)?)
+    }
+
+    fn lookup_lag(&self) -> BatchResult<LookupLag> {
+        Ok(lookup_lag(&self.store)?)
+    }
+
+    fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>> {
+        Ok(found_at_ledger(&self.store, transaction_ids)?.into_iter().collect())
+    }
+
+    fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents> {
+        Ok(absent_at_ledger(&self.store, transaction_ids)?)
+    }
+
+    fn hold_missing(&self, limit: Duration) -> BatchResult<usize> {
+        Ok(hold_missing(&self.store, limit)?)
+    }
+}
 
 impl GroupItem for IncompleteBatch {
     fn services(&self) -> impl Iterator<Item = &ServiceId> {
@@ -32,7 +60,7 @@ const MOST_SIGNERS: usize = 256;
 
 /// Up to `count` missing transactions of the services of an instance that are to be looked for at the ledger
 /// now. Signers take turns. They count as asked about from now on.
-pub(crate) fn missing_transactions(
+fn missing_transactions(
     store: &Store,
     instance: &str,
     pause: Duration,
@@ -94,11 +122,7 @@ fn due_lookups(
 }
 
 /// The ledger did not answer about these transactions: they are looked for again after `pause`.
-pub(crate) fn look_up_again(
-    store: &Store,
-    ids: &[ItemId],
-    pause: Duration,
-) -> Result<(), StoreError> {
+fn look_up_again(store: &Store, ids: &[ItemId], pause: Duration) -> Result<(), StoreError> {
     let at = store.now().plus(pause);
     store
         .pools
@@ -107,7 +131,7 @@ pub(crate) fn look_up_again(
 }
 
 /// For how many missing transactions the ledger was not asked yet.
-pub(crate) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
+fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
     load_lag(&mut *store.pools.read()?, store.now())
 }
 
@@ -115,7 +139,7 @@ pub(crate) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
 ///
 /// Batches of services that another transaction keeps locked are left for the next time. So are most of many
 /// batches of one service, until those that were freed are in lanes: the ledger is asked again then.
-pub(crate) fn found_at_ledger(
+fn found_at_ledger(
     store: &Store,
     transaction_ids: &[ItemId],
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
@@ -176,7 +200,7 @@ fn found_by(
 /// have. Returns how many, and the services that got a next batch.
 ///
 /// Batches of services that another transaction keeps locked are left for the next answer.
-pub(crate) fn absent_at_ledger(
+fn absent_at_ledger(
     store: &Store,
     transaction_ids: &[ItemId],
 ) -> Result<EndedDependents, StoreError> {
@@ -227,7 +251,7 @@ fn absent_for(
 
 /// Holds batches that have missed a transaction for longer than `longest`, unless it has arrived. Returns how
 /// many.
-pub(crate) fn hold_missing(store: &Store, longest: Duration) -> Result<usize, StoreError> {
+fn hold_missing(store: &Store, longest: Duration) -> Result<usize, StoreError> {
     let before = store.now().minus(longest);
     let limit = humantime(longest);
     let mut held = 0;

@@ -62,7 +62,7 @@ impl InFlightQueries {
     }
 }
 
-pub(crate) fn pending_key(batch: &PendingBatch) -> BatchKey {
+pub(super) fn pending_key(batch: &PendingBatch) -> BatchKey {
     (batch.service_id.clone(), batch.batch_id)
 }
 

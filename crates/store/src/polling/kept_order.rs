@@ -19,7 +19,7 @@ type Resolved = (UnresolvedBatch, Resolution);
 /// restarted node has forgotten that this one is invalid: the batch is held. The absence of a batch counts only
 /// when all earlier ones that may be at the ledger are absent, too: otherwise the batch could be sent again
 /// before an earlier one that was lost, too.
-pub(crate) fn in_order(
+pub(super) fn in_order(
     store: &Store,
     resolutions: &[Resolved],
 ) -> Result<Vec<Resolved>, StoreError> {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Clock, LedgerStatus, Outcome, Stale, Strategy, TakenBatch,
+    BatchQueryStore, BatchState, ChangeOutcome, Clock, LedgerStatus, Outcome, Stale, Strategy,
+    TakenBatch,
 };
 
 use super::fixture::{

@@ -3,12 +3,12 @@
 use grid_batch_core::{InstanceId, OperatorTarget, ServiceId, SubmittedBatch};
 
 use crate::sql::{
-    Dialect, Rows, Statement, Store, StoreError,
+    ClaimStore, Dialect, Rows, Statement, Store, StoreError,
     rows::{AttemptRow, with_submitter},
 };
 
 /// The batches of this target that are with a submitter of any instance.
-pub(crate) fn being_sent(
+pub(super) fn being_sent(
     store: &Store,
     target: &OperatorTarget,
 ) -> Result<Vec<SubmittedBatch>, StoreError> {
@@ -27,17 +27,16 @@ pub(crate) fn being_sent(
     Ok(found)
 }
 
-/// The batches of these services that an instance has with its submitter and must not begin to send: the service
-/// or the instance is paused, the instance drains, or the batch is held.
-pub(crate) fn find_stopped(
-    store: &Store,
-    instance: &str,
-    services: &[ServiceId],
-) -> Result<Vec<SubmittedBatch>, StoreError> {
-    if services.is_empty() {
-        return Ok(Vec::new());
+impl ClaimStore {
+    /// The batches of these services that are recorded as being with the submitter of this instance, and that it
+    /// must not begin to send: the service or the instance is paused, the instance drains, or the batch is held.
+    pub fn stopped(&self, services: &[ServiceId]) -> Result<Vec<SubmittedBatch>, StoreError> {
+        if services.is_empty() {
+            return Ok(Vec::new());
+        }
+        let instance = self.instance();
+        load(&self.store, &stopped(self.store.dialect(), instance.as_str(), services))
     }
-    load(store, &stopped(store.dialect(), instance, services))
 }
 
 fn load(store: &Store, statement: &Statement<'_>) -> Result<Vec<SubmittedBatch>, StoreError> {
