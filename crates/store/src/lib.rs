@@ -7,9 +7,7 @@
 #[cfg(not(any(feature = "postgres", feature = "sqlite")))]
 compile_error!("a store needs a database: enable the feature \"postgres\", \"sqlite\", or both");
 
-// The public types. Their methods delegate to the areas below.
-mod claim_store;
-mod monitor_store;
+mod open;
 mod store;
 mod store_traits;
 
@@ -47,13 +45,11 @@ mod sql;
 #[cfg(test)]
 mod plans;
 
-pub use claim_store::ClaimStore;
-pub use claims::ClaimOptions;
-pub use monitor_store::MonitorStore;
 pub use operator::{EndedDelays, FullQueue, OpenState, OpenStates, QueueCounts, ServiceCounts};
-pub use polling::PendingBatch;
+pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{
+    claim_handle::{ClaimOptions, ClaimStore},
     database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},

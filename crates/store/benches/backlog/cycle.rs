@@ -4,7 +4,7 @@
 use std::fs;
 
 use grid_batch_core::{
-    BatchUpdater, Event, LedgerQuestionStore as _, LedgerStatus, NewBatch, Outcome,
+    BatchUpdater, ClaimKeeper, Event, LedgerQuestionStore as _, LedgerStatus, NewBatch, Outcome,
     PendingBatchStore, Recorded, ServiceId, StatusReport,
 };
 use grid_batch_store::{ClaimStore, MonitorStore};
@@ -95,7 +95,7 @@ fn step(
     };
     let mut taken = Vec::new();
     measure(&mut || add(claims.store(), batches));
-    measure(&mut || taken = claims.take_round(&services).expect("a round"));
+    measure(&mut || taken = claims.take_next(&services).expect("a round"));
     assert_eq!(taken.len(), batches.len());
     measure(&mut || record(claims.store(), &taken, accepted));
     let names: Vec<String> = services.iter().map(ToString::to_string).collect();
@@ -115,7 +115,7 @@ fn step(
 
 fn end_all(claims: &ClaimStore, monitor: &MonitorStore, batches: &[NewBatch]) {
     let services: Vec<ServiceId> = batches.iter().map(|batch| batch.service_id.clone()).collect();
-    let taken = claims.take_round(&services).expect("a round");
+    let taken = claims.take_next(&services).expect("a round");
     record(claims.store(), &taken, accepted);
     record(claims.store(), &taken, |_| Event::status(LedgerStatus::Committed));
     monitor.next_batches(&services).expect("no batches");

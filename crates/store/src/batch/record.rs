@@ -26,6 +26,18 @@ use crate::{
     },
 };
 
+impl Store {
+    /// Records changes of batches in one commit, and returns the outcome of each. When a batch ends,
+    /// the next one of its service becomes its head.
+    ///
+    /// If another transaction keeps a row of a service locked, changes of the other services are
+    /// recorded in commits of their own, and the error names the locked ones. Recording a change again
+    /// is safe.
+    pub fn record(&self, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
+        record(self, changes).complete()
+    }
+}
+
 /// Records changes, in one commit unless rows of their services are locked.
 pub(crate) fn record(store: &Store, changes: &[Change]) -> GroupResult<ChangeOutcome> {
     commit_group(store, changes, |connection, changes| {

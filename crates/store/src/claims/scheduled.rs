@@ -11,7 +11,7 @@ const PAGE: usize = 1_000;
 /// Fails if open batches of a service that the ledger can have were stored by other rules than those of
 /// this store: whether services may have several lanes is decided when batches are stored, and both kinds
 /// cannot be mixed in a service. Batches of other services are not submitted.
-pub(crate) fn check_scheduling(
+pub(super) fn check_scheduling(
     store: &Store,
     can_have: impl Fn(&ServiceId) -> bool,
 ) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@ use crate::sql::{
 };
 
 /// The batches that follow those in the lanes of these services, of those that the instance claims.
-pub(crate) fn next_batches(
+pub(super) fn next_batches(
     store: &Store,
     instance: &str,
     services: &[ServiceId],

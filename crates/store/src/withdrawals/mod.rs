@@ -46,7 +46,6 @@ pub(crate) use following::{following_payments, open_payments_from};
 pub(crate) use gas_admins::{gas_admin_queues, payment_budget, pool_sums};
 pub(crate) use highest_block::{highest_block, record_highest_block};
 pub(crate) use list::withdrawals;
-pub(crate) use nonce_actions::act_on_nonces;
 pub(crate) use nonces::{close_nonce, mark_sent, next_nonce, note, record_foreign_use};
 pub(crate) use payment::payment;
 pub(crate) use replace_following::replace_following;

@@ -40,35 +40,37 @@ struct Decision<'a> {
     last: u64,
 }
 
-/// Carries out and logs what an operator decides about nonces. The withdrawal that waited for it is tried again.
-pub(crate) fn act_on_nonces(
-    store: &Store,
-    action: &OperatorAction,
-) -> Result<ActionOutcome, StoreError> {
-    let OperatorTarget::Nonces { service_id, first, last } = &action.target else {
-        return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
-    };
-    let reason = action.reason.as_deref();
-    let decision = Decision { service_id, first: *first, last: *last };
-    act_with(store, action, |connection| {
-        lock_services(connection, [service_id])?;
-        if !is_stored(connection, service_id)? {
-            return Ok(ActionOutcome::NotFound);
-        }
-        let decided = match action.verb {
-            OperatorVerb::NoncesElsewhere => decision.elsewhere(connection)?,
-            OperatorVerb::StartNonce => decision.start(store, connection)?,
-            OperatorVerb::FillNonces => decision.fill(store, connection)?,
-            verb => Err(ActionRefusal::WrongTarget { verb }),
+impl Store {
+    /// Carries out and logs what an operator decides about nonces. The withdrawal that waited for it is tried again.
+    pub(crate) fn act_on_nonces(
+        &self,
+        action: &OperatorAction,
+    ) -> Result<ActionOutcome, StoreError> {
+        let OperatorTarget::Nonces { service_id, first, last } = &action.target else {
+            return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
         };
-        Ok(match decided {
-            Ok((before, after)) => {
-                let next_waits = try_heads_again(store, connection, service_id, reason)?;
-                ActionOutcome::Done(ActionEffect { before, after, state: None, next_waits })
+        let reason = action.reason.as_deref();
+        let decision = Decision { service_id, first: *first, last: *last };
+        act_with(self, action, |connection| {
+            lock_services(connection, [service_id])?;
+            if !is_stored(connection, service_id)? {
+                return Ok(ActionOutcome::NotFound);
             }
-            Err(refusal) => ActionOutcome::Refused(refusal),
+            let decided = match action.verb {
+                OperatorVerb::NoncesElsewhere => decision.elsewhere(connection)?,
+                OperatorVerb::StartNonce => decision.start(self, connection)?,
+                OperatorVerb::FillNonces => decision.fill(self, connection)?,
+                verb => Err(ActionRefusal::WrongTarget { verb }),
+            };
+            Ok(match decided {
+                Ok((before, after)) => {
+                    let next_waits = try_heads_again(self, connection, service_id, reason)?;
+                    ActionOutcome::Done(ActionEffect { before, after, state: None, next_waits })
+                }
+                Err(refusal) => ActionOutcome::Refused(refusal),
+            })
         })
-    })
+    }
 }
 
 /// What the nonces were before and after, in words; or why the action is refused.

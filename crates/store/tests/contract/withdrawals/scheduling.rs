@@ -1,7 +1,7 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Progress};
+use grid_batch_core::{BatchQueryStore, BatchState, Progress};
 use grid_batch_store::StoreError;
 use grid_batch_withdrawals::{
     Reward, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalKind,
