@@ -37,7 +37,7 @@ pub struct FreedDependents {
 /// Several instances may do it at once: evaluating a batch twice changes nothing.
 pub(crate) fn free_dependents(store: &Store, limit: usize) -> Result<FreedDependents, StoreError> {
     let mut freed = FreedDependents::default();
-    if !store.scheduler.is_used() {
+    if !store.scheduler.keeps_positions() {
         finish_halts(store, &mut freed)?;
         return Ok(freed);
     }
