@@ -99,7 +99,7 @@ pub(crate) fn fill_after_holds<'a>(
     now: Timestamp,
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
     let (filled, left): (Vec<&Lane>, Vec<&Lane>) =
-        lanes.filter(|lane| lane.is_held_now()).partition(|_| scheduler.is_used());
+        lanes.filter(|lane| lane.is_held_now()).partition(|_| scheduler.keeps_positions());
     insert_changed(connection, scheduler, left.iter().map(|lane| lane.batch_seq), now)?;
     let overtakes = |lane: &&Lane| !scheduler.strategy(&lane.service_id).keeps_order();
     let services: BTreeSet<ServiceId> =

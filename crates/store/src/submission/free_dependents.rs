@@ -42,7 +42,7 @@ impl Store {
     /// those that were freed are in lanes.
     pub fn free_dependents(&self, limit: usize) -> Result<FreedDependents, StoreError> {
         let mut freed = FreedDependents::default();
-        if !self.scheduler.is_used() {
+        if !self.scheduler.keeps_positions() {
             finish_halts(self, &mut freed)?;
             return Ok(freed);
         }
