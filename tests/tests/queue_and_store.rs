@@ -5,7 +5,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Change, ChangeOutcome, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore, ItemId, LedgerStatus, ManualClock, NewBatch, Outcome, RoundStore, Scheduling, ScopeId, ServiceId, ServiceScopeId, Timestamp,
+    Change, ChangeOutcome, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore,
+    ItemId, LedgerStatus, ManualClock, NewBatch, Outcome, RoundStore, Scheduling, ScopeId,
+    ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{BatchQueue, Dependency, Next, OpenBatch, QueueOptions, WakeUp, schedule};
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AddressPrefix, BatchQueryStore, BatchState, DeclaredAccess, ManualClock, MissingTransactionStore, Scheduling, StoredBatch, StrategyKind, Timestamp,
+    AddressPrefix, BatchQueryStore, BatchState, DeclaredAccess, ManualClock,
+    MissingTransactionStore, Scheduling, StoredBatch, StrategyKind, Timestamp,
 };
 use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestRunner};
 

@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Change, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore, ItemId, LedgerStatus, ManualClock, NewBatch, Outcome, RoundStore, Scheduling, SchedulingRules, ServiceId, ServiceShare, StoredBatch, StrategyKind,
+    Change, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore, ItemId, LedgerStatus,
+    ManualClock, NewBatch, Outcome, RoundStore, Scheduling, SchedulingRules, ServiceId,
+    ServiceShare, StoredBatch, StrategyKind,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use proptest::sample::Index;

@@ -7,7 +7,8 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchFits, BatchResult, BatchState, Change, Event, EventKind, InLane, Outcome, Round, RoundStore, ServiceId, ServiceShare, TakenBatch, Timestamp,
+    AttemptId, BatchFits, BatchResult, BatchState, Change, Event, EventKind, InLane, Outcome,
+    Round, RoundStore, ServiceId, ServiceShare, TakenBatch, Timestamp,
 };
 
 use crate::{

@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     AddressPrefix, AfterInvalid, Change, ChangeOutcome, DeclaredAccess, Event, ItemId,
-    LedgerStatus, MissingTransactionStore, NewBatch, Outcome, RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
+    LedgerStatus, MissingTransactionStore, NewBatch, Outcome, RoundStore, Scheduling,
+    SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_store::StoreOptions;
 

@@ -1,6 +1,9 @@
 //! Claims of services with several lanes.
 
-use grid_batch_core::{BatchState, ClaimKeeper, LedgerStatus, Outcome, RoundStore, ServiceShare, StrategyKind, TakenBatch};
+use grid_batch_core::{
+    BatchState, ClaimKeeper, LedgerStatus, Outcome, RoundStore, ServiceShare, StrategyKind,
+    TakenBatch,
+};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome, RoundStore, ServiceShare, StrategyKind,
+    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome, RoundStore,
+    ServiceShare, StrategyKind,
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome, RoundStore, Scheduling, ServiceShare, StrategyKind, TakenBatch,
+    AfterInvalid, BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome,
+    RoundStore, Scheduling, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreOptions};
 
