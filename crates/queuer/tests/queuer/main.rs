@@ -5,5 +5,7 @@ mod memory_store;
 mod one_by_one;
 mod queue;
 mod schedule;
+mod serial;
 mod several_of_a_service;
+mod strategies_of_own_stores;
 mod strategy_round_store;

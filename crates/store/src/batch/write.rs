@@ -10,16 +10,18 @@ use super::{
     BatchKey,
     ended_withdrawals::{EndedRow, end_withdrawals, of_withdrawals},
     failed_withdrawals::record_failures,
-    free::{Ended, Stops, follow_ends},
+    free::{Ended, follow_ends},
     lane::{Lane, Lanes},
     new_services::forget_new_services,
     pool_lanes::{fill_by_pool, with_parked_pool},
-    stop_in_order::stop_in_order,
     waiting::begin_waiting_holds,
 };
-use crate::sql::{
-    Connection, Dialect, Rows, Scheduler, Statement, StoreError,
-    rows::{attempts, batch_id, service_id},
+use crate::{
+    halts::{Stops, stop_in_order},
+    sql::{
+        Connection, Dialect, Rows, Scheduler, Statement, StoreError,
+        rows::{attempts, batch_id, service_id},
+    },
 };
 
 /// What became of the lanes whose batch ended.

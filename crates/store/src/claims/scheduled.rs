@@ -21,7 +21,7 @@ pub(super) fn check_scheduling(
         let mut readable =
             services.iter().filter_map(|service| store.unreadable.read(service.name()));
         if readable.any(|service| can_have(&service)) {
-            return Err(StoreError::OtherScheduling { expects: store.scheduler.is_used() });
+            return Err(StoreError::OtherScheduling { expects: store.scheduler.keeps_positions() });
         }
         match services.last() {
             Some(last) if services.len() == PAGE => after = last.name().to_owned(),
@@ -32,10 +32,7 @@ pub(super) fn check_scheduling(
 
 /// The next services with open batches that were stored by other rules.
 fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceRow>, StoreError> {
-    let other = match store.scheduler.is_used() {
-        true => "is null",
-        false => "is not null",
-    };
+    let other = if store.scheduler.keeps_positions() { "is null" } else { "is not null" };
     let statement = store.statement(format!(
         "-- find_other_lanes
          select distinct s.service_id from lanes s

@@ -11,12 +11,14 @@ use grid_batch_core::{
 use super::{
     action_log::{actions, record_action},
     batch_actions::act_on_batch,
-    being_sent::being_sent,
     drain::change_drain,
     pauses::{change_pause, change_pause_of_all},
     released_claim::release_claim,
 };
-use crate::sql::{Connection, Store, StoreError, groups::LOCK_LIMIT};
+use crate::{
+    sql::{Connection, Store, StoreError, groups::LOCK_LIMIT},
+    submission::being_sent,
+};
 
 impl OperatorStore for Store {
     fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome> {

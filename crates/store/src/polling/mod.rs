@@ -3,8 +3,6 @@
 
 mod answers;
 mod due;
-mod in_flight;
-mod kept_order;
 mod monitor_store;
 mod next;
 mod unresolved;

@@ -7,12 +7,10 @@ use grid_batch_core::{
 };
 
 use super::{
-    answers::{no_answer, resolution_change, status_change},
+    answers::{InFlightQueries, no_answer, pending_key, resolution_change, status_change},
     due::{PendingBatch, due_batches, pending_batches},
-    in_flight::{InFlightQueries, pending_key},
-    kept_order::in_order,
     next::next_batches,
-    unresolved::unresolved_batches,
+    unresolved::{in_order, unresolved_batches},
 };
 use crate::{
     batch::{BatchKey, record},
@@ -96,6 +94,14 @@ impl MonitorStore {
         }
         Ok(recorded?)
     }
+
+    fn due(&self, now: Timestamp, pace: PollPace, limit: usize) -> BatchResult<Vec<PendingBatch>> {
+        let instance = self.claims.instance();
+        let store = self.claims.store();
+        let batches = due_batches(store, instance.as_str(), now, pace, limit)?;
+        self.queries.start(&batches);
+        Ok(batches)
+    }
 }
 
 /// Whether the answers to queries were recorded, or given up because their service is locked.
@@ -108,7 +114,7 @@ impl PendingBatchStore for MonitorStore {
 
     fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<PendingBatch>> {
         let always = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
-        self.get_due_batch_ids(Timestamp::from_micros(i64::MAX), always, limit)
+        self.due(Timestamp::from_micros(i64::MAX), always, limit)
     }
 
     fn get_due_batch_ids(
@@ -116,19 +122,15 @@ impl PendingBatchStore for MonitorStore {
         now: Timestamp,
         pace: PollPace,
         limit: usize,
-    ) -> BatchResult<Vec<PendingBatch>> {
-        let instance = self.claims.instance();
-        let store = self.claims.store();
-        let batches = due_batches(store, instance.as_str(), now, pace, limit)?;
-        self.queries.start(&batches);
-        Ok(batches)
+    ) -> BatchResult<Option<Vec<PendingBatch>>> {
+        self.due(now, pace, limit).map(Some)
     }
 
     fn get_pending_batch_ids_of(
         &self,
         service_ids: &[String],
         limit: usize,
-    ) -> BatchResult<Vec<PendingBatch>> {
+    ) -> BatchResult<Option<Vec<PendingBatch>>> {
         let services: Vec<ServiceId> = service_ids
             .iter()
             .map(|id| id.parse().map_err(invalid_id))
@@ -137,7 +139,7 @@ impl PendingBatchStore for MonitorStore {
         let store = self.claims.store();
         let batches = pending_batches(store, instance.as_str(), &services, limit)?;
         self.queries.start(&batches);
-        Ok(batches)
+        Ok(Some(batches))
     }
 
     fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {

@@ -1,8 +1,7 @@
 //! Limits of intake: open batches of a service, and services that are new.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchQueryStore, ClientId, Decision, IntakeStore, NewBatch,
-    OperatorTarget, Outcome, SignerId, Strategy,
+    AddOutcome, BatchConflict, BatchQueryStore, ClientId, Decision, IntakeStore, NewBatch, OperatorTarget, Outcome, SignerId, StrategyKind,
 };
 use grid_batch_store::{FullQueue, IntakeLimits, QueueCounts, Store, StoreOptions};
 
@@ -61,7 +60,7 @@ fn of_client(client: u8, batch: NewBatch) -> NewBatch {
 }
 
 fn open_parallel_with(db: &Database, limits: IntakeLimits) -> TestStore {
-    let options = db.scheduled(Strategy::Parallel, 10);
+    let options = db.scheduled(StrategyKind::Parallel, 10);
     db.open_with(StoreOptions { intake_limits: limits, ..options })
 }
 

@@ -167,6 +167,25 @@ fn every_compared_text_column_collates_bytewise() {
 }
 
 #[test]
+fn new_file_has_small_pages_and_an_old_one_keeps_its_own() {
+    for (before, page_size) in [(None, 1_024), (Some("pragma page_size = 4096"), 4_096)] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("batches.db");
+        if let Some(settings) = before {
+            let mut connection = SqliteConnection::establish(file.to_str().unwrap()).unwrap();
+            let create = format!("{settings}; pragma journal_mode = wal");
+            connection.batch_execute(&create).unwrap();
+        }
+        let url = format!("sqlite://{}", file.display()).parse().unwrap();
+        let store = Store::open(&url, StoreOptions::default()).unwrap();
+        store.add_all(&[batch("a::b", 1)]);
+        // The header of the file.
+        let header = std::fs::read(&file).unwrap();
+        assert_eq!(u16::from_be_bytes([header[16], header[17]]), page_size);
+    }
+}
+
+#[test]
 fn file_that_is_not_a_database_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("text.db");

@@ -1,0 +1,383 @@
+//! When the ledger is asked for missing transactions: signers take turns, and of each signer those come first
+//! for which the ledger was not asked yet.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Nullable, Text},
+};
+use grid_batch_core::{ItemId, LookupLag, Timestamp};
+use grid_batch_support::{Backoff, lock};
+
+use super::table::find_arrived;
+use crate::{
+    scheduling::insert_changed,
+    sql::{
+        Connection, Rows, Statement, Store, StoreError,
+        rows::{batch_id, claimed_by, limit},
+    },
+};
+
+/// A transaction that batches of a signer miss.
+#[derive(QueryableByName, Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lookup {
+    #[diesel(sql_type = Text)]
+    pub(crate) service_id: String,
+    #[diesel(sql_type = Binary)]
+    pub(crate) signer: Vec<u8>,
+    #[diesel(sql_type = Binary)]
+    pub(crate) transaction_id: Vec<u8>,
+    /// How often the ledger was asked.
+    #[diesel(sql_type = BigInt)]
+    pub(crate) lookups: i64,
+}
+
+/// The longest pause, as a multiple of the first one.
+const LONGEST_PAUSE: u32 = 30;
+
+/// The greatest number of transactions that are counted for which the ledger was not asked yet.
+const MOST_COUNTED: i64 = 100_000;
+
+/// The ledger is to be asked for these transactions, which these batches miss.
+pub(super) fn insert(
+    connection: &mut Connection,
+    missed: &[(ItemId, i64)],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_lookups
+         insert into transaction_lookups (service_id, signer, transaction_id, since)
+         select distinct m.service_id, m.signer, m.transaction_id, x.since
+         from {x} join missing_transactions m
+             on m.transaction_id = x.transaction_id and m.batch_seq = x.batch_seq
+         where m.found_at is null
+         on conflict (service_id, signer, transaction_id) do nothing",
+    )
+    .rows(missed_rows(missed).long("since", missed.iter().map(|_| now.as_micros())));
+    connection.execute(&statement).map(drop)
+}
+
+/// The ledger is to be asked at once for those of these transactions of which only an invalid batch has become
+/// known since it was asked.
+pub(super) fn begin_again(
+    connection: &mut Connection,
+    missed: &[(ItemId, i64)],
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- begin_lookups_again
+         update transaction_lookups set lookups = 0, next_lookup_at = 0
+         where (service_id, signer, transaction_id) in (
+             select m.service_id, m.signer, m.transaction_id
+             from {x} join missing_transactions m
+                 on m.transaction_id = x.transaction_id and m.batch_seq = x.batch_seq
+             where m.found_at is null and m.invalid_seq is not null and m.asked_at = 0)",
+    )
+    .rows(missed_rows(missed));
+    connection.execute(&statement).map(drop)
+}
+
+fn missed_rows<'a>(missed: &'a [(ItemId, i64)]) -> Rows<'a> {
+    Rows::default()
+        .bytes("transaction_id", missed.iter().map(|(id, _)| id.as_bytes()))
+        .long("batch_seq", missed.iter().map(|(_, seq)| *seq))
+}
+
+/// Up to `count` signers whose batches miss transactions, in order, from the one after `after`.
+pub(crate) fn find_signers(
+    connection: &mut Connection,
+    after: Option<&[u8]>,
+    count: usize,
+) -> Result<Vec<Vec<u8>>, StoreError> {
+    // One row is read of each signer.
+    let first = match after {
+        Some(_) => "l.signer > ?",
+        None => "l.signer >= ?",
+    };
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- find_signers_to_look_up
+             with recursive signers(signer) as (
+                 select (select l.signer from transaction_lookups l where {first}
+                         order by l.signer, l.next_lookup_at limit 1)
+                 union all
+                 select (select l.signer from transaction_lookups l where l.signer > r.signer
+                         order by l.signer, l.next_lookup_at limit 1)
+                 from signers r where r.signer is not null
+             )
+             select r.signer from signers r where r.signer is not null limit ?"
+        ),
+    )
+    .bytes(after.unwrap_or_default())
+    .long(limit(count));
+    let rows: Vec<SignerRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().filter_map(|row| row.signer).collect())
+}
+
+/// Up to `count` transactions of a signer that are due, of the services of an instance: those first for which
+/// the ledger was not asked yet.
+pub(crate) fn find_due(
+    connection: &mut Connection,
+    signer: &[u8],
+    instance: &str,
+    now: Timestamp,
+    count: usize,
+) -> Result<Vec<Lookup>, StoreError> {
+    let claimed = claimed_by("l");
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- find_due_lookups
+             select l.service_id, l.signer, l.transaction_id, l.lookups from transaction_lookups l
+             where l.signer = ? and l.next_lookup_at <= ? and {claimed}
+             order by l.signer, l.next_lookup_at limit ?"
+        ),
+    )
+    .bytes(signer)
+    .long(now.as_micros())
+    .text(/* claimant */ instance)
+    .long(limit(count));
+    connection.load(&statement)
+}
+
+/// Removes the lookups of transactions that no batch misses any more, and returns the others.
+pub(crate) fn remove_unneeded(
+    connection: &mut Connection,
+    lookups: Vec<Lookup>,
+) -> Result<Vec<Lookup>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_unneeded_lookups
+         select x.number from {x}
+         where (select count(*) from (
+             select 1 from missing_transactions m
+             where m.signer = x.signer and m.transaction_id = x.transaction_id
+                 and m.found_at is null limit 1) as r) = 0",
+    )
+    .rows(lookup_rows(&lookups).long("number", (0..).take(lookups.len())));
+    let rows: Vec<NumberRow> = connection.load(&statement)?;
+    let unneeded: BTreeSet<usize> =
+        rows.iter().filter_map(|row| usize::try_from(row.number).ok()).collect();
+    let (needed, unneeded): (Vec<_>, Vec<_>) =
+        lookups.into_iter().enumerate().partition(|(number, _)| !unneeded.contains(number));
+    let of = |lookups: Vec<(usize, Lookup)>| lookups.into_iter().map(|(_, it)| it).collect();
+    let unneeded: Vec<Lookup> = of(unneeded);
+    if !unneeded.is_empty() {
+        // A batch may have come to miss it meanwhile.
+        let statement = Statement::new(
+            connection.dialect(),
+            "-- remove_lookups
+             delete from transaction_lookups
+             where (service_id, signer, transaction_id) in (
+                     select x.service_id, x.signer, x.transaction_id from {x})
+                 and not exists (
+                     select 1 from missing_transactions m
+                     where m.signer = transaction_lookups.signer
+                         and m.transaction_id = transaction_lookups.transaction_id
+                         and m.found_at is null)",
+        )
+        .rows(lookup_rows(&unneeded));
+        connection.execute(&statement)?;
+    }
+    Ok(of(needed))
+}
+
+/// The ledger is asked for these now. Each time, the pause until the next time doubles, up to a limit.
+pub(crate) fn mark_asked(
+    connection: &mut Connection,
+    lookups: &[Lookup],
+    first_pause: Duration,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let pauses = Backoff { first: first_pause, longest: first_pause * LONGEST_PAUSE };
+    let next = |lookup: &Lookup| {
+        let earlier = u32::try_from(lookup.lookups).unwrap_or_default();
+        now.plus(pauses.whole_delay(earlier)).as_micros()
+    };
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- mark_looked_up
+         update transaction_lookups
+         set lookups = transaction_lookups.lookups + 1, next_lookup_at = x.next_lookup_at
+         from {x} where transaction_lookups.service_id = x.service_id
+             and transaction_lookups.signer = x.signer
+             and transaction_lookups.transaction_id = x.transaction_id",
+    )
+    .rows(lookup_rows(lookups).long("next_lookup_at", lookups.iter().map(next)));
+    connection.execute(&statement)?;
+    // Other batches do not need the time.
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- mark_asked
+         update missing_transactions set asked_at = x.asked_at
+         from {x} where missing_transactions.transaction_id = x.transaction_id
+             and missing_transactions.found_at is null
+             and missing_transactions.invalid_seq is not null and missing_transactions.asked_at = 0",
+    )
+    .rows(
+        Rows::default()
+            .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
+            .long("asked_at", lookups.iter().map(|_| now.as_micros())),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// The ledger is asked for these transactions again at this time, whatever their pauses.
+fn set_next_lookup(
+    connection: &mut Connection,
+    transaction_ids: &[ItemId],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- look_up_again
+         update transaction_lookups set lookups = 1, next_lookup_at = x.next_lookup_at
+         from {x} join missing_transactions m on m.transaction_id = x.transaction_id
+         where m.found_at is null and transaction_lookups.service_id = m.service_id
+             and transaction_lookups.signer = m.signer
+             and transaction_lookups.transaction_id = m.transaction_id",
+    )
+    .rows(
+        Rows::default()
+            .bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes()))
+            .long("next_lookup_at", transaction_ids.iter().map(|_| at.as_micros())),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+/// For how many transactions the ledger was not asked yet, and for how long.
+pub(crate) fn load_lag(
+    connection: &mut Connection,
+    now: Timestamp,
+) -> Result<LookupLag, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- load_lookup_lag
+         select count(*) as waiting, min(r.since) as since from (
+             select l.since from transaction_lookups l where l.lookups = 0 and l.since > 0
+             order by l.since limit ?) as r",
+    )
+    .long(MOST_COUNTED);
+    let rows: Vec<LagRow> = connection.load(&statement)?;
+    let lag = |row: &LagRow| LookupLag {
+        waiting: row.waiting.unsigned_abs(),
+        longest: row.since.map_or(Duration::ZERO, |since| now.since(Timestamp::from_micros(since))),
+    };
+    Ok(rows.first().map(lag).unwrap_or_default())
+}
+
+/// The transactions of lookups.
+pub(crate) fn transaction_ids(lookups: &[Lookup]) -> Result<BTreeSet<ItemId>, StoreError> {
+    lookups.iter().map(|it| batch_id(&it.transaction_id)).collect()
+}
+
+fn lookup_rows(lookups: &[Lookup]) -> Rows<'_> {
+    Rows::default()
+        .text("service_id", lookups.iter().map(|it| it.service_id.as_str()))
+        .bytes("signer", lookups.iter().map(|it| it.signer.as_slice()))
+        .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
+}
+
+#[derive(QueryableByName)]
+struct SignerRow {
+    #[diesel(sql_type = Nullable<Binary>)]
+    signer: Option<Vec<u8>>,
+}
+
+#[derive(QueryableByName)]
+struct NumberRow {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+}
+
+#[derive(QueryableByName)]
+struct LagRow {
+    #[diesel(sql_type = BigInt)]
+    waiting: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    since: Option<i64>,
+}
+
+/// How many signers take turns in one round of lookups.
+const MOST_SIGNERS: usize = 256;
+
+/// Up to `count` missing transactions of the services of an instance that are to be looked for at the ledger
+/// now. Signers take turns. They count as asked about from now on.
+pub(crate) fn missing_transactions(
+    store: &Store,
+    instance: &str,
+    pause: Duration,
+    count: usize,
+) -> Result<Vec<ItemId>, StoreError> {
+    let now = store.now();
+    let due = due_lookups(store, instance, now, count)?;
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    store.pools.write()?.write_transaction(|connection| {
+        let needed = remove_unneeded(connection, due.clone())?;
+        mark_asked(connection, &needed, pause, now)?;
+        let ids = transaction_ids(&needed)?;
+        // A batch that was stored in the same moment by another commit did not see those that miss it.
+        let arrived = find_arrived(connection, &ids)?;
+        insert_changed(connection, &store.scheduler, arrived, now)?;
+        Ok(ids.into_iter().collect())
+    })
+}
+
+/// Up to `count` lookups that are due, one of each signer in turn. The next call begins with another signer.
+fn due_lookups(
+    store: &Store,
+    instance: &str,
+    now: Timestamp,
+    count: usize,
+) -> Result<Vec<Lookup>, StoreError> {
+    let mut connection = store.pools.read()?;
+    let connection = &mut *connection;
+    let mut last = lock(&store.last_signer);
+    let mut signers = find_signers(connection, last.as_deref(), MOST_SIGNERS)?;
+    if signers.len() < MOST_SIGNERS && last.is_some() {
+        let first = find_signers(connection, None, MOST_SIGNERS - signers.len())?;
+        signers.extend(first.into_iter().take_while(|it| Some(it) <= last.as_ref()));
+    }
+    let mut due = Vec::new();
+    for signer in &signers {
+        due.push(find_due(connection, signer, instance, now, count)?.into_iter());
+    }
+    let mut taken = Vec::new();
+    loop {
+        let before = taken.len();
+        for (signer, due) in signers.iter().zip(&mut due) {
+            if taken.len() == count {
+                return Ok(taken);
+            }
+            if let Some(lookup) = due.next() {
+                *last = Some(signer.clone());
+                taken.push(lookup);
+            }
+        }
+        if taken.len() == before {
+            // None of these signers has a lookup left that is due.
+            *last = signers.pop();
+            return Ok(taken);
+        }
+    }
+}
+
+/// The ledger did not answer about these transactions: they are looked for again after `pause`.
+pub(crate) fn look_up_again(
+    store: &Store,
+    ids: &[ItemId],
+    pause: Duration,
+) -> Result<(), StoreError> {
+    let at = store.now().plus(pause);
+    store.pools.write()?.write_transaction(|connection| set_next_lookup(connection, ids, at))
+}
+
+/// For how many missing transactions the ledger was not asked yet.
+pub(crate) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
+    load_lag(&mut *store.pools.read()?, store.now())
+}
