@@ -11,7 +11,7 @@ use crate::{Store, StoreError, withdrawals};
 
 impl Store {
     /// Stores withdrawals, each with its first batch, all in one commit, except those whose id
-    /// another withdrawal has. The batches are queued as [`add`](Self::add) does.
+    /// another withdrawal has. The batches are queued as [`add`](grid_batch_core::IntakeStore::add) does.
     ///
     /// There is at most one withdrawal with an id, however many requests come at once. If the id is
     /// derived from what may be paid only once, no other lock is needed.

@@ -30,7 +30,7 @@ use super::{
     url::{Access, DatabaseUrl},
 };
 
-/// A durable store of batches: what [`add`](Self::add) has returned survives a crash.
+/// A durable store of batches: what [`add`](grid_batch_core::IntakeStore::add) has returned survives a crash.
 ///
 /// A store can be shared and cloned; clones use the same connections. Its methods block.
 #[derive(Clone)]
