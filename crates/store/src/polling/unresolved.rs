@@ -9,7 +9,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    BatchState, Evidence, ItemId, Resolution, ServiceId, Timestamp, UnresolvedBatch,
+    BatchState, Evidence, ItemId, Resolution, ServiceId, StrategyKind, Timestamp, UnresolvedBatch,
 };
 
 use crate::{
@@ -174,8 +174,9 @@ pub(crate) fn in_order(
     store: &Store,
     resolutions: &[Resolved],
 ) -> Result<Vec<Resolved>, StoreError> {
+    // Also one with a window of 1: the window may have been larger before a restart.
     let is_pipeline =
-        |service: &ServiceId| store.scheduler.strategy(service).lets_others_go(BatchState::Pending);
+        |service: &ServiceId| store.scheduler.of(service).strategy == StrategyKind::Pipeline;
     let absent = || resolutions.iter().filter(|(_, resolution)| has_it_sent_again(resolution));
     let services: BTreeSet<&ServiceId> =
         absent().map(|(batch, _)| &batch.service_id).filter(|id| is_pipeline(id)).collect();
