@@ -1,6 +1,9 @@
 //! The commands of withdrawals that a running server carries out.
 
-use grid_batch_test_support::process::{ProcessOutput, run};
+use grid_batch_test_support::{
+    process::{ProcessOutput, run},
+    wait::wait_until,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -109,8 +112,12 @@ fn wait_ends_after_its_time_and_a_withdrawal_is_cancelled() {
     let arguments = json_args(&request(&harness, "1"), &["--wait", "--timeout", "1s"]);
     let parked = client(&server, &arguments);
     assert_eq!(parked.exit_code, Some(3), "{parked:?}");
-    assert!(parked.stdout.contains("parked: the base fee"), "{parked:?}");
     let id = parked.stdout.split_once(' ').unwrap().0.to_owned();
+    // It is tried again and again, and is with the submitter meanwhile.
+    wait_until("the withdrawal is shown as parked", || {
+        let shown = client(&server, &["withdrawal", "show", &id]);
+        shown.stdout.contains("parked: the base fee")
+    });
     let cancelled = client(&server, &["withdrawal", "cancel", &id, "--json"]);
     assert_eq!(cancelled.exit_code, Some(0), "{cancelled:?}");
     assert!(json_of(&cancelled)["withdrawals"][0]["cancelled_at"].is_string(), "{cancelled:?}");

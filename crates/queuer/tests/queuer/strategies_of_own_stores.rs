@@ -86,6 +86,7 @@ fn parallel_takes_what_does_not_conflict() {
     let fixture = Fixture::new(rules(StrategyKind::Parallel, 9));
     let fixture = fixture.with_writing(["aa", "bb", "aa00", "cc"]);
     assert_eq!(fixture.take_up_to(9), [1, 2, 4]);
+    [1, 2].into_iter().for_each(|number| fixture.accept(number));
     fixture.end(2, LedgerStatus::Committed);
     assert_eq!(fixture.take_up_to(9), [0; 0]);
     fixture.end(1, LedgerStatus::Committed);
@@ -97,6 +98,7 @@ fn lanes_limit_what_is_under_way() {
     let fixture = Fixture::new(rules(StrategyKind::Parallel, 2));
     let fixture = fixture.with_writing(["aa", "bb", "cc", "dd"]);
     assert_eq!(fixture.take_up_to(9), [1, 2]);
+    fixture.accept(2);
     fixture.end(2, LedgerStatus::Committed);
     assert_eq!(fixture.take_up_to(9), [3]);
 }
@@ -151,6 +153,7 @@ fn invalid_batch_halts_what_follows_or_conflicts() {
         rules.default.after_invalid = AfterInvalid::Halt;
         let fixture = Fixture::new(rules).with_writing(["aa", "aa", "bb"]);
         assert_eq!(fixture.take_up_to(1), [1]);
+        fixture.accept(1);
         fixture.end(1, LedgerStatus::Invalid);
         assert_eq!(fixture.take_up_to(9), others, "{strategy:?}");
     }
