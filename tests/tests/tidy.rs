@@ -135,7 +135,7 @@ fn walkthrough_functions_exist() {
         let source = read(&path);
         let is_there = ["fn ", "struct ", "enum ", "trait "]
             .iter()
-            .flat_map(|kind| ["(", "<", " ", ";"].map(|end| format!("{kind}{function}{end}")))
+            .flat_map(|kind| ["(", "<", " ", ";", ":"].map(|end| format!("{kind}{function}{end}")))
             .any(|definition| source.contains(&definition))
             || source.contains(&format!("-- {function}"));
         assert!(is_there, "docs/architecture.md names {name}, which is not in {file}");

@@ -2,7 +2,7 @@
 //!
 //! A batch that may be sent, or was sent, is in a *lane*. A strategy decides which waiting batches get a lane
 //! ([`room`](Strategy::room), [`may_follow`](Strategy::may_follow)) and which batches in lanes are sent
-//! ([`next`](Strategy::next)). Whoever calls it keeps the batches: `grid-batch-store` in tables, the queuer's
+//! ([`next`](Strategy::next)). The caller keeps the batches: `grid-batch-store` in tables, the queuer's
 //! `schedule` in a list.
 
 use std::fmt;

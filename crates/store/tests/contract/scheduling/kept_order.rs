@@ -1,8 +1,8 @@
 //! Evidence about batches of a pipeline.
 
 use grid_batch_core::{
-    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution, StrategyKind,
-    TakenBatch,
+    BatchState, ClaimKeeper, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution,
+    StrategyKind, TakenBatch,
 };
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
