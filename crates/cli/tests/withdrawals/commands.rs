@@ -2,7 +2,7 @@
 
 use grid_batch_test_support::{
     process::{ProcessOutput, run},
-    wait::wait_until,
+    wait::wait_for,
 };
 use serde_json::{Value, json};
 
@@ -109,15 +109,15 @@ fn wait_ends_after_its_time_and_a_withdrawal_is_cancelled() {
     let harness = WithdrawalHarness::new(1);
     harness.anvil.set_base_fee(300).unwrap();
     let server = harness.serve();
-    let arguments = json_args(&request(&harness, "1"), &["--wait", "--timeout", "1s"]);
-    let parked = client(&server, &arguments);
-    assert_eq!(parked.exit_code, Some(3), "{parked:?}");
-    let id = parked.stdout.split_once(' ').unwrap().0.to_owned();
-    // It is tried again and again, and is with the submitter meanwhile.
-    wait_until("the withdrawal is shown as parked", || {
-        let shown = client(&server, &["withdrawal", "show", &id]);
-        shown.stdout.contains("parked: the base fee")
+    let waiting = ["--idempotency-key", "parked", "--wait", "--timeout", "1s"];
+    let arguments = json_args(&request(&harness, "1"), &waiting);
+    // It is tried again and again, and is with the submitter meanwhile: then a repetition waits for the same one.
+    let parked = wait_for("the withdrawal is parked", || {
+        let output = client(&server, &arguments);
+        assert_eq!(output.exit_code, Some(3), "{output:?}");
+        output.stdout.contains("parked: the base fee").then_some(output)
     });
+    let id = parked.stdout.split_once(' ').unwrap().0.to_owned();
     let cancelled = client(&server, &["withdrawal", "cancel", &id, "--json"]);
     assert_eq!(cancelled.exit_code, Some(0), "{cancelled:?}");
     assert!(json_of(&cancelled)["withdrawals"][0]["cancelled_at"].is_string(), "{cancelled:?}");

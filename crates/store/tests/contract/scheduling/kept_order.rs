@@ -1,8 +1,8 @@
 //! Evidence about batches of a pipeline.
 
 use grid_batch_core::{
-    BatchState, ClaimKeeper, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution,
-    StrategyKind, TakenBatch,
+    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution, StrategyKind,
+    TakenBatch,
 };
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
@@ -12,7 +12,6 @@ on_both! {
     lost_tail_is_absent_together,
     absence_waits_for_earlier_batches,
     batch_is_held_when_a_later_one_was_committed,
-    smaller_window_after_a_restart_keeps_the_order,
     nothing_is_held_in_another_strategy,
 }
 
@@ -99,23 +98,6 @@ fn batch_is_held_when_a_later_one_was_committed(db: &Database) {
         [1],
         "the other one was committed before this attempt"
     );
-}
-
-fn smaller_window_after_a_restart_keeps_the_order(db: &Database) {
-    let (store, sent) = sent(db, StrategyKind::Pipeline);
-    store.status(&sent[2], LedgerStatus::Committed);
-    db.later(1);
-    store.worker().release().unwrap();
-    drop(store);
-    if !db.is_postgres() {
-        db.forget_lock();
-    }
-    let store = db.open_scheduled(StrategyKind::Pipeline, 1);
-    resolve(&store, &[1, 2, 4], Evidence::Lost);
-    let open = store.open_batches(&service(SERVICE), 9).unwrap();
-    let held: Vec<bool> = open.iter().map(|batch| batch.held.is_some()).collect();
-    assert_eq!(held, [true, true, false]);
-    assert!(store.take_up_to(9).is_empty(), "nothing is sent behind 3");
 }
 
 fn nothing_is_held_in_another_strategy(db: &Database) {
