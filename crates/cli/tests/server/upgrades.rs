@@ -5,10 +5,9 @@
 
 use std::{
     collections::BTreeSet,
-    env,
-    fs::{self, File},
+    env, fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use diesel::{
@@ -185,16 +184,14 @@ fn texts(connection: &mut SqliteConnection, select: &str) -> QueryResult<Vec<Str
 }
 
 fn dump_of_file(connection: &mut SqliteConnection) -> QueryResult<String> {
-    let objects = |kind: &str| {
+    let of_objects = |column: &str, kind: &str| {
         format!(
-            "select sql as text from sqlite_master
+            "select {column} as text from sqlite_master
              where type {kind} and sql is not null and name not like 'sqlite%' order by rowid"
         )
     };
-    let mut statements = texts(connection, &objects("= 'table'"))?;
-    let tables = "select name as text from sqlite_master
-        where type = 'table' and sql is not null and name not like 'sqlite%' order by rowid";
-    for table in texts(connection, tables)? {
+    let mut statements = texts(connection, &of_objects("sql", "= 'table'"))?;
+    for table in texts(connection, &of_objects("name", "= 'table'"))? {
         let columns = format!("select name as text from pragma_table_info('{table}')");
         let columns = texts(connection, &columns)?;
         let values: Vec<String> = columns.iter().map(|it| format!("quote({it})")).collect();
@@ -205,7 +202,7 @@ fn dump_of_file(connection: &mut SqliteConnection) -> QueryResult<String> {
         );
         statements.extend(texts(connection, &rows)?);
     }
-    statements.extend(texts(connection, &objects("<> 'table'"))?);
+    statements.extend(texts(connection, &of_objects("sql", "<> 'table'"))?);
     Ok(format!("begin;\n{};\ncommit;\n", statements.join(";\n")))
 }
 
@@ -238,9 +235,8 @@ fn restore_to_postgres(url: &str, dump: &str) {
     let same_server = "update database_state set server = null;\n";
     fs::write(&file, [dump, same_server].concat()).unwrap();
     let output = Command::new("psql")
-        .args(["--quiet", "--set", "ON_ERROR_STOP=1", url])
-        .stdin(File::open(file).unwrap())
-        .stdout(Stdio::null())
+        .args(["--quiet", "--set", "ON_ERROR_STOP=1", url, "--file"])
+        .arg(file)
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
