@@ -111,7 +111,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         Ok(())
     }
 
-    fn write_checked(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
+    fn write_checked(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
         if self.checked.is_empty() {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         result
     }
 
-    fn write_resolutions(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
+    fn write_resolutions(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
         if self.resolutions.is_empty() {
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         Ok(())
     }
 
-    fn write_each_resolution(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
+    fn write_each_resolution(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
         while let Some(resolution) = self.resolutions.first() {
             match store.resolve(slice::from_ref(resolution)) {
                 Ok(()) | Err(BatchError::Locked(_)) => {}
