@@ -18,20 +18,20 @@ use crate::{
 
 /// What became of batches that missed transactions.
 #[derive(Debug, Default)]
-pub(crate) struct EvaluatedIncomplete {
+pub(super) struct EvaluatedIncomplete {
     /// The services that may have got a next batch.
-    pub(crate) ready: BTreeSet<ServiceId>,
+    pub(super) ready: BTreeSet<ServiceId>,
     /// The batches that miss something still.
-    pub(crate) missing: Vec<IncompleteBatch>,
+    pub(super) missing: Vec<IncompleteBatch>,
     /// Those of them of which an invalid batch has a transaction: the ledger has not answered about it.
-    pub(crate) unanswered: BTreeSet<i64>,
+    pub(super) unanswered: BTreeSet<i64>,
     /// How many ended.
-    pub(crate) ended: usize,
+    pub(super) ended: usize,
 }
 
 /// Evaluates batches of locked services that missed transactions. The ledger does not have those in `absent`:
 /// batches end that depend on one which only invalid batches have.
-pub(crate) fn evaluate_incomplete(
+pub(super) fn evaluate_incomplete(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[IncompleteBatch],
@@ -130,7 +130,7 @@ pub(crate) fn give_positions_if_complete(
 
 /// Holds batches of locked services that have missed transactions for too long, unless these have arrived.
 /// Returns how many.
-pub(crate) fn hold_overdue(
+pub(super) fn hold_overdue(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[IncompleteBatch],

@@ -21,16 +21,16 @@ use crate::{
 
 /// A transaction that batches of a signer miss.
 #[derive(QueryableByName, Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lookup {
+struct Lookup {
     #[diesel(sql_type = Text)]
-    pub(crate) service_id: String,
+    service_id: String,
     #[diesel(sql_type = Binary)]
-    pub(crate) signer: Vec<u8>,
+    signer: Vec<u8>,
     #[diesel(sql_type = Binary)]
-    pub(crate) transaction_id: Vec<u8>,
+    transaction_id: Vec<u8>,
     /// How often the ledger was asked.
     #[diesel(sql_type = BigInt)]
-    pub(crate) lookups: i64,
+    lookups: i64,
 }
 
 /// The longest pause, as a multiple of the first one.
@@ -86,7 +86,7 @@ fn missed_rows<'a>(missed: &'a [(ItemId, i64)]) -> Rows<'a> {
 }
 
 /// Up to `count` signers whose batches miss transactions, in order, from the one after `after`.
-pub(crate) fn find_signers(
+fn find_signers(
     connection: &mut Connection,
     after: Option<&[u8]>,
     count: usize,
@@ -119,7 +119,7 @@ pub(crate) fn find_signers(
 
 /// Up to `count` transactions of a signer that are due, of the services of an instance: those first for which
 /// the ledger was not asked yet.
-pub(crate) fn find_due(
+fn find_due(
     connection: &mut Connection,
     signer: &[u8],
     instance: &str,
@@ -144,7 +144,7 @@ pub(crate) fn find_due(
 }
 
 /// Removes the lookups of transactions that no batch misses any more, and returns the others.
-pub(crate) fn remove_unneeded(
+fn remove_unneeded(
     connection: &mut Connection,
     lookups: Vec<Lookup>,
 ) -> Result<Vec<Lookup>, StoreError> {
@@ -186,7 +186,7 @@ pub(crate) fn remove_unneeded(
 }
 
 /// The ledger is asked for these now. Each time, the pause until the next time doubles, up to a limit.
-pub(crate) fn mark_asked(
+fn mark_asked(
     connection: &mut Connection,
     lookups: &[Lookup],
     first_pause: Duration,
@@ -249,10 +249,7 @@ fn set_next_lookup(
 }
 
 /// For how many transactions the ledger was not asked yet, and for how long.
-pub(crate) fn load_lag(
-    connection: &mut Connection,
-    now: Timestamp,
-) -> Result<LookupLag, StoreError> {
+fn load_lag(connection: &mut Connection, now: Timestamp) -> Result<LookupLag, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- load_lookup_lag
@@ -270,7 +267,7 @@ pub(crate) fn load_lag(
 }
 
 /// The transactions of lookups.
-pub(crate) fn transaction_ids(lookups: &[Lookup]) -> Result<BTreeSet<ItemId>, StoreError> {
+fn transaction_ids(lookups: &[Lookup]) -> Result<BTreeSet<ItemId>, StoreError> {
     lookups.iter().map(|it| batch_id(&it.transaction_id)).collect()
 }
 
@@ -306,7 +303,7 @@ const MOST_SIGNERS: usize = 256;
 
 /// Up to `count` missing transactions of the services of an instance that are to be looked for at the ledger
 /// now. Signers take turns. They count as asked about from now on.
-pub(crate) fn missing_transactions(
+pub(super) fn missing_transactions(
     store: &Store,
     instance: &str,
     pause: Duration,
@@ -368,7 +365,7 @@ fn due_lookups(
 }
 
 /// The ledger did not answer about these transactions: they are looked for again after `pause`.
-pub(crate) fn look_up_again(
+pub(super) fn look_up_again(
     store: &Store,
     ids: &[ItemId],
     pause: Duration,
@@ -378,6 +375,6 @@ pub(crate) fn look_up_again(
 }
 
 /// For how many missing transactions the ledger was not asked yet.
-pub(crate) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
+pub(super) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
     load_lag(&mut *store.pools.read()?, store.now())
 }

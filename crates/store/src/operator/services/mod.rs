@@ -16,11 +16,13 @@ use self::{
     names::{load_all_names, load_open_names},
     queues::{Queue, load_oldest_waiting, load_queues, load_waiting_holds},
 };
-use super::super::halts::HaltOrigin;
-use crate::sql::{
-    Connection, Store, StoreError,
-    rows::service_id,
-    schema::{halts, services as service_rows},
+use crate::{
+    halts::HaltOrigin,
+    sql::{
+        Connection, Store, StoreError,
+        rows::service_id,
+        schema::{halts, services as service_rows},
+    },
 };
 
 pub(super) fn services(
