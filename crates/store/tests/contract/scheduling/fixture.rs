@@ -3,11 +3,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Change, ChangeOutcome, DeclaredAccess, Event, ItemId,
+    AddressPrefix, AfterInvalid, Change, ChangeOutcome, ClaimKeeper, DeclaredAccess, Event, ItemId,
     LedgerStatus, MissingTransactionStore, NewBatch, Outcome, RoundStore, Scheduling,
     SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
 };
-use grid_batch_store::StoreOptions;
+use grid_batch_store::{ClaimOptions, ClaimStore, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, service};
 
@@ -19,6 +19,19 @@ pub fn rules(strategy: StrategyKind, lanes: u32) -> SchedulingRules {
         services: HashMap::new(),
         uses_declared_access: true,
     }
+}
+
+/// Starts again with other rules: the services are claimed anew.
+pub fn restart(db: &Database, before: TestStore, strategy: StrategyKind, lanes: u32) -> ClaimStore {
+    before.worker().release().unwrap();
+    drop(before);
+    if !db.is_postgres() {
+        db.forget_lock();
+    }
+    let store = db.open_scheduled(strategy, lanes).into_store();
+    let claims = ClaimStore::register(store, ClaimOptions::default()).unwrap();
+    claims.take(usize::MAX).unwrap();
+    claims
 }
 
 impl Database {

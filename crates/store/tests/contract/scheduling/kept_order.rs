@@ -1,17 +1,19 @@
 //! Evidence about batches of a pipeline.
 
 use grid_batch_core::{
-    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution, StrategyKind,
-    TakenBatch,
+    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Recorded, Resolution,
+    RoundStore, ServiceShare, StrategyKind, TakenBatch,
 };
+use grid_batch_store::MonitorStore;
 
-use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
+use super::fixture::{SERVICE, ScheduledExt, numbers, restart, writing};
 use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
 
 on_both! {
     lost_tail_is_absent_together,
     absence_waits_for_earlier_batches,
     batch_is_held_when_a_later_one_was_committed,
+    smaller_window_after_a_restart_keeps_the_order,
     nothing_is_held_in_another_strategy,
 }
 
@@ -31,8 +33,7 @@ fn sent(db: &Database, strategy: StrategyKind) -> (TestStore, Vec<TakenBatch>) {
 }
 
 /// Resolves these batches with this evidence, in one call.
-fn resolve(store: &TestStore, batches: &[u64], evidence: Evidence) {
-    let monitor = store.monitor();
+fn resolve(monitor: &MonitorStore, batches: &[u64], evidence: Evidence) {
     let ids: Vec<String> = batches.iter().map(|number| id(*number).to_string()).collect();
     let unresolved = monitor.get_unresolved_batches(SERVICE, &ids).unwrap();
     assert_eq!(unresolved.len(), batches.len());
@@ -49,7 +50,7 @@ fn lost_tail_is_absent_together(db: &Database) {
     use BatchState::Absent;
     let (store, sent) = sent(db, StrategyKind::Pipeline);
     store.status(&sent[0], LedgerStatus::Committed);
-    resolve(&store, &[2, 3, 4], Evidence::Lost);
+    resolve(&store.monitor(), &[2, 3, 4], Evidence::Lost);
     assert_eq!(states(&store), [Absent; 3]);
     for number in 2..=4 {
         let taken = store.take_up_to(9);
@@ -61,12 +62,12 @@ fn lost_tail_is_absent_together(db: &Database) {
 fn absence_waits_for_earlier_batches(db: &Database) {
     use BatchState::{Absent, Pending};
     let (store, _) = sent(db, StrategyKind::Pipeline);
-    resolve(&store, &[3, 4], Evidence::Lost);
+    resolve(&store.monitor(), &[3, 4], Evidence::Lost);
     assert_eq!(states(&store), [Pending; 4], "1 and 2 may be lost, too");
-    resolve(&store, &[1, 2], Evidence::Lost);
+    resolve(&store.monitor(), &[1, 2], Evidence::Lost);
     assert_eq!(states(&store), [Absent, Absent, Pending, Pending]);
     assert!(store.take_up_to(9).is_empty(), "3 and 4 may be at the ledger");
-    resolve(&store, &[3, 4], Evidence::Lost);
+    resolve(&store.monitor(), &[3, 4], Evidence::Lost);
     assert_eq!(states(&store), [Absent; 4]);
     assert_eq!(numbers(&store.take_up_to(9)), [1]);
 }
@@ -75,7 +76,7 @@ fn batch_is_held_when_a_later_one_was_committed(db: &Database) {
     let (store, sent) = sent(db, StrategyKind::Pipeline);
     store.status(&sent[2], LedgerStatus::Committed);
     db.later(1);
-    resolve(&store, &[1, 2, 4], Evidence::Lost);
+    resolve(&store.monitor(), &[1, 2, 4], Evidence::Lost);
     let open = store.open_batches(&service(SERVICE), 9).unwrap();
     let held: Vec<_> = open.iter().map(|batch| batch.held.as_ref()).collect();
     for hold in &held[..2] {
@@ -92,7 +93,7 @@ fn batch_is_held_when_a_later_one_was_committed(db: &Database) {
     let taken = store.take_up_to(9);
     assert_eq!(numbers(&taken), [1]);
     store.outcome(&taken[0], Outcome::Accepted);
-    resolve(&store, &[1], Evidence::Lost);
+    resolve(&store.monitor(), &[1], Evidence::Lost);
     assert_eq!(
         numbers(&store.take_up_to(9)),
         [1],
@@ -100,11 +101,26 @@ fn batch_is_held_when_a_later_one_was_committed(db: &Database) {
     );
 }
 
+fn smaller_window_after_a_restart_keeps_the_order(db: &Database) {
+    let (store, sent) = sent(db, StrategyKind::Pipeline);
+    store.status(&sent[2], LedgerStatus::Committed);
+    db.later(1);
+    let claims = restart(db, store, StrategyKind::Pipeline, 1);
+    let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
+    resolve(&monitor, &[1, 2, 4], Evidence::Lost);
+    let open = claims.store().open_batches(&service(SERVICE), 9).unwrap();
+    let held: Vec<bool> = open.iter().map(|batch| batch.held.is_some()).collect();
+    assert_eq!(held, [true, true, false]);
+    let share = ServiceShare { service_id: service(SERVICE), batches: 9 };
+    let round = claims.take_round(&[share], &mut |_| true).unwrap();
+    assert!(round.batches.is_empty(), "nothing is sent behind 3");
+}
+
 fn nothing_is_held_in_another_strategy(db: &Database) {
     use BatchState::{Absent, Pending};
     let (store, sent) = sent(db, StrategyKind::Parallel);
     store.status(&sent[2], LedgerStatus::Committed);
     db.later(1);
-    resolve(&store, &[1], Evidence::Lost);
+    resolve(&store.monitor(), &[1], Evidence::Lost);
     assert_eq!(states(&store), [Absent, Pending, Pending]);
 }

@@ -3,12 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome,
-    RoundStore, Scheduling, ServiceShare, StrategyKind, TakenBatch,
+    AfterInvalid, BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, RoundStore,
+    Scheduling, ServiceShare, StrategyKind, TakenBatch,
 };
-use grid_batch_store::{ClaimOptions, ClaimStore, StoreOptions};
+use grid_batch_store::{ClaimStore, StoreOptions};
 
-use super::fixture::{SERVICE, ScheduledExt, accessing, numbers, rules, writing};
+use super::fixture::{SERVICE, ScheduledExt, accessing, numbers, restart, rules, writing};
 use crate::fixture::{Database, StoreExt, TestStore, on_both, service};
 
 on_both! {
@@ -153,19 +153,6 @@ fn pipeline_sends_a_lost_tail_again_in_order(db: &Database) {
         assert_eq!(numbers(&taken), [number]);
         store.outcome(&taken[0], Outcome::Accepted);
     }
-}
-
-/// Starts again with another strategy: the services are claimed anew.
-fn restart(db: &Database, before: TestStore, strategy: StrategyKind, lanes: u32) -> ClaimStore {
-    before.worker().release().unwrap();
-    drop(before);
-    if !db.is_postgres() {
-        db.forget_lock();
-    }
-    let store = db.open_scheduled(strategy, lanes).into_store();
-    let claims = ClaimStore::register(store, ClaimOptions::default()).unwrap();
-    claims.take(usize::MAX).unwrap();
-    claims
 }
 
 /// What can be taken now.
