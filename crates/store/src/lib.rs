@@ -16,6 +16,7 @@ mod store_traits;
 // The areas, each over the ones below it in this list. (The comments keep rustfmt from sorting it.)
 mod claims;
 // the claims of one instance, over:
+#[cfg(feature = "withdrawals")]
 mod withdrawals;
 // withdrawals, rewards, nonces and signing, over:
 mod intake;
@@ -43,15 +44,22 @@ mod sql;
 #[cfg(test)]
 mod plans;
 
+#[cfg(not(feature = "withdrawals"))]
+use sql::hooks::NoHooks as InstalledHooks;
+#[cfg(feature = "withdrawals")]
+use withdrawals::WithdrawalHooks as InstalledHooks;
+
 pub use claim_store::ClaimStore;
 pub use claims::ClaimOptions;
 pub use monitor_store::MonitorStore;
 pub use operator::{EndedDelays, FullQueue, OpenState, OpenStates, QueueCounts, ServiceCounts};
 pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
+#[cfg(feature = "withdrawals")]
+pub use sql::error::SigningError;
 pub use sql::{
     database_clock::{ClockSkew, DatabaseClock},
-    error::{ClaimError, SigningError, StoreError},
+    error::{ClaimError, StoreError},
     handle::{Store, StoreOptions},
     intake_limits::IntakeLimits,
     locked_services::LockedService,

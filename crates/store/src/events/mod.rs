@@ -9,7 +9,6 @@ mod remove;
 mod rows;
 mod seqs;
 mod snapshot;
-mod withdrawals;
 mod write;
 
 pub(crate) use history::history;

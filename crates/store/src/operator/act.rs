@@ -16,17 +16,8 @@ use crate::sql::{Connection, Store, StoreError, groups::LOCK_LIMIT};
 /// Does it and logs it. A dry run does the same and is rolled back, so that it finds out exactly what would
 /// happen. What is about one service does not wait long for a transaction that keeps the service locked.
 pub(crate) fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
-    act_with(store, action, |connection| carry_out(store, connection, action))
-}
-
-/// Like [`act`], with the function that carries the action out.
-pub(crate) fn act_with(
-    store: &Store,
-    action: &OperatorAction,
-    carry_out: impl FnOnce(&mut Connection) -> Result<ActionOutcome, StoreError>,
-) -> Result<ActionOutcome, StoreError> {
     let work = |connection: &mut Connection| {
-        let outcome = carry_out(connection)?;
+        let outcome = carry_out(store, connection, action)?;
         if let ActionOutcome::Done(effect) = &outcome {
             record_action(connection, action, effect, store.now())?;
         }
@@ -117,10 +108,10 @@ fn carry_out(
         {
             change_drain(connection, action.verb, instance)
         }
-        OperatorTarget::Service(_)
-        | OperatorTarget::Nonces { .. }
-        | OperatorTarget::AllServices
-        | OperatorTarget::Instance(_) => {
+        OperatorTarget::Nonces { .. } => {
+            store.scheduler.hooks().act_on_nonces(store, connection, action)
+        }
+        OperatorTarget::Service(_) | OperatorTarget::AllServices | OperatorTarget::Instance(_) => {
             Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }))
         }
     }

@@ -3,7 +3,6 @@
 mod act;
 mod action_log;
 mod ahead;
-mod ahead_by_pool;
 mod batch_actions;
 mod decide;
 mod details;
@@ -28,9 +27,9 @@ mod tokens;
 mod wait_reason_rows;
 mod wait_reasons;
 
-pub(crate) use act::{act, act_with};
+pub(crate) use act::act;
 pub(crate) use action_log::actions;
-pub(crate) use ahead::{ahead, count_ahead_to_limit};
+pub(crate) use ahead::{ahead, count_ahead_to_limit, load_open_times};
 pub(crate) use batch_actions::try_again;
 pub(crate) use details::{
     details, find, find_by_prefix, find_by_transaction, open_batches, serialized_batch,

@@ -12,7 +12,7 @@ use crate::{
     scheduling::first_halt,
     sql::{
         Connection, Dialect, Statement, Store, StoreError,
-        rows::{AHEAD, has_open_nonce, is_ready, progress, service_rows},
+        rows::{AHEAD, is_ready, progress, service_rows},
     },
 };
 
@@ -30,8 +30,10 @@ pub(super) struct Candidate {
     is_held: bool,
     /// Batches of other pools may overtake it while it cannot be taken.
     pool_parked: bool,
-    /// Its service has several lanes because of a parked pool, and its withdrawal has an open nonce.
-    has_nonce: bool,
+    /// Its service has several lanes because of a parked pool.
+    by_pool: bool,
+    /// No other batch of these lanes overtakes it.
+    is_not_overtaken: bool,
     /// How many bytes it has, if it can be taken, unless another batch of its service prevents it.
     length: Option<usize>,
 }
@@ -85,6 +87,7 @@ pub(super) fn find_candidates(
     let services = shares.iter().map(|share| &share.service_id);
     let to_lock: BTreeSet<ServiceId> = services.filter(needs_lock).cloned().collect();
     lanes.retain(|service, _| !to_lock.contains(service));
+    mark_not_overtaken(store, connection, &mut lanes)?;
     let mut chosen = Vec::new();
     for share in shares {
         // A service that is named twice gives the first share only.
@@ -100,6 +103,24 @@ pub(super) fn find_candidates(
     Ok(Candidates { batches: chosen, to_lock })
 }
 
+/// Marks the batches in lanes by pool that no other one overtakes. Few services have such lanes.
+fn mark_not_overtaken(
+    store: &Store,
+    connection: &mut Connection,
+    lanes: &mut HashMap<ServiceId, Vec<Candidate>>,
+) -> Result<(), StoreError> {
+    let by_pool = lanes.values().flatten().filter(|lane| lane.by_pool);
+    let by_pool: Vec<i64> = by_pool.map(|lane| lane.batch_seq).collect();
+    if by_pool.is_empty() {
+        return Ok(());
+    }
+    let not_overtaken = store.scheduler.hooks().not_overtaken(connection, &by_pool)?;
+    for lane in lanes.values_mut().flatten() {
+        lane.is_not_overtaken = not_overtaken.contains(&lane.batch_seq);
+    }
+    Ok(())
+}
+
 /// Which of the lanes of a service, in the order of their batches, can be taken now.
 fn choose(strategy: Strategy, lanes: Vec<Candidate>) -> Vec<Candidate> {
     let is_ready = |lane: &Candidate| lane.length.is_some();
@@ -107,10 +128,9 @@ fn choose(strategy: Strategy, lanes: Vec<Candidate>) -> Vec<Candidate> {
         Strategy::Parallel => {
             return lanes.into_iter().filter(|lane| is_ready(lane) && !lane.is_blocked).collect();
         }
-        // A ledger takes nonces in order, so the withdrawal that has one is not overtaken.
         Strategy::Serial => lanes
             .iter()
-            .position(|lane| lane.has_nonce)
+            .position(|lane| lane.is_not_overtaken)
             .or_else(|| lanes.iter().position(|lane| !lane.can_be_overtaken())),
         Strategy::Pipeline => lanes.iter().position(|lane| lane.state.awaits_queuer()),
     };
@@ -151,15 +171,14 @@ fn candidates_statement<'a>(
     now: i64,
     shares: &'a [ServiceShare],
 ) -> Statement<'a> {
-    let (ready, has_nonce) = (is_ready("h"), has_open_nonce("h.batch_seq"));
+    let ready = is_ready("h");
     Statement::new(
         dialect,
         format!(
             "-- round_candidates
              select h.service_id, h.lane, h.batch_seq, coalesce(h.position, h.created_at) as position,
                  h.submitted, h.dlt_status, h.blocker_seq is not null as is_blocked,
-                 h.held_at is not null as is_held, h.pool_parked,
-                 case when h.by_pool then {has_nonce} else false end as has_nonce,
+                 h.held_at is not null as is_held, h.pool_parked, h.by_pool,
                  case when {ready} then (
                      select cast(length(p.serialized_batch) as bigint) from batch_payloads p
                      where p.batch_seq = h.batch_seq) end as length
@@ -196,7 +215,7 @@ struct CandidateRow {
     #[diesel(sql_type = Bool)]
     pool_parked: bool,
     #[diesel(sql_type = Bool)]
-    has_nonce: bool,
+    by_pool: bool,
     #[diesel(sql_type = Nullable<BigInt>)]
     length: Option<i64>,
 }
@@ -213,7 +232,8 @@ impl CandidateRow {
             is_blocked: self.is_blocked,
             is_held: self.is_held,
             pool_parked: self.pool_parked,
-            has_nonce: self.has_nonce,
+            by_pool: self.by_pool,
+            is_not_overtaken: false,
             length,
         })
     }
