@@ -5,10 +5,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Clock, Event, Evidence, ItemId, LedgerStatus, ManualClock, NewBatch,
-    Outcome, ScopeId, ServiceId, ServiceScopeId, Timestamp,
+    Change, ChangeOutcome, Clock, DeclaredAccess, Event, Evidence, ItemId, LedgerStatus,
+    ManualClock, NewBatch, Outcome, Scheduling, ScopeId, ServiceId, ServiceScopeId, Timestamp,
 };
-use grid_batch_queuer::{BatchQueue, Choice, QueueOptions, WakeUp, choose};
+use grid_batch_queuer::{BatchQueue, Dependency, Next, OpenBatch, QueueOptions, WakeUp, schedule};
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
@@ -87,8 +87,20 @@ fn check_store_takes_what_the_strategy_chooses(claims: &ClaimStore, clock: &Manu
                 let mut chosen = Vec::new();
                 let mut ready = Vec::new();
                 for service in &services {
-                    let open = store.open_batches(service, 1_000).unwrap();
-                    if let Choice::Take(batch) = choose(&open, clock.now()) {
+                    let batches = store.open_batches(service, 1_000).unwrap();
+                    let access = DeclaredAccess::everything();
+                    let open = batches.iter().map(|batch| OpenBatch {
+                        batch,
+                        position: Some(batch.created_at),
+                        access: &access,
+                        halts: false,
+                    });
+                    let open: Vec<_> = open.collect();
+                    let applied = |_| Dependency::Applied;
+                    let next = schedule(Scheduling::SERIAL, &open, &applied, clock.now());
+                    for (batch, _) in
+                        batches.iter().zip(next).filter(|(_, next)| *next == Next::Submit)
+                    {
                         chosen.push(batch.batch_id);
                         ready.push(service.clone());
                     }

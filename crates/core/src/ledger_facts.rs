@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{Evidence, Strategy};
+use crate::{Evidence, StrategyKind};
 
 /// What a ledger does with batches, as its adapter declares it.
 ///
@@ -133,16 +133,16 @@ impl LedgerFacts {
     }
 
     /// What the ledger lacks for this strategy; `None` if the strategy is possible.
-    pub const fn lacks_for(&self, strategy: Strategy) -> Option<&'static str> {
+    pub const fn lacks_for(&self, strategy: StrategyKind) -> Option<&'static str> {
         match strategy {
-            Strategy::Serial => None,
+            StrategyKind::Serial => None,
             _ if self.signs_batches => Some(
                 "batches that clients sign: withdrawals are signed ahead in an order of their own",
             ),
-            Strategy::Parallel if !self.enforces_declared_access => Some(
+            StrategyKind::Parallel if !self.enforces_declared_access => Some(
                 "a ledger that executes transactions only with access to the addresses that they declare",
             ),
-            Strategy::Pipeline if !self.keeps_order => {
+            StrategyKind::Pipeline if !self.keeps_order => {
                 Some("a ledger that applies batches in the order in which they were sent")
             }
             _ => None,
@@ -150,22 +150,23 @@ impl LedgerFacts {
     }
 
     /// The strategies that are possible.
-    pub fn possible_strategies(&self) -> impl Iterator<Item = Strategy> + use<> {
+    pub fn possible_strategies(&self) -> impl Iterator<Item = StrategyKind> + use<> {
         let facts = *self;
-        Strategy::ALL.into_iter().filter(move |strategy| facts.lacks_for(*strategy).is_none())
+        StrategyKind::ALL.into_iter().filter(move |strategy| facts.lacks_for(*strategy).is_none())
     }
 
     /// The strategy of services for which the settings name none.
-    pub const fn usual_strategy(&self) -> Strategy {
-        match self.lacks_for(Strategy::Parallel) {
-            None => Strategy::Parallel,
-            Some(_) => Strategy::Serial,
+    pub const fn usual_strategy(&self) -> StrategyKind {
+        match self.lacks_for(StrategyKind::Parallel) {
+            None => StrategyKind::Parallel,
+            Some(_) => StrategyKind::Serial,
         }
     }
 
     /// Whether several batches of a service can be under way.
     pub const fn allows_several_batches(&self) -> bool {
-        self.lacks_for(Strategy::Parallel).is_none() || self.lacks_for(Strategy::Pipeline).is_none()
+        self.lacks_for(StrategyKind::Parallel).is_none()
+            || self.lacks_for(StrategyKind::Pipeline).is_none()
     }
 
     /// Whether an invalid batch can stop those behind it: not if they are signed ahead.
@@ -242,7 +243,7 @@ mod tests {
     fn weakest_ledger_is_serial_and_never_believed() {
         let weakest = LedgerFacts::weakest(LIMIT);
         assert_eq!(weakest.check(), Ok(()));
-        assert_eq!(weakest.possible_strategies().collect::<Vec<_>>(), [Strategy::Serial]);
+        assert_eq!(weakest.possible_strategies().collect::<Vec<_>>(), [StrategyKind::Serial]);
         assert!(weakest.asks_before_sending() && weakest.nodes_may_lag());
         assert_eq!(weakest.absence_rule(), AbsenceRule::Never);
         assert_eq!(weakest.absence_counts_after(SHORT), LIMIT);
@@ -272,14 +273,14 @@ mod tests {
         let weakest = LedgerFacts::weakest(LIMIT);
         let parallel = LedgerFacts { enforces_declared_access: true, ..weakest };
         let pipeline = LedgerFacts { keeps_order: true, ..weakest };
-        assert_eq!(strategies(parallel), [Strategy::Serial, Strategy::Parallel]);
-        assert_eq!(strategies(pipeline), [Strategy::Serial, Strategy::Pipeline]);
-        assert_eq!(parallel.usual_strategy(), Strategy::Parallel);
-        assert_eq!(pipeline.usual_strategy(), Strategy::Serial);
+        assert_eq!(strategies(parallel), [StrategyKind::Serial, StrategyKind::Parallel]);
+        assert_eq!(strategies(pipeline), [StrategyKind::Serial, StrategyKind::Pipeline]);
+        assert_eq!(parallel.usual_strategy(), StrategyKind::Parallel);
+        assert_eq!(pipeline.usual_strategy(), StrategyKind::Serial);
         let both = LedgerFacts { keeps_order: true, ..parallel };
-        assert_eq!(strategies(both), Strategy::ALL);
+        assert_eq!(strategies(both), StrategyKind::ALL);
         let signs = LedgerFacts { signs_batches: true, ..both };
-        assert_eq!(strategies(signs), [Strategy::Serial]);
+        assert_eq!(strategies(signs), [StrategyKind::Serial]);
         assert!(both.can_halt() && both.allows_several_batches());
         assert!(!signs.can_halt() && !signs.allows_several_batches());
     }

@@ -42,6 +42,7 @@ mod query;
 mod recorded;
 mod retention;
 mod round;
+mod scheduling;
 mod scope;
 mod service_id;
 mod service_overview;
@@ -97,7 +98,8 @@ pub use missing_transactions::{
     EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
 };
 pub use monitor::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, PendingBatchStore, PollPace,
+    BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, LARGEST_PENDING_LIMIT,
+    PendingBatchStore, PollPace,
 };
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
@@ -117,12 +119,13 @@ pub use query::{
 pub use recorded::{Recorded, RecordedSubscriber};
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
+pub use scheduling::{AfterInvalid, Scheduling, SchedulingRules, StrategyKind};
 pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, ServiceOwner};
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
-pub use strategy::{AfterInvalid, Scheduling, SchedulingRules, Strategy};
+pub use strategy::{BlockedBy, ByConflict, InLane, InOrder, LaneCounts, Strategy, WaitsFor};
 pub use submission::{AttemptId, Submission};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use wait_reason::{AboutWait, WaitReason};

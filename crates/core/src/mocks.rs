@@ -127,9 +127,9 @@ mock! {
         type Id = I;
         fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<I>>;
         fn get_due_batch_ids(&self, now: Timestamp, pace: PollPace, limit: usize)
-            -> BatchResult<Vec<I>>;
+            -> BatchResult<Option<Vec<I>>>;
         fn get_pending_batch_ids_of(&self, service_ids: &[String], limit: usize)
-            -> BatchResult<Vec<I>>;
+            -> BatchResult<Option<Vec<I>>>;
         fn mark_checked(&self, batches: &[I]) -> BatchResult<()>;
     }
 }

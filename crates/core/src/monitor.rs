@@ -81,6 +81,9 @@ pub trait BatchId: Debug + Clone + Sync + Send {
     }
 }
 
+/// The largest limit with which a [`PendingBatchStore`] is read.
+pub const LARGEST_PENDING_LIMIT: usize = i32::MAX as usize;
+
 /// A store of batches whose statuses are polled.
 ///
 /// Only the first method is required. A store that implements the others reads less.
@@ -89,28 +92,31 @@ pub trait PendingBatchStore: Send {
     type Id: BatchId;
 
     /// Up to `limit` pending batches: the least recently checked first, then in order of submission.
+    /// If there are fewer, all of them.
+    ///
+    /// The monitor asks for more until it has all, so the order decides nothing if it is always the same. Its
+    /// limits are at most [`LARGEST_PENDING_LIMIT`], so they can be converted to any integer type of a database.
     fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<Self::Id>>;
 
-    /// Up to `limit` pending batches that are due at this time and pace.
+    /// Up to `limit` pending batches that are due at this time and pace. `None`: the store does not know which
+    /// are due. The monitor then reads all pending batches, and keeps the pace by itself.
     fn get_due_batch_ids(
         &self,
         _now: Timestamp,
         _pace: PollPace,
-        limit: usize,
-    ) -> BatchResult<Vec<Self::Id>> {
-        self.get_pending_batch_ids(limit)
+        _limit: usize,
+    ) -> BatchResult<Option<Vec<Self::Id>>> {
+        Ok(None)
     }
 
-    /// Up to `limit` pending batches of these services, due or not.
+    /// Up to `limit` pending batches of these services, due or not. `None`: the store is not read by service. The
+    /// monitor then selects from all pending batches, which it keeps in memory for a short time.
     fn get_pending_batch_ids_of(
         &self,
-        service_ids: &[String],
-        limit: usize,
-    ) -> BatchResult<Vec<Self::Id>> {
-        let mut batches = self.get_pending_batch_ids(usize::MAX)?;
-        batches.retain(|batch| service_ids.iter().any(|id| id == batch.get_service_id()));
-        batches.truncate(limit);
-        Ok(batches)
+        _service_ids: &[String],
+        _limit: usize,
+    ) -> BatchResult<Option<Vec<Self::Id>>> {
+        Ok(None)
     }
 
     /// Records that the ledger was asked for these batches and reported nothing new, so that other

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use grid_batch_core::Strategy;
+use grid_batch_core::StrategyKind;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::DatabaseUrl;
 use grid_batch_support::Shutdown;
@@ -36,7 +36,7 @@ pub struct DemoOptions {
     /// The number of batches, over all services.
     pub batches: usize,
     /// The strategy of all services. Scabbard has only the serial one.
-    pub strategy: Strategy,
+    pub strategy: StrategyKind,
     /// The ledger's faults.
     pub faults: FaultLevel,
     /// The database; `None` for an SQLite file next to the ledger's record.
@@ -53,8 +53,8 @@ impl DemoOptions {
     /// A demonstration of a few seconds.
     pub fn new(ledger: SimulatedLedger) -> Self {
         let (services, batches, strategy) = match ledger {
-            SimulatedLedger::Sawtooth => (1, 300, Strategy::Parallel),
-            SimulatedLedger::Scabbard => (50, 1_000, Strategy::Serial),
+            SimulatedLedger::Sawtooth => (1, 300, StrategyKind::Parallel),
+            SimulatedLedger::Scabbard => (50, 1_000, StrategyKind::Serial),
         };
         Self {
             ledger,
@@ -103,10 +103,10 @@ impl DemoOptions {
             SimulatedLedger::Sawtooth if self.services != 1 => {
                 invalid("a sawtooth ledger has no services; use one, for all batches")
             }
-            SimulatedLedger::Scabbard if self.strategy != Strategy::Serial => {
+            SimulatedLedger::Scabbard if self.strategy != StrategyKind::Serial => {
                 invalid("scabbard takes one batch of a service at a time; use the strategy serial")
             }
-            SimulatedLedger::Sawtooth if self.strategy == Strategy::Pipeline => {
+            SimulatedLedger::Sawtooth if self.strategy == StrategyKind::Pipeline => {
                 invalid("the simulated ledger keeps no order; use the strategy serial or parallel")
             }
             SimulatedLedger::Scabbard if self.services > 10_000 => {

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchState, ItemId, ServiceId, Strategy};
+use grid_batch_core::{BatchState, ItemId, ServiceId, StrategyKind};
 use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, LedgerSim, audit, ledger_results};
 use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreError};
@@ -95,10 +95,15 @@ impl DemoReport {
     }
 
     /// Compares what a Sawtooth ledger has applied with applying the batches one by one.
-    pub(crate) fn add_state(&mut self, ledger: &LedgerSim, batches: &[Batch], strategy: Strategy) {
+    pub(crate) fn add_state(
+        &mut self,
+        ledger: &LedgerSim,
+        batches: &[Batch],
+        strategy: StrategyKind,
+    ) {
         let audit = ledger.audit_state(batches);
         self.wrong_state = audit.wrong_values.len() + audit.wrong_results.len();
-        if strategy != Strategy::Serial {
+        if strategy != StrategyKind::Serial {
             self.out_of_order = audit.out_of_order.len();
         }
         self.most_at_ledger = ledger.most_waiting();

@@ -10,8 +10,11 @@ use thiserror::Error;
 
 use crate::{
     BatchStatusReader, InconclusivePolicy, MonitorCounters, MonitorOptions, MonitorOptionsError,
-    PollTrigger, RunnablePollingMonitor, evidence_search::InconclusivePolicyFn,
-    ledger_requests::SharedStatusReader, parts::PollerParts, poller_store::PollerStore,
+    PollTrigger, RunnablePollingMonitor,
+    evidence_search::InconclusivePolicyFn,
+    ledger_requests::SharedStatusReader,
+    parts::PollerParts,
+    poller_store::{AllPending, PollerStore},
 };
 
 /// Builds a polling monitor.
@@ -162,6 +165,7 @@ where
                 updater: self.updater.ok_or(missing("updater"))?,
                 unresolved: self.unresolved,
                 counters: MonitorCounters::default(),
+                all: AllPending::default(),
             },
             status_reader: self.status_reader.ok_or(missing("reader"))?,
             evidence_reader: self.evidence_reader,

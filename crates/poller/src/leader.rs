@@ -76,7 +76,7 @@ where
         };
         Self {
             schedule: Polls::new(options, table.clone()),
-            service_search: ServiceSearch::new(options.poll_interval, options.batch_limit),
+            service_search: ServiceSearch::new(options.poll_interval),
             requests: PerServiceQueue::new(options.trigger_gap, limits.clone()),
             evidence: parts.evidence_search(limits.clone()),
             limits,
@@ -118,7 +118,7 @@ where
             return;
         }
         let (started, count) = (Instant::now(), self.writes.len());
-        let written = self.writes.write(&self.parts.store);
+        let written = self.writes.write(&mut self.parts.store);
         self.write_pause.ended(started.into_std(), count);
         self.check_store(written);
     }
@@ -171,12 +171,14 @@ where
         if !self.service_search.is_due(Instant::now()) {
             return;
         }
-        let Self { parts, schedule, service_search, store_health, .. } = self;
-        let (now, monotonic, pace) =
-            (parts.clock.now(), parts.clock.monotonic(), schedule.store_pace());
-        let read = |limit| check_store(store_health, parts.store.due_batches(now, pace, limit));
-        if service_search.search(read, |service_id| schedule.found(service_id, monotonic)) {
-            self.service_search.ended(Instant::now());
+        let started = Instant::now();
+        let Self { parts: PollerParts { store, clock, options, .. }, schedule, .. } = self;
+        let monotonic = clock.monotonic();
+        let found = |service: &str| schedule.found(service, monotonic);
+        let searched = store.search(clock.now(), schedule.store_pace(), options.batch_limit, found);
+        if self.check_store(searched).is_some() {
+            let now = Instant::now();
+            self.service_search.ended(now, now - started);
         }
     }
 
@@ -190,7 +192,7 @@ where
             return;
         }
         let services: Vec<String> = triggered.iter().chain(&due).cloned().collect();
-        let found = self.parts.store.pending_batches_of(&services, usize::MAX);
+        let found = self.parts.pending_batches_of(&services);
         let Some(batches) = self.check_store(found) else {
             return self.put_back(&triggered, &due);
         };
@@ -242,7 +244,7 @@ where
         // store, what is known stays.
         if !services.is_empty()
             && !self.store_backs_off()
-            && let found = self.parts.store.pending_batches_of(&services, usize::MAX)
+            && let found = self.parts.pending_batches_of(&services)
             && let Some(under_way) = self.check_store(found)
         {
             self.stalled.keep_only(&services, &under_way);
@@ -478,8 +480,18 @@ where
         }
     }
 
+    /// Records whether a call of the store succeeded.
     fn check_store<R>(&mut self, result: BatchResult<R>) -> Option<R> {
-        check_store(&mut self.store_health, result)
+        match result {
+            Ok(value) => {
+                self.store_health.succeeded();
+                Some(value)
+            }
+            Err(error) => {
+                self.store_health.failed(&error);
+                None
+            }
+        }
     }
 
     fn store_backs_off(&self) -> bool {
@@ -495,18 +507,4 @@ where
 /// are left to status requests.
 fn most_evidence_requests(connections: usize) -> usize {
     connections - connections / 4
-}
-
-/// Records whether a call of the store succeeded.
-fn check_store<R>(health: &mut StoreHealth, result: BatchResult<R>) -> Option<R> {
-    match result {
-        Ok(value) => {
-            health.succeeded();
-            Some(value)
-        }
-        Err(error) => {
-            health.failed(&error);
-            None
-        }
-    }
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchStatus, Clock, Ledger};
+use grid_batch_core::{BatchId, BatchResult, BatchStatus, Clock, Ledger};
 use grid_batch_nodes::{NodePool, RequestLimits};
 use grid_batch_support::{Jobs, catch_panic};
 use log::warn;
@@ -39,6 +39,14 @@ impl<I, T> PollerParts<I, T> {
         let (policy, clock) = (Arc::clone(&self.inconclusive_policy), Arc::clone(&self.clock));
         let (options, counters) = (self.options.clone(), self.counters().clone());
         EvidenceSearch::new(policy, options, clock, counters, limits, self.trigger.table().clone())
+    }
+
+    pub(crate) fn pending_batches_of(&mut self, services: &[String]) -> BatchResult<Vec<I>>
+    where
+        I: BatchId,
+        T: BatchStatus,
+    {
+        self.store.pending_batches_of(services, self.options.batch_limit)
     }
 
     /// The greatest number of requests in flight.

@@ -59,13 +59,13 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
     }
 
     /// Makes all writes. After an error, those that were not made are kept.
-    pub(crate) fn write(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
+    pub(crate) fn write(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
         self.write_groups(store)?;
         self.write_checked(store)?;
         self.write_resolutions(store)
     }
 
-    fn write_groups(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
+    fn write_groups(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
         if self.groups.is_empty() {
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         counters.count(|stats| stats.written += to_u64(written));
     }
 
-    fn write_each_group(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
+    fn write_each_group(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
         while let (Some((service_id, statuses)), Some(batches)) =
             (self.groups.first(), self.group_batches.first_mut())
         {
@@ -111,7 +111,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         Ok(())
     }
 
-    fn write_checked(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
+    fn write_checked(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
         if self.checked.is_empty() {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         result
     }
 
-    fn write_resolutions(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
+    fn write_resolutions(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
         if self.resolutions.is_empty() {
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         Ok(())
     }
 
-    fn write_each_resolution(&mut self, store: &PollerStore<I, T>) -> BatchResult<()> {
+    fn write_each_resolution(&mut self, store: &mut PollerStore<I, T>) -> BatchResult<()> {
         while let Some(resolution) = self.resolutions.first() {
             match store.resolve(slice::from_ref(resolution)) {
                 Ok(()) | Err(BatchError::Locked(_)) => {}

@@ -1,25 +1,23 @@
 use std::time::Duration;
 
-use grid_batch_core::BatchId;
+use grid_batch_core::{BatchResult, LARGEST_PENDING_LIMIT};
 use tokio::time::Instant;
 
 use crate::instant::after;
 
-/// Reads from the store, at an interval, which services have pending batches.
-///
-/// A store may return the same batches in the same order at each read, so a search reads more of them
-/// until it has seen the last one. A store that returns only due batches is read once.
+/// A search pauses for at least this many times as long as it took.
+const PAUSE_FACTOR: u32 = 4;
+
+/// When to read from the store, at an interval, which services have pending batches.
 #[derive(Debug)]
 pub(crate) struct ServiceSearch {
     interval: Duration,
     next: Instant,
-    /// The number of batches to read at first.
-    batch_limit: usize,
 }
 
 impl ServiceSearch {
-    pub(crate) fn new(interval: Duration, batch_limit: usize) -> Self {
-        Self { interval, next: Instant::now(), batch_limit }
+    pub(crate) fn new(interval: Duration) -> Self {
+        Self { interval, next: Instant::now() }
     }
 
     pub(crate) fn is_due(&self, now: Instant) -> bool {
@@ -31,73 +29,89 @@ impl ServiceSearch {
         self.next.min(after(now, self.interval))
     }
 
-    pub(crate) fn ended(&mut self, now: Instant) {
-        self.next = after(now, self.interval);
+    /// A search has come to its end, and took this long.
+    pub(crate) fn ended(&mut self, now: Instant, took: Duration) {
+        self.next = after(now, self.interval.max(pause_after(took)));
     }
+}
 
-    /// Calls `found` with the service of each pending batch. Returns whether the search came to its
-    /// end.
-    ///
-    /// `read` returns up to as many pending batches as its argument, or `None` if the store failed.
-    pub(crate) fn search<I: BatchId>(
-        &self,
-        mut read: impl FnMut(usize) -> Option<Vec<I>>,
-        mut found: impl FnMut(&str),
-    ) -> bool {
-        let mut limit = self.batch_limit;
-        loop {
-            let Some(batches) = read(limit) else { return false };
-            batches.iter().for_each(|batch| found(batch.get_service_id()));
-            if batches.len() < limit {
-                return true;
-            }
-            limit = limit.saturating_mul(2);
+/// How long to wait after a read of many batches that took this long.
+pub(crate) fn pause_after(took: Duration) -> Duration {
+    took.saturating_mul(PAUSE_FACTOR)
+}
+
+/// Reads all that a store has. `read` returns up to as many batches as its argument; `None`: the store has no
+/// such read.
+///
+/// A store may return the same batches in the same order at each read, and none can be asked for those behind
+/// them, so the limit is doubled until the store has no more.
+pub(crate) fn read_to_end<I>(
+    first_limit: usize,
+    mut read: impl FnMut(usize) -> BatchResult<Option<Vec<I>>>,
+) -> BatchResult<Option<Vec<I>>> {
+    let mut limit = first_limit.min(LARGEST_PENDING_LIMIT);
+    loop {
+        let found = read(limit)?;
+        let may_have_more = found.as_ref().is_some_and(|batches| batches.len() == limit);
+        if !may_have_more || limit == LARGEST_PENDING_LIMIT {
+            return Ok(found);
         }
+        limit = limit.saturating_mul(2).min(LARGEST_PENDING_LIMIT);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::BatchError;
+
     use super::*;
-
-    /// A batch that is the only one of its service.
-    #[derive(Debug, Clone)]
-    struct Batch(String);
-
-    impl BatchId for Batch {
-        fn get_id(&self) -> &str {
-            &self.0
-        }
-
-        fn get_service_id(&self) -> &str {
-            &self.0
-        }
-    }
 
     #[test]
     fn store_with_a_fixed_order_is_read_to_its_end() {
         let store = ["a", "b", "c", "d", "e"];
-        let search = ServiceSearch::new(Duration::from_secs(1), 2);
-        let (mut limits, mut found) = (Vec::new(), Vec::new());
-        let read = |limit: usize| {
+        let mut limits = Vec::new();
+        let found = read_to_end(2, |limit| {
             limits.push(limit);
-            Some(store.iter().take(limit).map(|id| Batch((*id).to_owned())).collect())
-        };
-        assert!(search.search(read, |service| found.push(service.to_owned())));
+            Ok(Some(store.into_iter().take(limit).collect()))
+        });
+        assert_eq!(found, Ok(Some(store.to_vec())));
         assert_eq!(limits, [2, 4, 8]);
-        assert!(store.iter().all(|service| found.iter().any(|other| other == service)));
     }
 
     #[test]
-    fn search_is_due_again_after_the_interval_unless_it_failed() {
+    fn limits_fit_the_integers_of_databases() {
+        let mut last = 0;
+        let found = read_to_end(usize::MAX / 2, |limit| {
+            last = limit;
+            Ok(Some(vec![(); limit]))
+        });
+        assert_eq!((found.unwrap().unwrap().len(), last), (LARGEST_PENDING_LIMIT, 0x7fff_ffff));
+    }
+
+    #[test]
+    fn failed_and_missing_reads_end_at_once() {
+        let error = BatchError::Unavailable("down".to_owned());
+        assert_eq!(read_to_end::<()>(2, |_| Err(error.clone())), Err(error));
+        assert_eq!(read_to_end::<()>(2, |_| Ok(None)), Ok(None));
+    }
+
+    #[test]
+    fn search_is_due_again_after_the_interval() {
         let second = Duration::from_secs(1);
-        let mut search = ServiceSearch::new(second, 2);
+        let mut search = ServiceSearch::new(second);
         let now = Instant::now();
         assert!(search.is_due(now));
-        assert!(!search.search(|_| None::<Vec<Batch>>, |_| ()));
-        assert!(search.is_due(now));
-        search.ended(now);
+        search.ended(now, Duration::ZERO);
         assert!(!search.is_due(now) && search.is_due(now + second));
         assert_eq!(search.next(now), now + second);
+    }
+
+    #[test]
+    fn long_searches_pause_for_longer() {
+        let second = Duration::from_secs(1);
+        let mut search = ServiceSearch::new(second);
+        let now = Instant::now();
+        search.ended(now, second);
+        assert!(!search.is_due(now + second * 3) && search.is_due(now + second * 4));
     }
 }

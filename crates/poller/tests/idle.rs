@@ -14,8 +14,8 @@ use grid_batch_test_support::cpu_time::threads_and_cpu_time;
 #[test]
 fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
     let mut store = MockPendingBatchStore::<MockBatchId>::new();
-    store.expect_get_due_batch_ids().returning(|_, _, _| Ok(Vec::new()));
-    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(Vec::new()));
+    store.expect_get_due_batch_ids().returning(|_, _, _| Ok(Some(Vec::new())));
+    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(Some(Vec::new())));
     let mut events = MockLedger::new();
     events.expect_events().returning(|_| Box::pin(ready(Ok(stream::pending().boxed()))));
 

@@ -30,8 +30,8 @@ impl BatchId for OnlyBatch {
 fn failure_and_recovery_are_logged_once_each() {
     LOG.install();
     let mut store = MockPendingBatchStore::new();
-    store.expect_get_due_batch_ids().returning(|_, _, _| Ok(vec![OnlyBatch]));
-    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(vec![OnlyBatch]));
+    store.expect_get_due_batch_ids().returning(|_, _, _| Ok(Some(vec![OnlyBatch])));
+    store.expect_get_pending_batch_ids_of().returning(|_, _| Ok(Some(vec![OnlyBatch])));
     let mut marks = 0;
     store.expect_mark_checked().returning(move |_| {
         marks += 1;

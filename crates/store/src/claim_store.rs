@@ -16,7 +16,7 @@ use grid_batch_core::{
 use crate::{
     Store, StoreError,
     claims::{self, ClaimOptions, FormerInstance, NotificationConnection, Renewed, micros},
-    operator,
+    missing, operator,
     sql::{file_lock::FileLock, find_locked::forget_unlocked},
     submission::{self, RoundOwner},
 };
@@ -145,7 +145,7 @@ impl ClaimStore {
         pause: Duration,
         count: usize,
     ) -> Result<Vec<ItemId>, StoreError> {
-        operator::missing_transactions(&self.store, self.instance().as_str(), pause, count)
+        missing::missing_transactions(&self.store, self.instance().as_str(), pause, count)
     }
 
     /// Extends the lease of the instance: its claims last for the expiries from now on. `false`: the
@@ -357,11 +357,11 @@ impl MissingTransactionStore for ClaimStore {
     }
 
     fn look_up_again(&self, transaction_ids: &[ItemId], pause: Duration) -> BatchResult<()> {
-        Ok(operator::look_up_again(&self.store, transaction_ids, pause)?)
+        Ok(missing::look_up_again(&self.store, transaction_ids, pause)?)
     }
 
     fn lookup_lag(&self) -> BatchResult<LookupLag> {
-        Ok(operator::lookup_lag(&self.store)?)
+        Ok(missing::lookup_lag(&self.store)?)
     }
 
     fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>> {

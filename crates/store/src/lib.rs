@@ -27,6 +27,10 @@ mod polling;
 // what to ask the ledger about, and its answers, over:
 mod operator;
 // what operators read and decide, and retention, over:
+mod halts;
+// invalid batches that stop others, over:
+mod missing;
+// transactions that batches depend on and that have not arrived, over:
 mod restored;
 // databases that went back to an earlier state, over:
 mod batch;

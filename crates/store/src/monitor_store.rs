@@ -90,6 +90,14 @@ impl MonitorStore {
         }
         Ok(recorded?)
     }
+
+    fn due(&self, now: Timestamp, pace: PollPace, limit: usize) -> BatchResult<Vec<PendingBatch>> {
+        let instance = self.claims.instance();
+        let store = self.claims.store();
+        let batches = polling::due_batches(store, instance.as_str(), now, pace, limit)?;
+        self.queries.start(&batches);
+        Ok(batches)
+    }
 }
 
 /// Whether the answers to queries were recorded, or given up because their service is locked.
@@ -102,7 +110,7 @@ impl PendingBatchStore for MonitorStore {
 
     fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<PendingBatch>> {
         let always = PollPace { interval: Duration::ZERO, longest: Duration::ZERO };
-        self.get_due_batch_ids(Timestamp::from_micros(i64::MAX), always, limit)
+        self.due(Timestamp::from_micros(i64::MAX), always, limit)
     }
 
     fn get_due_batch_ids(
@@ -110,19 +118,15 @@ impl PendingBatchStore for MonitorStore {
         now: Timestamp,
         pace: PollPace,
         limit: usize,
-    ) -> BatchResult<Vec<PendingBatch>> {
-        let instance = self.claims.instance();
-        let store = self.claims.store();
-        let batches = polling::due_batches(store, instance.as_str(), now, pace, limit)?;
-        self.queries.start(&batches);
-        Ok(batches)
+    ) -> BatchResult<Option<Vec<PendingBatch>>> {
+        self.due(now, pace, limit).map(Some)
     }
 
     fn get_pending_batch_ids_of(
         &self,
         service_ids: &[String],
         limit: usize,
-    ) -> BatchResult<Vec<PendingBatch>> {
+    ) -> BatchResult<Option<Vec<PendingBatch>>> {
         let services: Vec<ServiceId> = service_ids
             .iter()
             .map(|id| id.parse().map_err(invalid_id))
@@ -131,7 +135,7 @@ impl PendingBatchStore for MonitorStore {
         let store = self.claims.store();
         let batches = polling::pending_batches(store, instance.as_str(), &services, limit)?;
         self.queries.start(&batches);
-        Ok(batches)
+        Ok(Some(batches))
     }
 
     fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {

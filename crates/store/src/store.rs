@@ -18,7 +18,7 @@ use grid_batch_core::{
 use crate::{
     DatabaseUrl, EndedDelays, FreedDependents, LockedService, OpenBatchesInDoubt, OpenStates,
     PoolConnections, QueueCounts, ServiceCounts, Store, StoreError, StoreOptions, batch, claims,
-    intake, operator, restored,
+    halts, intake, missing, operator, restored,
     sql::{
         Connection,
         file_lock::FileLock,
@@ -333,7 +333,7 @@ impl Store {
     /// Up to `count` invalid batches that stop others, until an operator decides or until what follows has
     /// ended, ordered by service and position, after one of them.
     pub fn halts(&self, after: Option<&Halt>, count: usize) -> Result<Vec<Halt>, StoreError> {
-        operator::halts(self, after, count)
+        halts::halts(self, after, count)
     }
 
     /// Lets go on what an invalid batch stops. What depends on it ends as invalid.
@@ -419,7 +419,7 @@ impl Store {
         &self,
         transaction_ids: &[ItemId],
     ) -> Result<BTreeSet<ServiceId>, StoreError> {
-        operator::found_at_ledger(self, transaction_ids)
+        missing::found_at_ledger(self, transaction_ids)
     }
 
     /// The ledger does not have these transactions. Batches end as invalid that depend on one which only
@@ -428,13 +428,13 @@ impl Store {
         &self,
         transaction_ids: &[ItemId],
     ) -> Result<EndedDependents, StoreError> {
-        operator::absent_at_ledger(self, transaction_ids)
+        missing::absent_at_ledger(self, transaction_ids)
     }
 
     /// Holds batches that have missed a transaction for longer than `longest`, until it arrives, the ledger
     /// has it, or an operator releases or decides. Returns how many.
     pub fn hold_missing(&self, longest: Duration) -> Result<usize, StoreError> {
-        operator::hold_missing(self, longest)
+        missing::hold_missing(self, longest)
     }
 
     /// One page of batches, ordered by service and then by age, the oldest first.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{LedgerFacts, SecondArrival, Strategy};
+use grid_batch_core::{LedgerFacts, SecondArrival, StrategyKind};
 use grid_batch_service::LedgerType;
 
 use crate::{
@@ -24,13 +24,13 @@ fn assert_holds(name: &str, protocol: Protocol) {
 }
 
 /// The protocol for these facts in a strategy that they allow.
-fn protocol(declared: LedgerFacts, strategy: Strategy) -> Protocol {
+fn protocol(declared: LedgerFacts, strategy: StrategyKind) -> Protocol {
     assert_eq!(declared.lacks_for(strategy), None);
     let protocol = Protocol::new(declared);
     let protocol = match strategy {
-        Strategy::Serial => protocol,
-        Strategy::Parallel => protocol.with_two_lanes(&[]),
-        Strategy::Pipeline => protocol.with_pipeline(),
+        StrategyKind::Serial => protocol,
+        StrategyKind::Parallel => protocol.with_two_lanes(&[]),
+        StrategyKind::Pipeline => protocol.with_pipeline(),
     };
     match declared.one_node_for_service {
         true => protocol,
@@ -51,18 +51,18 @@ fn rules_of_each_known_ledger_hold() {
 }
 
 /// Facts that make no difference to the model in this strategy have the same value.
-fn without_difference(facts: LedgerFacts, strategy: Strategy) -> LedgerFacts {
+fn without_difference(facts: LedgerFacts, strategy: StrategyKind) -> LedgerFacts {
     let observes = !facts.statuses_survive_restart;
     LedgerFacts {
-        keeps_order: strategy == Strategy::Pipeline,
-        enforces_declared_access: strategy == Strategy::Parallel,
+        keeps_order: strategy == StrategyKind::Pipeline,
+        enforces_declared_access: strategy == StrategyKind::Parallel,
         has_events: facts.has_events || !observes,
         ..facts
     }
 }
 
 /// The strategies that facts allow, as far as the facts make a difference.
-fn with_strategies(facts: impl Iterator<Item = LedgerFacts>) -> Vec<(LedgerFacts, Strategy)> {
+fn with_strategies(facts: impl Iterator<Item = LedgerFacts>) -> Vec<(LedgerFacts, StrategyKind)> {
     let mut pairs = Vec::new();
     for facts in facts {
         for strategy in facts.possible_strategies() {
@@ -106,7 +106,7 @@ fn rules_of_all_accepted_facts_hold() {
     for (facts, strategy) in accepted {
         let protocol = protocol(facts, strategy);
         assert_holds("one instance", protocol.clone().with_size(1, &[2]).with_faults(0, 2));
-        if strategy == Strategy::Serial {
+        if strategy == StrategyKind::Serial {
             assert_holds("two instances", protocol.with_size(2, &[1]).with_faults(1, 2));
         }
     }
@@ -180,7 +180,7 @@ fn expired_batch_that_is_applied_is_found() {
 fn order_that_is_not_kept_is_found() {
     let behavior = applies_once();
     let declared = LedgerFacts { keeps_order: true, ..behavior };
-    let wrong = protocol(declared, Strategy::Pipeline).with_behavior(behavior);
+    let wrong = protocol(declared, StrategyKind::Pipeline).with_behavior(behavior);
     shortest_path_to(IN_ORDER, &wrong.with_size(1, &[2]).with_faults(0, 0));
 }
 
@@ -188,7 +188,7 @@ fn order_that_is_not_kept_is_found() {
 fn access_that_was_not_declared_is_found() {
     let declared = applies_once();
     let behavior = LedgerFacts { enforces_declared_access: false, ..declared };
-    let wrong = protocol(declared, Strategy::Parallel).with_behavior(behavior);
+    let wrong = protocol(declared, StrategyKind::Parallel).with_behavior(behavior);
     shortest_path_to(IN_ORDER, &wrong.with_size(1, &[2]).with_faults(0, 0));
 }
 

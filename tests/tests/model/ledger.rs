@@ -1,6 +1,6 @@
 //! The ledger: how it handles batches, and which statuses it reports.
 
-use grid_batch_core::{BatchState, LedgerStatus, SecondArrival, Strategy};
+use grid_batch_core::{BatchState, LedgerStatus, SecondArrival, StrategyKind};
 
 use crate::{
     action::{
@@ -118,7 +118,7 @@ pub fn accept(protocol: &Protocol, state: &mut State, at: BatchAt, reported: Ear
     ledger.accepted += 1;
     ledger.is_invalid = false;
     ledger.is_refused_by_follower = false;
-    if facts.keeps_order && protocol.strategy == Strategy::Pipeline {
+    if facts.keeps_order && protocol.strategy == StrategyKind::Pipeline {
         state.services[at.service].queue.push(at.batch);
     }
 }

@@ -1,6 +1,6 @@
 //! The properties of all states.
 
-use grid_batch_core::{BatchState, Strategy};
+use grid_batch_core::{BatchState, StrategyKind};
 use stateright::{Model, Property};
 
 use crate::{
@@ -27,7 +27,7 @@ pub fn all(protocol: &Protocol) -> Vec<Property<Protocol>> {
         Property::always(ONE_OWNER, |_, state| one_owner(state)),
         Property::always(TRUE_RECORD, |_, state| batches(state).all(is_recorded_truly)),
         Property::always(NO_CONFLICT_UNDER_WAY, |protocol: &Protocol, state: &State| {
-            protocol.strategy == Strategy::Pipeline
+            protocol.strategy == StrategyKind::Pipeline
                 || state.services.iter().all(no_conflict_under_way)
         }),
         Property::always(IN_ORDER, |_, state: &State| !state.violations.out_of_order),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerFacts, Strategy};
+use grid_batch_core::{LedgerFacts, StrategyKind};
 use stateright::{Model, Property};
 
 use crate::{
@@ -27,7 +27,7 @@ pub struct Protocol {
     pub conflicts: Option<&'static [Pair]>,
     /// The pairs of which the later batch depends on the earlier one.
     pub dependencies: &'static [Pair],
-    pub strategy: Strategy,
+    pub strategy: StrategyKind,
     pub faults: FaultBudget,
     /// What the adapter declares of its ledger. The rules follow from it.
     pub declared: LedgerFacts,
@@ -208,7 +208,7 @@ impl Protocol {
             conflicts: None,
             dependencies: &[],
             faults: FaultBudget { instances: 2, ledger: 1, clocks: 0, databases: 0 },
-            strategy: Strategy::Serial,
+            strategy: StrategyKind::Serial,
             declared,
             environment: Environment {
                 ledger: declared,
@@ -293,7 +293,7 @@ impl Protocol {
 
     /// The same with services of which two batches may be under way. Only these pairs conflict.
     pub fn with_two_lanes(self, conflicts: &'static [Pair]) -> Self {
-        Self { lanes: 2, conflicts: Some(conflicts), strategy: Strategy::Parallel, ..self }
+        Self { lanes: 2, conflicts: Some(conflicts), strategy: StrategyKind::Parallel, ..self }
     }
 
     /// The same with a pipeline: a batch is sent when the ledger has accepted the one before. The ledger loses none
@@ -302,7 +302,7 @@ impl Protocol {
         self.environment.keeps_accepted = true;
         self.environment.invalid_is_final = true;
         self.rules.waits_for_conflicts = false;
-        Self { lanes: 2, strategy: Strategy::Pipeline, ..self }
+        Self { lanes: 2, strategy: StrategyKind::Pipeline, ..self }
     }
 
     /// The same with these pairs of which the later batch depends on the earlier one.
@@ -351,7 +351,7 @@ impl Protocol {
         let is_unproved = |batch: &Batch| {
             self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
         };
-        let is_behind = self.strategy == Strategy::Pipeline
+        let is_behind = self.strategy == StrategyKind::Pipeline
             && !service.batches[batch].was_tried()
             && service.batches[..batch].iter().any(is_unproved);
         is_unproved(&service.batches[batch]) || is_behind

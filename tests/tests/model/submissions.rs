@@ -1,6 +1,8 @@
 //! The path of a batch from the store to the ledger: the mark, the POST, and its outcome.
 
-use grid_batch_core::{AttemptId, BatchState, Event, LedgerStatus, Outcome, Strategy, transition};
+use grid_batch_core::{
+    AttemptId, BatchState, Event, LedgerStatus, Outcome, StrategyKind, transition,
+};
 
 use crate::{
     action::{
@@ -58,7 +60,8 @@ fn may_mark(protocol: &Protocol, state: &State, worker: WorkerId, batch: usize) 
     };
     let service = &state.services[worker.service];
     let is_ready = transition(service.batches[batch].progress, Event::Taken).is_ok();
-    let is_next = protocol.strategy != Strategy::Pipeline || are_accepted_before(service, batch);
+    let is_next =
+        protocol.strategy != StrategyKind::Pipeline || are_accepted_before(service, batch);
     claims && memory.is_free_for(batch, service.lanes) && is_ready && is_next
 }
 

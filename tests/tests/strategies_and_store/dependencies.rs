@@ -3,12 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, ManualClock, Scheduling, StoredBatch, Strategy,
+    AddressPrefix, BatchState, DeclaredAccess, ManualClock, Scheduling, StoredBatch, StrategyKind,
     Timestamp,
 };
-use proptest::{
-    collection::vec, prelude::*, sample::Index, strategy::Strategy as _, test_runner::TestRunner,
-};
+use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestRunner};
 
 use crate::service::{Fixture, id, lanes, number};
 
@@ -165,7 +163,7 @@ type CaseResult = Result<(), TestCaseError>;
 /// any service.
 pub fn check_dependents(
     in_new_database: impl Fn(&dyn Fn(&str) -> CaseResult) -> CaseResult,
-    strategy: Strategy,
+    strategy: StrategyKind,
 ) {
     let config = ProptestConfig { cases: 8, failure_persistence: None, ..Default::default() };
     TestRunner::new(config)
@@ -173,7 +171,7 @@ pub fn check_dependents(
         .unwrap();
 }
 
-fn run(url: &str, strategy: Strategy, steps: &[Step]) -> CaseResult {
+fn run(url: &str, strategy: StrategyKind, steps: &[Step]) -> CaseResult {
     let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1)));
     let scheduling = Scheduling { strategy, lanes: lanes(strategy), ..Scheduling::SERIAL };
     let mut fixture = Fixture::new(url, &clock, "global".parse().unwrap(), scheduling);

@@ -6,97 +6,97 @@ mod dependencies;
 mod rounds;
 mod service;
 
-use grid_batch_core::Strategy;
+use grid_batch_core::StrategyKind;
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{dependencies::check_dependents, rounds::Check};
 
 #[test]
 fn store_takes_what_serial_lets_it_take_on_postgres() {
-    Check::of(Strategy::Serial).on_postgres();
+    Check::of(StrategyKind::Serial).on_postgres();
 }
 
 #[test]
 fn store_takes_what_serial_lets_it_take_on_sqlite() {
-    Check::of(Strategy::Serial).on_sqlite();
+    Check::of(StrategyKind::Serial).on_sqlite();
 }
 
 #[test]
 fn store_takes_what_parallel_lets_it_take_on_postgres() {
-    Check::of(Strategy::Parallel).on_postgres();
+    Check::of(StrategyKind::Parallel).on_postgres();
 }
 
 #[test]
 fn store_takes_what_parallel_lets_it_take_on_sqlite() {
-    Check::of(Strategy::Parallel).on_sqlite();
+    Check::of(StrategyKind::Parallel).on_sqlite();
 }
 
 #[test]
 fn store_takes_what_pipeline_lets_it_take_on_postgres() {
-    Check::of(Strategy::Pipeline).on_postgres();
+    Check::of(StrategyKind::Pipeline).on_postgres();
 }
 
 #[test]
 fn store_takes_what_pipeline_lets_it_take_on_sqlite() {
-    Check::of(Strategy::Pipeline).on_sqlite();
+    Check::of(StrategyKind::Pipeline).on_sqlite();
 }
 
 #[test]
 fn few_lanes_are_used_and_not_exceeded_on_postgres() {
-    Check::of(Strategy::Parallel).with_lanes(2).on_postgres();
-    Check::of(Strategy::Pipeline).with_lanes(2).on_postgres();
+    Check::of(StrategyKind::Parallel).with_lanes(2).on_postgres();
+    Check::of(StrategyKind::Pipeline).with_lanes(2).on_postgres();
 }
 
 #[test]
 fn few_lanes_are_used_and_not_exceeded_on_sqlite() {
-    Check::of(Strategy::Parallel).with_lanes(2).on_sqlite();
-    Check::of(Strategy::Pipeline).with_lanes(2).on_sqlite();
+    Check::of(StrategyKind::Parallel).with_lanes(2).on_sqlite();
+    Check::of(StrategyKind::Pipeline).with_lanes(2).on_sqlite();
 }
 
 #[test]
 fn lengths_that_are_new_let_nothing_overtake_on_postgres() {
-    Check { knows_lengths: false, ..Check::of(Strategy::Parallel) }.on_postgres();
+    Check { knows_lengths: false, ..Check::of(StrategyKind::Parallel) }.on_postgres();
 }
 
 #[test]
 fn lengths_that_are_new_let_nothing_overtake_on_sqlite() {
-    Check { knows_lengths: false, ..Check::of(Strategy::Parallel) }.on_sqlite();
+    Check { knows_lengths: false, ..Check::of(StrategyKind::Parallel) }.on_sqlite();
 }
 
 #[test]
 fn halt_stops_what_the_strategy_says_on_postgres() {
-    for strategy in Strategy::ALL {
+    for strategy in StrategyKind::ALL {
         Check::of(strategy).with_halts().on_postgres();
     }
 }
 
 #[test]
 fn halt_stops_what_the_strategy_says_on_sqlite() {
-    for strategy in Strategy::ALL {
+    for strategy in StrategyKind::ALL {
         Check::of(strategy).with_halts().on_sqlite();
     }
 }
 
 #[test]
 fn strategy_may_change_with_open_batches_on_postgres() {
-    Check { restarts: true, ..Check::of(Strategy::Parallel) }.on_postgres();
+    Check { restarts: true, ..Check::of(StrategyKind::Parallel) }.on_postgres();
 }
 
 #[test]
 fn strategy_may_change_with_open_batches_on_sqlite() {
-    Check { restarts: true, ..Check::of(Strategy::Parallel) }.on_sqlite();
+    Check { restarts: true, ..Check::of(StrategyKind::Parallel) }.on_sqlite();
 }
 
 #[test]
 fn dependents_follow_what_they_depend_on_on_postgres() {
-    for strategy in [Strategy::Parallel, Strategy::Serial] {
+    for strategy in [StrategyKind::Parallel, StrategyKind::Serial] {
         check_dependents(|check| check(TestDatabase::create().url()), strategy);
     }
 }
 
 #[test]
 fn dependents_follow_what_they_depend_on_on_sqlite() {
-    for strategy in [Strategy::Parallel, Strategy::Serial] {
+    for strategy in [StrategyKind::Parallel, StrategyKind::Serial] {
         let in_new_database = |check: &dyn Fn(&str) -> _| {
             let dir = tempfile::tempdir().unwrap();
             check(&format!("sqlite://{}/q.db", dir.path().display()))

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     Change, Clock, DeclaredAccess, Event, Evidence, ItemId, LedgerStatus, ManualClock, NewBatch,
-    Outcome, Scheduling, SchedulingRules, ServiceId, ServiceShare, StoredBatch, Strategy,
+    Outcome, Scheduling, SchedulingRules, ServiceId, ServiceShare, StoredBatch, StrategyKind,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use proptest::sample::Index;
@@ -54,7 +54,7 @@ impl Fixture {
     }
 
     /// The server is started again with this strategy.
-    pub fn restart(&mut self, strategy: Strategy) {
+    pub fn restart(&mut self, strategy: StrategyKind) {
         self.scheduling = Scheduling { strategy, lanes: lanes(strategy), ..self.scheduling };
         let claims = self.claims.take().unwrap();
         claims.recover(&claims.with_submitter().unwrap()).unwrap();
@@ -162,8 +162,8 @@ fn open(url: &str, clock: &Arc<ManualClock>, scheduling: Scheduling) -> ClaimSto
     ClaimStore::register(store, options).unwrap()
 }
 
-pub fn lanes(strategy: Strategy) -> u32 {
-    if strategy == Strategy::Serial { 1 } else { 1_000 }
+pub fn lanes(strategy: StrategyKind) -> u32 {
+    if strategy == StrategyKind::Serial { 1 } else { 1_000 }
 }
 
 /// Ids of later batches are greater.

@@ -3,14 +3,14 @@ use std::{
     process::Command, sync::Mutex, thread,
 };
 
-use grid_batch_core::{ServiceScopeId, Strategy};
+use grid_batch_core::{ServiceScopeId, StrategyKind};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
 use grid_batch_protocol::VerifiedBatch;
 use grid_batch_test_postgres::RestartablePostgres;
 use grid_batch_test_support::instance::InstanceSlot;
 use tempfile::TempDir;
 
-use crate::{GRID_BATCH, event_log::EventLog, settings, stop_signal::StopSignal};
+use crate::{GRID_BATCH, event_log::EventLog, parameters, settings, stop_signal::StopSignal};
 
 /// What the threads of a run share: a ledger, a database, and slots in which instances run.
 pub struct ChaosHarness {
@@ -29,7 +29,7 @@ pub struct ChaosHarness {
     /// Stops the operator, when every batch has ended.
     pub stop_operator: StopSignal,
     ledger_kind: &'static str,
-    strategy: Strategy,
+    strategy: StrategyKind,
     directory: TempDir,
 }
 
@@ -39,16 +39,16 @@ impl ChaosHarness {
             (0..services).map(|number| format!("test-00000::s{number:04}")).collect();
         let scopes = services.iter().map(|service| service.parse::<ServiceScopeId>().unwrap());
         let ledger = LedgerSim::scabbard(scopes);
-        Self::new(("scabbard", Strategy::Serial), services, instances, (ledger, seed))
+        Self::new(("scabbard", StrategyKind::Serial), services, instances, (ledger, seed))
     }
 
-    pub fn sawtooth(strategy: Strategy, instances: usize, seed: u64) -> Self {
+    pub fn sawtooth(strategy: StrategyKind, instances: usize, seed: u64) -> Self {
         let services = vec!["global".to_owned()];
         Self::new(("sawtooth", strategy), services, instances, (LedgerSim::sawtooth(), seed))
     }
 
     fn new(
-        (ledger_kind, strategy): (&'static str, Strategy),
+        (ledger_kind, strategy): (&'static str, StrategyKind),
         services: Vec<String>,
         instances: usize,
         (ledger, seed): (LedgerSimBuilder, u64),
@@ -88,7 +88,18 @@ impl ChaosHarness {
 
     /// The command `serve` of an instance.
     pub fn command(&self) -> Command {
-        let mut command = GRID_BATCH.command(["serve"]);
+        self.configure(GRID_BATCH.command(["serve"]))
+    }
+
+    /// The command of the first instance of a slot, which may be of an earlier release.
+    pub fn first_command(&self) -> Command {
+        let Some(program) = parameters::upgraded_program() else { return self.command() };
+        let mut command = Command::new(program);
+        command.arg("serve").env_clear();
+        self.configure(command)
+    }
+
+    fn configure(&self, mut command: Command) -> Command {
         let per_run = [
             ("DATABASE", self.postgres.url()),
             ("LEDGER_KIND", self.ledger_kind.to_owned()),
@@ -112,7 +123,7 @@ impl ChaosHarness {
 
     /// Whether several batches of a service are under way.
     pub fn is_parallel(&self) -> bool {
-        self.strategy == Strategy::Parallel
+        self.strategy == StrategyKind::Parallel
     }
 
     /// The command `serve` of an instance with the same database and another ledger.

@@ -15,6 +15,7 @@
 //! | `GRID_BATCH_TEST_CHAOS_SEED` | the seed of all random numbers; printed |
 //! | `GRID_BATCH_TEST_CHAOS_INSTANCES` | the number of instances |
 //! | `GRID_BATCH_TEST_CHAOS_SERVICES` | the number of Scabbard services |
+//! | `GRID_BATCH_TEST_CHAOS_UPGRADE_FROM` | a program of an earlier release: each slot starts with it, and goes on with this one after the first fault that ends it |
 //!
 //! # Assumptions
 //!
@@ -50,7 +51,7 @@ use std::{
     thread::{Scope, ScopedJoinHandle, scope},
 };
 
-use grid_batch_core::Strategy;
+use grid_batch_core::StrategyKind;
 use grid_batch_test_support::{instance::Instance, process::Binary, wait::wait_until};
 
 use clients::{CLIENTS, Promise};
@@ -71,15 +72,15 @@ fn no_promise_is_broken_under_chaos_on_scabbard() {
 
 #[test]
 fn no_promise_is_broken_under_chaos_on_sawtooth_serial() {
-    run_on_sawtooth(Strategy::Serial);
+    run_on_sawtooth(StrategyKind::Serial);
 }
 
 #[test]
 fn no_promise_is_broken_under_chaos_on_sawtooth_parallel() {
-    run_on_sawtooth(Strategy::Parallel);
+    run_on_sawtooth(StrategyKind::Parallel);
 }
 
-fn run_on_sawtooth(strategy: Strategy) {
+fn run_on_sawtooth(strategy: StrategyKind) {
     let parameters = Parameters::from_env();
     let harness = ChaosHarness::sawtooth(strategy, parameters.instances, parameters.seed);
     run_chaos(&harness, parameters);

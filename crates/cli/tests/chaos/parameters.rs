@@ -1,4 +1,9 @@
-use std::{env, fmt::Debug, str::FromStr, time::Duration};
+use std::{env, ffi::OsString, fmt::Debug, str::FromStr, time::Duration};
+
+/// The program of an earlier release from which the instances are upgraded, if any.
+pub fn upgraded_program() -> Option<OsString> {
+    env::var_os("GRID_BATCH_TEST_CHAOS_UPGRADE_FROM")
+}
 
 /// The parameters of a run, from the environment.
 #[derive(Debug, Clone, Copy)]

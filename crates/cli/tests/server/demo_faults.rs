@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Clock, Strategy, SystemClock};
+use grid_batch_core::{Clock, StrategyKind, SystemClock};
 use grid_batch_demo::{DemoOptions, DemoReport, FaultLevel, SimulatedLedger, demonstrate};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_postgres::TestDatabase;
@@ -93,7 +93,7 @@ fn all_faults_at_once_on_sawtooth_and_sqlite() {
 #[test]
 fn all_faults_at_once_on_serial_sawtooth() {
     let options = harsh(SimulatedLedger::Sawtooth);
-    assert_clean_run(DemoOptions { strategy: Strategy::Serial, ..options }, |report| {
+    assert_clean_run(DemoOptions { strategy: StrategyKind::Serial, ..options }, |report| {
         report.most_at_ledger == 1
     });
 }
@@ -101,7 +101,7 @@ fn all_faults_at_once_on_serial_sawtooth() {
 #[test]
 fn parallel_demo_has_several_batches_at_the_ledger() {
     let options = DemoOptions { batches: 100, ..DemoOptions::new(SimulatedLedger::Sawtooth) };
-    assert_eq!(options.strategy, Strategy::Parallel);
+    assert_eq!(options.strategy, StrategyKind::Parallel);
     assert_clean_run(options, |report| report.most_at_ledger > 1);
 }
 

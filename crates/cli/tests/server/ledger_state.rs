@@ -5,65 +5,65 @@ mod decisions;
 mod repeated;
 mod run;
 
-use grid_batch_core::{AfterInvalid, Strategy};
+use grid_batch_core::{AfterInvalid, StrategyKind};
 use grid_batch_test_postgres::TestDatabase;
 
 use self::run::Run;
 
 #[test]
 fn serial_on_sqlite_is_one_by_one() {
-    Run::new(Strategy::Serial, 40).assert_clean();
+    Run::new(StrategyKind::Serial, 40).assert_clean();
 }
 
 #[test]
 fn serial_on_postgres_is_one_by_one() {
     let database = TestDatabase::create();
-    Run::new(Strategy::Serial, 40).on_postgres(&database).assert_clean();
+    Run::new(StrategyKind::Serial, 40).on_postgres(&database).assert_clean();
 }
 
 #[test]
 fn parallel_on_sqlite_is_one_by_one() {
-    Run::new(Strategy::Parallel, 200).assert_clean();
+    Run::new(StrategyKind::Parallel, 200).assert_clean();
 }
 
 #[test]
 fn parallel_on_postgres_is_one_by_one() {
     let database = TestDatabase::create();
-    Run::new(Strategy::Parallel, 200).on_postgres(&database).assert_clean();
+    Run::new(StrategyKind::Parallel, 200).on_postgres(&database).assert_clean();
 }
 
 #[test]
 fn pipeline_on_sqlite_is_one_by_one() {
-    Run::new(Strategy::Pipeline, 100).assert_clean();
+    Run::new(StrategyKind::Pipeline, 100).assert_clean();
 }
 
 #[test]
 fn pipeline_on_postgres_is_one_by_one() {
     let database = TestDatabase::create();
-    Run::new(Strategy::Pipeline, 100).on_postgres(&database).assert_clean();
+    Run::new(StrategyKind::Pipeline, 100).on_postgres(&database).assert_clean();
 }
 
 #[test]
 fn batches_of_two_instances_are_one_by_one() {
     let database = TestDatabase::create();
-    Run::new(Strategy::Parallel, 100).on_postgres(&database).with_instances(2).assert_clean();
+    Run::new(StrategyKind::Parallel, 100).on_postgres(&database).with_instances(2).assert_clean();
 }
 
 #[test]
 fn halts_and_decisions_leave_the_state_of_one_by_one() {
-    for strategy in [Strategy::Serial, Strategy::Parallel, Strategy::Pipeline] {
+    for strategy in [StrategyKind::Serial, StrategyKind::Parallel, StrategyKind::Pipeline] {
         Run::new(strategy, 60).after_invalid(AfterInvalid::Halt).assert_clean();
     }
 }
 
 #[test]
 fn repeated_transactions_are_applied_once() {
-    Run::new(Strategy::Parallel, 150).with_repeated().assert_clean();
+    Run::new(StrategyKind::Parallel, 150).with_repeated().assert_clean();
 }
 
 #[test]
 fn repeated_transactions_in_halts_are_applied_once() {
-    Run::new(Strategy::Parallel, 100)
+    Run::new(StrategyKind::Parallel, 100)
         .with_repeated()
         .after_invalid(AfterInvalid::Halt)
         .assert_clean();

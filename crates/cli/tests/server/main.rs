@@ -82,6 +82,7 @@ mod unknown_services;
 mod unreadable_names;
 mod unusable_answers;
 mod unusable_database;
+mod upgrades;
 mod waiting_batches;
 mod waiting_clients;
 mod webhooks;

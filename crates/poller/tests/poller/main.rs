@@ -10,6 +10,7 @@ mod fair_nodes;
 mod faults;
 mod missing_transactions;
 mod options;
+mod own_tables;
 mod pacing;
 mod polling;
 mod stalled;

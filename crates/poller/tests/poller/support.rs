@@ -213,20 +213,20 @@ impl PendingBatchStore for Store {
         now: Timestamp,
         pace: PollPace,
         limit: usize,
-    ) -> BatchResult<Vec<Pending>> {
+    ) -> BatchResult<Option<Vec<Pending>>> {
         self.reads_at.change(|paces| paces.push(pace));
         self.try_call("due")?;
         let is_due = |row: &Row| pace.next_check(row.submitted_at, row.checked_at) <= now;
-        Ok(self.pending(is_due, limit))
+        Ok(Some(self.pending(is_due, limit)))
     }
 
     fn get_pending_batch_ids_of(
         &self,
         services: &[String],
         limit: usize,
-    ) -> BatchResult<Vec<Pending>> {
+    ) -> BatchResult<Option<Vec<Pending>>> {
         self.try_call("of")?;
-        Ok(self.pending(|row| services.contains(&row.service), limit))
+        Ok(Some(self.pending(|row| services.contains(&row.service), limit)))
     }
 
     fn mark_checked(&self, batches: &[Pending]) -> BatchResult<()> {

@@ -5,5 +5,6 @@ mod memory_store;
 mod one_by_one;
 mod queue;
 mod schedule;
+mod serial;
 mod several_of_a_service;
 mod strategy_round_store;

@@ -7,11 +7,11 @@ use std::{
 };
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, ItemId, Progress, Scheduling, StoredBatch, Strategy,
-    Timestamp,
+    AddressPrefix, BatchState, DeclaredAccess, ItemId, Progress, Scheduling, StoredBatch,
+    StrategyKind, Timestamp,
 };
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
-use proptest::{collection::vec, prelude::*, sample::Index, strategy::Strategy as _};
+use proptest::{collection::vec, prelude::*, sample::Index};
 
 use BatchState::{Absent, Committed, Delayed, Invalid, Pending};
 
@@ -86,7 +86,7 @@ fn one_by_one(contents: &[Content]) -> (Vec<BatchState>, LedgerState) {
 
 /// A service whose batches are submitted by a strategy.
 struct Run<'a> {
-    strategy: Strategy,
+    strategy: StrategyKind,
     lanes: u32,
     contents: &'a [Content],
     batches: Vec<StoredBatch>,
@@ -97,7 +97,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(strategy: Strategy, lanes: u32, contents: &'a [Content]) -> Self {
+    fn new(strategy: StrategyKind, lanes: u32, contents: &'a [Content]) -> Self {
         let stored = |number: usize| StoredBatch {
             service_id: "global".parse().unwrap(),
             batch_id: transaction(number),
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
             halts: false,
         });
         let open: Vec<_> = open.collect();
-        let lanes = if self.strategy == Strategy::Serial { 1 } else { self.lanes };
+        let lanes = if self.strategy == StrategyKind::Serial { 1 } else { self.lanes };
         let scheduling = Scheduling { strategy: self.strategy, lanes, ..Scheduling::SERIAL };
         let next = schedule(scheduling, &open, &|id| self.dependency(id), NOW);
         numbers.zip(next).collect()
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
     /// The ledger applies a batch of its queue: any, if the order is not kept, else the first. With a
     /// fault it restarts and loses the batch, or in a pipeline the tail from there.
     fn apply_or_lose(&mut self, at: usize, fault: u8) {
-        let keeps_order = self.strategy == Strategy::Pipeline;
+        let keeps_order = self.strategy == StrategyKind::Pipeline;
         if fault == 0 {
             let lost =
                 if keeps_order { self.queue.split_off(at) } else { vec![self.queue.remove(at)] };
@@ -206,7 +206,7 @@ proptest! {
         steps in vec((any::<Index>(), 0..6u8), 600),
     ) {
         let (ends, state) = one_by_one(&contents);
-        for strategy in Strategy::ALL {
+        for strategy in StrategyKind::ALL {
             let mut run = Run::new(strategy, lanes, &contents);
             let ended = steps.iter().any(|(choice, fault)| !run.step(|possible| choice.index(possible), *fault));
             prop_assert!(ended, "{:?} does not end", strategy);
@@ -225,7 +225,7 @@ fn independent_batches_are_under_way_together() {
     };
     let contents = ADDRESSES.map(content);
     for (strategy, most) in
-        [(Strategy::Serial, 1), (Strategy::Parallel, 4), (Strategy::Pipeline, 4)]
+        [(StrategyKind::Serial, 1), (StrategyKind::Parallel, 4), (StrategyKind::Pipeline, 4)]
     {
         let mut run = Run::new(strategy, 9, &contents);
         while run.step(|_| 0, 1) {}

@@ -186,7 +186,7 @@ impl ConfiguredType {
 mod tests {
     use std::iter::empty;
 
-    use grid_batch_core::{AbsenceRule, LedgerFacts, Strategy};
+    use grid_batch_core::{AbsenceRule, LedgerFacts, StrategyKind};
 
     use super::{FactsFn, LedgerType};
     use crate::{Config, SETTINGS, Setting};
@@ -214,8 +214,8 @@ mod tests {
     #[test]
     fn rules_of_known_ledgers_follow_from_their_facts() {
         let [sawtooth, scabbard] = ["sawtooth", "scabbard"].map(facts);
-        assert_eq!(sawtooth.usual_strategy(), Strategy::Parallel);
-        assert_eq!(scabbard.usual_strategy(), Strategy::Serial);
+        assert_eq!(sawtooth.usual_strategy(), StrategyKind::Parallel);
+        assert_eq!(scabbard.usual_strategy(), StrategyKind::Serial);
         assert_eq!(sawtooth.absence_rule(), AbsenceRule::Reported);
         assert_eq!(scabbard.absence_rule(), AbsenceRule::ObservedBySender);
         assert!(sawtooth.asks_before_sending() && scabbard.asks_before_sending());
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn signed_transaction_is_sent_again_without_asking() {
         let evm = facts("evm");
-        assert_eq!(evm.possible_strategies().collect::<Vec<_>>(), [Strategy::Serial]);
+        assert_eq!(evm.possible_strategies().collect::<Vec<_>>(), [StrategyKind::Serial]);
         assert_eq!(evm.absence_rule(), AbsenceRule::Reported);
         assert!(!evm.asks_before_sending() && !evm.can_halt());
         assert!(evm.invalid_is_final_after().is_zero());

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, num::NonZero};
 
-use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
+use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, StrategyKind};
 
 use grid_batch_settings::{ConfigError, NodeUrl, SettingValues};
 
@@ -22,7 +22,7 @@ pub(super) fn scheduling_rules(
     settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
 ) -> Result<SchedulingRules, ConfigError> {
-    let usual = ledger_type.map_or(Strategy::Serial, |it| it.facts.usual_strategy());
+    let usual = ledger_type.map_or(StrategyKind::Serial, |it| it.facts.usual_strategy());
     let strategy = settings.get_with(STRATEGY, |text| match text {
         "" => Ok(usual),
         text => parse_strategy(text),
@@ -45,7 +45,7 @@ pub(super) fn scheduling_rules(
 
     let lanes: NonZero<u32> = settings.get("submit.in_flight_per_service")?;
     let scheduling = |strategy, after_invalid| match strategy {
-        Strategy::Serial => Scheduling { strategy, after_invalid, lanes: 1 },
+        StrategyKind::Serial => Scheduling { strategy, after_invalid, lanes: 1 },
         _ => Scheduling { strategy, after_invalid, lanes: lanes.get() },
     };
     let of = |service: &ServiceId| {
@@ -94,7 +94,7 @@ fn check_strategy(
     settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
     name: &str,
-    strategy: Strategy,
+    strategy: StrategyKind,
 ) -> Result<(), ConfigError> {
     let text = strategy.as_str();
     let lack = ledger_type.and_then(|it| Some((it, it.facts.lacks_for(strategy)?)));
@@ -102,7 +102,7 @@ fn check_strategy(
     let rule = match (lack, strategy) {
         (Some((it, lack)), _) => {
             let usual = it.facts.usual_strategy().as_str();
-            let advice = match strategy == Strategy::Pipeline && it.may_keep_order() {
+            let advice = match strategy == StrategyKind::Pipeline && it.may_keep_order() {
                 true => format!(
                     "set ledger.keeps_order if this one does, as a network with one publishing node, or use {usual}"
                 ),
@@ -113,7 +113,7 @@ fn check_strategy(
                 "{name} has the strategy {text}, which needs {lack}; ledger.kind is {kind}: {advice}"
             )
         }
-        (None, Strategy::Pipeline) if urls > 1 => format!(
+        (None, StrategyKind::Pipeline) if urls > 1 => format!(
             "{name} has the strategy {text}, which sends all batches to one node, because two nodes do not \
              keep the order between them; ledger.urls has {urls} URLs, so give one, or use parallel"
         ),
@@ -169,7 +169,7 @@ fn check_policy(
 #[cfg(test)]
 mod tests {
     use crate::{Config, SETTINGS};
-    use grid_batch_core::{AfterInvalid, Scheduling, Strategy};
+    use grid_batch_core::{AfterInvalid, Scheduling, StrategyKind};
 
     fn load(settings: &[(&str, &str)]) -> Result<Config, String> {
         let flag =
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn sawtooth_is_parallel_and_other_ledgers_are_serial() {
         let parallel = of_global(&[]);
-        assert_eq!((parallel.strategy, parallel.lanes), (Strategy::Parallel, 100));
+        assert_eq!((parallel.strategy, parallel.lanes), (StrategyKind::Parallel, 100));
         assert_eq!(parallel.after_invalid, AfterInvalid::Continue);
         for kind in ["scabbard", "evm"] {
             let rules = load(&[("ledger.kind", kind)]).unwrap().store.scheduling;
@@ -197,7 +197,10 @@ mod tests {
     #[test]
     fn single_service_has_its_own_strategy_and_policy() {
         let halt = of_global(&[("ledger.after_invalid_of", "global=halt")]);
-        assert_eq!((halt.strategy, halt.after_invalid), (Strategy::Parallel, AfterInvalid::Halt));
+        assert_eq!(
+            (halt.strategy, halt.after_invalid),
+            (StrategyKind::Parallel, AfterInvalid::Halt)
+        );
         let scabbard = [("ledger.kind", "scabbard"), ("ledger.after_invalid_of", "a::b=halt")];
         let scabbard = load(&scabbard).unwrap().store.scheduling;
         let [halt, other] = ["a::b", "a::c"].map(|service| scabbard.of(&service.parse().unwrap()));
@@ -206,11 +209,11 @@ mod tests {
         let serial = of_global(&[("ledger.strategies", "global=serial")]);
         assert_eq!(serial, Scheduling::SERIAL);
         let both = [("ledger.strategy", "serial"), ("ledger.strategies", "global = parallel")];
-        assert_eq!(of_global(&both).strategy, Strategy::Parallel);
+        assert_eq!(of_global(&both).strategy, StrategyKind::Parallel);
         let pipeline = [("ledger.strategy", "pipeline"), ("ledger.keeps_order", "true")];
         let lanes = ("submit.in_flight_per_service", "7");
         let pipeline = of_global(&[&pipeline[..], &[lanes]].concat());
-        assert_eq!((pipeline.strategy, pipeline.lanes), (Strategy::Pipeline, 7));
+        assert_eq!((pipeline.strategy, pipeline.lanes), (StrategyKind::Pipeline, 7));
     }
 
     #[test]

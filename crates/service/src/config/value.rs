@@ -1,11 +1,11 @@
 //! How values are parsed that only the server has.
 
-use grid_batch_core::{AfterInvalid, PeerService, ServiceId, ServiceScopeId, Strategy};
+use grid_batch_core::{AfterInvalid, PeerService, ServiceId, ServiceScopeId, StrategyKind};
 use grid_batch_settings::{NodeUrl, SettingValue};
 
 /// The strategy of this name.
-pub(super) fn parse_strategy(text: &str) -> Result<Strategy, String> {
-    let strategy = Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == text);
+pub(super) fn parse_strategy(text: &str) -> Result<StrategyKind, String> {
+    let strategy = StrategyKind::ALL.into_iter().find(|strategy| strategy.as_str() == text);
     strategy.ok_or_else(|| "it must be \"serial\", \"parallel\" or \"pipeline\"".to_owned())
 }
 

@@ -6,14 +6,15 @@ use grid_batch_core::{Change, ChangeOutcome, ServiceId, Timestamp};
 
 use super::{
     AttemptLog,
-    free::{Ended, Stops, follow_ends},
+    free::{Ended, follow_ends},
     lane::Lane,
     new_services::forget_new_services,
-    stop_in_order::stop_in_order,
     write::end,
 };
 use crate::{
-    scheduling::{insert_changed, load_positions, remove_missing, remove_waiting},
+    halts::{Stops, stop_in_order},
+    missing::remove_missing,
+    scheduling::{insert_changed, load_positions, remove_waiting},
     sql::{Connection, Rows, Scheduler, Statement, StoreError},
 };
 

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{AfterInvalid, BatchState, Change, Event, ItemId, ServiceId, Timestamp};
+use grid_batch_core::{Change, Event, ItemId, ServiceId, Timestamp};
 
 use super::{AttemptLog, BatchKey, RESTORED, lock_lanes, waiting::begin_waiting_holds, write_open};
 use crate::{
+    halts::{Stops, stop_following},
+    missing::{IncompleteBatch, insert_missing},
     scheduling::{
-        Evaluation, Halt, HaltOrigin, IncompleteBatch, InstalledRow, Missing, Positioned,
-        PositionedBatch, evaluate, fill_lanes, find_declared, find_dependents, insert_changed,
-        insert_halts, insert_missing, remove_addresses, write_blockers,
+        Evaluation, InstalledRow, Missing, Positioned, PositionedBatch, evaluate, fill_lanes,
+        find_declared, find_dependents, insert_changed, remove_addresses, write_blockers,
     },
     sql::{
         Connection, Scheduler, StoreError,
@@ -28,37 +29,6 @@ pub(crate) struct Ended {
     pub(crate) stops: Stops,
 }
 
-/// Whether a batch that has ended stops others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stops {
-    /// It stops none.
-    Nothing,
-    /// They wait for an operator.
-    Following,
-    /// They end up to this position, by an operator's decision.
-    FollowingForGood(i64),
-    /// They wait until a server applies the policy of the service.
-    UntilPolicy,
-}
-
-impl Stops {
-    /// By the policy of its service.
-    pub(super) fn by_policy(
-        scheduler: &Scheduler,
-        service_id: &ServiceId,
-        state: BatchState,
-    ) -> Self {
-        if state != BatchState::Invalid {
-            return Self::Nothing;
-        }
-        match scheduler.policy(service_id) {
-            None => Self::UntilPolicy,
-            Some(AfterInvalid::Halt) => Self::Following,
-            Some(AfterInvalid::Continue) => Self::Nothing,
-        }
-    }
-}
-
 /// Frees what waited for batches that have ended, of locked services, and fills their lanes. Returns the
 /// services that got a next batch.
 pub(super) fn follow_ends(
@@ -72,33 +42,12 @@ pub(super) fn follow_ends(
     }
     let (over, stopping): (Vec<&Ended>, Vec<&Ended>) =
         ended.iter().partition(|ended| ended.stops == Stops::Nothing);
+    let stopping: Vec<(Positioned, Stops)> =
+        stopping.into_iter().map(|ended| (ended.batch.clone(), ended.stops)).collect();
     stop_following(connection, scheduler, &stopping, now)?;
     let over: Vec<Positioned> = over.into_iter().map(|ended| ended.batch.clone()).collect();
     let services = ended.iter().map(|ended| ended.batch.1.clone()).collect();
     release_following(connection, scheduler, &over, services, now)
-}
-
-/// Records that these batches stop others.
-fn stop_following(
-    connection: &mut Connection,
-    scheduler: &Scheduler,
-    ended: &[&Ended],
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    if ended.is_empty() {
-        return Ok(());
-    }
-    let halt = |ended: &&Ended| {
-        let (origin, ends_until) = match ended.stops {
-            Stops::FollowingForGood(until) => (HaltOrigin::Following, Some(until)),
-            Stops::UntilPolicy => (HaltOrigin::Command, None),
-            Stops::Nothing | Stops::Following => (HaltOrigin::Policy, None),
-        };
-        (Halt { batch: ended.batch.clone(), ends_until }, origin)
-    };
-    insert_halts(connection, &ended.iter().map(halt).collect::<Vec<_>>(), now)?;
-    let for_good = ended.iter().filter(|ended| matches!(ended.stops, Stops::FollowingForGood(_)));
-    insert_changed(connection, scheduler, for_good.map(|ended| ended.batch.0), now)
 }
 
 /// Frees what waited for batches that have ended and stop nothing, or not any more, and fills the lanes of
@@ -158,7 +107,7 @@ pub(crate) fn evaluate_again(
 
 /// Finds what these batches of locked services wait for, now that the ledger does not have the transactions
 /// in `absent`, which they miss. Those that end are left to the caller.
-pub(super) fn evaluate_answered(
+pub(crate) fn evaluate_answered(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: &[Positioned],

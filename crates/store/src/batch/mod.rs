@@ -9,11 +9,9 @@ mod lane;
 mod late_commit;
 mod lock;
 mod locked;
-mod missing;
 mod new_services;
 mod past;
 mod record;
-mod stop_in_order;
 mod unsendable;
 mod waiting;
 mod write;
@@ -24,14 +22,13 @@ use grid_batch_core::{ItemId, ServiceId};
 
 pub(crate) use attempt_log::AttemptLog;
 pub(crate) use end_waiting::{WaitingEnd, end_all_waiting, end_waiting};
-pub(crate) use free::{Stops, evaluate_again, fill, release_following};
+pub(crate) use free::{evaluate_again, evaluate_answered, fill, release_following};
 pub(crate) use lane::Lane;
 pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services};
 pub(crate) use locked::with_locked;
-pub(crate) use missing::evaluate_incomplete;
 pub(crate) use past::end_past_batches;
 pub(crate) use record::{fill_after_holds, record, record_locked};
-pub(crate) use unsendable::{Unsendable, end_unsendable, give_positions_if_complete, hold_overdue};
+pub(crate) use unsendable::{Unsendable, end_unsendable};
 pub(crate) use waiting::{
     begin_waiting_holds, hold_waiting, log_ended, log_waiting, release_waiting,
 };

@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Strategy, Timestamp,
+    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Timestamp,
     TransitionError, transition,
 };
 
@@ -69,8 +69,8 @@ pub(crate) fn record_locked<'a>(
             next_waits: match state {
                 _ if after_holds.contains(&change.service_id) => true,
                 _ if parked.contains(&change.service_id) => true,
-                BatchState::Pending => follows_accepted(scheduler, change),
-                _ => state.is_terminal() && followed.contains(&key(change)),
+                _ if state.is_terminal() => followed.contains(&key(change)),
+                _ => scheduler.strategy(&change.service_id).lets_others_go(state),
             },
         },
         Err(refused) => refused,
@@ -89,9 +89,9 @@ pub(crate) fn fill_after_holds<'a>(
     let (filled, left): (Vec<&Lane>, Vec<&Lane>) =
         lanes.filter(|lane| lane.is_held_now()).partition(|_| scheduler.is_used());
     insert_changed(connection, scheduler, left.iter().map(|lane| lane.batch_seq), now)?;
-    let is_parallel = |lane: &&Lane| scheduler.is_parallel(&lane.service_id);
+    let overtakes = |lane: &&Lane| !scheduler.strategy(&lane.service_id).keeps_order();
     let services: BTreeSet<ServiceId> =
-        filled.into_iter().filter(is_parallel).map(|lane| lane.service_id.clone()).collect();
+        filled.into_iter().filter(overtakes).map(|lane| lane.service_id.clone()).collect();
     fill(connection, scheduler, &services, now)
 }
 
@@ -142,11 +142,6 @@ fn find_batches_without_lane(
             Ok(((batch.service_id, batch.batch_id), batch.progress))
         })
         .collect()
-}
-
-/// Whether the next batch can be taken as soon as this one was accepted.
-fn follows_accepted(scheduler: &Scheduler, change: &Change) -> bool {
-    scheduler.of(&change.service_id).strategy == Strategy::Pipeline
 }
 
 fn key(change: &Change) -> BatchKey {

@@ -1,23 +1,17 @@
-//! Batches that missed a transaction, and those that are not to be sent because of another one.
+//! Batches that are not to be sent because of another one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, EventKind, ServiceId, Timestamp,
-};
+use grid_batch_core::{Change, ChangeOutcome, Decision, Event, ServiceId, Timestamp};
 
-use super::{
-    AttemptLog, Stops, WaitingEnd, end_all_waiting,
-    missing::{EvaluatedIncomplete, evaluate_incomplete},
-    record_locked,
-};
+use super::{AttemptLog, WaitingEnd, end_all_waiting, record_locked};
 use crate::{
-    events::{NewEvent, insert_events},
-    scheduling::{EndReason, HaltOrigin, IncompleteBatch, mark_overdue, set_ends_until},
+    halts::{HaltOrigin, Stops, set_ends_until},
+    scheduling::EndReason,
     sql::{
         Connection, Rows, Scheduler, Statement, StoreError,
         rows::{batch_id, service_id},
@@ -26,83 +20,6 @@ use crate::{
 
 /// A batch that is not to be sent, and why.
 pub(crate) type Unsendable = (i64, EndReason);
-
-/// Evaluates batches of locked services that missed transactions: those that miss nothing any more
-/// get their positions, unless they have them. Returns the services that got a next batch, and the batches
-/// that miss something still.
-pub(crate) fn give_positions_if_complete(
-    connection: &mut Connection,
-    scheduler: &Scheduler,
-    batches: &[IncompleteBatch],
-    locked: &BTreeSet<ServiceId>,
-    now: Timestamp,
-) -> Result<(BTreeSet<ServiceId>, Vec<IncompleteBatch>), StoreError> {
-    let evaluated = evaluate_incomplete(connection, scheduler, batches, &[], locked, now)?;
-    Ok((evaluated.ready, evaluated.missing))
-}
-
-/// Holds batches of locked services that have missed transactions for too long, unless these have arrived.
-/// Returns how many.
-pub(crate) fn hold_overdue(
-    connection: &mut Connection,
-    scheduler: &Scheduler,
-    batches: &[IncompleteBatch],
-    locked: &BTreeSet<ServiceId>,
-    limit: &str,
-    now: Timestamp,
-) -> Result<usize, StoreError> {
-    let EvaluatedIncomplete { missing, unanswered, .. } =
-        evaluate_incomplete(connection, scheduler, batches, &[], locked, now)?;
-    let advice = "release the batch to send it all the same, or decide that it is invalid";
-    let begin = format!("a transaction that it depends on has not arrived within {limit}");
-    let absent = format!("{begin}, and the ledger does not have it; {advice}");
-    let no_answer = format!(
-        "{begin}: the batch that has it is invalid, and the ledger did not answer whether \
-         it has the transaction from another one; {advice}"
-    );
-    let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
-    // The hold of an operator stays.
-    let hold = Statement::new(
-        connection.dialect(),
-        "-- hold_overdue
-         insert into waiting_holds (batch_seq, held_at, held_reason, cause)
-         select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true
-         on conflict (batch_seq) do nothing
-         returning batch_seq, held_reason",
-    )
-    .rows(
-        Rows::default()
-            .long("batch_seq", missing.iter().map(|(seq, _)| *seq))
-            .long("held_at", missing.iter().map(|_| now.as_micros()))
-            .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
-    );
-    let held: Vec<HeldRow> = connection.load(&hold)?;
-    let events: Vec<NewEvent> = held.into_iter().map(HeldRow::event).collect();
-    insert_events(connection, scheduler.events(), &events, now)?;
-    mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;
-    Ok(missing.len())
-}
-
-/// A batch that is held now.
-#[derive(QueryableByName)]
-struct HeldRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    held_reason: String,
-}
-
-impl HeldRow {
-    fn event(self) -> NewEvent {
-        NewEvent {
-            batch_seq: self.batch_seq,
-            kind: EventKind::Held,
-            state: BatchState::New,
-            attempt: 0,
-            detail: Some(self.held_reason),
-        }
-    }
-}
 
 /// Ends batches of locked services that are not to be sent, unless they may be at the ledger. Returns how
 /// many ended.
@@ -228,7 +145,7 @@ impl NameRow {
         service_id: &ServiceId,
     ) -> Option<Stops> {
         match reason {
-            EndReason::Halt { until } if scheduler.is_parallel(service_id) => {
+            EndReason::Halt { until } if !scheduler.strategy(service_id).keeps_order() => {
                 Some(Stops::FollowingForGood(*until))
             }
             EndReason::Halt { .. } => Some(Stops::Nothing),

@@ -8,16 +8,18 @@ use grid_batch_core::{BatchState, ServiceId, Timestamp};
 
 use super::{
     BatchKey,
-    free::{Ended, Stops, follow_ends},
+    free::{Ended, follow_ends},
     lane::{Lane, Lanes},
     new_services::forget_new_services,
-    stop_in_order::stop_in_order,
     waiting::begin_waiting_holds,
 };
-use crate::sql::{
-    Connection, Dialect, Rows, Scheduler, Statement, StoreError,
-    hooks::{BatchHooks, EndedBatch},
-    rows::{attempts, batch_id, service_id},
+use crate::{
+    halts::{Stops, stop_in_order},
+    sql::{
+        Connection, Dialect, Rows, Scheduler, Statement, StoreError,
+        hooks::{BatchHooks, EndedBatch},
+        rows::{attempts, batch_id, service_id},
+    },
 };
 
 /// What became of the lanes whose batch ended.

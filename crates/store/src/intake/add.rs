@@ -13,12 +13,11 @@ use super::{
     capacity::Capacity,
     client_capacity::ClientCapacity,
     insert::{insert_scheduled, new_batch_rows},
-    missing_capacity::MissingCapacity,
     new_services,
-    waited_for::WaitedFor,
 };
 use crate::{
     batch::end_past_batches,
+    missing::{MissingCapacity, WaitedFor},
     service_history::find_past_transactions,
     sql::{
         Connection, Rows, Statement, Store, StoreError,

@@ -9,9 +9,11 @@ use grid_batch_core::{BatchConflict, NewBatch, SignerId};
 use super::{
     CreatedAtAllocator,
     new_services::{self, NewServiceCounts},
-    waited_for::limit_of,
 };
-use crate::sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits};
+use crate::{
+    missing::limit_of,
+    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits},
+};
 
 /// What may still be added to the services of some batches. The locks of the services keep the
 /// numbers of open batches true until the end of the transaction.

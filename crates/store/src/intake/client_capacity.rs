@@ -3,10 +3,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{BatchConflict, ClientId, Clock, NewBatch};
 
-use super::waited_for::limit_of;
-use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError,
-    open_counts::{OpenCount, OpenCounts},
+use crate::{
+    missing::limit_of,
+    sql::{
+        Connection, Dialect, Rows, Statement, Store, StoreError,
+        open_counts::{OpenCount, OpenCounts},
+    },
 };
 
 /// What the clients of some batches may still add. Batches that several transactions add at once are not

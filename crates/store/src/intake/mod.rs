@@ -6,9 +6,7 @@ mod capacity;
 mod client_capacity;
 mod created_at;
 mod insert;
-mod missing_capacity;
 mod new_services;
-mod waited_for;
 
 pub(crate) use add::add;
 pub(crate) use capacity::Capacity;

@@ -8,12 +8,12 @@ use grid_batch_core::{
 use super::{
     decide::{cancel, decide},
     details::find_one,
-    halts::{continue_after, end_following},
     hold::{hold, release},
     retry::end_delay,
 };
 use crate::{
     batch::{AttemptLog, lock_services, record_locked},
+    halts::{continue_after, end_following},
     sql::{Connection, Store, StoreError},
 };
 
@@ -66,8 +66,12 @@ pub(super) fn act_on_batch(
         (OperatorVerb::Retry, ..) => end_delay(store, connection, &locked, reason),
         (OperatorVerb::Hold, ..) => hold(store, connection, &locked, reason),
         (OperatorVerb::Release, ..) => release(store, connection, &locked, reason),
-        (OperatorVerb::Continue, ..) => continue_after(store, connection, &locked, reason),
-        (OperatorVerb::EndFollowing, ..) => end_following(store, connection, &locked, reason),
+        (OperatorVerb::Continue, ..) => {
+            continue_after(store, connection, &locked.batch, locked.seq, reason)
+        }
+        (OperatorVerb::EndFollowing, ..) => {
+            end_following(store, connection, &locked.batch, locked.seq, reason)
+        }
         _ => return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb })),
     };
     Ok(match outcome? {

@@ -5,10 +5,10 @@ use grid_batch_core::{ChangeOutcome, EventKind, Stale, Timestamp, TransitionErro
 use super::batch_actions::LockedBatch;
 use crate::{
     batch::{
-        AttemptLog, BatchKey, Lane, NOT_PROVED_NEW, fill_after_holds, give_positions_if_complete,
-        hold_waiting, lock_lanes, log_waiting, release_waiting, write_held,
+        AttemptLog, BatchKey, Lane, NOT_PROVED_NEW, fill_after_holds, hold_waiting, lock_lanes,
+        log_waiting, release_waiting, write_held,
     },
-    scheduling::release_overdue,
+    missing::{give_positions_if_complete, release_overdue},
     service_history::declare_new,
     sql::{Connection, Store, StoreError},
 };

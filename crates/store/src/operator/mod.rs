@@ -8,12 +8,10 @@ mod decide;
 mod details;
 mod different_states;
 mod drain;
-mod halts;
 mod held;
 mod hold;
 mod list;
 mod list_waiting;
-mod missing;
 mod open_states;
 mod page;
 mod pauses;
@@ -36,13 +34,8 @@ pub(crate) use details::{
 };
 pub(crate) use different_states::{services_with_different_states, set_states_differ};
 pub(crate) use drain::set_draining;
-pub(crate) use halts::halts;
 pub(crate) use held::{held_batches, waiting_holds, waiting_holds_of, with_waiting_hold};
 pub(crate) use list::{count, depth, depths, list};
-pub(crate) use missing::{
-    absent_at_ledger, found_at_ledger, hold_missing, look_up_again, lookup_lag,
-    missing_transactions,
-};
 pub(crate) use open_states::open_states;
 pub use open_states::{OpenState, OpenStates};
 pub(crate) use page::batch_page;

@@ -6,7 +6,7 @@ use grid_batch_core::{BatchState, ServiceId};
 
 use super::pauses::paused_since;
 use crate::{
-    scheduling::first_halt,
+    halts::first_halt,
     sql::{Connection, Statement, Store, StoreError, rows::in_states},
 };
 

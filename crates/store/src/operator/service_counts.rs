@@ -8,8 +8,11 @@ use diesel::{
 };
 use grid_batch_core::DltStatus;
 
-use super::{different_states::count_different_states, halts::count_halted, pauses::count_paused};
-use crate::sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes};
+use super::{different_states::count_different_states, pauses::count_paused};
+use crate::{
+    halts::count_halted,
+    sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes},
+};
 
 /// How many services have open batches, and how many of them are in trouble.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{Ahead, ServiceId, StoredBatch, Strategy, Timestamp, WaitReason};
+use grid_batch_core::{Ahead, ServiceId, StoredBatch, Strategy, Timestamp, WaitReason, WaitsFor};
 
 use super::{
     ahead::load_head,
@@ -11,7 +11,10 @@ use super::{
         load_first_halt, load_missing, load_positions, load_waiting,
     },
 };
-use crate::sql::{Connection, Store, StoreError};
+use crate::{
+    scheduling::blocked_by,
+    sql::{Connection, Store, StoreError},
+};
 
 /// For how many batches of one question it is looked for what exactly they wait for.
 const MOST_COMPARED: usize = 20;
@@ -40,7 +43,7 @@ pub(super) fn load_wait_reasons(
 
 /// What is stored of a service, and of the batches that others wait for.
 struct Service {
-    strategy: Strategy,
+    strategy: Box<dyn Strategy>,
     /// The first batch that is next or under way.
     head: Option<StoredBatch>,
     /// The positions of its open batches, in order, at most one more than are counted.
@@ -61,7 +64,7 @@ impl Service {
         let blockers: BTreeSet<i64> =
             rows.iter().filter_map(|row| row.blocker_seq).chain(halt).collect();
         Ok(Self {
-            strategy: store.scheduler.of(service_id).strategy,
+            strategy: store.scheduler.strategy(service_id),
             head: load_head(connection, service_id)?,
             positions: load_positions(connection, service_id)?,
             blockers: load_blockers(connection, blockers)?,
@@ -104,31 +107,29 @@ impl Service {
         blocker: Option<&BlockerBatch>,
         compares: bool,
     ) -> Result<WaitReason, StoreError> {
-        if row.position.is_none() {
-            return load_missing(connection, row.seq);
-        }
-        if let Some(since) = blocker.and_then(|blocker| blocker.halted_since) {
-            return Ok(WaitReason::Halt { since });
-        }
-        let in_order = self.strategy != Strategy::Parallel;
-        if let (true, Some(halt)) = (in_order, self.halt.and_then(|seq| self.blockers.get(&seq)))
-            && let Some(since) = halt.halted_since
-        {
-            return Ok(WaitReason::Halt { since });
-        }
-        match row.blocker_seq {
-            // The ledger is asked.
-            Some(seq) if seq == row.seq => load_missing(connection, row.seq),
-            Some(seq) if row.depends_on_blocker => load_dependency(connection, row.seq, seq),
-            _ if in_order => Ok(WaitReason::Behind),
-            Some(blocker) => {
-                let address = match compares {
-                    true => load_conflict(connection, row.seq, blocker)?,
-                    false => None,
-                };
+        let halted = blocker.and_then(|blocker| blocker.halted_since).or_else(|| {
+            let first = self.halt.and_then(|seq| self.blockers.get(&seq));
+            first.filter(|_| self.strategy.keeps_order())?.halted_since
+        });
+        let waits_for = if row.position.is_none() {
+            WaitsFor::Missing
+        } else {
+            let blocked_by = blocked_by(row.seq, row.blocker_seq, row.depends_on_blocker);
+            self.strategy.waits_for(blocked_by, halted.is_some())
+        };
+        match (waits_for, row.blocker_seq) {
+            (WaitsFor::Halt, _) => {
+                Ok(halted.map_or(WaitReason::Behind, |since| WaitReason::Halt { since }))
+            }
+            (WaitsFor::Dependency, Some(seq)) => load_dependency(connection, row.seq, seq),
+            (WaitsFor::Missing | WaitsFor::Dependency, _) => load_missing(connection, row.seq),
+            (WaitsFor::Conflict, Some(blocker)) if compares => {
+                let address = load_conflict(connection, row.seq, blocker)?;
                 Ok(WaitReason::Conflict { address })
             }
-            None => Ok(WaitReason::Lane),
+            (WaitsFor::Conflict, _) => Ok(WaitReason::Conflict { address: None }),
+            (WaitsFor::Earlier, _) => Ok(WaitReason::Behind),
+            (WaitsFor::Lane, _) => Ok(WaitReason::Lane),
         }
     }
 }

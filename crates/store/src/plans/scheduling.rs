@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use grid_batch_core::{
     AddressPrefix, AfterInvalid, Change, Decision, DeclaredAccess, Event, LedgerQuestionStore,
     LedgerStatus, NewBatch, Outcome, Recorded, RoundStore, Scheduling, SchedulingRules, ServiceId,
-    ServiceShare, Strategy, TakenBatch,
+    ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -28,16 +28,16 @@ fn pipeline() -> ServiceId {
 fn options() -> StoreOptions {
     let of = |strategy| Scheduling { strategy, after_invalid: AfterInvalid::Continue, lanes: 50 };
     let rules = SchedulingRules {
-        default: of(Strategy::Parallel),
+        default: of(StrategyKind::Parallel),
         services: HashMap::from([
-            (pipeline(), of(Strategy::Pipeline)),
+            (pipeline(), of(StrategyKind::Pipeline)),
             (
                 dependencies::halting(),
-                Scheduling { after_invalid: AfterInvalid::Halt, ..of(Strategy::Parallel) },
+                Scheduling { after_invalid: AfterInvalid::Halt, ..of(StrategyKind::Parallel) },
             ),
             (
                 dependencies::halting_in_order(),
-                Scheduling { after_invalid: AfterInvalid::Halt, ..of(Strategy::Pipeline) },
+                Scheduling { after_invalid: AfterInvalid::Halt, ..of(StrategyKind::Pipeline) },
             ),
         ]),
         uses_declared_access: true,

@@ -3,13 +3,17 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{ItemId, ServiceId};
-
-use super::{
-    PositionedBatch,
-    holders::{self, Holder, HolderState, Holders, Known},
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool, Nullable, Text},
 };
-use crate::sql::{Connection, StoreError};
+use grid_batch_core::{DltStatus, ItemId, ServiceId};
+
+use super::{PositionedBatch, number_of};
+use crate::sql::{
+    Connection, Rows, Statement, StoreError,
+    rows::{batch_id, same_transaction, service_id},
+};
 
 /// What the dependencies of a batch mean for it. A batch without a finding has none that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,8 +101,8 @@ pub(crate) fn find(
     absent: &[ItemId],
 ) -> Result<HashMap<i64, Finding>, StoreError> {
     let judge = Judge {
-        holders: holders::load(connection, batches)?,
-        known: holders::load_known(connection, batches)?,
+        holders: load_holders(connection, batches)?,
+        known: load_known(connection, batches)?,
         absent,
         new: HashMap::new(),
     };
@@ -117,7 +121,7 @@ pub(super) fn find_of_new(
         return Ok(HashMap::new());
     }
     let mut judge = Judge {
-        holders: holders::load(connection, &dependents)?,
+        holders: load_holders(connection, &dependents)?,
         known: HashMap::new(),
         absent: &[],
         new: batches.iter().map(|batch| (batch.seq, None)).collect(),
@@ -255,5 +259,167 @@ impl Dependent<'_> {
         let follows = holder.service_id == *self.service_id
             && self.position.is_some_and(|position| position <= until);
         follows.then_some(Finding::EndedWith { blocker_seq: holder.seq, until })
+    }
+}
+
+/// The batches that have each transaction which some batches depend on.
+type Holders = HashMap<ItemId, Vec<Holder>>;
+
+/// A batch with a transaction that others depend on.
+#[derive(Debug)]
+struct Holder {
+    seq: i64,
+    batch_id: ItemId,
+    service_id: ServiceId,
+    state: HolderState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HolderState {
+    Committed,
+    Invalid,
+    /// It ended as invalid, and what it stops waits for an operator.
+    Halted,
+    /// It ended as invalid, and what it stops ends up to this position.
+    EndsFollowing(i64),
+    /// With its position, if it has one.
+    Open(Option<i64>),
+}
+
+impl HolderState {
+    /// It ended as invalid, and no operator's decision is awaited.
+    const fn is_invalid(self) -> bool {
+        matches!(self, Self::Invalid | Self::EndsFollowing(_))
+    }
+}
+
+fn load_holders(
+    connection: &mut Connection,
+    batches: &[Dependent<'_>],
+) -> Result<Holders, StoreError> {
+    let ids: Vec<ItemId> = batches.iter().flat_map(|batch| batch.dependencies).copied().collect();
+    if ids.is_empty() {
+        return Ok(Holders::default());
+    }
+    let same = same_transaction("x");
+    let statement = Statement::new(
+        connection.dialect(),
+        format!(
+            "-- find_dependencies
+             select x.number, b.seq, b.batch_id, b.service_id, b.dlt_status,
+                 coalesce(
+                     (select w.position from waiting_batches w where w.batch_seq = b.seq),
+                     (select s.position from lanes s
+                      where s.service_id = b.service_id and s.batch_seq = b.seq)) as position,
+                 (select count(*) from halts h where h.batch_seq = b.seq) > 0 as halted,
+                 (select h.ends_until from halts h where h.batch_seq = b.seq) as ends_until
+             from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq"
+        ),
+    )
+    .rows(
+        Rows::default()
+            .long("number", (0..ids.len()).map(number_of))
+            .bytes("transaction_id", ids.iter().map(|id| id.as_bytes())),
+    );
+    let rows: Vec<HolderRow> = connection.load(&statement)?;
+    let mut holders = Holders::default();
+    for row in rows {
+        let id = usize::try_from(row.number).ok().and_then(|number| ids.get(number));
+        let id = id.ok_or_else(|| StoreError::corrupt("a transaction that was not asked for"))?;
+        holders.entry(*id).or_default().push(row.read()?);
+    }
+    Ok(holders)
+}
+
+/// What is known about a dependency of a batch from before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// The ledger was found to have it, or an operator accepts it as it is.
+    Found,
+    /// This batch has it and ended as invalid; retention may have removed it since.
+    Invalid(i64),
+}
+
+/// What is known about the dependencies of these batches, by the number of the batch and the transaction.
+fn load_known(
+    connection: &mut Connection,
+    batches: &[Dependent<'_>],
+) -> Result<HashMap<(i64, ItemId), Known>, StoreError> {
+    let with_any = || batches.iter().filter(|batch| !batch.dependencies.is_empty());
+    if with_any().next().is_none() {
+        return Ok(HashMap::new());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_known_transactions
+         select m.batch_seq, m.transaction_id, m.found_at is not null as found, m.invalid_seq
+         from {x} join missing_transactions m on m.batch_seq = x.batch_seq
+         where m.found_at is not null or m.invalid_seq is not null",
+    )
+    .rows(Rows::default().long("batch_seq", with_any().map(|batch| batch.seq)));
+    let rows: Vec<KnownRow> = connection.load(&statement)?;
+    rows.iter()
+        .map(|row| Ok(((row.batch_seq, batch_id(&row.transaction_id)?), row.read()?)))
+        .collect()
+}
+
+#[derive(QueryableByName)]
+struct HolderRow {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    dlt_status: Option<String>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    position: Option<i64>,
+    #[diesel(sql_type = Bool)]
+    halted: bool,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    ends_until: Option<i64>,
+}
+
+impl HolderRow {
+    fn read(self) -> Result<Holder, StoreError> {
+        let status: Option<DltStatus> =
+            self.dlt_status.as_deref().map(str::parse).transpose().map_err(StoreError::corrupt)?;
+        Ok(Holder {
+            seq: self.seq,
+            batch_id: batch_id(&self.batch_id)?,
+            service_id: service_id(&self.service_id)?,
+            state: match (status, self.ends_until) {
+                (None, _) => HolderState::Open(self.position),
+                (Some(DltStatus::Committed), _) => HolderState::Committed,
+                (Some(_), Some(until)) => HolderState::EndsFollowing(until),
+                (Some(_), None) if self.halted => HolderState::Halted,
+                (Some(_), None) => HolderState::Invalid,
+            },
+        })
+    }
+}
+
+#[derive(QueryableByName)]
+struct KnownRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Binary)]
+    transaction_id: Vec<u8>,
+    #[diesel(sql_type = Bool)]
+    found: bool,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    invalid_seq: Option<i64>,
+}
+
+impl KnownRow {
+    fn read(&self) -> Result<Known, StoreError> {
+        match (self.found, self.invalid_seq) {
+            (true, _) => Ok(Known::Found),
+            (false, Some(seq)) => Ok(Known::Invalid(seq)),
+            (false, None) => Err(StoreError::corrupt("a missing transaction nothing is known of")),
+        }
     }
 }

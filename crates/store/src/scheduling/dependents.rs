@@ -1,15 +1,16 @@
-//! The batches that wait for a batch.
+//! The batches that wait for a batch. Those that the commit of its end does not evaluate are left to the job. Many of one
+//! service are freed a part at a time, so that a batch that comes meanwhile waits only for the parts before it.
 
 use std::collections::BTreeSet;
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Text},
+    sql_types::{BigInt, Bool, Text},
 };
-use grid_batch_core::ServiceId;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use crate::sql::{
-    Connection, Rows, Statement, StoreError,
+    Connection, Rows, Scheduler, Statement, StoreError,
     rows::{limit, service_id, service_rows},
 };
 
@@ -110,4 +111,157 @@ impl DependentRow {
     fn read(&self) -> Result<(i64, Positioned), StoreError> {
         Ok((self.blocker_seq, (self.batch_seq, service_id(&self.service_id)?, self.position)))
     }
+}
+
+/// Leaves the dependents of these batches to the job.
+pub(crate) fn insert_changed(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    seqs: impl IntoIterator<Item = i64>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut seqs: Vec<i64> = seqs.into_iter().collect();
+    if seqs.is_empty() {
+        return Ok(());
+    }
+    seqs.sort_unstable();
+    seqs.dedup();
+    // A row that changed is not removed by a job that has read it before.
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_changed_blockers
+         insert into changed_blockers (batch_seq, changed_at)
+         select batch_seq, changed_at from {x} where true order by batch_seq
+         on conflict (batch_seq) do update set changed_at = changed_blockers.changed_at + 1",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", seqs.iter().copied())
+            .long("changed_at", seqs.iter().map(|_| now.as_micros())),
+    );
+    connection.execute(&statement)?;
+    scheduler.leave_dependents();
+    Ok(())
+}
+
+/// A batch whose dependents are still to be evaluated.
+#[derive(QueryableByName, Debug)]
+pub(crate) struct ChangedBlocker {
+    #[diesel(sql_type = BigInt)]
+    pub(crate) batch_seq: i64,
+    #[diesel(sql_type = BigInt)]
+    pub(crate) changed_at: i64,
+    #[diesel(sql_type = Text)]
+    pub(crate) service_id: String,
+    /// Not set: it got its position.
+    #[diesel(sql_type = Bool)]
+    pub(crate) ended: bool,
+}
+
+/// Up to `count` of them, from the one after `after`.
+pub(crate) fn find_changed(
+    connection: &mut Connection,
+    after: i64,
+    count: usize,
+) -> Result<Vec<ChangedBlocker>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_changed_blockers
+         select c.batch_seq, c.changed_at, b.service_id, b.ended_at is not null as ended
+         from changed_blockers c join batches b on b.seq = c.batch_seq
+         where c.batch_seq > ? order by c.batch_seq limit ?",
+    )
+    .long(after)
+    .long(limit(count));
+    connection.load(&statement)
+}
+
+/// Removes one, unless it changed since it was read.
+pub(crate) fn remove_changed(
+    connection: &mut Connection,
+    changed: &ChangedBlocker,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- remove_changed_blocker
+         delete from changed_blockers where batch_seq = ? and changed_at = ?",
+    )
+    .long(changed.batch_seq)
+    .long(changed.changed_at);
+    connection.execute(&statement).map(drop)
+}
+
+/// How many dependents are freed at once.
+pub(crate) const DEPENDENTS_AT_ONCE: usize = 128;
+
+/// The services of these of which more dependents may be freed, because the batches that were free after the last
+/// part are in lanes.
+pub(crate) fn find_due_services<'a>(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    services: impl IntoIterator<Item = &'a ServiceId>,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let mut due = BTreeSet::new();
+    for service_id in services {
+        if let Some(until) = scheduler.turn_of(service_id) {
+            if first_free_position(connection, service_id)?.is_some_and(|first| first <= until) {
+                continue;
+            }
+            scheduler.end_turn(service_id);
+        }
+        due.insert(service_id.clone());
+    }
+    Ok(due)
+}
+
+/// A part of the dependents of locked services was freed, and there may be more.
+pub(crate) fn begin_turns(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    services: &BTreeSet<ServiceId>,
+) -> Result<(), StoreError> {
+    for service_id in services {
+        if let Some(until) = last_free_position(connection, service_id)? {
+            scheduler.begin_turn(service_id, until);
+        }
+    }
+    Ok(())
+}
+
+fn first_free_position(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Option<i64>, StoreError> {
+    let sql = "-- first_free_position
+         select w.position from waiting_batches w
+         where w.service_id = ? and w.position is not null and w.blocker_seq is null
+         order by w.service_id, w.position limit 1";
+    load_position(connection, sql, service_id)
+}
+
+fn last_free_position(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Option<i64>, StoreError> {
+    let sql = "-- last_free_position
+         select w.position from waiting_batches w
+         where w.service_id = ? and w.position is not null and w.blocker_seq is null
+         order by w.service_id desc, w.position desc limit 1";
+    load_position(connection, sql, service_id)
+}
+
+fn load_position(
+    connection: &mut Connection,
+    sql: &'static str,
+    service_id: &ServiceId,
+) -> Result<Option<i64>, StoreError> {
+    let statement = Statement::new(connection.dialect(), sql).text(service_id.as_str());
+    let rows: Vec<PositionRow> = connection.load(&statement)?;
+    Ok(rows.first().map(|row| row.position))
+}
+
+#[derive(QueryableByName)]
+struct PositionRow {
+    #[diesel(sql_type = BigInt)]
+    position: i64,
 }

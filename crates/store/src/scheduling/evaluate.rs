@@ -1,13 +1,24 @@
-use std::collections::{BTreeSet, HashMap};
+//! What batches wait for: of new ones when they are stored, and of others when something has changed. A batch
+//! that misses nothing any more gets its position in the order of its service.
 
-use grid_batch_core::{ItemId, ServiceId};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::{ItemId, NewBatch, ServiceId, SignerId, Timestamp};
 
 use super::{
-    Blocker, PositionedBatch, conflicts,
+    Blocker, Positioned, PositionedBatch, conflicts,
     dependencies::{self, Dependent, Finding, InvalidDependency, Missing},
-    lengths::{self, ServiceLengths},
+    index::{self, ServiceLengths},
+    insert_changed, waiting,
 };
-use crate::sql::{Connection, StoreError};
+use crate::{
+    missing::{IncompleteBatch, end_holds, find_missed, insert_missing, remove_others},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+};
 
 /// What batches that have a position wait for.
 #[derive(Debug, Default)]
@@ -49,7 +60,7 @@ pub(crate) fn evaluate(
     }
     let dependents: Vec<Dependent<'_>> = batches.iter().map(Dependent::positioned).collect();
     let findings = dependencies::find(connection, &dependents, absent)?;
-    let lengths = lengths::load(connection, batches.iter().map(|batch| &batch.service_id))?;
+    let lengths = index::load_lengths(connection, batches.iter().map(|batch| &batch.service_id))?;
     evaluate_with(connection, batches, locked, findings, &lengths)
 }
 
@@ -121,4 +132,226 @@ impl Evaluation {
         }
         self.blockers.insert(batch.seq, blocker);
     }
+}
+
+/// Adds new batches of locked services, in the order of their positions, to the index and to those that wait.
+/// Which of them become next is decided when the lanes are filled.
+///
+/// A batch that misses a transaction gets its position later.
+pub(crate) fn add_waiting(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[PositionedBatch],
+    signers: &HashMap<i64, SignerId>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if batches.is_empty() {
+        return Ok(());
+    }
+    let mut findings = dependencies::find_of_new(connection, batches)?;
+    let incomplete = take_missing(batches, &mut findings);
+    let incomplete_seqs: HashSet<i64> = incomplete.iter().map(|(batch, _)| batch.seq).collect();
+    let has_position = |batch: &&PositionedBatch| !incomplete_seqs.contains(&batch.seq);
+    let positioned: Vec<PositionedBatch> = batches.iter().filter(has_position).cloned().collect();
+    let lengths = index::load_lengths_with_new(connection, &positioned)?;
+    index::insert_addresses(connection, &positioned, &lengths)?;
+    let locked = positioned.iter().map(|batch| batch.service_id.clone()).collect();
+    let evaluation = evaluate_with(connection, &positioned, &locked, findings, &lengths)?;
+    waiting::insert(connection, &positioned, &evaluation.blockers)?;
+    waiting::insert_unpositioned(connection, incomplete.iter().map(|(batch, _)| *batch))?;
+    let missing: Vec<(IncompleteBatch, &[Missing])> = incomplete
+        .iter()
+        .map(|(batch, ids)| ((batch.seq, batch.service_id.clone()), ids.as_slice()))
+        .collect();
+    let missing: Vec<_> = missing.iter().map(|(batch, ids)| (batch, *ids)).collect();
+    insert_missing(connection, &missing, signers, now)?;
+    let missed = find_missed(connection, positioned.iter().map(|batch| batch.seq))?;
+    let left: BTreeSet<i64> = evaluation.left_with_ending().chain(missed).collect();
+    insert_changed(connection, scheduler, left, now)
+}
+
+/// What new batches miss that are not stored yet, by the number of each: transactions that no stored batch
+/// can bring before it.
+pub(crate) fn find_missing_of_new(
+    connection: &mut Connection,
+    batches: &[&NewBatch],
+) -> Result<HashMap<usize, Vec<ItemId>>, StoreError> {
+    // A number that no stored batch has.
+    let dependent = |(seq, batch): (i64, &&NewBatch)| {
+        let access = batch.declared_access.clone()?;
+        let has_dependencies = !access.dependencies().is_empty();
+        let service_id = batch.service_id.clone();
+        has_dependencies.then_some(PositionedBatch {
+            seq: -1 - seq,
+            service_id,
+            position: 0,
+            access,
+        })
+    };
+    let dependents: Vec<PositionedBatch> = (0_i64..).zip(batches).filter_map(dependent).collect();
+    let findings = dependencies::find_of_new(connection, &dependents)?;
+    let missing = |(seq, finding): (i64, Finding)| match finding {
+        Finding::Missing(missing) => {
+            let number = usize::try_from(-1 - seq).ok()?;
+            Some((number, missing.into_iter().map(|it| it.transaction_id).collect()))
+        }
+        _ => None,
+    };
+    Ok(findings.into_iter().filter_map(missing).collect())
+}
+
+/// The batches that miss transactions, with these. Removes them from the findings.
+fn take_missing<'a>(
+    batches: &'a [PositionedBatch],
+    findings: &mut HashMap<i64, Finding>,
+) -> Vec<(&'a PositionedBatch, Vec<Missing>)> {
+    let mut take = |batch: &'a PositionedBatch| match findings.remove(&batch.seq)? {
+        Finding::Missing(ids) => Some((batch, ids)),
+        finding => {
+            findings.insert(batch.seq, finding);
+            None
+        }
+    };
+    batches.iter().filter_map(&mut take).collect()
+}
+
+/// What became of batches that missed transactions.
+#[derive(Debug, Default)]
+pub(crate) struct GivenPositions {
+    /// Those that have a position now.
+    pub(crate) positioned: Vec<Positioned>,
+    /// Those that are not to be sent.
+    pub(crate) ending: Vec<(IncompleteBatch, EndReason)>,
+    /// Those that miss something still.
+    pub(crate) missing: Vec<(IncompleteBatch, Vec<Missing>)>,
+}
+
+/// Evaluates waiting batches without a position, of locked services. Those that miss nothing any more
+/// come after all others of their service. The ledger does not have the transactions in `absent`, which they
+/// miss.
+pub(crate) fn give_positions(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[IncompleteBatch],
+    absent: &[ItemId],
+    locked: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<GivenPositions, StoreError> {
+    let unpositioned = waiting::still_unpositioned(connection, batches)?;
+    let batches: Vec<Positioned> =
+        unpositioned.into_iter().map(|(seq, service_id)| (seq, service_id, 0)).collect();
+    let declared = index::find_declared(connection, &batches)?;
+    let dependents: Vec<Dependent<'_>> = declared.iter().map(Dependent::new).collect();
+    let mut findings = dependencies::find(connection, &dependents, absent)?;
+    let mut result = GivenPositions::default();
+    let mut ready = Vec::new();
+    for batch in declared {
+        let key = (batch.seq, batch.service_id.clone());
+        match findings.remove(&batch.seq) {
+            Some(Finding::Missing(ids)) => result.missing.push((key, ids)),
+            Some(Finding::Invalid(invalid)) => {
+                result.ending.push((key, EndReason::Dependency(invalid)));
+            }
+            finding => {
+                findings.extend(finding.map(|finding| (batch.seq, finding)));
+                ready.push(batch);
+            }
+        }
+    }
+    write_missing(connection, &result.missing, &ready, now)?;
+    result.positioned = insert_at_end(connection, scheduler, ready, findings, locked, now)?;
+    Ok(result)
+}
+
+/// Records what is missing now.
+fn write_missing(
+    connection: &mut Connection,
+    still: &[(IncompleteBatch, Vec<Missing>)],
+    ready: &[PositionedBatch],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let rows = still.iter().map(|((seq, _), ids)| (*seq, ids.as_slice()));
+    let nothing = ready.iter().map(|batch| (batch.seq, &[][..]));
+    remove_others(connection, &rows.chain(nothing).collect::<Vec<_>>())?;
+    let rows: Vec<(&IncompleteBatch, &[Missing])> =
+        still.iter().map(|(batch, ids)| (batch, ids.as_slice())).collect();
+    insert_missing(connection, &rows, &HashMap::new(), now)
+}
+
+/// Inserts batches at the end of the order of their services.
+fn insert_at_end(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: Vec<PositionedBatch>,
+    findings: HashMap<i64, Finding>,
+    locked: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<Vec<Positioned>, StoreError> {
+    if batches.is_empty() {
+        return Ok(Vec::new());
+    }
+    let batches = with_positions(connection, batches, now)?;
+    let lengths = index::load_lengths_with_new(connection, &batches)?;
+    index::insert_addresses(connection, &batches, &lengths)?;
+    let evaluation = evaluate_with(connection, &batches, locked, findings, &lengths)?;
+    waiting::write_positions(connection, &batches, &evaluation.blockers)?;
+    let seqs = || batches.iter().map(|batch| batch.seq);
+    end_holds(connection, seqs())?;
+    let missed = find_missed(connection, seqs())?;
+    let left: BTreeSet<i64> = evaluation.left_with_ending().chain(missed).collect();
+    insert_changed(connection, scheduler, left, now)?;
+    Ok(batches.into_iter().map(|batch| (batch.seq, batch.service_id, batch.position)).collect())
+}
+
+/// Gives batches positions after all others of their services, as if they were stored now.
+fn with_positions(
+    connection: &mut Connection,
+    batches: Vec<PositionedBatch>,
+    now: Timestamp,
+) -> Result<Vec<PositionedBatch>, StoreError> {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    for batch in &batches {
+        *counts.entry(batch.service_id.as_str()).or_default() += 1;
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- reserve_positions
+         update services set last_created_at = case
+             when services.last_created_at + x.count > x.now + x.count - 1
+             then services.last_created_at + x.count
+             else x.now + x.count - 1 end
+         from {x} where services.service_id = x.service_id
+         returning services.service_id, services.last_created_at",
+    )
+    .rows(
+        Rows::default()
+            .text("service_id", counts.keys().copied())
+            .long("count", counts.values().copied())
+            .long("now", counts.values().map(|_| now.as_micros())),
+    );
+    let rows: Vec<ReservedRow> = connection.load(&statement)?;
+    let mut next: HashMap<String, i64> = rows
+        .into_iter()
+        .map(|row| {
+            let count = counts.get(row.service_id.as_str()).copied().unwrap_or(0);
+            (row.service_id, row.last_created_at - count + 1)
+        })
+        .collect();
+    batches
+        .into_iter()
+        .map(|batch| {
+            let next = next.get_mut(batch.service_id.as_str());
+            let next = next.ok_or_else(|| StoreError::corrupt("a batch without a service"))?;
+            let position = std::mem::replace(next, *next + 1);
+            Ok(PositionedBatch { position, ..batch })
+        })
+        .collect()
+}
+
+#[derive(QueryableByName)]
+struct ReservedRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = BigInt)]
+    last_created_at: i64,
 }

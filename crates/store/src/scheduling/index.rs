@@ -1,23 +1,286 @@
-//! The index of what open batches declare.
+//! The index of what open batches declare: an address with what a batch does there is a row. Addresses are only
+//! distinguished at the lengths that their service has in use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Binary, Nullable},
+    sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::{DeclaredAccess, ServiceId};
+use grid_batch_core::{AddressPrefix, DeclaredAccess, ServiceId};
 
-use super::{
-    PositionedBatch,
-    access::{Entry, IndexedAccess},
-    lengths::{self, Lengths, ServiceLengths},
-    positioned::decode,
+use super::Positioned;
+use crate::sql::{
+    Connection, Rows, Statement, StoreError,
+    rows::{service_id, service_rows},
 };
-use crate::sql::{Connection, Rows, Statement, StoreError};
+
+/// An open batch that has a position in the order of its service.
+#[derive(Debug, Clone)]
+pub(crate) struct PositionedBatch {
+    pub(crate) seq: i64,
+    pub(crate) service_id: ServiceId,
+    pub(crate) position: i64,
+    pub(crate) access: DeclaredAccess,
+}
+
+/// What a batch declares, from its stored form. Without one, it conflicts with everything.
+pub(super) fn decode(stored: Option<&[u8]>) -> Result<DeclaredAccess, StoreError> {
+    stored.map_or_else(
+        || Ok(DeclaredAccess::everything()),
+        |bytes| DeclaredAccess::decode(bytes).map_err(StoreError::corrupt),
+    )
+}
+
+/// What a row of `declared_addresses` says about its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// The batch writes the address.
+    Writes,
+    /// It reads it.
+    Reads,
+    /// It writes some longer address.
+    WritesBelow,
+    /// It reads some longer address.
+    ReadsBelow,
+}
+
+impl Kind {
+    pub(super) fn as_i32(self) -> i32 {
+        match self {
+            Self::Writes => 0,
+            Self::Reads => 1,
+            Self::WritesBelow => 2,
+            Self::ReadsBelow => 3,
+        }
+    }
+}
+
+/// An address with what a row says about it.
+pub(super) type Entry = (String, Kind);
+
+/// What a batch declares, with addresses of lengths that its service has in use only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IndexedAccess(DeclaredAccess);
+
+impl IndexedAccess {
+    /// Addresses of other lengths are cut to the next shorter one in use.
+    pub(super) fn of(access: &DeclaredAccess, lengths: &Lengths) -> Self {
+        let cut = |prefixes: &[AddressPrefix]| -> Vec<AddressPrefix> {
+            let text = |prefix: &AddressPrefix| {
+                let text = prefix.as_str();
+                AddressPrefix::new(&text[..lengths.cut(text.len())])
+            };
+            prefixes.iter().map(text).collect()
+        };
+        Self(DeclaredAccess::new(cut(access.reads()), cut(access.writes()), []))
+    }
+
+    /// The rows of the batch.
+    pub(super) fn rows(&self, lengths: &Lengths) -> BTreeSet<Entry> {
+        let mut rows = BTreeSet::new();
+        for (prefixes, kind, below) in [
+            (self.0.writes(), Kind::Writes, Kind::WritesBelow),
+            (self.0.reads(), Kind::Reads, Kind::ReadsBelow),
+        ] {
+            for prefix in prefixes {
+                let text = prefix.as_str();
+                rows.insert((text.to_owned(), kind));
+                rows.extend(lengths.shorter(text.len()).map(|l| (text[..l].to_owned(), below)));
+            }
+        }
+        rows
+    }
+
+    /// The rows that batches have with which this one conflicts.
+    pub(super) fn conflicting(&self, lengths: &Lengths) -> BTreeSet<Entry> {
+        let mut entries = BTreeSet::new();
+        for (prefixes, same, above) in [
+            (
+                self.0.writes(),
+                [Kind::Writes, Kind::Reads, Kind::WritesBelow, Kind::ReadsBelow].as_slice(),
+                [Kind::Writes, Kind::Reads].as_slice(),
+            ),
+            (self.0.reads(), &[Kind::Writes, Kind::WritesBelow], &[Kind::Writes]),
+        ] {
+            for prefix in prefixes {
+                let text = prefix.as_str();
+                entries.extend(same.iter().map(|kind| (text.to_owned(), *kind)));
+                for length in [0].into_iter().chain(lengths.shorter(text.len())) {
+                    entries.extend(above.iter().map(|kind| (text[..length].to_owned(), *kind)));
+                }
+            }
+        }
+        entries
+    }
+
+    /// The batches before this position may lack rows that this batch looks for; `None`: none lacks any.
+    pub(super) fn incomplete_before(&self, lengths: &Lengths) -> Option<i64> {
+        let prefixes = self.0.writes().iter().chain(self.0.reads());
+        prefixes.filter_map(|prefix| lengths.incomplete_before(prefix.as_str().len())).max()
+    }
+}
+
+/// The lengths of the addresses that batches of a service have declared, each with the position from which
+/// on all batches have their rows for it.
+///
+/// Two lengths are always in use and not stored. No address is longer than a whole one, so batches have no
+/// rows for that. Rows for the empty address would be on every batch: what covers everything conflicts
+/// with the newest batch before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Lengths(BTreeMap<usize, i64>);
+
+/// The lengths of each service.
+pub(super) type ServiceLengths = HashMap<ServiceId, Lengths>;
+
+impl Lengths {
+    /// The most that are stored of one service. Each adds rows to all batches.
+    const MOST: usize = 8;
+
+    /// Whether longer addresses of other lengths are cut.
+    fn are_used_up(&self) -> bool {
+        self.0.len() >= Self::MOST
+    }
+
+    /// Adds a length, if there is room. Returns whether it is new.
+    fn add(&mut self, length: usize, since: i64) -> bool {
+        let is_new = !self.is_in_use(length) && !self.are_used_up();
+        if is_new {
+            self.0.insert(length, since);
+        }
+        is_new
+    }
+
+    fn is_in_use(&self, length: usize) -> bool {
+        length == 0 || length == AddressPrefix::LONGEST || self.0.contains_key(&length)
+    }
+
+    /// The length to which an address of this length is cut.
+    pub(super) fn cut(&self, length: usize) -> usize {
+        match self.is_in_use(length) {
+            true => length,
+            false => self.shorter(length).next_back().unwrap_or(0),
+        }
+    }
+
+    /// The stored lengths that are shorter than this one.
+    pub(super) fn shorter(&self, length: usize) -> impl DoubleEndedIterator<Item = usize> {
+        self.0.range(..length).map(|(length, _)| *length)
+    }
+
+    /// The batches before this position may lack rows for this length.
+    pub(super) fn incomplete_before(&self, length: usize) -> Option<i64> {
+        match length {
+            0 => Some(i64::MAX),
+            AddressPrefix::LONGEST => None,
+            _ => Some(self.0.get(&length).copied().unwrap_or(i64::MAX)),
+        }
+    }
+}
+
+/// Reads the lengths of services.
+pub(super) fn load_lengths<'a>(
+    connection: &mut Connection,
+    services: impl IntoIterator<Item = &'a ServiceId>,
+) -> Result<ServiceLengths, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- load_address_lengths
+         select l.service_id, l.length, l.since
+         from {x} join address_lengths l on l.service_id = x.service_id",
+    )
+    .rows(service_rows(services));
+    let rows: Vec<LengthRow> = connection.load(&statement)?;
+    let mut lengths = ServiceLengths::new();
+    for row in rows {
+        let length = usize::try_from(row.length).map_err(StoreError::corrupt)?;
+        lengths.entry(service_id(&row.service_id)?).or_default().0.insert(length, row.since);
+    }
+    Ok(lengths)
+}
+
+/// Reads the lengths of the services of new batches, with those that the batches bring.
+pub(super) fn load_lengths_with_new(
+    connection: &mut Connection,
+    batches: &[PositionedBatch],
+) -> Result<ServiceLengths, StoreError> {
+    let mut lengths = load_lengths(connection, batches.iter().map(|batch| &batch.service_id))?;
+    let mut first: HashMap<&ServiceId, i64> = HashMap::new();
+    for batch in batches {
+        let first = first.entry(&batch.service_id).or_insert(batch.position);
+        *first = batch.position.min(*first);
+    }
+    let mut new: BTreeSet<(&ServiceId, usize, i64)> = BTreeSet::new();
+    for batch in batches {
+        let of_service = lengths.entry(batch.service_id.clone()).or_default();
+        let since = first[&batch.service_id];
+        for prefix in batch.access.writes().iter().chain(batch.access.reads()) {
+            let length = prefix.as_str().len();
+            if of_service.add(length, since) {
+                new.insert((&batch.service_id, length, since));
+            }
+        }
+    }
+    insert_lengths(connection, &new)?;
+    Ok(lengths)
+}
+
+/// Removes the lengths of locked services that have used up theirs and of which no batch has rows any more:
+/// otherwise a client could use them up for good. While batches have rows, the lengths are needed to
+/// find these.
+pub(super) fn remove_unused_lengths(
+    connection: &mut Connection,
+    lengths: &ServiceLengths,
+) -> Result<(), StoreError> {
+    let used_up: BTreeSet<&ServiceId> =
+        lengths.iter().filter(|(_, lengths)| lengths.are_used_up()).map(|(id, _)| id).collect();
+    if used_up.is_empty() {
+        return Ok(());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- remove_address_lengths
+         delete from address_lengths
+         where service_id in (
+             select x.service_id from {x}
+             where not exists (
+                 select 1 from declared_addresses d where d.service_id = x.service_id))",
+    )
+    .rows(service_rows(used_up));
+    connection.execute(&statement).map(drop)
+}
+
+fn insert_lengths(
+    connection: &mut Connection,
+    new: &BTreeSet<(&ServiceId, usize, i64)>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_address_lengths
+         insert into address_lengths (service_id, length, since)
+         select service_id, length, since from {x}",
+    )
+    .rows(
+        Rows::default()
+            .text("service_id", new.iter().map(|row| row.0.as_str()))
+            .int("length", new.iter().map(|row| i32::try_from(row.1).unwrap_or(i32::MAX)))
+            .long("since", new.iter().map(|row| row.2)),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+#[derive(QueryableByName)]
+struct LengthRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Integer)]
+    length: i32,
+    #[diesel(sql_type = BigInt)]
+    since: i64,
+}
 
 /// Inserts the rows of batches that got their positions.
-pub(super) fn insert(
+pub(super) fn insert_addresses(
     connection: &mut Connection,
     batches: &[PositionedBatch],
     lengths: &ServiceLengths,
@@ -42,7 +305,7 @@ pub(crate) fn remove_addresses(
     if ended.is_empty() {
         return Ok(());
     }
-    let lengths = lengths::load(connection, ended.iter().map(|batch| &batch.service_id))?;
+    let lengths = load_lengths(connection, ended.iter().map(|batch| &batch.service_id))?;
     let rows = rows_of(ended, &lengths);
     let statement = Statement::new(
         connection.dialect(),
@@ -52,13 +315,13 @@ pub(crate) fn remove_addresses(
     )
     .rows(key_rows(&rows));
     connection.execute(&statement)?;
-    lengths::remove_unused(connection, &lengths)
+    remove_unused_lengths(connection, &lengths)
 }
 
 /// What batches declare, with their positions.
 pub(crate) fn find_declared(
     connection: &mut Connection,
-    batches: &[(i64, ServiceId, i64)],
+    batches: &[Positioned],
 ) -> Result<Vec<PositionedBatch>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
@@ -72,7 +335,7 @@ pub(crate) fn find_declared(
         .iter()
         .map(|row| Ok((row.batch_seq, decode(row.declared_access.as_deref())?)))
         .collect::<Result<_, StoreError>>()?;
-    let positioned = |(seq, service_id, position): &(i64, ServiceId, i64)| {
+    let positioned = |(seq, service_id, position): &Positioned| {
         let access = declared.remove(seq);
         let access = access.ok_or_else(|| StoreError::corrupt("a batch without bytes"))?;
         Ok(PositionedBatch {

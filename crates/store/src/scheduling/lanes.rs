@@ -1,26 +1,113 @@
-//! The lanes of a service, and the installation of its next batches in them.
+//! The lanes of a service, and the installation of its next batches in them, by its strategy.
 
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
-use grid_batch_core::ServiceId;
+use grid_batch_core::{LaneCounts, ServiceId, Strategy};
 
-use crate::sql::{Connection, Rows, Statement, StoreError};
+use super::waiting::{WaitingRow, first_free, first_waiting, remove_waiting};
+use crate::{
+    halts::first_halt,
+    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+};
+
+/// The batches that were installed in lanes.
+pub(crate) type Filled = Vec<InstalledRow>;
+
+/// Installs the next batches of locked services in their lanes.
+pub(crate) fn fill_lanes<'a>(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    services: impl IntoIterator<Item = &'a ServiceId>,
+) -> Result<Filled, StoreError> {
+    let mut filled = Filled::new();
+    for service_id in services {
+        fill_service(connection, &*scheduler.strategy(service_id), service_id, &mut filled)?;
+    }
+    Ok(filled)
+}
+
+fn fill_service(
+    connection: &mut Connection,
+    strategy: &dyn Strategy,
+    service_id: &ServiceId,
+    filled: &mut Filled,
+) -> Result<(), StoreError> {
+    let mut new_holds = 0;
+    loop {
+        let mut lanes = load_lanes(connection, service_id)?;
+        lanes.counts.held += new_holds;
+        let next = find_next(connection, service_id, strategy, strategy.room(lanes.counts))?;
+        let installed = install(connection, service_id, &lanes, next)?;
+        // Their holds begin now, and may make room for others.
+        let held = installed.iter().filter(|row| row.held).count();
+        filled.extend(installed);
+        new_holds += held;
+        if held == 0 || strategy.keeps_order() {
+            return Ok(());
+        }
+    }
+}
+
+fn find_next(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    strategy: &dyn Strategy,
+    count: usize,
+) -> Result<Vec<WaitingRow>, StoreError> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if !strategy.keeps_order() {
+        return first_free(connection, service_id, count);
+    }
+    let first = first_waiting(connection, service_id, count)?;
+    let halt = first_halt(connection, service_id)?;
+    let can_follow = |batch: &WaitingRow| {
+        strategy.may_follow(batch.blocked_by()) && !strategy.is_stopped(batch.position, halt)
+    };
+    Ok(first.into_iter().take_while(can_follow).collect())
+}
+
+fn install(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    ServiceLanes { idle, next, .. }: &ServiceLanes,
+    batches: Vec<WaitingRow>,
+) -> Result<Filled, StoreError> {
+    if batches.is_empty() {
+        return Ok(Filled::new());
+    }
+    let new: Vec<i32> = (*next..).take(batches.len().saturating_sub(idle.len())).collect();
+    make_lanes(connection, service_id, &new)?;
+    let numbers = idle.iter().chain(&new).copied();
+    let batches: Vec<NextBatch> =
+        numbers.zip(batches).map(|(lane, batch)| batch.in_lane(lane)).collect();
+    let installed = install_in_lanes(connection, service_id, &batches)?;
+    remove_waiting(connection, batches.iter().map(|batch| batch.batch_seq))?;
+    Ok(installed)
+}
+
+impl WaitingRow {
+    fn in_lane(self, lane: i32) -> NextBatch {
+        let Self { batch_seq, batch_id, created_at, blocker_seq, .. } = self;
+        let position = Some(self.position);
+        NextBatch { lane, batch_seq, batch_id, created_at, position, blocker_seq }
+    }
+}
 
 /// The lanes of a service.
 #[derive(Debug, Default)]
-pub(super) struct ServiceLanes {
-    pub(super) busy: usize,
-    /// How many of the busy ones have a held batch.
-    pub(super) held: usize,
+struct ServiceLanes {
+    counts: LaneCounts,
     /// In order.
-    pub(super) idle: Vec<i32>,
+    idle: Vec<i32>,
     /// The number of the next lane that is made.
-    pub(super) next: i32,
+    next: i32,
 }
 
-pub(super) fn load(
+fn load_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<ServiceLanes, StoreError> {
@@ -33,8 +120,10 @@ pub(super) fn load(
     .text(service_id.as_str());
     let rows: Vec<LaneRow> = connection.load(&statement)?;
     Ok(ServiceLanes {
-        busy: rows.iter().filter(|row| row.busy).count(),
-        held: rows.iter().filter(|row| row.busy && row.is_held).count(),
+        counts: LaneCounts {
+            busy: rows.iter().filter(|row| row.busy).count(),
+            held: rows.iter().filter(|row| row.busy && row.is_held).count(),
+        },
         idle: rows.iter().filter(|row| !row.busy).map(|row| row.lane).collect(),
         next: rows.last().map_or(0, |row| row.lane + 1),
     })

@@ -6,12 +6,15 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Nullable, Text},
 };
-use grid_batch_core::ServiceId;
+use grid_batch_core::{BlockedBy, ServiceId};
 
-use super::{Blocker, IncompleteBatch, Positioned, PositionedBatch};
-use crate::sql::{
-    Connection, Rows, Statement, StoreError,
-    rows::{limit, service_id, service_rows},
+use super::{Blocker, Positioned, PositionedBatch};
+use crate::{
+    missing::IncompleteBatch,
+    sql::{
+        Connection, Rows, Statement, StoreError,
+        rows::{limit, service_id, service_rows},
+    },
 };
 
 /// Inserts batches that got their positions.
@@ -218,6 +221,29 @@ pub(super) struct WaitingRow {
     pub(super) batch_id: Vec<u8>,
     #[diesel(sql_type = BigInt)]
     pub(super) created_at: i64,
+}
+
+impl WaitingRow {
+    pub(super) fn blocked_by(&self) -> Option<BlockedBy> {
+        blocked_by(self.batch_seq, self.blocker_seq, self.depends_on_blocker)
+    }
+}
+
+/// Why a batch waits that has this blocker. While the ledger is asked about a transaction that it misses, it is
+/// its own blocker.
+pub(crate) fn blocked_by(
+    batch_seq: i64,
+    blocker_seq: Option<i64>,
+    depends_on_blocker: bool,
+) -> Option<BlockedBy> {
+    let blocker_seq = blocker_seq?;
+    Some(if blocker_seq == batch_seq {
+        BlockedBy::Missing
+    } else if depends_on_blocker {
+        BlockedBy::Dependency
+    } else {
+        BlockedBy::Conflict
+    })
 }
 
 /// Up to `count` batches of a service that wait for no other one, in order.

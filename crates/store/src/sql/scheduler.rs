@@ -61,9 +61,9 @@ impl Scheduler {
         self.rules.of(service_id)
     }
 
-    /// Whether the batches of a service may overtake each other.
-    pub(crate) fn is_parallel(&self, service_id: &ServiceId) -> bool {
-        self.of(service_id).strategy == Strategy::Parallel
+    /// The rule by which the next batches of a service are chosen.
+    pub(crate) fn strategy(&self, service_id: &ServiceId) -> Box<dyn Strategy> {
+        self.of(service_id).rule()
     }
 
     /// Whether what follows from a change is done here. A command leaves that to the server, whose rules it

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 
 use grid_batch_core::ServiceId;
 
-use super::finish_halts::finish_halts;
 use crate::{
-    batch::{
-        Unsendable, end_unsendable, evaluate_again, fill, give_positions_if_complete, with_locked,
-    },
+    batch::{Unsendable, end_unsendable, evaluate_again, fill, with_locked},
+    halts::finish_halts,
+    missing::{IncompleteBatch, find_missing_dependents, give_positions_if_complete},
     scheduling::{
-        ChangedBlocker, DEPENDENTS_AT_ONCE, IncompleteBatch, Positioned, begin_turns, find_changed,
-        find_due_services, find_missing_dependents, find_waiting_of, remove_changed,
+        ChangedBlocker, DEPENDENTS_AT_ONCE, Positioned, begin_turns, find_changed,
+        find_due_services, find_waiting_of, remove_changed,
     },
     sql::{Connection, Store, StoreError, rows::service_id},
 };
@@ -122,7 +121,7 @@ fn free_step(
         // Where nothing overtakes, the first dependents may have to go before those that are free.
         let may_be_freed = |service_id: &ServiceId| {
             due.contains(service_id)
-                || free.contains(service_id) && !scheduler.is_parallel(service_id)
+                || free.contains(service_id) && scheduler.strategy(service_id).keeps_order()
         };
         let waiting: Vec<Positioned> =
             waiting.into_iter().filter(|it| may_be_freed(&it.1)).collect();

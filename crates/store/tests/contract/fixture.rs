@@ -271,7 +271,7 @@ impl TestStore {
         pace: PollPace,
         limit: usize,
     ) -> BatchResult<Vec<PendingBatch>> {
-        self.monitor().get_due_batch_ids(now, pace, limit)
+        self.monitor().get_due_batch_ids(now, pace, limit).map(Option::unwrap)
     }
 
     pub fn pending_of(
@@ -280,7 +280,7 @@ impl TestStore {
         limit: usize,
     ) -> BatchResult<Vec<PendingBatch>> {
         let names: Vec<String> = services.iter().map(ToString::to_string).collect();
-        self.monitor().get_pending_batch_ids_of(&names, limit)
+        self.monitor().get_pending_batch_ids_of(&names, limit).map(Option::unwrap)
     }
 
     pub fn mark_checked(&self, batches: &[PendingBatch]) -> BatchResult<()> {

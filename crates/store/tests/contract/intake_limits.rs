@@ -2,7 +2,7 @@
 
 use grid_batch_core::{
     AddOutcome, BatchConflict, ClientId, Decision, NewBatch, OperatorTarget, Outcome, SignerId,
-    Strategy,
+    StrategyKind,
 };
 use grid_batch_store::{FullQueue, IntakeLimits, QueueCounts, Store, StoreOptions};
 
@@ -61,7 +61,7 @@ fn of_client(client: u8, batch: NewBatch) -> NewBatch {
 }
 
 fn open_parallel_with(db: &Database, limits: IntakeLimits) -> TestStore {
-    let options = db.scheduled(Strategy::Parallel, 10);
+    let options = db.scheduled(StrategyKind::Parallel, 10);
     db.open_with(StoreOptions { intake_limits: limits, ..options })
 }
 

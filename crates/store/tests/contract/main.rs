@@ -25,6 +25,7 @@ mod paging;
 mod pauses;
 mod recording;
 mod recovery;
+mod releases;
 mod restored;
 mod retention;
 mod rounds;

@@ -1,5 +1,5 @@
 use grid_batch_core::{
-    BatchQueryStore, Change, Event, InstanceId, Outcome, ServiceId, ServiceOverview, Strategy,
+    BatchQueryStore, Change, Event, InstanceId, Outcome, ServiceId, ServiceOverview, StrategyKind,
 };
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
@@ -55,7 +55,7 @@ fn service_tells_what_its_batches_do(db: &Database) {
     let a = one(&store, "a");
     assert_eq!((a.open, a.under_way, a.in_doubt, a.held), (2, 1, 0, 1));
     assert_eq!((a.oldest_at, a.failing, a.halts), (Some(stored_at), None, 0));
-    assert_eq!(a.scheduling.strategy, Strategy::Serial);
+    assert_eq!(a.scheduling.strategy, StrategyKind::Serial);
     let b = one(&store, "b");
     assert_eq!((b.open, b.under_way, b.failing), (1, 0, error));
 }

@@ -8,7 +8,7 @@ mod withdrawals;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use grid_batch_core::Strategy;
+use grid_batch_core::StrategyKind;
 use grid_batch_demo::{
     DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger, demonstrate,
 };
@@ -173,8 +173,8 @@ fn options(matches: &ArgMatches) -> Result<DemoOptions, Failure> {
         services: count("services").unwrap_or(defaults.services),
         batches: count("batches").unwrap_or(defaults.batches),
         strategy: match text(matches, "strategy") {
-            "serial" => Strategy::Serial,
-            "parallel" => Strategy::Parallel,
+            "serial" => StrategyKind::Serial,
+            "parallel" => StrategyKind::Parallel,
             _ => defaults.strategy,
         },
         faults: match text(matches, "faults") {

@@ -1,6 +1,6 @@
 //! Instances that are killed, paused, and stopped, and started again.
 
-use std::{thread, time::Duration};
+use std::{process::Command, thread, time::Duration};
 
 use diesel::{PgConnection, connection::SimpleConnection};
 use grid_batch_test_support::{instance::Instance, wait::wait_for};
@@ -39,7 +39,7 @@ pub fn run(harness: &ChaosHarness, slot: usize, mut random: SeededRandom) -> Ins
     ];
     let first = slot % all.len();
     let mut faults = ShuffledItems::new(&[&all[first..], &all[..first]].concat());
-    let mut instance = start(harness, slot);
+    let mut instance = start(harness, slot, ChaosHarness::first_command);
     while harness.stop_faults.sleep(random.millis(800..4_000)) {
         let exit_status = instance.exit_status();
         assert_eq!(exit_status, None, "{} ended without a signal", harness.slots[slot].name);
@@ -73,7 +73,7 @@ pub fn run(harness: &ChaosHarness, slot: usize, mut random: SeededRandom) -> Ins
             }
         };
         harness.stop_faults.sleep(downtime);
-        instance = start(harness, slot);
+        instance = start(harness, slot, ChaosHarness::command);
     }
     instance
 }
@@ -91,9 +91,13 @@ pub fn stop(harness: &ChaosHarness, slot: usize, instance: Instance) {
 }
 
 /// Starts an instance, again if it ends at once, as a process manager does.
-fn start(harness: &ChaosHarness, slot: usize) -> Instance {
+fn start(
+    harness: &ChaosHarness,
+    slot: usize,
+    command: impl Fn(&ChaosHarness) -> Command,
+) -> Instance {
     let instance = wait_for("an instance starts", || {
-        let instance = harness.slots[slot].start(harness.command());
+        let instance = harness.slots[slot].start(command(harness));
         if instance.is_none() {
             harness.events.count("failed starts without a database");
             thread::sleep(RESTART_DELAY);

@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 
 use fastrand::Rng;
-use grid_batch_core::{ItemId, Strategy};
+use grid_batch_core::{ItemId, StrategyKind};
 use grid_batch_store::Store;
 
 use super::run::{Accepted, Run, stored};
 
 pub(super) struct Decisions {
-    strategy: Strategy,
+    strategy: StrategyKind,
     random: Rng,
     /// The invalid batches after which others were ended.
     ended_after: HashSet<ItemId>,
 }
 
 impl Decisions {
-    pub(super) fn new(strategy: Strategy, random: Rng) -> Self {
+    pub(super) fn new(strategy: StrategyKind, random: Rng) -> Self {
         Self { strategy, random, ended_after: HashSet::new() }
     }
 
@@ -36,7 +36,7 @@ impl Decisions {
 
     /// Nothing that comes after an invalid batch and conflicts with it was sent. A pipeline sends ahead.
     fn expect_stopped(&self, run: &Run, invalid: &ItemId) {
-        if self.strategy == Strategy::Pipeline {
+        if self.strategy == StrategyKind::Pipeline {
             return;
         }
         let first = run.accepted.iter().position(|it| it.id == *invalid).unwrap();
@@ -84,7 +84,7 @@ impl Decisions {
             other.id != *id
                 && causes.contains(&other.id)
                 && is_before
-                && (self.strategy != Strategy::Parallel
+                && (self.strategy != StrategyKind::Parallel
                     || batch.access.conflicts_with(&other.access)
                     || depends())
         })

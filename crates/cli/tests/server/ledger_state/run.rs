@@ -3,7 +3,7 @@ use std::{collections::HashSet, time::Duration};
 use fastrand::Rng;
 use grid_batch_core::{
     AfterInvalid, BatchState, DeclaredAccess, ItemId, Scheduling, SchedulingRules, StoredBatch,
-    Strategy,
+    StrategyKind,
 };
 use grid_batch_ledger_sim::{
     AuditedBatches, ExecutionResult, Fault, LedgerSimBuilder, RandomBatches, StateAudit, When,
@@ -48,7 +48,7 @@ pub(super) struct Run {
     /// What another client has sent to the ledger.
     pub(super) of_others: Vec<Batch>,
     count: usize,
-    strategy: Strategy,
+    strategy: StrategyKind,
     after_invalid: AfterInvalid,
     is_repeating: bool,
     instances: usize,
@@ -63,15 +63,15 @@ pub(super) struct Accepted {
 
 impl Run {
     /// The seed is that of the variable `GRID_BATCH_TEST_STATE_SEED`, or a random one.
-    pub(super) fn new(strategy: Strategy, count: usize) -> Self {
+    pub(super) fn new(strategy: StrategyKind, count: usize) -> Self {
         let given = std::env::var("GRID_BATCH_TEST_STATE_SEED").ok();
         let seed = given.map_or_else(|| fastrand::u64(..1_000_000), |text| text.parse().unwrap());
         println!("{strategy:?} with the seed {seed}");
         let ledger = |ledger: LedgerSimBuilder| {
             let ledger = ledger.seed(seed).block_interval(BLOCK_INTERVAL);
             let ledger = match strategy {
-                Strategy::Pipeline => ledger.keeps_order(),
-                Strategy::Serial | Strategy::Parallel => ledger,
+                StrategyKind::Pipeline => ledger.keeps_order(),
+                StrategyKind::Serial | StrategyKind::Parallel => ledger,
             };
             FAULTS.into_iter().fold(ledger, |ledger, (fault, probability)| {
                 ledger.fault(fault, When::Sometimes(probability))
@@ -111,7 +111,7 @@ impl Run {
     }
 
     fn serve(&self) -> BatchServer {
-        let keeps_order = if self.strategy == Strategy::Pipeline { "true" } else { "false" };
+        let keeps_order = if self.strategy == StrategyKind::Pipeline { "true" } else { "false" };
         let scheduling = [
             ("--ledger-strategy", self.strategy.as_str()),
             ("--ledger-keeps-order", keeps_order),
@@ -123,7 +123,7 @@ impl Run {
     /// The store as operators with the settings of the servers open it.
     fn store(&self) -> Store {
         let (strategy, after_invalid) = (self.strategy, self.after_invalid);
-        let lanes = if strategy == Strategy::Serial { 1 } else { 100 };
+        let lanes = if strategy == StrategyKind::Serial { 1 } else { 100 };
         let default = Scheduling { strategy, after_invalid, lanes };
         let rules =
             SchedulingRules { default, uses_declared_access: true, ..SchedulingRules::default() };
@@ -177,10 +177,10 @@ impl Run {
     /// batch before the server has found out that one was lost.
     fn restart_ledger(&self) {
         match self.strategy {
-            Strategy::Pipeline => {
+            StrategyKind::Pipeline => {
                 wait_until("the queue is empty", || self.harness.ledger.restart_if_idle());
             }
-            Strategy::Serial | Strategy::Parallel => self.harness.ledger.restart(),
+            StrategyKind::Serial | StrategyKind::Parallel => self.harness.ledger.restart(),
         }
     }
 
@@ -224,7 +224,11 @@ impl Run {
         println!("{audit}, {most} at the ledger at most");
         assert!(audit.is_clean(), "{audit:#?}");
         if self.after_invalid == AfterInvalid::Continue && !self.is_repeating {
-            assert_eq!(most > 1, self.strategy != Strategy::Serial, "{most} at the ledger at most");
+            assert_eq!(
+                most > 1,
+                self.strategy != StrategyKind::Serial,
+                "{most} at the ledger at most"
+            );
             assert!(audit.applied > audit.invalid, "{audit}");
         }
         // About one in ten is invalid. None may be, if they are few.

@@ -16,7 +16,7 @@ use self::{
     names::{load_all_names, load_open_names},
     queues::{Queue, load_oldest_waiting, load_queues, load_waiting_holds},
 };
-use super::super::scheduling::HaltOrigin;
+use super::super::halts::HaltOrigin;
 use crate::sql::{
     Connection, Store, StoreError,
     rows::service_id,

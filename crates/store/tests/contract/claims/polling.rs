@@ -54,8 +54,8 @@ fn only_batches_of_claimed_services_are_polled(db: &Database) {
         let unresolved = monitor.get_unresolved_batches("s::1", &ids).unwrap();
         [
             monitor.get_pending_batch_ids(9).unwrap().len(),
-            monitor.get_due_batch_ids(now, pace, 9).unwrap().len(),
-            monitor.get_pending_batch_ids_of(&services, 9).unwrap().len(),
+            monitor.get_due_batch_ids(now, pace, 9).unwrap().unwrap().len(),
+            monitor.get_pending_batch_ids_of(&services, 9).unwrap().unwrap().len(),
             unresolved.len(),
         ]
     };

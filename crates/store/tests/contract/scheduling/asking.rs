@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus, NewBatch, Stale,
-    Strategy, WaitReason,
+    StrategyKind, WaitReason,
 };
 use grid_batch_store::Store;
 
@@ -56,9 +56,10 @@ fn state(store: &TestStore, number: u64) -> BatchState {
 }
 
 fn dependent_of_an_invalid_batch_waits_for_the_ledger(db: &Database) {
-    for strategy in Strategy::ALL {
+    for strategy in StrategyKind::ALL {
         let db = db.another();
-        let store = db.open_scheduled(strategy, if strategy == Strategy::Serial { 1 } else { 9 });
+        let store =
+            db.open_scheduled(strategy, if strategy == StrategyKind::Serial { 1 } else { 9 });
         invalid_with_dependent(&store);
         store.free_all();
         assert_eq!(numbers(&store.take_up_to(10)), [0; 0], "{strategy:?}");
@@ -154,7 +155,8 @@ fn new_dependent_waits_for_the_transaction_sent_again(db: &Database) {
 fn transaction_sent_again_behind_the_dependent_does_not_help(db: &Database) {
     for halts in [false, true] {
         let db = db.another();
-        let store = if halts { db.open_halting(Strategy::Parallel) } else { db.open_parallel() };
+        let store =
+            if halts { db.open_halting(StrategyKind::Parallel) } else { db.open_parallel() };
         store.add_all(&[writing(1, "aa")]);
         store.add_all(&[depending(SERVICE, 2, "bb", &[transaction_of(1)])]);
         store.end(&store.take_up_to(10)[0], LedgerStatus::Invalid);
@@ -172,7 +174,7 @@ fn transaction_sent_again_behind_the_dependent_does_not_help(db: &Database) {
 }
 
 fn halted_dependency_waits_for_the_operator_first(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     invalid_with_dependent(&store);
     assert_eq!(ask(&store), []);
     store.continue_after(&service(SERVICE), &id(1), None).unwrap();
@@ -183,7 +185,7 @@ fn halted_dependency_waits_for_the_operator_first(db: &Database) {
 }
 
 fn dependent_ends_with_what_an_operator_ends(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     invalid_with_dependent(&store);
     store.end_following(&service(SERVICE), &id(1), "a reason").unwrap();
     store.free_all();
@@ -289,7 +291,7 @@ fn dependency_of_the_same_moment_is_found_by_the_question(db: &Database) {
 }
 
 fn restored_batch_that_ends_may_have_been_sent(db: &Database) {
-    let store = db.open_halting(Strategy::Serial);
+    let store = db.open_halting(StrategyKind::Serial);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     store.end(&store.take_up_to(1)[0], LedgerStatus::Invalid);
     Store::mark_restored(&db.url(), db.options(), true).unwrap();

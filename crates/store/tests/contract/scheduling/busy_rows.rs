@@ -4,7 +4,7 @@
 use std::{thread, time::Duration};
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{Event, LedgerStatus, Outcome, Strategy};
+use grid_batch_core::{Event, LedgerStatus, Outcome, StrategyKind};
 use grid_batch_store::StoreError;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};
@@ -62,7 +62,7 @@ fn job_does_not_wait_for_busy_lanes() {
 #[test]
 fn end_of_what_follows_waits_for_a_busy_service() {
     let db = Database::postgres();
-    let store = db.open_halting(Strategy::Serial);
+    let store = db.open_halting(StrategyKind::Serial);
     store.add_all(&[1, 2, 3].map(|number| writing(number, "aa")));
     store.end(&store.take_up_to(9)[0], LedgerStatus::Invalid);
     db.execute("update halts set ends_until = 9000000000").unwrap();
@@ -73,7 +73,7 @@ fn end_of_what_follows_waits_for_a_busy_service() {
 #[test]
 fn pipeline_round_waits_for_a_busy_service() {
     let db = Database::postgres();
-    let store = db.open_scheduled(Strategy::Pipeline, 9);
+    let store = db.open_scheduled(StrategyKind::Pipeline, 9);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     store.worker_of_all();
     let taken = while_busy(&db, "lock_services", || store.take_up_to(9));

@@ -1,6 +1,6 @@
 //! Batches that depend on transactions of other batches.
 
-use grid_batch_core::{BatchState, ChangeOutcome, Decision, LedgerStatus, Strategy};
+use grid_batch_core::{BatchState, ChangeOutcome, Decision, LedgerStatus, StrategyKind};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, number, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, id, on_both, service};
@@ -144,7 +144,7 @@ fn nothing_of_dependencies_stays_when_all_have_ended(db: &Database) {
 }
 
 fn pipeline_does_not_send_a_dependent_ahead(db: &Database) {
-    let store = db.open_scheduled(Strategy::Pipeline, 10);
+    let store = db.open_scheduled(StrategyKind::Pipeline, 10);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     store.add_all(&[depending(SERVICE, 3, "bb", &[transaction_of(2)]), writing(4, "cc")]);
     let first = store.take_up_to(10);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{Decision, NewBatch, Strategy};
+use grid_batch_core::{Decision, NewBatch, StrategyKind};
 use grid_batch_store::StoreOptions;
 
 use super::fixture::{SERVICE, ScheduledExt, address, numbers, writing};
@@ -17,7 +17,7 @@ on_both! {
 
 fn many_dependents_are_freed_by_the_job(db: &Database) {
     const MANY: u64 = 1_500;
-    let store = db.open_scheduled(Strategy::Parallel, 10);
+    let store = db.open_scheduled(StrategyKind::Parallel, 10);
     let waiting: Vec<NewBatch> =
         (2..2 + MANY).map(|number| writing(number, &address(&format!("{number:08x}")))).collect();
     store.add_all(&[batch(SERVICE, 1)]);

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     AddressPrefix, AfterInvalid, Change, ChangeOutcome, DeclaredAccess, Event, ItemId,
-    LedgerStatus, NewBatch, Outcome, Scheduling, SchedulingRules, ServiceShare, Strategy,
+    LedgerStatus, NewBatch, Outcome, Scheduling, SchedulingRules, ServiceShare, StrategyKind,
     TakenBatch,
 };
 use grid_batch_store::StoreOptions;
@@ -13,7 +13,7 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, service
 
 pub const SERVICE: &str = "a::b";
 
-pub fn rules(strategy: Strategy, lanes: u32) -> SchedulingRules {
+pub fn rules(strategy: StrategyKind, lanes: u32) -> SchedulingRules {
     SchedulingRules {
         default: Scheduling { strategy, after_invalid: AfterInvalid::Continue, lanes },
         services: HashMap::new(),
@@ -22,24 +22,24 @@ pub fn rules(strategy: Strategy, lanes: u32) -> SchedulingRules {
 }
 
 impl Database {
-    pub fn scheduled(&self, strategy: Strategy, lanes: u32) -> StoreOptions {
+    pub fn scheduled(&self, strategy: StrategyKind, lanes: u32) -> StoreOptions {
         StoreOptions { scheduling: Arc::new(rules(strategy, lanes)), ..self.options() }
     }
 
     /// Opens a store whose services have this strategy.
-    pub fn open_scheduled(&self, strategy: Strategy, lanes: u32) -> TestStore {
+    pub fn open_scheduled(&self, strategy: StrategyKind, lanes: u32) -> TestStore {
         self.open_with(self.scheduled(strategy, lanes))
     }
 
     /// Opens a store in whose services an invalid batch stops others.
-    pub fn open_halting(&self, strategy: Strategy) -> TestStore {
+    pub fn open_halting(&self, strategy: StrategyKind) -> TestStore {
         let mut rules = rules(strategy, 100);
         rules.default.after_invalid = AfterInvalid::Halt;
         self.open_with(StoreOptions { scheduling: Arc::new(rules), ..self.options() })
     }
 
     pub fn open_parallel(&self) -> TestStore {
-        self.open_scheduled(Strategy::Parallel, 100)
+        self.open_scheduled(StrategyKind::Parallel, 100)
     }
 
     /// The numbers of rows that only batches of several lanes have.

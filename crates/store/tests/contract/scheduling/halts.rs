@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Clock, LedgerStatus, Outcome, Stale, Strategy, TakenBatch,
+    BatchState, ChangeOutcome, Clock, LedgerStatus, Outcome, Stale, StrategyKind, TakenBatch,
 };
 
 use super::fixture::{
@@ -53,7 +53,7 @@ fn states(store: &TestStore, numbers: &[u64]) -> Vec<BatchState> {
 }
 
 fn invalid_batch_stops_what_conflicts_with_it(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "bb")]);
     make_invalid(&store);
     store.free_all();
@@ -66,7 +66,7 @@ fn invalid_batch_stops_what_conflicts_with_it(db: &Database) {
 }
 
 fn continued_service_goes_on(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     make_invalid(&store);
     store.add_all(&[writing(3, "aa"), batch(SERVICE, 4)]);
@@ -78,7 +78,7 @@ fn continued_service_goes_on(db: &Database) {
 }
 
 fn dependents_of_a_halted_batch_end_when_it_is_continued(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa")]);
     store.add_all(&[depending(SERVICE, 2, "bb", &[transaction_of(1)]), writing(3, "bb")]);
     make_invalid(&store);
@@ -92,7 +92,7 @@ fn dependents_of_a_halted_batch_end_when_it_is_continued(db: &Database) {
 }
 
 fn ended_followers_are_not_sent(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "aa"), writing(4, "bb")]);
     store.add_all(&[depending(SERVICE, 5, "cc", &[transaction_of(3)])]);
     make_invalid(&store);
@@ -108,7 +108,7 @@ fn ended_followers_are_not_sent(db: &Database) {
 
 /// Its position is after another batch that it conflicts with, for which it waits first.
 fn follower_that_waits_for_another_batch_ends_too(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), accessing(SERVICE, 3, &[], &["aa", "bb"])]);
     let taken = store.take_up_to(10);
     assert_eq!(numbers(&taken), [1, 2]);
@@ -122,7 +122,7 @@ fn follower_that_waits_for_another_batch_ends_too(db: &Database) {
 }
 
 fn batches_after_the_decision_are_not_ended(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), accessing(SERVICE, 3, &[], &["aa", "bb"])]);
     let taken = store.take_up_to(10);
     store.end(&taken[0], LedgerStatus::Invalid);
@@ -135,7 +135,7 @@ fn batches_after_the_decision_are_not_ended(db: &Database) {
 }
 
 fn serial_service_stops_as_a_whole(db: &Database) {
-    let store = db.open_halting(Strategy::Serial);
+    let store = db.open_halting(StrategyKind::Serial);
     store.add_all(&[writing(1, "aa"), writing(2, "bb")]);
     make_invalid(&store);
     store.add_all(&[writing(3, "cc")]);
@@ -146,7 +146,7 @@ fn serial_service_stops_as_a_whole(db: &Database) {
 }
 
 fn serial_service_ends_what_follows(db: &Database) {
-    let store = db.open_halting(Strategy::Serial);
+    let store = db.open_halting(StrategyKind::Serial);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "cc")]);
     make_invalid(&store);
     end_following(&store, 1);
@@ -157,7 +157,7 @@ fn serial_service_ends_what_follows(db: &Database) {
 }
 
 fn pipeline_sends_nothing_behind_an_invalid_batch(db: &Database) {
-    let store = db.open_halting(Strategy::Pipeline);
+    let store = db.open_halting(StrategyKind::Pipeline);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "cc")]);
     let first = store.take_up_to(10);
     store.outcome(&first[0], Outcome::Accepted);
@@ -174,7 +174,7 @@ fn pipeline_sends_nothing_behind_an_invalid_batch(db: &Database) {
 }
 
 fn halts_are_listed_and_counted(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "bb")]);
     assert_eq!(store.service_counts().unwrap().halted, 0);
     for taken in store.take_up_to(10) {
@@ -189,7 +189,7 @@ fn halts_are_listed_and_counted(db: &Database) {
 }
 
 fn decision_about_a_batch_that_stops_nothing_is_refused(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa")]);
     let refused = store.continue_after(&service(SERVICE), &id(1), None).unwrap();
     let stops_nothing = Stale::StopsNothing { state: BatchState::New };
@@ -203,7 +203,7 @@ fn decision_about_a_batch_that_stops_nothing_is_refused(db: &Database) {
 }
 
 fn decisions_are_in_the_log_of_attempts(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     make_invalid(&store);
     end_following(&store, 1);
@@ -224,7 +224,7 @@ fn policy_to_continue_stops_nothing(db: &Database) {
 }
 
 fn retention_keeps_what_stops_others(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     make_invalid(&store);
     let later = store.clock().now().plus(Duration::from_secs(60));
@@ -236,7 +236,7 @@ fn retention_keeps_what_stops_others(db: &Database) {
 
 fn many_followers_end_in_steps(db: &Database) {
     const MANY: u64 = 700;
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa")]);
     let readers: Vec<_> = (2..MANY).map(|n| accessing(SERVICE, n, &["aa"], &["bb"])).collect();
     for readers in readers.chunks(100) {
@@ -251,7 +251,7 @@ fn many_followers_end_in_steps(db: &Database) {
 
 /// A halt whose followers have not all ended: one waits for a batch that is under way.
 fn ending(db: &Database) -> (TestStore, TakenBatch) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[
         accessing(SERVICE, 1, &["dd"], &["aa", "cc"]),
         accessing(SERVICE, 2, &["dd"], &["bb"]),
@@ -294,7 +294,7 @@ fn halt_is_listed_until_what_follows_has_ended(db: &Database) {
 }
 
 fn halts_of_batches_positioned_late_are_listed(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[depending(SERVICE, 1, "aa", &[transaction_of(2)])]);
     store.add_all(&[writing(2, "bb"), writing(3, "cc")]);
     store.free_all();

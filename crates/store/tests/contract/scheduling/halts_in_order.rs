@@ -2,7 +2,7 @@
 //! already.
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Decision, Event, Evidence, LedgerStatus, Outcome, Strategy,
+    BatchState, ChangeOutcome, Decision, Event, Evidence, LedgerStatus, Outcome, StrategyKind,
     TakenBatch,
 };
 
@@ -19,7 +19,7 @@ on_both! {
     batch_that_may_still_arrive_is_held,
 }
 
-const IN_ORDER: [Strategy; 2] = [Strategy::Serial, Strategy::Pipeline];
+const IN_ORDER: [StrategyKind; 2] = [StrategyKind::Serial, StrategyKind::Pipeline];
 
 fn add(store: &TestStore, numbers: std::ops::RangeInclusive<u64>) {
     store.add_all(&numbers.map(|n| writing(n, &format!("{n:02x}"))).collect::<Vec<_>>());
@@ -83,7 +83,7 @@ fn batches_before_an_invalid_one_do_not_end(db: &Database) {
 }
 
 fn two_decisions_end_only_what_follows_each(db: &Database) {
-    let store = db.open_halting(Strategy::Serial);
+    let store = db.open_halting(StrategyKind::Serial);
     add(&store, 1..=3);
     decide_invalid(&store, 2, 0);
     store.end_following(&service(SERVICE), &id(2), "they build on it").unwrap();
@@ -97,7 +97,7 @@ fn two_decisions_end_only_what_follows_each(db: &Database) {
 
 /// A pipeline whose first batch is invalid, with three more that the ledger accepted.
 fn sent(db: &Database) -> (TestStore, Vec<TakenBatch>) {
-    let store = db.open_halting(Strategy::Pipeline);
+    let store = db.open_halting(StrategyKind::Pipeline);
     add(&store, 1..=4);
     let mut sent = Vec::new();
     while sent.len() < 4 {
@@ -143,7 +143,7 @@ fn batch_that_is_lost_after_the_decision_ends(db: &Database) {
 }
 
 fn delayed_batch_of_a_pipeline_ends(db: &Database) {
-    let store = db.open_halting(Strategy::Pipeline);
+    let store = db.open_halting(StrategyKind::Pipeline);
     add(&store, 1..=3);
     let first = store.take_up_to(9);
     store.outcome(&first[0], Outcome::Accepted);
@@ -159,7 +159,7 @@ fn delayed_batch_of_a_pipeline_ends(db: &Database) {
 /// Evidence of absence is about what has arrived. Such a batch is neither sent again nor ended
 /// before an operator decides.
 fn batch_that_may_still_arrive_is_held(db: &Database) {
-    let store = db.open_halting(Strategy::Pipeline);
+    let store = db.open_halting(StrategyKind::Pipeline);
     add(&store, 1..=3);
     let first = store.take_up_to(9);
     store.outcome(&first[0], Outcome::Accepted);

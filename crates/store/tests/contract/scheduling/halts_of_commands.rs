@@ -1,6 +1,6 @@
 //! Batches that a command decides to be invalid, whose settings may lack those of the server.
 
-use grid_batch_core::{BatchState, ChangeOutcome, Decision, Strategy};
+use grid_batch_core::{BatchState, ChangeOutcome, Decision, StrategyKind};
 use grid_batch_store::StoreOptions;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
@@ -32,7 +32,7 @@ fn halted(store: &TestStore) -> usize {
 }
 
 fn command_without_settings_obeys_the_policy_to_halt(db: &Database) {
-    for strategy in Strategy::ALL {
+    for strategy in StrategyKind::ALL {
         let db = db.another();
         let server = db.open_halting(strategy);
         server.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "aa")]);
@@ -58,7 +58,7 @@ fn command_without_settings_obeys_the_policy_to_continue(db: &Database) {
 }
 
 fn next_batch_of_a_lane_waits_for_the_policy(db: &Database) {
-    let server = db.open_halting(Strategy::Parallel);
+    let server = db.open_halting(StrategyKind::Parallel);
     server.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     decide_invalid(&open_command(db), 1);
     assert_eq!(numbers(&server.take_up_to(9)), [0; 0], "no server has looked at it");
@@ -67,7 +67,7 @@ fn next_batch_of_a_lane_waits_for_the_policy(db: &Database) {
 }
 
 fn operator_continues_before_the_policy_is_applied(db: &Database) {
-    let server = db.open_halting(Strategy::Serial);
+    let server = db.open_halting(StrategyKind::Serial);
     server.add_all(&[writing(1, "aa"), writing(2, "bb")]);
     let command = open_command(db);
     decide_invalid(&command, 1);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::Strategy;
+use grid_batch_core::StrategyKind;
 use grid_batch_store::StoreOptions;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
@@ -28,7 +28,7 @@ fn hold(store: &TestStore, number: u64) {
 }
 
 fn lane_of_a_held_batch_is_not_counted(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 2);
+    let store = db.open_scheduled(StrategyKind::Parallel, 2);
     add(&store, 1..=5);
     hold(&store, 1);
     hold(&store, 2);
@@ -41,7 +41,7 @@ fn lane_of_a_held_batch_is_not_counted(db: &Database) {
 }
 
 fn lanes_of_batches_that_the_server_holds_are_not_counted(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 2);
+    let store = db.open_scheduled(StrategyKind::Parallel, 2);
     add(&store, 1..=3);
     for taken in store.take_up_to(9) {
         store.outcome(&taken, grid_batch_core::Outcome::Ambiguous);
@@ -51,7 +51,7 @@ fn lanes_of_batches_that_the_server_holds_are_not_counted(db: &Database) {
 }
 
 fn waiting_batches_that_are_held_leave_lanes_to_others(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 2);
+    let store = db.open_scheduled(StrategyKind::Parallel, 2);
     add(&store, 1..=8);
     (3..=6).for_each(|number| hold(&store, number));
     store.commit(&store.take_up_to(9));
@@ -60,7 +60,7 @@ fn waiting_batches_that_are_held_leave_lanes_to_others(db: &Database) {
 }
 
 fn lanes_with_held_batches_have_a_limit(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 1);
+    let store = db.open_scheduled(StrategyKind::Parallel, 1);
     add(&store, 1..=20);
     (1..=20).for_each(|number| hold(&store, number));
     assert!(store.take_up_to(9).is_empty());
@@ -71,7 +71,7 @@ fn lanes_with_held_batches_have_a_limit(db: &Database) {
 
 /// An operator's command has no rules.
 fn server_fills_lanes_after_a_hold_by_a_command(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 1);
+    let store = db.open_scheduled(StrategyKind::Parallel, 1);
     add(&store, 1..=2);
     let command = db.open_with(StoreOptions { scheduling: Arc::default(), ..db.options() });
     assert!(store.worker_of_all().store().locked_services().is_empty());
@@ -82,7 +82,7 @@ fn server_fills_lanes_after_a_hold_by_a_command(db: &Database) {
 }
 
 fn held_batch_of_a_serial_service_stops_all_behind_it(db: &Database) {
-    let store = db.open_scheduled(Strategy::Serial, 1);
+    let store = db.open_scheduled(StrategyKind::Serial, 1);
     add(&store, 1..=3);
     hold(&store, 1);
     assert!(store.take_up_to(9).is_empty());

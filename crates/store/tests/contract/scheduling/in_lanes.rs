@@ -83,7 +83,7 @@ fn several_batches_end_in_one_commit(db: &Database) {
 }
 
 fn delays_of_all_lanes_are_ended(db: &Database) {
-    let store = db.open_scheduled(grid_batch_core::Strategy::Parallel, 1_200);
+    let store = db.open_scheduled(grid_batch_core::StrategyKind::Parallel, 1_200);
     let all: Vec<_> = (1..=1_100).map(|n| writing(n, &format!("{n:04x}"))).collect();
     store.add_all(&all);
     let taken = store.take_up_to(2_000);

@@ -1,6 +1,6 @@
 //! Claims of services with several lanes.
 
-use grid_batch_core::{BatchState, LedgerStatus, Outcome, ServiceShare, Strategy, TakenBatch};
+use grid_batch_core::{BatchState, LedgerStatus, Outcome, ServiceShare, StrategyKind, TakenBatch};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
@@ -96,7 +96,7 @@ fn new_lanes_have_the_epoch_of_the_claim(db: &Database) {
 }
 
 fn recovery_finds_all_lanes(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 50);
+    let store = db.open_scheduled(StrategyKind::Parallel, 50);
     let all: Vec<_> = (1..=50).map(|n| writing(n, &format!("{n:02x}"))).collect();
     store.add_all(&all);
     assert_eq!(store.take_up_to(99).len(), 50);

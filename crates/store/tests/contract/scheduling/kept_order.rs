@@ -1,7 +1,7 @@
 //! Evidence about batches of a pipeline.
 
 use grid_batch_core::{
-    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution, Strategy,
+    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Resolution, StrategyKind,
     TakenBatch,
 };
 
@@ -16,7 +16,7 @@ on_both! {
 }
 
 /// Four batches at the ledger.
-fn sent(db: &Database, strategy: Strategy) -> (TestStore, Vec<TakenBatch>) {
+fn sent(db: &Database, strategy: StrategyKind) -> (TestStore, Vec<TakenBatch>) {
     let store = db.open_scheduled(strategy, 9);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "cc"), writing(4, "dd")]);
     let mut sent = Vec::new();
@@ -47,7 +47,7 @@ fn states(store: &TestStore) -> Vec<BatchState> {
 
 fn lost_tail_is_absent_together(db: &Database) {
     use BatchState::Absent;
-    let (store, sent) = sent(db, Strategy::Pipeline);
+    let (store, sent) = sent(db, StrategyKind::Pipeline);
     store.status(&sent[0], LedgerStatus::Committed);
     resolve(&store, &[2, 3, 4], Evidence::Lost);
     assert_eq!(states(&store), [Absent; 3]);
@@ -60,7 +60,7 @@ fn lost_tail_is_absent_together(db: &Database) {
 
 fn absence_waits_for_earlier_batches(db: &Database) {
     use BatchState::{Absent, Pending};
-    let (store, _) = sent(db, Strategy::Pipeline);
+    let (store, _) = sent(db, StrategyKind::Pipeline);
     resolve(&store, &[3, 4], Evidence::Lost);
     assert_eq!(states(&store), [Pending; 4], "1 and 2 may be lost, too");
     resolve(&store, &[1, 2], Evidence::Lost);
@@ -72,7 +72,7 @@ fn absence_waits_for_earlier_batches(db: &Database) {
 }
 
 fn batch_is_held_when_a_later_one_was_committed(db: &Database) {
-    let (store, sent) = sent(db, Strategy::Pipeline);
+    let (store, sent) = sent(db, StrategyKind::Pipeline);
     store.status(&sent[2], LedgerStatus::Committed);
     db.later(1);
     resolve(&store, &[1, 2, 4], Evidence::Lost);
@@ -102,7 +102,7 @@ fn batch_is_held_when_a_later_one_was_committed(db: &Database) {
 
 fn nothing_is_held_in_another_strategy(db: &Database) {
     use BatchState::{Absent, Pending};
-    let (store, sent) = sent(db, Strategy::Parallel);
+    let (store, sent) = sent(db, StrategyKind::Parallel);
     store.status(&sent[2], LedgerStatus::Committed);
     db.later(1);
     resolve(&store, &[1], Evidence::Lost);

@@ -1,6 +1,6 @@
 //! The lengths of addresses that are in use: at most eight of a service.
 
-use grid_batch_core::{LedgerStatus, Strategy};
+use grid_batch_core::{LedgerStatus, StrategyKind};
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
 use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
@@ -47,7 +47,7 @@ fn used_up_lengths_stay_while_a_batch_has_rows(db: &Database) {
 }
 
 fn used_up_lengths_stay_while_an_invalid_batch_stops_others(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     use_up(&store);
     (1..=7).for_each(|number| assert_eq!(store.commit_all_of(SERVICE), [number]));
     store.end(&store.take_up_to(9)[0], LedgerStatus::Invalid);

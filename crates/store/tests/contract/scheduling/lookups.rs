@@ -128,7 +128,7 @@ fn lookups_of_ended_batches_are_forgotten(db: &Database) {
 /// Stores batches that depend on one transaction, more than are freed at once.
 fn many_dependents(db: &Database) -> (TestStore, u64) {
     const MANY: u64 = 700;
-    let store = db.open_scheduled(grid_batch_core::Strategy::Parallel, 10);
+    let store = db.open_scheduled(grid_batch_core::StrategyKind::Parallel, 10);
     let batches: Vec<NewBatch> = (1_000..1_000 + MANY)
         .map(|number| depending(SERVICE, number, &format!("{number:08x}"), &[transaction_of(1)]))
         .collect();

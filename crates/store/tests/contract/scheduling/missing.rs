@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, ChangeOutcome, Decision, NewBatch, Strategy};
+use grid_batch_core::{BatchState, ChangeOutcome, Decision, NewBatch, StrategyKind};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
@@ -174,7 +174,7 @@ fn circle_of_dependencies_is_held(db: &Database) {
 }
 
 fn serial_service_is_not_stopped_by_a_missing_transaction(db: &Database) {
-    let store = db.open_scheduled(Strategy::Serial, 1);
+    let store = db.open_scheduled(StrategyKind::Serial, 1);
     store.add_all(&[dependent(), writing(3, "bb")]);
     assert_eq!(store.commit_all_of(SERVICE), [3]);
     store.add_all(&[writing(1, "cc")]);

@@ -2,7 +2,7 @@
 
 use std::{fs, thread};
 
-use grid_batch_core::{ItemId, NewBatch, Outcome, Strategy};
+use grid_batch_core::{ItemId, NewBatch, Outcome, StrategyKind};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use super::fixture::{SERVICE, address, writing};
@@ -67,7 +67,7 @@ pub fn assert_as_many<const N: usize>(few: [(&str, u64); N], many: [(&str, u64);
 }
 
 fn add(db: &Database, batches: Vec<NewBatch>) {
-    let store = db.open_scheduled(Strategy::Parallel, 20);
+    let store = db.open_scheduled(StrategyKind::Parallel, 20);
     for list in batches.chunks(1_000) {
         store.add_all(list);
     }
@@ -80,7 +80,7 @@ fn add(db: &Database, batches: Vec<NewBatch>) {
 /// How much is read by an instance that was just started: entries of indexes and rows on PostgreSQL, and pages on
 /// SQLite.
 pub fn count_reads(db: &Database, work: impl FnOnce(&ClaimStore)) -> u64 {
-    count_reads_with(db, db.scheduled(Strategy::Parallel, 20), work)
+    count_reads_with(db, db.scheduled(StrategyKind::Parallel, 20), work)
 }
 
 /// The same with these rules.

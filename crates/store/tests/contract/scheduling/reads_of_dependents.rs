@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use grid_batch_core::{
     AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome, ServiceShare,
-    Strategy,
+    StrategyKind,
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
@@ -36,7 +36,7 @@ fn reads_for_dependents_do_not_grow(db: &Database) {
 }
 
 fn halting(db: &Database) -> StoreOptions {
-    let mut rules = rules(Strategy::Parallel, 20);
+    let mut rules = rules(StrategyKind::Parallel, 20);
     rules.default.after_invalid = AfterInvalid::Halt;
     StoreOptions { scheduling: Arc::new(rules), ..db.options() }
 }

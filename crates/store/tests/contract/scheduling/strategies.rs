@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
     AfterInvalid, BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, Scheduling,
-    ServiceShare, Strategy, TakenBatch,
+    ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreOptions};
 
@@ -28,7 +28,7 @@ on_both! {
 }
 
 fn serial_takes_one_at_a_time(db: &Database) {
-    let store = db.open_scheduled(Strategy::Serial, 1);
+    let store = db.open_scheduled(StrategyKind::Serial, 1);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "aa")]);
     for number in 1..=3 {
         let taken = store.take_up_to(9);
@@ -40,7 +40,7 @@ fn serial_takes_one_at_a_time(db: &Database) {
 }
 
 fn lanes_limit_what_is_under_way(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 2);
+    let store = db.open_scheduled(StrategyKind::Parallel, 2);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "cc"), writing(4, "dd")]);
     let first = store.take_up_to(9);
     assert_eq!(numbers(&first), [1, 2]);
@@ -60,8 +60,8 @@ fn share_limits_what_is_taken(db: &Database) {
 }
 
 fn services_can_have_other_strategies(db: &Database) {
-    let parallel = Scheduling { strategy: Strategy::Parallel, lanes: 9, ..Scheduling::SERIAL };
-    let mut rules = rules(Strategy::Serial, 1);
+    let parallel = Scheduling { strategy: StrategyKind::Parallel, lanes: 9, ..Scheduling::SERIAL };
+    let mut rules = rules(StrategyKind::Serial, 1);
     rules.services = HashMap::from([(service(SERVICE), parallel)]);
     let options = StoreOptions { scheduling: Arc::new(rules), ..db.options() };
     let store = db.open_with(options);
@@ -77,7 +77,7 @@ fn services_can_have_other_strategies(db: &Database) {
 }
 
 fn pipeline(db: &Database) -> TestStore {
-    let store = db.open_scheduled(Strategy::Pipeline, 9);
+    let store = db.open_scheduled(StrategyKind::Pipeline, 9);
     store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "bb"), writing(4, "aa")]);
     store
 }
@@ -117,7 +117,7 @@ fn pipeline_waits_for_all_behind_a_lost_batch(db: &Database) {
 }
 
 fn halted_pipeline_sends_nothing_that_is_behind(db: &Database) {
-    let mut rules = rules(Strategy::Pipeline, 9);
+    let mut rules = rules(StrategyKind::Pipeline, 9);
     rules.default.after_invalid = AfterInvalid::Halt;
     let store = db.open_with(StoreOptions { scheduling: Arc::new(rules), ..db.options() });
     store.add_all(&[1, 2, 3, 4].map(|number| writing(number, "aa")));
@@ -156,7 +156,7 @@ fn pipeline_sends_a_lost_tail_again_in_order(db: &Database) {
 }
 
 /// Starts again with another strategy: the services are claimed anew.
-fn restart(db: &Database, before: TestStore, strategy: Strategy, lanes: u32) -> ClaimStore {
+fn restart(db: &Database, before: TestStore, strategy: StrategyKind, lanes: u32) -> ClaimStore {
     before.worker().release().unwrap();
     drop(before);
     if !db.is_postgres() {
@@ -175,9 +175,9 @@ fn take(claims: &ClaimStore) -> Vec<TakenBatch> {
 }
 
 fn parallel_after_serial_takes_what_is_free(db: &Database) {
-    let store = db.open_scheduled(Strategy::Serial, 1);
+    let store = db.open_scheduled(StrategyKind::Serial, 1);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "aa"), writing(4, "cc")]);
-    let claims = restart(db, store, Strategy::Parallel, 9);
+    let claims = restart(db, store, StrategyKind::Parallel, 9);
     assert_eq!(numbers(&take(&claims)), [1, 2, 4]);
 }
 
@@ -188,7 +188,7 @@ fn serial_after_parallel_waits_for_all_under_way(db: &Database) {
     for taken in &taken {
         store.outcome(taken, Outcome::Accepted);
     }
-    let claims = restart(db, store, Strategy::Serial, 1);
+    let claims = restart(db, store, StrategyKind::Serial, 1);
     assert!(take(&claims).is_empty());
     claims.store().status(&of_next_owner(&taken[0]), LedgerStatus::Committed);
     assert!(take(&claims).is_empty(), "2 is under way");
@@ -205,7 +205,7 @@ fn parallel_after_pipeline_keeps_conflicting_batches_apart(db: &Database) {
     let store = pipeline(db);
     let in_lanes = db.number("select count(*) as number from lanes where busy");
     assert_eq!(in_lanes, 4);
-    let claims = restart(db, store, Strategy::Parallel, 9);
+    let claims = restart(db, store, StrategyKind::Parallel, 9);
     let mut ready = take(&claims);
     assert_eq!(numbers(&ready), [1, 3]);
     for number in [2, 4] {
@@ -222,7 +222,7 @@ fn fewer_lanes_after_a_restart_drain_first(db: &Database) {
         store.outcome(taken, Outcome::Accepted);
     });
     store.add_all(&[writing(5, "ee")]);
-    let claims = restart(db, store, Strategy::Parallel, 2);
+    let claims = restart(db, store, StrategyKind::Parallel, 2);
     assert_eq!(numbers(&take(&claims)), [4, 5], "they were next before the restart");
     claims.store().add_all(&[writing(6, "ff")]);
     assert!(take(&claims).is_empty(), "more are under way than may be");

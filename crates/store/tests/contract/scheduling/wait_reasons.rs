@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use grid_batch_core::{
     AddressPrefix, Ahead, BatchQueryStore, BatchState, Change, Event, Evidence, LedgerStatus,
-    OperatorTarget, Outcome, Strategy, WaitReason,
+    OperatorTarget, Outcome, StrategyKind, WaitReason,
 };
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
@@ -66,7 +66,7 @@ fn missing_transaction_is_named(db: &Database) {
 }
 
 fn halted_batch_waits_for_an_operator(db: &Database) {
-    for strategy in [Strategy::Parallel, Strategy::Serial] {
+    for strategy in [StrategyKind::Parallel, StrategyKind::Serial] {
         let db = db.another();
         let store = db.open_halting(strategy);
         store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "aa")]);
@@ -78,14 +78,14 @@ fn halted_batch_waits_for_an_operator(db: &Database) {
 }
 
 fn free_batch_without_a_lane_says_so(db: &Database) {
-    let store = db.open_scheduled(Strategy::Parallel, 2);
+    let store = db.open_scheduled(StrategyKind::Parallel, 2);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "cc")]);
     let third = ahead(&store, 3).unwrap();
     assert_eq!((third.reason, third.head, third.count), (WaitReason::Lane, None, 2));
 }
 
 fn serial_batch_waits_for_its_turn(db: &Database) {
-    let store = db.open_scheduled(Strategy::Serial, 1);
+    let store = db.open_scheduled(StrategyKind::Serial, 1);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), writing(3, "aa")]);
     let third = ahead(&store, 3).unwrap();
     assert_eq!((third.reason, third.count), (WaitReason::Behind, 2));
@@ -167,14 +167,14 @@ fn each_stored_reason_is_found(db: &Database) {
     }
 
     let parallel = db.another();
-    let store = parallel.open_scheduled(Strategy::Parallel, 2);
+    let store = parallel.open_scheduled(StrategyKind::Parallel, 2);
     store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "bb"), writing(4, "cc")]);
     store.add_all(&[depending(SERVICE, 5, "dd", &[transaction_of(1)])]);
     store.add_all(&[depending(SERVICE, 6, "ee", &[transaction_of(9)])]);
     found.extend([2, 4, 5, 6].map(|number| reason(&store, SERVICE, number)));
 
     let halting = db.another();
-    let store = halting.open_halting(Strategy::Serial);
+    let store = halting.open_halting(StrategyKind::Serial);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     store.end(&store.take_up_to(1)[0], LedgerStatus::Invalid);
     found.insert(reason(&store, SERVICE, 2));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchFilter, BatchState, Decision, PageCursor, Strategy};
+use grid_batch_core::{BatchFilter, BatchState, Decision, PageCursor, StrategyKind};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
@@ -98,7 +98,7 @@ fn open_batches_without_lanes_are_read(db: &Database) {
 }
 
 fn batches_that_end_unsent_are_counted(db: &Database) {
-    let store = db.open_halting(Strategy::Serial);
+    let store = db.open_halting(StrategyKind::Serial);
     store.add_all(&[1, 2, 3].map(|number| writing(number, "aa")));
     store.commit(&store.take_up_to(9));
     assert_eq!(store.take_ended_unsent(), 0);
@@ -112,7 +112,7 @@ fn batches_that_end_unsent_are_counted(db: &Database) {
 }
 
 fn batches_that_an_operator_ends_are_counted(db: &Database) {
-    let store = db.open_halting(Strategy::Parallel);
+    let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[1, 2, 3, 4].map(|number| writing(number, "aa")));
     store.end(&store.take_up_to(9)[0], grid_batch_core::LedgerStatus::Invalid);
     store.end_following(&service(SERVICE), &id(1), "a reason").unwrap();

@@ -1,4 +1,4 @@
-//! Invalid batches that stop others.
+//! The table of invalid batches that stop others.
 
 use diesel::{
     QueryableByName,
@@ -6,8 +6,13 @@ use diesel::{
 };
 use grid_batch_core::{ServiceId, Timestamp};
 
-use super::{Positioned, PositionedBatch, conflicts::number_of};
-use crate::sql::{Connection, Rows, Statement, StoreError, rows::service_id};
+use crate::{
+    scheduling::{Positioned, PositionedBatch, number_of},
+    sql::{
+        Connection, Rows, Statement, StoreError,
+        rows::{ServiceRow, limit, service_id},
+    },
+};
 
 /// An invalid batch that stops others.
 #[derive(Debug, Clone)]
@@ -40,7 +45,7 @@ impl HaltOrigin {
 }
 
 /// Records invalid batches that stop others.
-pub(crate) fn insert_halts(
+pub(super) fn insert_halts(
     connection: &mut Connection,
     halts: &[(Halt, HaltOrigin)],
     now: Timestamp,
@@ -63,8 +68,33 @@ pub(crate) fn insert_halts(
     connection.execute(&statement).map(drop)
 }
 
+/// Records invalid batches that stop others in services with one lane.
+pub(super) fn insert_halts_in_order(
+    connection: &mut Connection,
+    halts: &[(i64, HaltOrigin)],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if halts.is_empty() {
+        return Ok(());
+    }
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_halts_in_order
+         insert into halts (batch_seq, service_id, position, since, origin, positioned)
+         select b.seq, b.service_id, b.created_at, x.since, x.origin, false
+         from {x} join batches b on b.seq = x.batch_seq",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", halts.iter().map(|(seq, _)| *seq))
+            .text("origin", halts.iter().map(|(_, origin)| origin.as_str()))
+            .long("since", halts.iter().map(|_| now.as_micros())),
+    );
+    connection.execute(&statement).map(drop)
+}
+
 /// The halt of a batch, and whether its service has positions.
-pub(crate) fn load_halt(
+pub(super) fn load_halt(
     connection: &mut Connection,
     seq: i64,
 ) -> Result<Option<(Halt, bool)>, StoreError> {
@@ -95,7 +125,7 @@ pub(crate) fn first_halt(
 }
 
 /// The last halt of the service of each of these batches before a position, that is about it.
-pub(super) fn find_last_before(
+pub(crate) fn find_last_before(
     connection: &mut Connection,
     batches: &[PositionedBatch],
     before: &[(usize, i64)],
@@ -145,7 +175,7 @@ pub(crate) fn set_ends_until(
 }
 
 /// Removes halts.
-pub(crate) fn remove_halts(
+pub(super) fn remove_halts(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<(), StoreError> {
@@ -159,7 +189,7 @@ pub(crate) fn remove_halts(
 }
 
 #[derive(QueryableByName)]
-pub(super) struct HaltRow {
+struct HaltRow {
     #[diesel(sql_type = BigInt)]
     batch_seq: i64,
     #[diesel(sql_type = Text)]
@@ -171,7 +201,7 @@ pub(super) struct HaltRow {
 }
 
 impl HaltRow {
-    pub(super) fn read(self) -> Result<Halt, StoreError> {
+    fn read(self) -> Result<Halt, StoreError> {
         let batch = (self.batch_seq, service_id(&self.service_id)?, self.position);
         Ok(Halt { batch, ends_until: self.ends_until })
     }
@@ -191,4 +221,132 @@ struct NumberedRow {
     number: i64,
     #[diesel(embed)]
     halt: HaltRow,
+}
+
+/// Up to `count` halts of a service where what follows ends, all up to a position before this one.
+pub(super) fn find_ending(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    before: i64,
+    count: usize,
+) -> Result<Vec<Halt>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_ending_halts
+         select h.batch_seq, h.service_id, h.position, h.ends_until from halts h
+         where h.service_id = ? and h.ends_until is not null and h.ends_until < ?
+         order by h.service_id, h.ends_until limit ?",
+    )
+    .text(service_id.as_str())
+    .long(before)
+    .long(limit(count));
+    let rows: Vec<HaltRow> = connection.load(&statement)?;
+    rows.into_iter().map(HaltRow::read).collect()
+}
+
+/// The next service after `after` in which an operator has ended what follows, and that is not done.
+pub(super) fn next_service_that_ends(
+    connection: &mut Connection,
+    after: &str,
+    positioned: bool,
+) -> Result<Option<ServiceId>, StoreError> {
+    let sql = match positioned {
+        true => {
+            "-- next_service_that_ends
+             select h.service_id from halts h
+             where h.service_id > ? and h.ends_until is not null and h.positioned
+             order by h.service_id limit 1"
+        }
+        false => {
+            "-- next_service_in_order_that_ends
+             select h.service_id from halts h
+             where h.service_id > ? and h.ends_until is not null and not h.positioned
+             order by h.service_id limit 1"
+        }
+    };
+    next_service(connection, sql, after)
+}
+
+/// The next service after `after` in which a command ended batches as invalid, and no server has applied the
+/// policy.
+pub(super) fn next_service_without_policy(
+    connection: &mut Connection,
+    after: &str,
+    positioned: bool,
+) -> Result<Option<ServiceId>, StoreError> {
+    let sql = match positioned {
+        true => {
+            "-- next_service_without_policy
+             select h.service_id from halts h
+             where h.service_id > ? and h.origin = 'COMMAND' and h.positioned
+             order by h.service_id limit 1"
+        }
+        false => {
+            "-- next_service_in_order_without_policy
+             select h.service_id from halts h
+             where h.service_id > ? and h.origin = 'COMMAND' and not h.positioned
+             order by h.service_id limit 1"
+        }
+    };
+    next_service(connection, sql, after)
+}
+
+/// Up to `count` batches of a service that a command ended as invalid, where no server has applied the
+/// policy.
+pub(super) fn find_without_policy(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    count: usize,
+) -> Result<Vec<Positioned>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_halts_without_policy
+         select h.batch_seq, h.service_id, h.position, h.ends_until from halts h
+         where h.service_id = ? and h.origin = 'COMMAND' order by h.service_id limit ?",
+    )
+    .text(service_id.as_str())
+    .long(limit(count));
+    let rows: Vec<HaltRow> = connection.load(&statement)?;
+    rows.into_iter().map(|row| Ok(row.read()?.batch)).collect()
+}
+
+/// Batches that a command ended stop others, by the policy of their service.
+pub(super) fn set_policy_applied(
+    connection: &mut Connection,
+    seqs: impl IntoIterator<Item = i64>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- set_policy_applied
+         update halts set origin = 'POLICY'
+         where batch_seq in (select x.batch_seq from {x})",
+    )
+    .rows(Rows::default().long("batch_seq", seqs));
+    connection.execute(&statement).map(drop)
+}
+
+fn next_service(
+    connection: &mut Connection,
+    sql: &'static str,
+    after: &str,
+) -> Result<Option<ServiceId>, StoreError> {
+    let statement = Statement::new(connection.dialect(), sql).text(after);
+    let rows: Vec<ServiceRow> = connection.load(&statement)?;
+    rows.first().map(ServiceRow::read).transpose()
+}
+
+/// What follows an invalid batch has ended up to this position.
+pub(super) fn set_position(
+    connection: &mut Connection,
+    seq: i64,
+    position: i64,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- set_halt_position
+         update halts set position = ? where batch_seq = ?",
+    )
+    .long(position)
+    .long(seq);
+    connection.execute(&statement).map(drop)
 }

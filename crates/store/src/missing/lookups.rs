@@ -8,11 +8,15 @@ use diesel::{
     sql_types::{BigInt, Binary, Nullable, Text},
 };
 use grid_batch_core::{ItemId, LookupLag, Timestamp};
-use grid_batch_support::Backoff;
+use grid_batch_support::{Backoff, lock};
 
-use crate::sql::{
-    Connection, Rows, Statement, StoreError,
-    rows::{batch_id, claimed_by, limit},
+use super::table::find_arrived;
+use crate::{
+    scheduling::insert_changed,
+    sql::{
+        Connection, Rows, Statement, Store, StoreError,
+        rows::{batch_id, claimed_by, limit},
+    },
 };
 
 /// A transaction that batches of a signer miss.
@@ -222,7 +226,7 @@ pub(crate) fn mark_asked(
 }
 
 /// The ledger is asked for these transactions again at this time, whatever their pauses.
-pub(crate) fn look_up_again(
+fn set_next_lookup(
     connection: &mut Connection,
     transaction_ids: &[ItemId],
     at: Timestamp,
@@ -295,4 +299,85 @@ struct LagRow {
     waiting: i64,
     #[diesel(sql_type = Nullable<BigInt>)]
     since: Option<i64>,
+}
+
+/// How many signers take turns in one round of lookups.
+const MOST_SIGNERS: usize = 256;
+
+/// Up to `count` missing transactions of the services of an instance that are to be looked for at the ledger
+/// now. Signers take turns. They count as asked about from now on.
+pub(crate) fn missing_transactions(
+    store: &Store,
+    instance: &str,
+    pause: Duration,
+    count: usize,
+) -> Result<Vec<ItemId>, StoreError> {
+    let now = store.now();
+    let due = due_lookups(store, instance, now, count)?;
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    store.pools.write()?.write_transaction(|connection| {
+        let needed = remove_unneeded(connection, due.clone())?;
+        mark_asked(connection, &needed, pause, now)?;
+        let ids = transaction_ids(&needed)?;
+        // A batch that was stored in the same moment by another commit did not see those that miss it.
+        let arrived = find_arrived(connection, &ids)?;
+        insert_changed(connection, &store.scheduler, arrived, now)?;
+        Ok(ids.into_iter().collect())
+    })
+}
+
+/// Up to `count` lookups that are due, one of each signer in turn. The next call begins with another signer.
+fn due_lookups(
+    store: &Store,
+    instance: &str,
+    now: Timestamp,
+    count: usize,
+) -> Result<Vec<Lookup>, StoreError> {
+    let mut connection = store.pools.read()?;
+    let connection = &mut *connection;
+    let mut last = lock(&store.last_signer);
+    let mut signers = find_signers(connection, last.as_deref(), MOST_SIGNERS)?;
+    if signers.len() < MOST_SIGNERS && last.is_some() {
+        let first = find_signers(connection, None, MOST_SIGNERS - signers.len())?;
+        signers.extend(first.into_iter().take_while(|it| Some(it) <= last.as_ref()));
+    }
+    let mut due = Vec::new();
+    for signer in &signers {
+        due.push(find_due(connection, signer, instance, now, count)?.into_iter());
+    }
+    let mut taken = Vec::new();
+    loop {
+        let before = taken.len();
+        for (signer, due) in signers.iter().zip(&mut due) {
+            if taken.len() == count {
+                return Ok(taken);
+            }
+            if let Some(lookup) = due.next() {
+                *last = Some(signer.clone());
+                taken.push(lookup);
+            }
+        }
+        if taken.len() == before {
+            // None of these signers has a lookup left that is due.
+            *last = signers.pop();
+            return Ok(taken);
+        }
+    }
+}
+
+/// The ledger did not answer about these transactions: they are looked for again after `pause`.
+pub(crate) fn look_up_again(
+    store: &Store,
+    ids: &[ItemId],
+    pause: Duration,
+) -> Result<(), StoreError> {
+    let at = store.now().plus(pause);
+    store.pools.write()?.write_transaction(|connection| set_next_lookup(connection, ids, at))
+}
+
+/// For how many missing transactions the ledger was not asked yet.
+pub(crate) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
+    load_lag(&mut *store.pools.read()?, store.now())
 }

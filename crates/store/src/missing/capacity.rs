@@ -1,17 +1,51 @@
-use std::collections::{BTreeMap, HashMap, HashSet};
+//! What batches may be added that miss transactions or bring missing ones.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use grid_batch_core::{BatchConflict, Clock, ItemId, NewBatch, ServiceId, SignerId};
 
-use super::waited_for::limit_of;
+use super::table::{count_of_signers, find_waited_for};
 use crate::{
-    scheduling::{count_incomplete_of_services, count_missing_of_signers, find_missing_of_new},
+    scheduling::{count_incomplete_of_services, find_missing_of_new},
     sql::{Connection, Store, StoreError, intake_limits::IntakeLimits, open_counts::OpenCount},
 };
+
+/// A batch that others wait for may be stored up to this multiple of a limit, because the others cannot end before. It
+/// has a limit, too, because a client could make up batches that wait for each other.
+const MORE_IF_WAITED_FOR: u64 = 2;
+
+/// The limit for a batch, which is higher if others wait for it.
+pub(crate) fn limit_of(limit: u64, is_waited_for: bool) -> u64 {
+    if is_waited_for { limit.saturating_mul(MORE_IF_WAITED_FOR) } else { limit }
+}
+
+/// The transactions of new batches that stored batches miss.
+#[derive(Debug, Default)]
+pub(crate) struct WaitedFor(BTreeSet<ItemId>);
+
+impl WaitedFor {
+    pub(crate) fn read(
+        store: &Store,
+        connection: &mut Connection,
+        batches: &[&NewBatch],
+    ) -> Result<Self, StoreError> {
+        if !store.scheduler.is_used() {
+            return Ok(Self::default());
+        }
+        let ids = batches.iter().flat_map(|batch| &batch.transaction_ids).copied().collect();
+        Ok(Self(find_waited_for(connection, &ids)?))
+    }
+
+    /// Whether stored batches miss a transaction of this one.
+    pub(crate) fn contains(&self, batch: &NewBatch) -> bool {
+        batch.transaction_ids.iter().any(|id| self.0.contains(id))
+    }
+}
 
 /// What batches may be added that miss transactions: they may wait for long, so that no signer may fill a queue
 /// with them, and all together leave room for batches that can be sent. Database transactions that add batches at
 /// once do not see each other's, so the limits may be exceeded by these.
-pub(super) struct MissingCapacity<'a> {
+pub(crate) struct MissingCapacity<'a> {
     store: &'a Store,
     limits: IntakeLimits,
     /// The missing transactions of the batches of each signer.
@@ -26,7 +60,7 @@ pub(super) struct MissingCapacity<'a> {
 
 impl<'a> MissingCapacity<'a> {
     /// Reads what the batches miss, and counts what their signers and services miss already.
-    pub(super) fn read(
+    pub(crate) fn read(
         store: &'a Store,
         connection: &mut Connection,
         batches: &[&'a NewBatch],
@@ -53,9 +87,9 @@ impl<'a> MissingCapacity<'a> {
             }
         }
         let now = store.clock().monotonic();
-        let signers = store.missing_of_signers.read(signers, of_signer, now, |to_count| {
-            count_missing_of_signers(connection, to_count)
-        })?;
+        let signers = store
+            .missing_of_signers
+            .read(signers, of_signer, now, |to_count| count_of_signers(connection, to_count))?;
         let services =
             store.incomplete_of_services.read(services, of_service, now, |to_count| {
                 count_incomplete_of_services(connection, to_count)
@@ -64,14 +98,14 @@ impl<'a> MissingCapacity<'a> {
     }
 
     /// Whether a signer may reach its limit.
-    pub(super) fn may_be_full(&self) -> bool {
+    pub(crate) fn may_be_full(&self) -> bool {
         let new = self.missing.values().map(|missing| missing.len() as u64).sum::<u64>();
         let limit = self.limits.missing_transactions_of_signer;
         self.signers.values().any(|it| it.present().saturating_add(new) > limit)
     }
 
     /// Counts a batch that will be stored, if it may be. The first one of a signer may miss any number.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         batch: &'a NewBatch,
         is_waited_for: bool,
@@ -112,7 +146,7 @@ impl<'a> MissingCapacity<'a> {
     }
 
     /// Takes back what [`take`](Self::take) counted for the latest batch.
-    pub(super) fn give_back(&mut self, batch: &'a NewBatch) {
+    pub(crate) fn give_back(&mut self, batch: &'a NewBatch) {
         let missing = self.missing_of(batch);
         if missing == 0 {
             batch.transaction_ids.iter().for_each(|id| {
@@ -129,7 +163,7 @@ impl<'a> MissingCapacity<'a> {
     }
 
     /// Remembers what was added.
-    pub(super) fn keep(self) {
+    pub(crate) fn keep(self) {
         self.store.missing_of_signers.keep(&self.signers);
         self.store.incomplete_of_services.keep(&self.services);
     }

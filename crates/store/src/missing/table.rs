@@ -1,4 +1,4 @@
-//! The transactions that batches depend on and that have not arrived.
+//! The table of transactions that batches depend on and that have not arrived.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,10 +8,13 @@ use diesel::{
 };
 use grid_batch_core::{ItemId, ServiceId, SignerId, Timestamp};
 
-use super::{dependencies::Missing, lookups};
-use crate::sql::{
-    Connection, Rows, Statement, StoreError,
-    rows::{batch_id, limit, same_transaction, service_id},
+use super::lookups;
+use crate::{
+    scheduling::{Missing, number_of},
+    sql::{
+        Connection, Rows, Statement, StoreError,
+        rows::{batch_id, limit, same_transaction, service_id},
+    },
 };
 
 /// A batch that misses transactions, and its service. Usually it has no position.
@@ -116,7 +119,7 @@ pub(crate) fn find_waited_for(
 }
 
 /// These batches do not miss any other transaction than those that they may have in `still`.
-pub(super) fn remove_others(
+pub(crate) fn remove_others(
     connection: &mut Connection,
     batches: &[(i64, &[Missing])],
 ) -> Result<(), StoreError> {
@@ -175,7 +178,7 @@ fn remove_except(
 }
 
 /// Those of these batches that have a transaction which others miss.
-pub(super) fn find_missed(
+pub(crate) fn find_missed(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<BTreeSet<i64>, StoreError> {

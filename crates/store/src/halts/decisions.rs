@@ -1,14 +1,14 @@
-//! Invalid batches that stop others, and what operators decide about that.
+//! What operators see of invalid batches that stop others, and decide about them.
 
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{BatchState, ChangeOutcome, Halt, ServiceId, Stale, Timestamp};
+use grid_batch_core::{BatchState, ChangeOutcome, Halt, ServiceId, Stale, StoredBatch, Timestamp};
 
-use super::batch_actions::LockedBatch;
+use super::table::{self, HaltOrigin, load_halt, remove_halts, set_ends_until};
 use crate::{
     batch::{log_ended, release_following},
-    scheduling::{self, HaltOrigin, insert_changed, load_halt, remove_halts, set_ends_until},
+    scheduling::insert_changed,
     sql::{
         Connection, Store, StoreError,
         query::{BatchRecord, lane_holds_batch, single_count},
@@ -54,15 +54,16 @@ pub(crate) fn halts(
 }
 
 /// What an invalid batch stops goes on.
-pub(super) fn continue_after(
+pub(crate) fn continue_after(
     store: &Store,
     connection: &mut Connection,
-    locked: &LockedBatch,
+    batch: &StoredBatch,
+    batch_seq: i64,
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    let service_id = &locked.batch.service_id;
-    let action = ("what follows it was continued", reason);
-    decide(store, connection, locked, action, |connection, halt, positioned| {
+    let service_id = &batch.service_id;
+    let action = "what follows it was continued";
+    decide(store, connection, batch, batch_seq, action, reason, |connection, halt, positioned| {
         let services = BTreeSet::from([service_id.clone()]);
         remove_halts(connection, [halt.batch.0])?;
         if !positioned {
@@ -76,15 +77,16 @@ pub(super) fn continue_after(
 
 /// What an invalid batch stops now ends without being sent. The batches themselves end in steps, in the
 /// job that frees dependents.
-pub(super) fn end_following(
+pub(crate) fn end_following(
     store: &Store,
     connection: &mut Connection,
-    locked: &LockedBatch,
+    batch: &StoredBatch,
+    batch_seq: i64,
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    let service_id = &locked.batch.service_id;
-    let action = ("what follows it was ended", reason);
-    decide(store, connection, locked, action, |connection, halt, positioned| {
+    let service_id = &batch.service_id;
+    let action = "what follows it was ended";
+    decide(store, connection, batch, batch_seq, action, reason, |connection, halt, positioned| {
         let seq = halt.batch.0;
         let last = last_position(connection, service_id)?;
         set_ends_until(connection, seq, last, HaltOrigin::Policy)?;
@@ -100,17 +102,19 @@ pub(super) fn end_following(
 fn decide(
     store: &Store,
     connection: &mut Connection,
-    LockedBatch { seq, batch, .. }: &LockedBatch,
-    (action, reason): (&str, Option<&str>),
-    decide: impl FnOnce(&mut Connection, scheduling::Halt, bool) -> Result<bool, StoreError>,
+    batch: &StoredBatch,
+    batch_seq: i64,
+    action: &str,
+    reason: Option<&str>,
+    decide: impl FnOnce(&mut Connection, table::Halt, bool) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
     let state = batch.progress.state;
-    let halt = load_halt(connection, *seq)?.filter(|(halt, _)| halt.ends_until.is_none());
+    let halt = load_halt(connection, batch_seq)?.filter(|(halt, _)| halt.ends_until.is_none());
     let Some((halt, positioned)) = halt else {
         return Ok(ChangeOutcome::Stale(Stale::StopsNothing { state }));
     };
     let events = store.scheduler.events();
-    log_ended(connection, events, batch, *seq, (action, reason), store.now())?;
+    log_ended(connection, events, batch, batch_seq, (action, reason), store.now())?;
     let next_waits = decide(connection, halt, positioned)?;
     Ok(ChangeOutcome::Applied { state: BatchState::Invalid, next_waits })
 }

@@ -1,20 +1,31 @@
-//! Ends what follows invalid batches, where an operator has decided so, a step in a commit.
+//! The job of a server about invalid batches that stop others, a step in a commit: it ends what follows, where an operator
+//! has decided so, and applies the policies of services to invalid batches that commands ended, which may not
+//! have the settings of the server.
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{EventKind, ServiceId};
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Binary, Bool},
+};
+use grid_batch_core::{AfterInvalid, EventKind, ItemId, ServiceId};
 
-use super::{FreedDependents, apply_policies::apply_policies};
+use super::table::{
+    Halt, find_ending, find_without_policy, next_service_that_ends, next_service_without_policy,
+    remove_halts, set_policy_applied, set_position,
+};
 use crate::{
     batch::{
-        AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, release_following,
-        with_locked, write_open,
+        AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, lock_services,
+        release_following, with_locked, write_open,
     },
-    scheduling::{
-        EndReason, Halt, InLane, Positioned, find_ending, find_in_lanes, find_open_behind,
-        find_waiting_in_order, next_service_that_ends, remove_halts, set_position,
+    scheduling::{EndReason, Positioned, find_waiting_in_order},
+    sql::{
+        Connection, Statement, Store, StoreError,
+        groups::LOCK_LIMIT,
+        rows::{batch_id, limit},
     },
-    sql::{Connection, Store, StoreError},
+    submission::FreedDependents,
 };
 
 /// The number of batches that end, or halts that are removed, in one commit.
@@ -26,7 +37,7 @@ const MAY_ARRIVE: &str = "an operator ended what follows an invalid batch, and t
 
 /// Does a step for each service in which what follows an invalid batch ends. A service that stays locked is
 /// left for the next time.
-pub(super) fn finish_halts(store: &Store, freed: &mut FreedDependents) -> Result<(), StoreError> {
+pub(crate) fn finish_halts(store: &Store, freed: &mut FreedDependents) -> Result<(), StoreError> {
     if store.scheduler.leaves_policies() {
         return Ok(());
     }
@@ -56,10 +67,10 @@ fn finish_step(
         if free.is_empty() {
             return Ok(false);
         }
-        let is_parallel = store.scheduler.is_parallel(service_id);
-        let (following, finished) = match is_parallel {
-            true => (None, find_finished(connection, service_id)?),
-            false => find_following(store, connection, service_id)?,
+        let (following, finished) = if store.scheduler.strategy(service_id).keeps_order() {
+            find_following(store, connection, service_id)?
+        } else {
+            (None, find_finished(connection, service_id)?)
         };
         if let Some(following) = &following {
             following.end(store, connection)?;
@@ -74,7 +85,7 @@ fn finish_step(
 
 /// Lets the batches of a locked service go on that were stopped by these invalid ones, which stop nothing any
 /// more. Returns the service, if it may have a next batch.
-pub(super) fn go_on(
+fn go_on(
     store: &Store,
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -170,5 +181,146 @@ impl Following {
         }
         write_open(connection, &lanes.values().collect::<Vec<_>>())?;
         log.write(connection, store.scheduler.events(), now)
+    }
+}
+
+/// Does a step for each service. A service that stays locked is left for the next time.
+fn apply_policies(store: &Store, freed: &mut FreedDependents) -> Result<(), StoreError> {
+    let mut after = String::new();
+    loop {
+        let positioned = store.scheduler.is_used();
+        let next = next_service_without_policy(&mut *store.pools.read()?, &after, positioned)?;
+        let Some(service_id) = next else { return Ok(()) };
+        if let Some(policy) = store.scheduler.policy(&service_id) {
+            match apply_policy(store, &service_id, policy, &mut freed.ready) {
+                Ok(more) => freed.more |= more,
+                Err(StoreError::Locked { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        after = service_id.to_string();
+    }
+}
+
+/// Does a step for one service. Returns whether there may be more to do.
+fn apply_policy(
+    store: &Store,
+    service_id: &ServiceId,
+    policy: AfterInvalid,
+    ready: &mut BTreeSet<ServiceId>,
+) -> Result<bool, StoreError> {
+    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+        lock_services(connection, [service_id])?;
+        let invalid = find_without_policy(connection, service_id, STEP)?;
+        let seqs = invalid.iter().map(|batch| batch.0);
+        let over = match policy {
+            AfterInvalid::Halt => {
+                set_policy_applied(connection, seqs)?;
+                &[][..]
+            }
+            AfterInvalid::Continue => {
+                remove_halts(connection, seqs)?;
+                &invalid
+            }
+        };
+        // Lanes are filled in any case: the commands could not.
+        ready.extend(go_on(store, connection, service_id, over)?);
+        Ok(invalid.len() == STEP)
+    })
+}
+
+/// A batch in a lane.
+#[derive(Debug, Clone, Copy)]
+struct InLane {
+    batch_seq: i64,
+    /// In the order of its service.
+    position: i64,
+    batch_id: ItemId,
+    /// It is with a submitter or may be at the ledger.
+    submitted: bool,
+    /// It was found to be absent, but an earlier attempt may still arrive at the ledger.
+    may_arrive: bool,
+    held: bool,
+}
+
+/// The batches in lanes of a service with positions after `after` and up to `until`.
+fn find_in_lanes(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    (after, until): (i64, i64),
+) -> Result<Vec<InLane>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_following_in_lanes
+         select s.batch_seq, coalesce(s.position, s.created_at) as position, s.batch_id, s.submitted,
+             s.earlier_may_arrive, s.held_until_decision
+         from lanes s
+         where s.service_id = ? and s.busy and coalesce(s.position, s.created_at) > ?
+             and coalesce(s.position, s.created_at) <= ?",
+    )
+    .text(service_id.as_str())
+    .long(after)
+    .long(until);
+    let rows: Vec<InLaneRow> = connection.load(&statement)?;
+    rows.iter().map(InLaneRow::read).collect()
+}
+
+/// Up to `count` open batches of a service with one lane that were stored after `after` and up to `until`, in
+/// order.
+fn find_open_behind(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    (after, until): (i64, i64),
+    count: usize,
+) -> Result<Vec<Positioned>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_open_behind
+         select b.seq, b.created_at from batches b
+         where b.service_id = ? and b.created_at > ? and b.created_at <= ? and b.ended_at is null
+         order by b.service_id, b.created_at limit ?",
+    )
+    .text(service_id.as_str())
+    .long(after)
+    .long(until)
+    .long(limit(count));
+    let rows: Vec<OpenRow> = connection.load(&statement)?;
+    Ok(rows.iter().map(|row| (row.seq, service_id.clone(), row.created_at)).collect())
+}
+
+#[derive(QueryableByName)]
+struct OpenRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+    #[diesel(sql_type = BigInt)]
+    created_at: i64,
+}
+
+#[derive(QueryableByName)]
+struct InLaneRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = BigInt)]
+    position: i64,
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = Bool)]
+    submitted: bool,
+    #[diesel(sql_type = Bool)]
+    earlier_may_arrive: bool,
+    #[diesel(sql_type = Bool)]
+    held_until_decision: bool,
+}
+
+impl InLaneRow {
+    fn read(&self) -> Result<InLane, StoreError> {
+        Ok(InLane {
+            batch_seq: self.batch_seq,
+            position: self.position,
+            batch_id: batch_id(&self.batch_id)?,
+            submitted: self.submitted,
+            may_arrive: self.earlier_may_arrive,
+            held: self.held_until_decision,
+        })
     }
 }

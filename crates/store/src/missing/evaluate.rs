@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{ItemId, ServiceId, Timestamp};
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Text},
+};
+use grid_batch_core::{BatchState, EventKind, ItemId, ServiceId, Timestamp};
 
-use super::{Unsendable, end_unsendable, fill, free::evaluate_answered};
+use super::{IncompleteBatch, end_holds, remove_missing, table::mark_overdue};
 use crate::{
-    scheduling::{
-        GivenPositions, IncompleteBatch, Missing, Positioned, end_holds, give_positions,
-        load_positions, remove_missing,
-    },
-    sql::{Connection, Scheduler, StoreError},
+    batch::{Unsendable, end_unsendable, evaluate_answered, fill},
+    events::{NewEvent, insert_events},
+    scheduling::{GivenPositions, Missing, Positioned, give_positions, load_positions},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError},
 };
 
 /// What became of batches that missed transactions.
@@ -109,4 +112,81 @@ fn evaluate_positioned(
 
 fn is_unanswered(missing: &[Missing]) -> bool {
     missing.iter().any(|missing| missing.invalid_seq.is_some())
+}
+
+/// Evaluates batches of locked services that missed transactions: those that miss nothing any more
+/// get their positions, unless they have them. Returns the services that got a next batch, and the batches
+/// that miss something still.
+pub(crate) fn give_positions_if_complete(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[IncompleteBatch],
+    locked: &BTreeSet<ServiceId>,
+    now: Timestamp,
+) -> Result<(BTreeSet<ServiceId>, Vec<IncompleteBatch>), StoreError> {
+    let evaluated = evaluate_incomplete(connection, scheduler, batches, &[], locked, now)?;
+    Ok((evaluated.ready, evaluated.missing))
+}
+
+/// Holds batches of locked services that have missed transactions for too long, unless these have arrived.
+/// Returns how many.
+pub(crate) fn hold_overdue(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    batches: &[IncompleteBatch],
+    locked: &BTreeSet<ServiceId>,
+    limit: &str,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let EvaluatedIncomplete { missing, unanswered, .. } =
+        evaluate_incomplete(connection, scheduler, batches, &[], locked, now)?;
+    let advice = "release the batch to send it all the same, or decide that it is invalid";
+    let begin = format!("a transaction that it depends on has not arrived within {limit}");
+    let absent = format!("{begin}, and the ledger does not have it; {advice}");
+    let no_answer = format!(
+        "{begin}: the batch that has it is invalid, and the ledger did not answer whether \
+         it has the transaction from another one; {advice}"
+    );
+    let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
+    // The hold of an operator stays.
+    let hold = Statement::new(
+        connection.dialect(),
+        "-- hold_overdue
+         insert into waiting_holds (batch_seq, held_at, held_reason, cause)
+         select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true
+         on conflict (batch_seq) do nothing
+         returning batch_seq, held_reason",
+    )
+    .rows(
+        Rows::default()
+            .long("batch_seq", missing.iter().map(|(seq, _)| *seq))
+            .long("held_at", missing.iter().map(|_| now.as_micros()))
+            .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
+    );
+    let held: Vec<HeldRow> = connection.load(&hold)?;
+    let events: Vec<NewEvent> = held.into_iter().map(HeldRow::event).collect();
+    insert_events(connection, scheduler.events(), &events, now)?;
+    mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;
+    Ok(missing.len())
+}
+
+/// A batch that is held now.
+#[derive(QueryableByName)]
+struct HeldRow {
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Text)]
+    held_reason: String,
+}
+
+impl HeldRow {
+    fn event(self) -> NewEvent {
+        NewEvent {
+            batch_seq: self.batch_seq,
+            kind: EventKind::Held,
+            state: BatchState::New,
+            attempt: 0,
+            detail: Some(self.held_reason),
+        }
+    }
 }

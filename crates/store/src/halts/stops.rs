@@ -1,0 +1,78 @@
+//! Whether a batch that has ended stops others.
+
+use grid_batch_core::{AfterInvalid, BatchState, ServiceId, Timestamp};
+
+use super::table::{Halt, HaltOrigin, insert_halts, insert_halts_in_order};
+use crate::{
+    scheduling::{Positioned, insert_changed},
+    sql::{Connection, Scheduler, StoreError},
+};
+
+/// Whether a batch that has ended stops others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stops {
+    /// It stops none.
+    Nothing,
+    /// They wait for an operator.
+    Following,
+    /// They end up to this position, by an operator's decision.
+    FollowingForGood(i64),
+    /// They wait until a server applies the policy of the service.
+    UntilPolicy,
+}
+
+impl Stops {
+    /// By the policy of its service.
+    pub(crate) fn by_policy(
+        scheduler: &Scheduler,
+        service_id: &ServiceId,
+        state: BatchState,
+    ) -> Self {
+        if state != BatchState::Invalid {
+            return Self::Nothing;
+        }
+        match scheduler.policy(service_id) {
+            None => Self::UntilPolicy,
+            Some(AfterInvalid::Halt) => Self::Following,
+            Some(AfterInvalid::Continue) => Self::Nothing,
+        }
+    }
+}
+
+/// Records that these batches of services with positions stop others.
+pub(crate) fn stop_following(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    ended: &[(Positioned, Stops)],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let halt = |(batch, stops): &(Positioned, Stops)| {
+        let (origin, ends_until) = match stops {
+            Stops::FollowingForGood(until) => (HaltOrigin::Following, Some(*until)),
+            Stops::UntilPolicy => (HaltOrigin::Command, None),
+            Stops::Nothing | Stops::Following => (HaltOrigin::Policy, None),
+        };
+        (Halt { batch: batch.clone(), ends_until }, origin)
+    };
+    insert_halts(connection, &ended.iter().map(halt).collect::<Vec<_>>(), now)?;
+    let for_good = ended.iter().filter(|(_, stops)| matches!(stops, Stops::FollowingForGood(_)));
+    insert_changed(connection, scheduler, for_good.map(|(batch, _)| batch.0), now)
+}
+
+/// Records those of these batches, which have ended, that stop others. Their services have one lane, and their
+/// batches wait in the order of `created_at`.
+pub(crate) fn stop_in_order(
+    connection: &mut Connection,
+    ended: impl Iterator<Item = (i64, Stops)>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let origin = |(seq, stops)| match stops {
+        Stops::Nothing | Stops::FollowingForGood(_) => None,
+        Stops::Following => Some((seq, HaltOrigin::Policy)),
+        Stops::UntilPolicy => Some((seq, HaltOrigin::Command)),
+    };
+    insert_halts_in_order(connection, &ended.filter_map(origin).collect::<Vec<_>>(), now)
+}

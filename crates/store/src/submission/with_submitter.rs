@@ -1,0 +1,236 @@
+//! The batches that are with a submitter or were: those that an operator stops, and those whose outcome never
+//! came.
+
+use diesel::{QueryableByName, prelude::*, sql_types::Integer};
+use grid_batch_core::{
+    AttemptId, Change, ChangeOutcome, Event, InstanceId, ItemId, OperatorTarget, ServiceId,
+    SubmittedBatch,
+};
+
+use crate::{
+    batch::record,
+    sql::{
+        Dialect, Rows, Statement, Store, StoreError,
+        groups::GroupResult,
+        rows::{AttemptRow, batch_id, claimed_by, service_id, with_submitter},
+        schema::{lanes, service_id_claims},
+    },
+};
+
+/// The number of batches that are read and recovered in one step.
+const STEP: usize = 500;
+
+/// The batches of claimed services that are with a submitter.
+pub(crate) fn find_with_submitter(
+    store: &Store,
+    instance: &str,
+) -> Result<Vec<SubmittedBatch>, StoreError> {
+    let mut found = Vec::new();
+    let mut after = (String::new(), 0);
+    loop {
+        let statement = find_with_submitter_statement(store.dialect(), instance, &after);
+        let rows: Vec<SubmittedRow> = store.pools.read()?.load(&statement)?;
+        let Some(last) = rows.last() else { return Ok(found) };
+        after = (last.attempt.service_id.clone(), last.lane);
+        for row in &rows {
+            let (service_id, batch_id, attempt_id) = row.attempt.read()?;
+            found.push(SubmittedBatch { service_id, batch_id, attempt_id });
+        }
+    }
+}
+
+/// Returns the orphans that are in doubt now. The others of locked services are left for a later try.
+pub(crate) fn recover(
+    store: &Store,
+    orphans: &[SubmittedBatch],
+) -> Result<Vec<SubmittedBatch>, StoreError> {
+    // An outcome may be set aside until its service is free: then that is recorded first.
+    let is_free = |orphan: &&SubmittedBatch| !store.locked.contains(&orphan.service_id);
+    let free: Vec<&SubmittedBatch> = orphans.iter().filter(is_free).collect();
+    let mut recovered = Vec::new();
+    for step in free.chunks(STEP) {
+        let lost = |orphan: &&SubmittedBatch| {
+            owner_lost(orphan.service_id.clone(), orphan.batch_id, orphan.attempt_id)
+        };
+        let GroupResult { outcomes, error } =
+            record(store, &step.iter().map(lost).collect::<Vec<_>>());
+        let applied = |(orphan, outcome): (&&SubmittedBatch, _)| {
+            matches!(outcome, Some(ChangeOutcome::Applied { .. })).then(|| (*orphan).clone())
+        };
+        recovered.extend(step.iter().zip(outcomes).filter_map(applied));
+        match error {
+            None | Some(StoreError::ServicesLocked { .. }) => {}
+            Some(error) if recovered.is_empty() => return Err(error),
+            // The next try meets the error again if it lasts.
+            Some(_) => break,
+        }
+    }
+    Ok(recovered)
+}
+
+/// The change that puts a batch in doubt because no submitter will report on its attempt.
+pub(crate) fn owner_lost(
+    service_id: ServiceId,
+    batch_id: ItemId,
+    AttemptId { attempt, epoch }: AttemptId,
+) -> Change {
+    Change {
+        epoch: Some(epoch),
+        error: Some("the submitter stopped before it reported an outcome".to_owned()),
+        ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
+    }
+}
+
+fn find_with_submitter_statement<'a>(
+    dialect: Dialect,
+    instance: &'a str,
+    after: &'a (String, i32),
+) -> Statement<'a> {
+    let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
+    Statement::new(
+        dialect,
+        format!(
+            "-- find_with_submitter
+             select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
+             where s.busy and {with_submitter}
+                 and (s.service_id, s.lane) > (?, ?) and {claimed}
+             order by s.service_id, s.lane limit {STEP}"
+        ),
+    )
+    .text(&after.0)
+    .long(after.1.into())
+    .text(/* claimant */ instance)
+}
+
+#[derive(QueryableByName)]
+struct SubmittedRow {
+    #[diesel(embed)]
+    attempt: AttemptRow,
+    #[diesel(sql_type = Integer)]
+    lane: i32,
+}
+
+/// The batches of this target that are with a submitter of any instance.
+pub(crate) fn being_sent(
+    store: &Store,
+    target: &OperatorTarget,
+) -> Result<Vec<SubmittedBatch>, StoreError> {
+    let dialect = store.dialect();
+    let statement = match target {
+        OperatorTarget::Batch { service_id, .. }
+        | OperatorTarget::Service(service_id)
+        | OperatorTarget::Nonces { service_id, .. } => of_service(dialect, service_id),
+        OperatorTarget::AllServices => of_all(dialect),
+        OperatorTarget::Instance(instance) => of_instance(dialect, instance),
+    };
+    let mut found = load(store, &statement)?;
+    if let Some((batch_id, _)) = target.batch() {
+        found.retain(|batch| batch.batch_id == *batch_id);
+    }
+    Ok(found)
+}
+
+/// The batches of these services that an instance has with its submitter and must not begin to send: the service
+/// or the instance is paused, the instance drains, or the batch is held.
+pub(crate) fn find_stopped(
+    store: &Store,
+    instance: &str,
+    services: &[ServiceId],
+) -> Result<Vec<SubmittedBatch>, StoreError> {
+    if services.is_empty() {
+        return Ok(Vec::new());
+    }
+    load(store, &stopped(store.dialect(), instance, services))
+}
+
+fn load(store: &Store, statement: &Statement<'_>) -> Result<Vec<SubmittedBatch>, StoreError> {
+    let rows: Vec<AttemptRow> = store.pools.read()?.load(statement)?;
+    let read = |row: &AttemptRow| {
+        let (service_id, batch_id, attempt_id) = row.read()?;
+        Ok(SubmittedBatch { service_id, batch_id, attempt_id })
+    };
+    rows.iter().map(read).collect()
+}
+
+fn of_service(dialect: Dialect, service_id: &ServiceId) -> Statement<'_> {
+    let with_submitter = with_submitter("s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- being_sent_of_service
+             select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
+             where s.service_id = ? and s.busy and {with_submitter}
+             order by s.lane"
+        ),
+    )
+    .text(service_id.as_str())
+}
+
+fn of_all(dialect: Dialect) -> Statement<'static> {
+    let with_submitter = with_submitter("s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- being_sent
+             select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
+             where s.busy and {with_submitter}
+             order by s.service_id, s.lane"
+        ),
+    )
+}
+
+fn of_instance(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
+    let with_submitter = with_submitter("s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- being_sent_of_instance
+             select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
+             where s.busy and {with_submitter}
+                 and (select c.claimant from service_id_claims c where c.service_id = s.service_id)
+                     in (select i.instance_id from instances i where i.instance_id = ? or i.name = ?)
+             order by s.service_id, s.lane"
+        ),
+    )
+    .text(instance.as_str())
+    .text(instance.as_str())
+}
+
+fn stopped<'a>(dialect: Dialect, instance: &'a str, services: &'a [ServiceId]) -> Statement<'a> {
+    let with_submitter = with_submitter("s");
+    Statement::new(
+        dialect,
+        format!(
+            "-- find_stopped
+             select s.service_id, s.batch_id, s.attempts, s.epoch
+             from {{x}}
+             join service_id_claims c on c.service_id = x.service_id
+             join lanes s on s.service_id = x.service_id
+             where coalesce(c.claimant, null) = ? and s.busy and {with_submitter}
+                 and (c.paused_at is not null or s.held_at is not null or exists (
+                     select 1 from instances i
+                     where i.instance_id = ? and (i.paused or i.draining)))"
+        ),
+    )
+    .rows(Rows::default().text("service_id", services.iter().map(ServiceId::as_str)).in_chunks())
+    .text(/* claimant */ instance)
+    .text(/* instance_id */ instance)
+}
+
+/// The batches of claimed services that were submitted, have not ended and are not held.
+pub(crate) fn find_under_way(
+    store: &Store,
+    instance: &str,
+) -> Result<Vec<(ServiceId, ItemId)>, StoreError> {
+    let query = lanes::table
+        .inner_join(
+            service_id_claims::table.on(service_id_claims::service_id.eq(lanes::service_id)),
+        )
+        .filter(service_id_claims::claimant.eq(instance))
+        .filter(lanes::busy.and(lanes::submitted).and(lanes::held_at.is_null()))
+        .select((lanes::service_id, lanes::batch_id));
+    let rows: Vec<(String, Option<Vec<u8>>)> =
+        store.pools.read()?.load_query("under_way", query)?;
+    let rows = rows.iter().filter_map(|(service, batch)| Some((service, batch.as_ref()?)));
+    rows.map(|(service, batch)| Ok((service_id(service)?, batch_id(batch)?))).collect()
+}

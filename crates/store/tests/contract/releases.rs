@@ -1,0 +1,43 @@
+//! Instances of an earlier release go on beside this one, so its statements must run on the tables of this one.
+//!
+//! `tests/releases` has the statements of each release: the snapshots of its plan tests.
+
+use std::{collections::BTreeMap, fs};
+
+use crate::fixture::{Database, on_both};
+
+on_both! {
+    statements_of_earlier_releases_run_on_these_tables,
+}
+
+fn statements_of_earlier_releases_run_on_these_tables(db: &Database) {
+    drop(db.open());
+    let file = if db.is_postgres() { "postgres.sql" } else { "sqlite.sql" };
+    let mut failed = BTreeMap::new();
+    let mut checked = 0;
+    for release in fs::read_dir("tests/releases").unwrap() {
+        let folder = release.unwrap().path();
+        let text = fs::read_to_string(folder.join(file)).unwrap();
+        for statement in text.strip_prefix("-- ").unwrap().split("\n\n-- ") {
+            let (name, text) = statement.split_once('\n').unwrap();
+            let prepared = preparing(text.trim(), checked, db.is_postgres());
+            if let Err(error) = db.execute(&prepared) {
+                failed.insert((folder.clone(), name.to_owned()), error.to_string());
+            }
+            checked += 1;
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(checked > 100, "{checked} statements");
+}
+
+/// Has the database parse and plan a statement without running it.
+fn preparing(statement: &str, number: usize, is_postgres: bool) -> String {
+    if !is_postgres {
+        return format!("explain {statement}");
+    }
+    let mut parts = statement.split('?');
+    let first = parts.next().unwrap_or_default().to_owned();
+    let numbered = (1..).zip(parts).fold(first, |text, (n, part)| format!("{text}${n}{part}"));
+    format!("prepare earlier_{number} as {numbered}")
+}
