@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(
-    not(all(feature = "postgres", feature = "sqlite")),
-    expect(unused, reason = "parts are for the other database only")
+    not(all(feature = "postgres", feature = "sqlite", feature = "withdrawals")),
+    expect(unused, reason = "parts are for the other database or for withdrawals only")
 )]
 
 #[cfg(not(any(feature = "postgres", feature = "sqlite")))]

@@ -1,9 +1,5 @@
 //! Tests of the text and the plan of every statement: each runs on both databases while batches go
 //! from intake to their end, on tables that are large enough for a scan to show.
-#![cfg_attr(
-    not(feature = "withdrawals"),
-    expect(dead_code, unused_imports, reason = "the tests of all statements need all parts")
-)]
 
 mod counts;
 mod events;
