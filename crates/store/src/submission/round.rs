@@ -19,8 +19,8 @@ use crate::{
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         rows::{
-            AHEAD, AttemptRow, ServiceRow, confirmed_ledger, is_ready, limit,
-            progress, read_deadline, service_id, service_rows, takeable_by,
+            AHEAD, AttemptRow, ServiceRow, confirmed_ledger, is_ready, limit, progress,
+            read_deadline, service_id, service_rows, takeable_by,
         },
     },
 };
