@@ -6,7 +6,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId, TakenBatch,
+    Change, ChangeOutcome, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch,
+    Outcome, ServiceId, TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
@@ -46,7 +47,7 @@ pub fn measure(url: &str, batches: usize, services: usize) -> StoreCycle {
     let mut order = OrderCheck { services, next: HashMap::new(), out_of_order: 0 };
     let (started, mut done) = (Instant::now(), 0);
     for round in names.chunks(ROUND).cycle() {
-        let taken = claims.take_round(round).unwrap();
+        let taken = claims.take_next(round).unwrap();
         taken.iter().for_each(|taken| order.take(taken));
         record(&claims, &taken, |attempt| Event::Outcome { attempt, outcome: Outcome::Accepted });
         record(&claims, &taken, |_| Event::status(LedgerStatus::Committed));

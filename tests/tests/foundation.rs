@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use grid_batch_core::{
-    AddOutcome, BatchState, Change, ChangeOutcome, Event, LedgerStatus, NewBatch, Outcome, ScopeId,
-    ServiceScopeId, Submission, TakenBatch,
+    AddOutcome, BatchState, Change, ChangeOutcome, ClaimKeeper, Event, IntakeStore, LedgerStatus,
+    NewBatch, Outcome, RoundStore, ScopeId, ServiceScopeId, Submission, TakenBatch,
 };
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, list_of_one,
@@ -43,7 +43,7 @@ fn check_signed_batches_arrive_in_order(url: &str) {
     let mut ledger: Vec<Vec<u8>> = Vec::new();
     loop {
         let ready = claims.ready_services(None, 10).unwrap();
-        let Some(taken) = claims.take_round(&ready).unwrap().pop() else { break };
+        let Some(taken) = claims.take_next(&ready).unwrap().pop() else { break };
         let submission = submit(&taken);
         // The ledger can verify the submission.
         let received = verify_list(submission.serialized_batch(), &Limits::default()).unwrap();

@@ -9,8 +9,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchFilter, BatchState, Change, Event, Evidence, ItemId, LedgerStatus, Outcome, PageCursor,
-    ServiceId,
+    BatchFilter, BatchState, Change, ClaimKeeper, Event, Evidence, ItemId, LedgerStatus, Outcome,
+    PageCursor, ServiceId,
 };
 use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
@@ -100,7 +100,7 @@ fn finish_all_batches(store: &Store) {
                 let attempt = oldest.progress.attempts;
                 record(Event::Evidence { attempt, evidence: Evidence::Absent });
             }
-            let taken = claims.take_round(std::slice::from_ref(service)).unwrap().remove(0);
+            let taken = claims.take_next(std::slice::from_ref(service)).unwrap().remove(0);
             record(Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted });
             record(Event::status(LedgerStatus::Committed));
             order.push(number(&taken.batch_id));

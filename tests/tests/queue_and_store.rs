@@ -5,8 +5,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Clock, DeclaredAccess, Event, Evidence, ItemId, LedgerStatus,
-    ManualClock, NewBatch, Outcome, Scheduling, ScopeId, ServiceId, ServiceScopeId, Timestamp,
+    Change, ChangeOutcome, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore,
+    ItemId, LedgerStatus, ManualClock, NewBatch, Outcome, RoundStore, Scheduling, ScopeId,
+    ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{BatchQueue, Dependency, Next, OpenBatch, QueueOptions, WakeUp, schedule};
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
@@ -106,8 +107,7 @@ fn check_store_takes_what_the_strategy_chooses(claims: &ClaimStore, clock: &Manu
                     }
                 }
                 prop_assert_eq!(claims.ready_services(None, 99).unwrap(), ready);
-                let mut taken =
-                    claims.take_fitting_round(&services, &mut |_| true).unwrap().batches;
+                let mut taken = claims.take_next(&services).unwrap();
                 taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
                 let taken: Vec<_> = taken.into_iter().map(|taken| taken.batch_id).collect();
                 prop_assert_eq!(taken, chosen);

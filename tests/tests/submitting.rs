@@ -11,8 +11,8 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
-    Change, Event, ItemId, LedgerStatus, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId,
-    Submission, SubmissionAnswer,
+    Change, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch, Outcome, Recorded,
+    ScopeId, ServiceScopeId, Submission, SubmissionAnswer,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_queuer::{BatchQueue, QueueOptions, WakeUp};

@@ -22,7 +22,7 @@ struct Bounds {
 
 #[test]
 fn batches_at_load_take_few_commits_on_sqlite() {
-    let bounds = Bounds { commits: 0.5, log_bytes: 27_000.0, statements: 0.0, rows: 0.0 };
+    let bounds = Bounds { commits: 0.5, log_bytes: 16_000.0, statements: 0.0, rows: 0.0 };
     check(DatabaseKind::Sqlite, &bounds);
 }
 

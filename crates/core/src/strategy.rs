@@ -37,14 +37,14 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     }
 
     /// Why a batch without a lane waits, which `is_stopped` by an invalid batch or not.
-    fn waits_for(&self, blocker: Option<BlockedBy>, is_stopped: bool) -> WaitsFor {
+    fn waits_for(&self, blocker: Option<BlockedBy>, is_stopped: bool) -> WaitKind {
         match blocker {
-            _ if is_stopped => WaitsFor::Halt,
-            Some(BlockedBy::Missing) => WaitsFor::Missing,
-            Some(BlockedBy::Dependency) => WaitsFor::Dependency,
-            _ if self.keeps_order() => WaitsFor::Earlier,
-            Some(BlockedBy::Conflict) => WaitsFor::Conflict,
-            None => WaitsFor::Lane,
+            _ if is_stopped => WaitKind::Halt,
+            Some(BlockedBy::Missing) => WaitKind::Missing,
+            Some(BlockedBy::Dependency) => WaitKind::Dependency,
+            _ if self.keeps_order() => WaitKind::Earlier,
+            Some(BlockedBy::Conflict) => WaitKind::Conflict,
+            None => WaitKind::Lane,
         }
     }
 }
@@ -105,7 +105,7 @@ impl InLane {
 
 /// Why a batch without a lane waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitsFor {
+pub enum WaitKind {
     /// An operator's decision about a batch that ended as invalid.
     Halt,
     /// A transaction that it depends on is in no batch that can be sent before it.
@@ -306,11 +306,11 @@ mod tests {
     fn reason_is_the_first_thing_that_must_happen() {
         let conflict = Some(BlockedBy::Conflict);
         let (in_order, by_conflict) = (PIPELINE, ByConflict { lanes: 9 });
-        assert_eq!(in_order.waits_for(conflict, false), WaitsFor::Earlier);
-        assert_eq!(in_order.waits_for(Some(BlockedBy::Missing), false), WaitsFor::Missing);
-        assert_eq!(in_order.waits_for(Some(BlockedBy::Dependency), true), WaitsFor::Halt);
-        assert_eq!(by_conflict.waits_for(conflict, false), WaitsFor::Conflict);
-        assert_eq!(by_conflict.waits_for(None, false), WaitsFor::Lane);
+        assert_eq!(in_order.waits_for(conflict, false), WaitKind::Earlier);
+        assert_eq!(in_order.waits_for(Some(BlockedBy::Missing), false), WaitKind::Missing);
+        assert_eq!(in_order.waits_for(Some(BlockedBy::Dependency), true), WaitKind::Halt);
+        assert_eq!(by_conflict.waits_for(conflict, false), WaitKind::Conflict);
+        assert_eq!(by_conflict.waits_for(None, false), WaitKind::Lane);
         assert!(in_order.is_stopped(2, Some(1)) && !in_order.is_stopped(1, Some(2)));
         assert!(!by_conflict.is_stopped(2, Some(1)));
     }

@@ -3,6 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use grid_batch_core::BatchError;
 use grid_batch_ledger_sim::StartError as LedgerError;
 use grid_batch_service::{ConfigError, StartError};
 use grid_batch_store::StoreError;
@@ -70,6 +71,9 @@ pub enum DemoError {
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The stored batches cannot be read.
+    #[error(transparent)]
+    Read(#[from] BatchError),
     /// Any other error.
     #[error(transparent)]
     Internal(Box<dyn Error + Send + Sync>),

@@ -1,9 +1,9 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchState, ItemId, ServiceId, StrategyKind};
+use grid_batch_core::{BatchQueryStore, BatchResult, BatchState, ItemId, ServiceId, StrategyKind};
 use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, LedgerSim, audit, ledger_results};
 use grid_batch_protocol::Batch;
-use grid_batch_store::{Store, StoreError};
+use grid_batch_store::Store;
 use serde::Serialize;
 
 /// The result of a demonstration: the batches that the server accepted, compared with the ledger's
@@ -70,7 +70,7 @@ impl DemoReport {
         promised: &[(ServiceId, ItemId)],
         counts: DemoCounts,
         seed: u64,
-    ) -> Result<Self, StoreError> {
+    ) -> BatchResult<Self> {
         let Audit { applied, invalid, lost, duplicated, out_of_order, unpromised, .. } =
             audit(record, promised);
         let seconds = counts.time.as_secs_f64();
@@ -115,7 +115,7 @@ fn misreported(
     store: &Store,
     record: &[Entry],
     promised: &[(ServiceId, ItemId)],
-) -> Result<usize, StoreError> {
+) -> BatchResult<usize> {
     let results = ledger_results(record);
     let mut wrong = 0;
     for (service_id, batch_id) in promised {

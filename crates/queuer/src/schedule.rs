@@ -4,7 +4,7 @@ use std::fmt;
 
 use grid_batch_core::{
     BatchState, BlockedBy, DeclaredAccess, InLane, ItemId, LaneCounts, Scheduling, StoredBatch,
-    Strategy, Timestamp, WaitsFor as Wait,
+    Strategy, Timestamp, WaitKind,
 };
 
 /// An open batch of a service as [`schedule`] sees it.
@@ -306,8 +306,10 @@ impl<'a> Queue<'_, 'a> {
         };
         let stopped_by = self.stopped_by(at);
         match (self.strategy.waits_for(blocker, stopped_by.is_some()), stopped_by, named) {
-            (Wait::Halt, Some(halt), _) => WaitsFor::Halt(halt),
-            (Wait::Earlier, ..) => self.before_turn(at).unwrap_or_else(|| self.end_of_earlier(at)),
+            (WaitKind::Halt, Some(halt), _) => WaitsFor::Halt(halt),
+            (WaitKind::Earlier, ..) => {
+                self.before_turn(at).unwrap_or_else(|| self.end_of_earlier(at))
+            }
             (_, _, Some(named)) => named,
             _ => WaitsFor::Lane,
         }

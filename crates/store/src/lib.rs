@@ -7,11 +7,7 @@
 #[cfg(not(any(feature = "postgres", feature = "sqlite")))]
 compile_error!("a store needs a database: enable the feature \"postgres\", \"sqlite\", or both");
 
-// The public types. Their methods delegate to the areas below.
-mod claim_store;
-mod monitor_store;
-mod store;
-mod store_traits;
+mod open;
 
 // The areas, each over the ones below it in this list. (The comments keep rustfmt from sorting it.)
 mod claims;
@@ -53,15 +49,13 @@ use sql::hooks::NoHooks as InstalledHooks;
 #[cfg(feature = "withdrawals")]
 use withdrawals::WithdrawalHooks as InstalledHooks;
 
-pub use claim_store::ClaimStore;
-pub use claims::ClaimOptions;
-pub use monitor_store::MonitorStore;
 pub use operator::{EndedDelays, FullQueue, OpenState, OpenStates, QueueCounts, ServiceCounts};
-pub use polling::PendingBatch;
+pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;
 #[cfg(feature = "withdrawals")]
 pub use sql::error::SigningError;
 pub use sql::{
+    claim_handle::{ClaimOptions, ClaimStore},
     database_clock::{ClockSkew, DatabaseClock},
     error::{ClaimError, StoreError},
     handle::{Store, StoreOptions},

@@ -28,10 +28,11 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::{
-    ActionOutcome, Change, ClientId, CommitHistory, Decision, Event, GroupObserver, InstanceId,
-    ItemId, LedgerIdentity, LedgerQuestionStore, LedgerStatus, NewBatch, Operator, OperatorAction,
-    OperatorTarget, OperatorVerb, Outcome, PendingBatchStore, Recorded, Resolution, RetentionStore,
-    ScopeId, ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
+    ActionOutcome, Change, ClaimKeeper, ClientId, CommitHistory, Decision, Event, GroupObserver,
+    InstanceId, IntakeStore, ItemId, LedgerIdentity, LedgerQuestionStore, LedgerStatus, NewBatch,
+    Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
+    PendingBatchStore, Recorded, Resolution, RetentionStore, RoundStore, ScopeId, ServiceId,
+    ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -195,7 +196,7 @@ fn load(claims: &ClaimStore) -> Vec<ServiceId> {
         add(store, group);
         claims.take(1_000).unwrap();
         let ready = claims.ready_services(None, 1_000).unwrap();
-        claims.take_round(&ready).unwrap();
+        claims.take_next(&ready).unwrap();
         let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
         for event in [accepted, Event::status(LedgerStatus::Committed)] {
             let changes: Vec<Change> = group
@@ -245,7 +246,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
         (0..).zip(services).map(|(n, service)| new_batch(service.clone(), 90_000 + n)).collect();
     add(store, &new);
     claims.ready_services(None, 100).unwrap();
-    let taken = claims.take_fitting_round(services, &mut |_| true).unwrap().batches;
+    let taken = claims.take_next(services).unwrap();
     assert_eq!(taken.len(), services.len());
     let record = |event: Event| {
         let changes: Vec<Change> = taken
@@ -316,7 +317,7 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     let store = claims.store();
     execute(store, "update lanes set attempts = 200");
     process_delays(claims, services);
-    let taken = claims.take_round(&services[..3]).unwrap();
+    let taken = claims.take_next(&services[..3]).unwrap();
     for (taken, outcome) in taken.iter().zip([Outcome::Busy, Outcome::Rejected]) {
         let event = Event::Outcome { attempt: taken.attempt, outcome };
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
@@ -337,7 +338,7 @@ fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
 /// Delays a batch and ends its delay.
 fn process_delays(claims: &ClaimStore, services: &[ServiceId]) {
     let store = claims.store();
-    let taken = claims.take_round(&services[..1]).unwrap().remove(0);
+    let taken = claims.take_next(&services[..1]).unwrap().remove(0);
     let observer = StoreObserver::new(store.clone(), DelayOptions::default(), |_: Recorded<'_>| ());
     let outcome = SubmissionOutcome {
         batch_header: taken.batch_id.to_string(),
@@ -483,7 +484,7 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     one.take_services(services).unwrap();
     one.take(300).unwrap();
     one.ready_services(None, 100).unwrap();
-    let taken = one.take_round(services).unwrap();
+    let taken = one.take_next(services).unwrap();
     assert!(taken.len() > services.len() / 2, "{} batches", taken.len());
     one.with_submitter().unwrap();
     one.stopped(&services[..3]).unwrap();

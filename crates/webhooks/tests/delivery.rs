@@ -15,8 +15,8 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
     BatchEvent, BatchResult, EventFilter, EventKind, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, FailedDelivery, ItemId, NewBatch, NewWebhook, ServiceId, Webhook,
-    WebhookId, WebhookSecret, WebhookStore,
+    EventReadError, EventStore, FailedDelivery, IntakeStore, ItemId, NewBatch, NewWebhook,
+    ServiceId, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};

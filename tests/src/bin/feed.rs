@@ -4,7 +4,8 @@
 use std::{env, error::Error, io::Write, time::Duration};
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId,
+    Change, ChangeOutcome, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch,
+    Outcome, ServiceId,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
@@ -53,7 +54,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
 
 /// Commits one batch of each service, so that fewer batches are committed than added.
 fn commit_some(claims: &ClaimStore, services: &[ServiceId]) -> Result<(), Box<dyn Error>> {
-    for taken in claims.take_round(services)? {
+    for taken in claims.take_next(services)? {
         let accepted = Event::Outcome { attempt: taken.attempt, outcome: Outcome::Accepted };
         for event in [accepted, Event::status(LedgerStatus::Committed)] {
             let change = Change::new(taken.service_id.clone(), taken.batch_id, event);

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, ManualClock, Scheduling, StoredBatch, StrategyKind,
-    Timestamp,
+    AddressPrefix, BatchQueryStore, BatchState, DeclaredAccess, ManualClock,
+    MissingTransactionStore, Scheduling, StoredBatch, StrategyKind, Timestamp,
 };
 use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestRunner};
 
@@ -52,9 +52,8 @@ impl Fixture {
             let asked = self.claims().missing_transactions(Duration::ZERO, 1_000).unwrap();
             let (applied, absent): (Vec<_>, Vec<_>) =
                 asked.iter().partition(|id| self.is_applied_otherwise(number(**id)));
-            let store = self.claims().store();
-            store.found_at_ledger(&applied).unwrap();
-            let ended = store.absent_at_ledger(&absent).unwrap().ended;
+            self.claims().found_at_ledger(&applied).unwrap();
+            let ended = self.claims().absent_at_ledger(&absent).unwrap().ended;
             self.free_dependents();
             if ended == 0 {
                 return;

@@ -3,8 +3,8 @@
 use std::{cell::Cell, collections::BTreeSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Clock, DeclaredAccess, ItemId, ManualClock, Scheduling,
-    StoredBatch, StrategyKind, Timestamp,
+    AddressPrefix, AfterInvalid, Clock, DeclaredAccess, ItemId, ManualClock, RoundStore,
+    Scheduling, StoredBatch, StrategyKind, Timestamp,
 };
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
 use grid_batch_test_postgres::TestDatabase;

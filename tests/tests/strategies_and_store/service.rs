@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    Change, Clock, DeclaredAccess, Event, Evidence, ItemId, LedgerStatus, ManualClock, NewBatch,
-    Outcome, Scheduling, SchedulingRules, ServiceId, ServiceShare, StoredBatch, StrategyKind,
+    Change, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore, ItemId, LedgerStatus,
+    ManualClock, NewBatch, Outcome, RoundStore, Scheduling, SchedulingRules, ServiceId,
+    ServiceShare, StoredBatch, StrategyKind,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use proptest::sample::Index;
@@ -143,7 +144,7 @@ impl Fixture {
     /// Takes all that can be taken, in order.
     pub fn take(&self) -> Vec<ItemId> {
         let share = ServiceShare { service_id: self.service.clone(), batches: 1_000 };
-        let round = self.claims().take_shares(&[share], &mut |_| true).unwrap();
+        let round = self.claims().take_round(&[share], &mut |_| true).unwrap();
         round.batches.into_iter().map(|taken| taken.batch_id).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{BatchState, InstanceId, Stale};
+use grid_batch_core::{BatchQueryStore, BatchState, InstanceId, Stale};
 use serde_json::{Value, json};
 
 use crate::{

@@ -7,8 +7,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, Event, ForwardedRequest, ItemId, LedgerStatus, Outcome, PassThroughError, Receipt,
-    mocks::MockLedger,
+    BatchError, BatchQueryStore, Event, ForwardedRequest, ItemId, LedgerStatus, Outcome,
+    PassThroughError, Receipt, mocks::MockLedger,
 };
 use grid_batch_protocol::{Batch, TransactFormat};
 use serde_json::{Value, json};

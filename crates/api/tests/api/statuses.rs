@@ -5,7 +5,8 @@ use std::{
 
 use grid_batch_api::ApiOptions;
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, ItemId, LedgerStatus, Outcome, Receipt,
+    BatchQueryStore, BatchState, Change, ChangeOutcome, Event, ItemId, LedgerStatus, Outcome,
+    Receipt,
 };
 use grid_batch_protocol::Batch;
 use serde_json::json;

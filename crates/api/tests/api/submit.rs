@@ -7,8 +7,8 @@ use std::{
 
 use grid_batch_api::{ApiBuilder, ApiOptions};
 use grid_batch_core::{
-    AccessScope, BatchFilter, BatchFormat, BatchState, Deadline, FormatError, ItemId, KeyRefusal,
-    Ledger, LedgerKey, NewBatch, ServiceId,
+    AccessScope, BatchFilter, BatchFormat, BatchQueryStore, BatchState, Deadline, FormatError,
+    ItemId, KeyRefusal, Ledger, LedgerKey, NewBatch, ServiceId,
 };
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey, TransactFormat};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};

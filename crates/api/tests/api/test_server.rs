@@ -8,7 +8,7 @@ use std::{
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_api::{ApiBuilder, ApiOptions, HostName, RunningApi};
-use grid_batch_core::{ItemId, ServiceId, TakenBatch};
+use grid_batch_core::{BatchQueryStore, ClaimKeeper, ItemId, ServiceId, TakenBatch};
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactFormat, TransactionBuilder,
 };
@@ -88,7 +88,7 @@ impl TestServer {
         let claims =
             ClaimStore::register(Store::clone(&self.store), ClaimOptions::default()).unwrap();
         claims.take_services(&services).unwrap();
-        claims.take_round(&services).unwrap().remove(0)
+        claims.take_next(&services).unwrap().remove(0)
     }
 
     pub fn is_stored(&self, id: &ItemId) -> bool {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
 use grid_batch_core::{
-    ActionFilter, ItemId, OperatorTarget, OperatorVerb, RecordedAction, ServiceId,
+    ActionFilter, ItemId, OperatorStore, OperatorTarget, OperatorVerb, RecordedAction, ServiceId,
 };
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::{Hold, StoredBatch};
+use grid_batch_core::{BatchQueryStore, Hold, StoredBatch};
 use humantime::{parse_duration, parse_rfc3339};
 use serde_json::{Value, json};
 

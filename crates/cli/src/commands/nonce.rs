@@ -3,7 +3,9 @@
 use std::{ops::RangeInclusive, process::ExitCode};
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
-use grid_batch_core::{ActionEffect, ActionOutcome, OperatorTarget, OperatorVerb, ServiceId};
+use grid_batch_core::{
+    ActionEffect, ActionOutcome, OperatorStore, OperatorTarget, OperatorVerb, ServiceId,
+};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 

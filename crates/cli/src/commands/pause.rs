@@ -9,8 +9,8 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, value_parser};
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, InstanceId, OperatorTarget, OperatorVerb, ServiceId,
-    SubmittedBatch,
+    ActionEffect, ActionOutcome, InstanceId, OperatorStore, OperatorTarget, OperatorVerb,
+    ServiceId, SubmittedBatch,
 };
 use serde_json::{Value, json};
 

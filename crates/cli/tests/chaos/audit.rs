@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchFilter, BatchState, Clock, SystemClock};
+use grid_batch_core::{BatchFilter, BatchQueryStore, BatchState, Clock, SystemClock};
 use grid_batch_ledger_sim::{Audit, ExecutionResult, StateAudit, ledger_results};
 use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreOptions};

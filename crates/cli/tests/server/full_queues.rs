@@ -3,7 +3,10 @@
 
 use std::{env, slice, time::Instant};
 
-use grid_batch_core::{BatchState, ItemId, Operator, OperatorAction, OperatorTarget, OperatorVerb};
+use grid_batch_core::{
+    BatchQueryStore, BatchState, ItemId, Operator, OperatorAction, OperatorStore, OperatorTarget,
+    OperatorVerb,
+};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_protocol::{BatchBuilder, SigningKey, TransactionBuilder};
 use grid_batch_store::Store;

@@ -7,7 +7,8 @@ use std::{
 
 use fastrand::Rng;
 use grid_batch_core::{
-    BatchState, Clock, ServiceId, ServicePause, ServiceScopeId, StoredBatch, SystemClock,
+    BatchQueryStore, BatchState, Clock, ServiceId, ServicePause, ServiceScopeId, StoredBatch,
+    SystemClock,
 };
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, SentTwice, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};

@@ -12,7 +12,7 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, NewBatch};
+use grid_batch_core::{BatchState, IntakeStore, NewBatch};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::process::{ProcessOutput, run};

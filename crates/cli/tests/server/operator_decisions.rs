@@ -1,6 +1,8 @@
 //! The commands `held` and `decide`.
 
-use grid_batch_core::{BatchState, Change, Event, Evidence, NewBatch, Outcome};
+use grid_batch_core::{
+    BatchState, Change, ClaimKeeper, Event, Evidence, IntakeStore, NewBatch, Outcome,
+};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_support::process::{ProcessOutput, run};
 use tempfile::TempDir;
@@ -46,7 +48,7 @@ impl HeldBatch {
 
     /// Takes the batch, whose outcome is then unknown.
     fn hold_next_attempt(&self) {
-        let taken = self.claims.take_round(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
+        let taken = self.claims.take_next(&[SERVICE.parse().unwrap()]).unwrap().remove(0);
         let attempt = taken.attempt;
         let change = |event| Change::new(taken.service_id.clone(), taken.batch_id, event);
         let ambiguous = change(Event::Outcome { attempt, outcome: Outcome::Ambiguous });

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, StoredBatch};
+use grid_batch_core::{BatchQueryStore, BatchState, StoredBatch};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::Store;
 use grid_batch_test_postgres::TestDatabase;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use grid_batch_core::{BatchState, ItemId, StoredBatch, Timestamp};
+use grid_batch_core::{BatchQueryStore, BatchState, ItemId, StoredBatch, Timestamp};
 use grid_batch_ledger_sim::{ExecutionResult, LedgerSimBuilder, RequestKind};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 

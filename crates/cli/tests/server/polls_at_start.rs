@@ -6,7 +6,7 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, ManualClock, Timestamp};
+use grid_batch_core::{BatchQueryStore, BatchState, ManualClock, Timestamp};
 use grid_batch_ledger_sim::LedgerSimBuilder;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, ItemId, Timestamp};
+use grid_batch_core::{BatchQueryStore, BatchState, ItemId, Timestamp};
 use grid_batch_ledger_sim::{Fault, RequestKind, When};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 

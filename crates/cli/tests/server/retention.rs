@@ -1,6 +1,6 @@
 //! Ended batches are removed, by the server and by the command.
 
-use grid_batch_core::{BatchState, ServiceId};
+use grid_batch_core::{BatchQueryStore, BatchState, ServiceId};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batch},

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchState, Hold, ServiceScopeId, StoredBatch, Timestamp};
+use grid_batch_core::{BatchQueryStore, BatchState, Hold, ServiceScopeId, StoredBatch, Timestamp};
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use grid_batch_store::Store;
 use grid_batch_test_support::{

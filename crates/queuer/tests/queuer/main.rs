@@ -7,4 +7,5 @@ mod queue;
 mod schedule;
 mod serial;
 mod several_of_a_service;
+mod strategies_of_own_stores;
 mod strategy_round_store;

@@ -7,15 +7,20 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, BatchState, Clock, Event, ItemId, ManualClock, Outcome, Progress, ServiceId,
-    ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
+    BatchResult, BatchState, Clock, DeclaredAccess, Event, Hold, ItemId, ManualClock, Outcome,
+    Progress, ServiceId, ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp,
+    transition,
 };
-use grid_batch_queuer::{OpenBatchStore, StrategyRoundStore};
+use grid_batch_queuer::{Dependency, OpenBatchStore, StrategyRoundStore};
 
 /// The store. Clones share the batches.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
-    batches: Arc<Mutex<BTreeMap<ServiceId, Vec<StoredBatch>>>>,
+    pub batches: Arc<Mutex<BTreeMap<ServiceId, Vec<StoredBatch>>>>,
+    /// What batches declare. A batch without an entry declares everything.
+    pub access: Arc<Mutex<BTreeMap<ItemId, DeclaredAccess>>>,
+    /// Whether an invalid batch stops others until it is removed.
+    pub halts: bool,
     pub clock: Arc<ManualClock>,
 }
 
@@ -39,6 +44,29 @@ impl MemoryStore {
             held: None,
             ended_at: None,
         });
+    }
+
+    /// Adds a batch that declares this. Its transaction has its id.
+    pub fn add_with_access(&self, service: &str, number: u32, access: DeclaredAccess) {
+        self.access.lock().unwrap().insert(id(number), access);
+        self.add(service, number);
+    }
+
+    /// Applies an event to the batch with this number.
+    pub fn apply(&self, number: u32, event: Event) {
+        let mut batches = self.batches();
+        let mut all = batches.values_mut().flatten();
+        let batch = all.find(|batch| batch.batch_id == id(number)).unwrap();
+        batch.progress = transition(batch.progress, event).unwrap();
+    }
+
+    /// Holds a batch.
+    pub fn hold(&self, number: u32) {
+        let hold =
+            Hold { since: self.clock.now(), reason: "test".to_owned(), until_decision: true };
+        let mut batches = self.batches();
+        let mut all = batches.values_mut().flatten();
+        all.find(|batch| batch.batch_id == id(number)).unwrap().held = Some(hold);
     }
 
     /// Applies an event to the batch of a submission.
@@ -81,9 +109,27 @@ impl OpenBatchStore for MemoryStore {
         let batches = self.batches();
         let of_service = batches.get(service_id).map_or(&[][..], Vec::as_slice);
         let is_new = |batch: &&StoredBatch| batch.progress.state == BatchState::New;
-        let tried = of_service.iter().filter(|batch| is_open(batch) && !is_new(batch));
+        let stops = |batch: &StoredBatch| self.halts && batch.progress.state == BatchState::Invalid;
+        let tried =
+            of_service.iter().filter(|batch| !is_new(batch) && (is_open(batch) || stops(batch)));
         let new = of_service.iter().filter(is_new);
         Ok(tried.chain(new).take(limit).cloned().collect())
+    }
+
+    fn declared_access(&self, batch: &StoredBatch) -> BatchResult<DeclaredAccess> {
+        let declared = self.access.lock().unwrap().get(&batch.batch_id).cloned();
+        Ok(declared.unwrap_or_else(DeclaredAccess::everything))
+    }
+
+    fn dependency(&self, transaction_id: &ItemId) -> BatchResult<Dependency> {
+        let batches = self.batches();
+        let found = batches.values().flatten().find(|batch| batch.batch_id == *transaction_id);
+        Ok(match found.map(|batch| batch.progress.state) {
+            None => Dependency::Missing,
+            Some(BatchState::Committed) => Dependency::Applied,
+            Some(BatchState::Invalid) => Dependency::Unanswered,
+            Some(_) => Dependency::Open(*transaction_id),
+        })
     }
 
     fn batch_length(&self, batch: &StoredBatch) -> BatchResult<usize> {

@@ -104,6 +104,15 @@ fn parallel_names_the_latest_conflicting_batch() {
 }
 
 #[test]
+fn batch_whose_dependency_came_late_waits_for_later_ones() {
+    for state in [Submitting, InDoubt, Pending, Valid] {
+        let batches = [depends_on(id(7), writes(1, "aa", New)), writes(2, "aa", state)];
+        let later = Wait(WaitsFor::Later(&batches[1].stored));
+        assert_eq!(parallel(&batches), [later, Wait(WaitsFor::Result)], "{state}");
+    }
+}
+
+#[test]
 fn held_or_delayed_batch_stops_only_what_conflicts() {
     let hold = Hold { since: NOW, reason: "look first".to_owned(), until_decision: true };
     let mut batches = [writes(1, "aa", New), writes(2, "bb", Delayed)].to_vec();

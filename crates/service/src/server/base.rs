@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::Ledger;
+use grid_batch_core::{ClaimKeeper, Ledger};
 use grid_batch_nodes::NodePool;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
 use grid_batch_support::Jobs;

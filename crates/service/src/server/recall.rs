@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Admission, BatchResult, TakenBatch};
+use grid_batch_core::{Admission, BatchResult, RoundStore, TakenBatch};
 use grid_batch_queuer::Places;
 use grid_batch_store::ClaimStore;
 use grid_batch_support::{Job, Jobs, lock};

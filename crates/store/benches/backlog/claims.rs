@@ -6,7 +6,7 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{NewBatch, ServiceId};
+use grid_batch_core::{ClaimKeeper, NewBatch, RoundStore, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use crate::{
@@ -144,7 +144,7 @@ fn rounds(instance: &ClaimStore) -> f64 {
     let mut times = Vec::new();
     for at in 0..2 * TIMED {
         let round = rounds[at % rounds.len()];
-        let (taken, took) = time(|| instance.take_round(round));
+        let (taken, took) = time(|| instance.take_next(round));
         let taken = taken.expect("a round");
         assert_eq!(taken.len(), ROUND, "every service has a batch to be tried");
         // The first half only warms the caches.

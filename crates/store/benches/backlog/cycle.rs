@@ -4,14 +4,14 @@
 use std::fs;
 
 use grid_batch_core::{
-    BatchUpdater, Event, LedgerQuestionStore as _, LedgerStatus, NewBatch, Outcome,
+    BatchUpdater, ClaimKeeper, Event, LedgerQuestionStore as _, LedgerStatus, NewBatch, Outcome,
     PendingBatchStore, Recorded, ServiceId, StatusReport,
 };
 use grid_batch_store::{ClaimStore, MonitorStore};
 
 use crate::{
     measure::{add, record, scattered_id},
-    target::Target,
+    target::{SqliteLog, Target},
 };
 
 const SERVICES: usize = 100;
@@ -23,8 +23,7 @@ pub struct Costs {
     pub group: usize,
     /// Microseconds of processor time of this thread and of the server process in each step.
     pub steps: Vec<(&'static str, f64, f64)>,
-    /// `None` on SQLite.
-    pub log_bytes: Option<f64>,
+    pub log_bytes: f64,
 }
 
 impl Costs {
@@ -48,19 +47,19 @@ pub fn measure(target: &Target, group: usize, total: usize) -> Costs {
     end_all(&claims, &monitor, &first);
     let session = db.session();
     let mut spent = vec![(0, 0); STEPS.len()];
-    let log_position = || session.map(|_| db.log_position());
-    let mut warm = log_position();
-    let mut next = SERVICES;
+    let mut log = SqliteLog::default();
+    let mut warm = db.log_position(&mut log);
+    let (mut next, mut end) = (SERVICES, warm);
     while next < SERVICES + total + WARM_UP {
         if next < SERVICES + WARM_UP && next + group >= SERVICES + WARM_UP {
             spent.fill((0, 0));
-            warm = log_position();
+            warm = db.log_position(&mut log);
         }
         let batches: Vec<NewBatch> = (next..next + group).map(batch).collect();
         next += group;
         step(&claims, &monitor, &batches, session, &mut spent);
+        end = db.log_position(&mut log);
     }
-    let end = log_position();
     let per_batch = |amount: u64| amount as f64 / total as f64;
     let steps = STEPS.iter().zip(spent);
     Costs {
@@ -70,7 +69,7 @@ pub fn measure(target: &Target, group: usize, total: usize) -> Costs {
                 (*name, per_batch(own) / 1_000.0, per_batch(server) / 1_000.0)
             })
             .collect(),
-        log_bytes: end.zip(warm).map(|(end, warm)| per_batch(end - warm)),
+        log_bytes: per_batch(end - warm),
     }
 }
 
@@ -95,7 +94,7 @@ fn step(
     };
     let mut taken = Vec::new();
     measure(&mut || add(claims.store(), batches));
-    measure(&mut || taken = claims.take_round(&services).expect("a round"));
+    measure(&mut || taken = claims.take_next(&services).expect("a round"));
     assert_eq!(taken.len(), batches.len());
     measure(&mut || record(claims.store(), &taken, accepted));
     let names: Vec<String> = services.iter().map(ToString::to_string).collect();
@@ -115,7 +114,7 @@ fn step(
 
 fn end_all(claims: &ClaimStore, monitor: &MonitorStore, batches: &[NewBatch]) {
     let services: Vec<ServiceId> = batches.iter().map(|batch| batch.service_id.clone()).collect();
-    let taken = claims.take_round(&services).expect("a round");
+    let taken = claims.take_next(&services).expect("a round");
     record(claims.store(), &taken, accepted);
     record(claims.store(), &taken, |_| Event::status(LedgerStatus::Committed));
     monitor.next_batches(&services).expect("no batches");

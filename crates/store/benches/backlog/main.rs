@@ -51,11 +51,7 @@ fn cycles(target: &Target) {
             print!("  {name} {own:.0}+{server:.0}");
         }
         let (own, server) = costs.total();
-        print!("  all {own:.0}+{server:.0}");
-        if let Some(log) = costs.log_bytes {
-            print!("  log {log:.0} B");
-        }
-        println!();
+        println!("  all {own:.0}+{server:.0}  log {:.0} B", costs.log_bytes);
     }
 }
 

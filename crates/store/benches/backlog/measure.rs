@@ -4,8 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus, NewBatch, Outcome,
-    PendingBatchStore, PollPace, Recorded, ServiceId, TakenBatch, Timestamp,
+    Change, ChangeOutcome, ClaimKeeper, Event, Evidence, IntakeStore, ItemId, LedgerStatus,
+    NewBatch, Outcome, PendingBatchStore, PollPace, Recorded, ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_store::{ClaimStore, MonitorStore, Store};
 
@@ -134,7 +134,7 @@ fn run_rounds(
 ) -> usize {
     let mut ended = 0;
     for round in rounds.iter().cycle().take(waiting.min(20_000).div_ceil(2 * ROUND)) {
-        let taken = claims.take_round(round).expect("a round");
+        let taken = claims.take_next(round).expect("a round");
         record(claims.store(), &taken, accepted);
         commit.push(time(|| record(claims.store(), &taken, committed)).1);
         ended += taken.len();
@@ -152,7 +152,7 @@ fn create_services(claims: &ClaimStore) {
         add(store, &group);
         let services: Vec<ServiceId> = group.into_iter().map(|batch| batch.service_id).collect();
         claims.take_services(&services).expect("claims");
-        let taken = claims.take_round(&services).expect("a round");
+        let taken = claims.take_next(&services).expect("a round");
         record(store, &taken, accepted);
         record(store, &taken, committed);
     }
@@ -198,7 +198,7 @@ pub fn add(store: &Store, batches: &[NewBatch]) {
 }
 
 fn take_round(claims: &ClaimStore, services: &[ServiceId]) -> Vec<TakenBatch> {
-    let taken = claims.take_round(services).expect("a round");
+    let taken = claims.take_next(services).expect("a round");
     assert_eq!(taken.len(), ROUND, "every service has a batch to be tried");
     taken
 }

@@ -1,4 +1,9 @@
-use std::{env, fmt, fs, path::PathBuf, thread, time::Duration};
+use std::{
+    env, fmt, fs,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
@@ -42,11 +47,11 @@ impl Target {
         }
     }
 
-    /// The unit of reads: PostgreSQL counts rows, SQLite pages.
+    /// The unit of reads: PostgreSQL counts rows, the operating system bytes of a file.
     pub fn unit_read(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "rows read",
-            Self::Sqlite => "pages of 4096 bytes read into an empty cache",
+            Self::Sqlite => "blocks of 4096 bytes read into an empty cache",
         }
     }
 }
@@ -164,9 +169,15 @@ impl MeasuredDatabase {
         })
     }
 
-    /// How many bytes were ever written to the log of the server.
-    pub fn log_position(&self) -> u64 {
-        self.ask("select (pg_current_wal_insert_lsn() - '0/0')::bigint as answer")
+    /// How many bytes were ever written to the log. On SQLite, this must be called at least once between two
+    /// restarts of the log.
+    pub fn log_position(&self, log: &mut SqliteLog) -> u64 {
+        match self {
+            Self::Postgres(_) => {
+                self.ask("select (pg_current_wal_insert_lsn() - '0/0')::bigint as answer")
+            }
+            Self::Sqlite(_) => log.position(&self.file().with_extension("db-shm")),
+        }
     }
 
     fn wait_until_alone(&self) {
@@ -182,6 +193,27 @@ impl MeasuredDatabase {
         let mut connection = PgConnection::establish(database.url()).expect("a connection");
         let row: Answer = sql_query(sql).get_result(&mut connection).expect("an answer");
         row.answer.unsigned_abs()
+    }
+}
+
+/// What was written to the write-ahead log of an SQLite file, by the header of its index. The number of frames starts
+/// again when the log is reused.
+#[derive(Default)]
+pub struct SqliteLog {
+    frames: u64,
+    last: u32,
+}
+
+impl SqliteLog {
+    const FRAME_HEADER: u64 = 24;
+
+    fn position(&mut self, index: &Path) -> u64 {
+        let header = fs::read(index).expect("the index of the log");
+        let bytes = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
+        let (frames, [_, _, size @ ..]) = (u32::from_ne_bytes(bytes(16)), bytes(12));
+        self.frames += u64::from(if frames < self.last { frames } else { frames - self.last });
+        self.last = frames;
+        self.frames * (u64::from(u16::from_ne_bytes(size)) + Self::FRAME_HEADER)
     }
 }
 

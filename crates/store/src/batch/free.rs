@@ -62,7 +62,7 @@ pub(crate) fn release_following(
     let seqs: Vec<i64> = ended.iter().map(|(seq, ..)| *seq).collect();
     let declared = find_declared(connection, ended)?;
     remove_addresses(connection, &declared)?;
-    if !scheduler.is_used() {
+    if !scheduler.keeps_positions() {
         insert_changed(connection, scheduler, seqs, now)?;
         return Ok(BTreeSet::new());
     }

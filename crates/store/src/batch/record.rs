@@ -26,6 +26,18 @@ use crate::{
     },
 };
 
+impl Store {
+    /// Records changes of batches in one commit, and returns the outcome of each. When a batch ends,
+    /// the next one of its service becomes its head.
+    ///
+    /// If another transaction keeps a row of a service locked, changes of the other services are
+    /// recorded in commits of their own, and the error names the locked ones. Recording a change again
+    /// is safe.
+    pub fn record(&self, changes: &[Change]) -> Result<Vec<ChangeOutcome>, StoreError> {
+        record(self, changes).complete()
+    }
+}
+
 /// Records changes, in one commit unless rows of their services are locked.
 pub(crate) fn record(store: &Store, changes: &[Change]) -> GroupResult<ChangeOutcome> {
     commit_group(store, changes, |connection, changes| {
@@ -87,7 +99,7 @@ pub(crate) fn fill_after_holds<'a>(
     now: Timestamp,
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
     let (filled, left): (Vec<&Lane>, Vec<&Lane>) =
-        lanes.filter(|lane| lane.is_held_now()).partition(|_| scheduler.is_used());
+        lanes.filter(|lane| lane.is_held_now()).partition(|_| scheduler.keeps_positions());
     insert_changed(connection, scheduler, left.iter().map(|lane| lane.batch_seq), now)?;
     let overtakes = |lane: &&Lane| !scheduler.strategy(&lane.service_id).keeps_order();
     let services: BTreeSet<ServiceId> =

@@ -1,11 +1,8 @@
 use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::InstanceId;
 
-use super::{
-    ClaimOptions,
-    release::{ReleaseScope, release_step},
-};
-use crate::sql::{Store, StoreError};
+use super::release::{ReleaseScope, release_step};
+use crate::sql::{ClaimOptions, Store, StoreError};
 
 /// How many of `count` services the instance may take without exceeding its fair share. If it has
 /// more than its share, releases one step of the surplus.

@@ -1,30 +1,147 @@
 //! The row of an instance: inserted at its start, updated by each renewal, removed at its end.
 
-use std::time::Duration;
+use std::sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed};
 
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Bool, Text},
 };
-use grid_batch_core::{InstanceId, LedgerIdentity, Timestamp};
+use grid_batch_core::{
+    BatchResult, ClaimKeeper, InstanceId, LedgerIdentity, ServiceId, SubmittedBatch, Takeover,
+    Timestamp,
+};
 use log::info;
 
-use super::{ClaimOptions, ledger};
+use super::{
+    ledger,
+    release::{release_all, release_drained},
+    scheduled::check_scheduling,
+    take,
+};
 use crate::{
     operator::set_draining,
     restored,
     sql::{
-        Connection, Dialect, Rows, Statement, Store, StoreError, error::ClaimError,
+        ClaimOptions, ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
+        claim_handle::micros, error::ClaimError, file_lock::FileLock, find_locked::forget_unlocked,
         rows::confirmed_ledger,
     },
+    submission,
 };
+
+impl ClaimStore {
+    /// Registers a new instance without claims, for a ledger that can have every service.
+    pub fn register(store: Store, options: ClaimOptions) -> Result<Self, StoreError> {
+        Self::register_for(store, options, |_| true)
+    }
+
+    /// Registers a new instance without claims.
+    ///
+    /// Fails if open batches of a service that the ledger can have were stored by a store with other rules
+    /// about declared access. Those of other services stay as they are: the caller leaves them alone.
+    ///
+    /// If an earlier run has the same name, its idle expiry must be past; its services can then be
+    /// taken at once.
+    ///
+    /// Only one process can register with an SQLite file, until it drops this value and all its
+    /// clones. All services that were claimed before can be taken at once. Reading from a store and
+    /// adding to it need no registration.
+    pub fn register_for(
+        store: Store,
+        options: ClaimOptions,
+        can_have: impl Fn(&ServiceId) -> bool,
+    ) -> Result<Self, StoreError> {
+        options.check()?;
+        let file_lock = FileLock::acquire(store.pools.url())?;
+        check_scheduling(&store, can_have)?;
+        if let Some(lock) = &file_lock {
+            store.last_seen.keep_in(Arc::downgrade(lock));
+        }
+        let instance = register(&store, &options, None, file_lock.is_some())?;
+        Ok(Self {
+            store,
+            options: Arc::new(options),
+            instance: Arc::new(RwLock::new(instance)),
+            ledger: Arc::default(),
+            file_lock,
+            draining: Arc::default(),
+        })
+    }
+}
+
+impl ClaimKeeper for ClaimStore {
+    /// Its claims last for the expiries from now on. Renew several times within the idle expiry, because a
+    /// renewal may fail or be late.
+    ///
+    /// First checks whether the database went back to an earlier state: a connection can outlast that,
+    /// behind a connection pooler or while a standby is promoted.
+    fn renew(&self) -> BatchResult<bool> {
+        let store = &self.store;
+        let renewed = renew(store, &self.instance(), &self.options)?;
+        if let Some(Renewed { draining }) = &renewed {
+            self.draining.store(*draining, Relaxed);
+        }
+        store.measure_clock()?;
+        forget_unlocked(store)?;
+        Ok(renewed.is_some())
+    }
+
+    /// The services that were claimed before can be taken again.
+    fn register_again(&self) -> BatchResult<()> {
+        let ledger = self.ledger.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let draining = self.is_draining();
+        let former = FormerInstance { instance: self.instance(), ledger, draining };
+        let exclusive = self.file_lock.is_some();
+        let instance = register(&self.store, &self.options, Some(&former), exclusive)?;
+        *self.instance.write().unwrap_or_else(PoisonError::into_inner) = instance;
+        Ok(())
+    }
+
+    /// Takes unclaimed services, all services of instances past their full expiry, and services without a
+    /// batch with a submitter of instances past their idle expiry.
+    ///
+    /// A step is one commit; if a later step fails, the earlier ones stay. Batches that were with a
+    /// submitter are in doubt afterwards. An instance past its own idle expiry takes nothing. One that drains
+    /// takes nothing either, and releases services that have no batch with a submitter.
+    fn take(&self, limit: usize) -> BatchResult<Takeover> {
+        if self.is_draining() {
+            release_drained(self)?;
+            return Ok(Takeover::default());
+        }
+        Ok(take::take(self, limit)?)
+    }
+
+    /// Takes those of these services that [`take`](Self::take) could take, for example because a
+    /// batch was just added to them. It ignores the fair share.
+    fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover> {
+        Ok(take::take_services(self, services)?)
+    }
+
+    fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>> {
+        Ok(submission::find_with_submitter(&self.store, self.instance().as_str())?)
+    }
+
+    /// While a submitter runs, an orphan is a batch that has been with it for longer than any
+    /// submission lasts: the answer of the take was lost. Batches of a previous owner are put in
+    /// doubt by the takeover. A batch of a service of which another transaction keeps a row locked is left
+    /// for a later call.
+    fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>> {
+        Ok(submission::recover(&self.store, orphans)?)
+    }
+
+    /// Removes the instance too, so that others can take its services at once. If a service has a batch with
+    /// a submitter, the instance stays registered until its full expiry: stop the submitter first.
+    fn release(&self) -> BatchResult<usize> {
+        Ok(release_all(self)?)
+    }
+}
 
 /// Registers a new instance, and expires instances that certainly do not run: an earlier run of the
 /// same name past its idle expiry, and, on a database that is `exclusive` to this process, all.
 ///
 /// An instance that is registered again keeps the `ledger` that it confirmed, unless the database is
 /// bound to another one since. One that drained goes on draining.
-pub(crate) fn register(
+fn register(
     store: &Store,
     options: &ClaimOptions,
     former: Option<&FormerInstance>,
@@ -64,11 +181,11 @@ pub(crate) fn register(
 }
 
 /// What a process was before it registers again.
-pub(crate) struct FormerInstance {
-    pub(crate) instance: InstanceId,
-    pub(crate) ledger: Option<LedgerIdentity>,
+struct FormerInstance {
+    instance: InstanceId,
+    ledger: Option<LedgerIdentity>,
     /// As its last renewal has found.
-    pub(crate) draining: bool,
+    draining: bool,
 }
 
 impl FormerInstance {
@@ -86,16 +203,13 @@ impl FormerInstance {
 }
 
 /// A lease that was extended.
-pub(crate) struct Renewed {
+struct Renewed {
     /// An operator has the instance give up its services.
-    pub(crate) draining: bool,
+    draining: bool,
 }
 
 /// Extends the lease of an instance. `None`: another instance has expired it.
-///
-/// First checks whether the database went back to an earlier state: a connection can outlast that,
-/// behind a connection pooler or while a standby is promoted.
-pub(crate) fn renew(
+fn renew(
     store: &Store,
     instance: &InstanceId,
     options: &ClaimOptions,
@@ -171,12 +285,6 @@ pub(super) fn unregister(store: &Store, instance: &InstanceId) -> Result<bool, S
         )
         .text(instance.as_str());
     Ok(store.pools.write()?.execute(&statement)? > 0)
-}
-
-/// A duration as the databases store it, at most a century, so that no sum overflows.
-pub(crate) fn micros(duration: Duration) -> i64 {
-    const CENTURY: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
-    i64::try_from(duration.as_micros()).unwrap_or(CENTURY).min(CENTURY)
 }
 
 /// An id that no other run of any instance has.

@@ -1,5 +1,7 @@
 //! The ledger that the database is bound to: recorded once, and confirmed by each instance.
 
+use std::sync::PoisonError;
+
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Text},
@@ -8,26 +10,64 @@ use grid_batch_core::{InstanceId, LedgerConfirmation, LedgerIdentity, RecordedLe
 
 use crate::{
     restored::expect_no_running_instances,
-    sql::{Connection, Dialect, Statement, Store, StoreError},
+    sql::{ClaimStore, Connection, Dialect, Statement, Store, StoreError},
 };
 
-/// The ledger that the database is bound to, if it is bound.
-pub(crate) fn recorded_ledger(store: &Store) -> Result<Option<RecordedLedger>, StoreError> {
-    find_ledger(&mut *store.pools.read()?, "")
+impl Store {
+    /// The ledger that the database is bound to; `None` before the first instance has confirmed its
+    /// ledger ([`ClaimStore::confirm_ledger`](crate::ClaimStore::confirm_ledger)).
+    pub fn ledger(&self) -> Result<Option<RecordedLedger>, StoreError> {
+        find_ledger(&mut *self.pools.read()?, "")
+    }
+
+    /// Binds the database to this ledger, whatever it was bound to before. It is refused while
+    /// instances run.
+    ///
+    /// **Open batches that the earlier ledger may have are looked for at this one.** If it does not
+    /// have them, they are submitted to it. An instance that was only paused has to confirm its ledger again
+    /// before it takes anything: removing the row resets the reference to it.
+    pub fn rebind_ledger(&self, ledger: &LedgerIdentity) -> Result<(), StoreError> {
+        let now = self.now();
+        self.pools.write()?.write_transaction(|connection| {
+            expect_no_running_instances(connection)?;
+            let dialect = connection.dialect();
+            connection.execute(&Statement::new(
+                dialect,
+                "-- remove_ledger\n delete from ledger where id = 1",
+            ))?;
+            connection.execute(&record_ledger(dialect, ledger, now)).map(drop)
+        })
+    }
+}
+
+impl ClaimStore {
+    /// Compares the ledger of this instance with the one that the database is bound to, and binds the
+    /// database to it if it is bound to none.
+    ///
+    /// Once the database is bound to a ledger, an instance takes services and batches only after it
+    /// has confirmed that its nodes belong to the same one.
+    pub fn confirm_ledger(
+        &self,
+        ledger: &LedgerIdentity,
+    ) -> Result<LedgerConfirmation, StoreError> {
+        let (instance, now) = (self.instance(), self.store.now());
+        let confirmation = self
+            .store
+            .pools
+            .write()?
+            .write_transaction(|connection| confirm(connection, &instance, ledger, now))?;
+        if confirmation == LedgerConfirmation::Confirmed {
+            let mut confirmed = self.ledger.write().unwrap_or_else(PoisonError::into_inner);
+            *confirmed = Some(ledger.clone());
+        }
+        Ok(confirmation)
+    }
 }
 
 /// Binds the database to this ledger if it is bound to none. If it is bound to this one, the instance
-/// may take services from then on.
-pub(crate) fn confirm_ledger(
-    store: &Store,
-    instance: &InstanceId,
-    ledger: &LedgerIdentity,
-) -> Result<LedgerConfirmation, StoreError> {
-    let now = store.now();
-    store.pools.write()?.write_transaction(|connection| confirm(connection, instance, ledger, now))
-}
-
-/// Part of a transaction. The row is locked, so that it does not change before the commit.
+/// may take services from then on. Part of a transaction.
+///
+/// The row is locked, so that it does not change before the commit.
 pub(super) fn confirm(
     connection: &mut Connection,
     instance: &InstanceId,
@@ -58,23 +98,6 @@ pub(super) fn confirm(
         }
         None => Err(StoreError::corrupt("the ledger was recorded and is not there")),
     }
-}
-
-/// Binds the database to this ledger, whatever it was bound to before. No instance may be running.
-///
-/// An instance that was only paused has to confirm its ledger again before it takes anything: removing
-/// the row resets the reference to it.
-pub(crate) fn rebind_ledger(store: &Store, ledger: &LedgerIdentity) -> Result<(), StoreError> {
-    let now = store.now();
-    store.pools.write()?.write_transaction(|connection| {
-        expect_no_running_instances(connection)?;
-        let dialect = connection.dialect();
-        connection.execute(&Statement::new(
-            dialect,
-            "-- remove_ledger\n delete from ledger where id = 1",
-        ))?;
-        connection.execute(&record_ledger(dialect, ledger, now)).map(drop)
-    })
 }
 
 fn find_ledger(

@@ -23,21 +23,9 @@ mod balance;
 mod instances;
 mod ledger;
 mod notifications;
-mod options;
 mod release;
 mod scheduled;
 mod scope;
 mod take;
 mod takeable;
 mod takeover;
-
-pub(crate) use instances::{FormerInstance, Renewed, micros, register, renew};
-pub(crate) use ledger::{confirm_ledger, rebind_ledger, recorded_ledger};
-pub(crate) use notifications::{
-    NotificationConnection, are_supported as notifications_are_supported,
-};
-pub(crate) use release::{release_all, release_drained, release_services};
-pub(crate) use scheduled::check_scheduling;
-pub(crate) use take::{take, take_services};
-
-pub use options::ClaimOptions;

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use grid_batch_core::{ItemId, Notifications, ServiceId};
+use grid_batch_core::{BatchResult, ItemId, Notifications, ServiceId};
 use log::debug;
 
-use crate::sql::{Connection, Dialect, Statement, Store, StoreError};
+use crate::sql::{ClaimStore, Connection, Statement, Store, StoreError};
 
 /// The channel of all instances. A notification names the instance that it is for, and then services, each on a line;
 /// or it is for all instances, and says what it tells of and who sent it, and then names batches.
@@ -22,6 +22,27 @@ const ENDED: &str = "ended at ";
 
 /// PostgreSQL refuses notifications of 8,000 bytes.
 const LONGEST_NOTIFICATION: usize = 7_500;
+
+impl ClaimStore {
+    /// A function that exchanges notifications with other instances: it tells them of batches that clients of this one
+    /// wait for, and of batches that have ended, and returns what has arrived since the last call. `None` if only one
+    /// instance can use the database, as a file of SQLite. It takes a connection of its own.
+    pub fn work_notifications(
+        &self,
+    ) -> Option<impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> + Send + use<>> {
+        if !self.store.dialect().locks_rows() {
+            return None;
+        }
+        let (claims, mut connection) = (self.clone(), NotificationConnection::default());
+        Some(move |awaited: &[ItemId], ended: &[ItemId]| {
+            let instance = claims.instance();
+            if !awaited.is_empty() || !ended.is_empty() {
+                connection.notify(&claims.store, instance.as_str(), awaited, ended)?;
+            }
+            Ok(connection.receive(&claims.store, instance.as_str())?)
+        })
+    }
+}
 
 /// Notifies instances that these services of theirs have batches. If that fails, their next scan finds them.
 pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<ServiceId>>) {
@@ -77,17 +98,13 @@ fn add(received: &mut Notifications, text: &str, instance: &str) {
 
 /// The connection on which an instance receives notifications.
 #[derive(Default)]
-pub(crate) struct NotificationConnection(Option<Connection>);
+struct NotificationConnection(Option<Connection>);
 
 impl NotificationConnection {
     /// Takes the notifications for this instance that have arrived, without waiting for others.
     ///
     /// The first call after an error connects again. Notifications may have been lost until then.
-    pub(crate) fn receive(
-        &mut self,
-        store: &Store,
-        instance: &str,
-    ) -> Result<Notifications, StoreError> {
+    fn receive(&mut self, store: &Store, instance: &str) -> Result<Notifications, StoreError> {
         let mut connection = self.take(store)?;
         let texts = connection.notifications()?;
         self.0 = Some(connection);
@@ -97,7 +114,7 @@ impl NotificationConnection {
     }
 
     /// Notifies other instances of batches that clients of this one wait for, and of batches that have ended.
-    pub(crate) fn notify(
+    fn notify(
         &mut self,
         store: &Store,
         instance: &str,
@@ -134,11 +151,6 @@ fn connect(store: &Store) -> Result<Connection, StoreError> {
     let mut connection = store.pools.connect()?;
     connection.batch_execute(&format!("listen {CHANNEL}"))?;
     Ok(connection)
-}
-
-/// Whether instances can notify each other. Only one instance can use a file of SQLite.
-pub(crate) fn are_supported(dialect: Dialect) -> bool {
-    dialect.locks_rows()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 use grid_batch_core::{InstanceId, ServiceId};
 use log::{info, warn};
 
-use super::{ClaimOptions, instances::unregister, scope::Scope};
+use super::{instances::unregister, scope::Scope};
 use crate::sql::{
-    Connection, Dialect, Statement, Store, StoreError,
+    ClaimStore, Connection, Dialect, Statement, Store, StoreError,
     rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
 };
 
@@ -20,39 +20,31 @@ pub(super) enum ReleaseScope<'a> {
 
 /// Releases all services without a batch with a submitter, then removes the instance if no claim is
 /// left.
-pub(crate) fn release_all(
-    store: &Store,
-    instance: &InstanceId,
-    options: &ClaimOptions,
-) -> Result<usize, StoreError> {
-    let released = release_idle(store, instance, options)?;
-    match unregister(store, instance)? {
-        true => info!(instance:%, services = released; "released all claims of the instance"),
-        false => warn!(instance:%, services = released;
+pub(super) fn release_all(claims: &ClaimStore) -> Result<usize, StoreError> {
+    let instance = claims.instance();
+    let released = release_idle(claims, &instance)?;
+    if unregister(&claims.store, &instance)? {
+        info!(instance:%, services = released; "released all claims of the instance");
+    } else {
+        warn!(instance:%, services = released;
             "some services have batches with a submitter and were not released: their claims end \
-             with the full expiry of the instance"),
+             with the full expiry of the instance");
     }
     Ok(released)
 }
 
 /// Releases all services of an instance that drains without a batch with a submitter.
-pub(crate) fn release_drained(
-    store: &Store,
-    instance: &InstanceId,
-    options: &ClaimOptions,
-) -> Result<(), StoreError> {
-    let released = release_idle(store, instance, options)?;
+pub(super) fn release_drained(claims: &ClaimStore) -> Result<(), StoreError> {
+    let instance = claims.instance();
+    let released = release_idle(claims, &instance)?;
     if released > 0 {
         info!(instance:%, services = released; "the instance drains: its services are released");
     }
     Ok(())
 }
 
-fn release_idle(
-    store: &Store,
-    instance: &InstanceId,
-    options: &ClaimOptions,
-) -> Result<usize, StoreError> {
+fn release_idle(claims: &ClaimStore, instance: &InstanceId) -> Result<usize, StoreError> {
+    let ClaimStore { store, options, .. } = claims;
     let mut released = 0;
     loop {
         let step = release_step(store, instance, ReleaseScope::All, options.step())?;
@@ -63,19 +55,16 @@ fn release_idle(
     }
 }
 
-/// Releases those of these services that have no batch with a submitter.
-pub(crate) fn release_services(
-    store: &Store,
-    instance: &InstanceId,
-    options: &ClaimOptions,
-    services: &[ServiceId],
-) -> Result<usize, StoreError> {
-    services
-        .chunks(options.step())
-        .map(|services| {
-            release_step(store, instance, ReleaseScope::Named(services), services.len())
-        })
-        .sum()
+impl ClaimStore {
+    /// Releases those of these services that have no batch with a submitter, and returns how many
+    /// were released.
+    pub fn release_services(&self, services: &[ServiceId]) -> Result<usize, StoreError> {
+        let instance = self.instance();
+        let release = |services: &[ServiceId]| {
+            release_step(&self.store, &instance, ReleaseScope::Named(services), services.len())
+        };
+        services.chunks(self.options.step()).map(release).sum()
+    }
 }
 
 /// Releases up to `count` services in one commit.

@@ -11,7 +11,7 @@ const PAGE: usize = 1_000;
 /// Fails if open batches of a service that the ledger can have were stored by other rules than those of
 /// this store: whether services may have several lanes is decided when batches are stored, and both kinds
 /// cannot be mixed in a service. Batches of other services are not submitted.
-pub(crate) fn check_scheduling(
+pub(super) fn check_scheduling(
     store: &Store,
     can_have: impl Fn(&ServiceId) -> bool,
 ) -> Result<(), StoreError> {
@@ -21,7 +21,7 @@ pub(crate) fn check_scheduling(
         let mut readable =
             services.iter().filter_map(|service| store.unreadable.read(service.name()));
         if readable.any(|service| can_have(&service)) {
-            return Err(StoreError::OtherScheduling { expects: store.scheduler.is_used() });
+            return Err(StoreError::OtherScheduling { expects: store.scheduler.keeps_positions() });
         }
         match services.last() {
             Some(last) if services.len() == PAGE => after = last.name().to_owned(),
@@ -32,10 +32,7 @@ pub(crate) fn check_scheduling(
 
 /// The next services with open batches that were stored by other rules.
 fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceRow>, StoreError> {
-    let other = match store.scheduler.is_used() {
-        true => "is null",
-        false => "is not null",
-    };
+    let other = if store.scheduler.keeps_positions() { "is null" } else { "is not null" };
     let statement = store.statement(format!(
         "-- find_other_lanes
          select distinct s.service_id from lanes s

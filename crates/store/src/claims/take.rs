@@ -1,7 +1,6 @@
 use grid_batch_core::{InstanceId, ServiceId, Takeover};
 
 use super::{
-    ClaimOptions,
     balance::balance,
     instances::{lock_live_instance, remove_expired_instances},
     notifications::notify_owners,
@@ -9,19 +8,14 @@ use super::{
     takeable::{FoundClaims, find_takeable, lock_takeable},
     takeover::take_over,
 };
-use crate::sql::{Store, StoreError, groups::LOCK_LIMIT};
+use crate::sql::{ClaimStore, Store, StoreError, groups::LOCK_LIMIT};
 
 /// Takes up to `count` services, one step in a commit.
-pub(crate) fn take(
-    store: &Store,
-    instance: &InstanceId,
-    options: &ClaimOptions,
-    count: usize,
-) -> Result<Takeover, StoreError> {
-    let mut left = match options.fair_share {
-        true => balance(store, instance, options, count)?,
-        false => count,
-    };
+pub(super) fn take(claims: &ClaimStore, count: usize) -> Result<Takeover, StoreError> {
+    let ClaimStore { store, options, .. } = claims;
+    let instance = &claims.instance();
+    let mut left =
+        if options.fair_share { balance(store, instance, options, count)? } else { count };
     let mut takeover = Takeover::default();
     while left > 0 {
         let step = left.min(options.step());
@@ -37,12 +31,12 @@ pub(crate) fn take(
 }
 
 /// Takes those of these services that may be taken.
-pub(crate) fn take_services(
-    store: &Store,
-    instance: &InstanceId,
-    options: &ClaimOptions,
+pub(super) fn take_services(
+    claims: &ClaimStore,
     services: &[ServiceId],
 ) -> Result<Takeover, StoreError> {
+    let ClaimStore { store, options, .. } = claims;
+    let instance = &claims.instance();
     let mut takeover = Takeover::default();
     for services in services.chunks(options.step()) {
         let FoundClaims { takeable, of_others } = find_takeable(store, instance, services)?;

@@ -108,7 +108,7 @@ fn fill_taken(
     connection: &mut Connection,
     services: &[ServiceId],
 ) -> Result<(), StoreError> {
-    if !store.scheduler.is_used() {
+    if !store.scheduler.keeps_positions() {
         return Ok(());
     }
     let services: BTreeSet<ServiceId> = services.iter().cloned().collect();

@@ -1,41 +1,78 @@
-use diesel::{QueryableByName, sql_types::BigInt};
-use grid_batch_core::{EventCursor, EventFilter, EventPage, EventPosition, EventReadError};
+use diesel::{
+    QueryableByName,
+    sql_types::{BigInt, Nullable, Text},
+};
+use grid_batch_core::{
+    BatchEvent, BatchResult, EventCursor, EventFilter, EventListener, EventPage, EventPosition,
+    EventReadError, EventStore, ItemId, ServiceId,
+};
 
 use super::{
     cursor::{Position, RemovedUpTo},
     reader::Reader,
+    rows::{EVENT_COLUMNS, EventRow},
     snapshot::Snapshot,
 };
 use crate::sql::{Connection, Statement, Store, StoreError};
 
-/// Reads up to `count` events from a position.
-pub(crate) fn read(
-    store: &Store,
-    from: &EventPosition,
-    filter: &EventFilter,
-    count: usize,
-) -> Result<Result<EventPage, EventReadError>, StoreError> {
-    let mut connection = store.pools.read()?;
-    let before = FeedRow::read(&mut connection)?;
-    let position = match from {
-        EventPosition::Oldest => Position::oldest(before.generation),
-        EventPosition::Latest => {
-            let next = latest_of(&mut connection, &before)?;
-            return Ok(Ok(EventPage { events: Vec::new(), next, more: false }));
+impl EventStore for Store {
+    fn events(
+        &self,
+        from: &EventPosition,
+        filter: &EventFilter,
+        limit: usize,
+    ) -> BatchResult<Result<EventPage, EventReadError>> {
+        let mut connection = self.pools.read()?;
+        let before = FeedRow::read(&mut connection)?;
+        let position = match from {
+            EventPosition::Oldest => Position::oldest(before.generation),
+            EventPosition::Latest => {
+                let next = latest_of(&mut connection, &before)?;
+                return Ok(Ok(EventPage { events: Vec::new(), next, more: false }));
+            }
+            EventPosition::After(cursor) => match Position::decode(cursor) {
+                Some(position) => position,
+                None => return Ok(Err(EventReadError::NotACursor)),
+            },
+        };
+        let first = position.clone();
+        let page = Reader::new(self, &mut connection, filter, limit.max(1)).read(position)?;
+        // What was removed meanwhile may be missing in the page.
+        let after = FeedRow::read(&mut connection)?;
+        let is_kept = first.generation == after.generation && first.is_kept(after.removed());
+        match page {
+            Some(page) if is_kept => Ok(Ok(page)),
+            _ => Ok(Err(EventReadError::Gone {
+                oldest: Position::oldest(after.generation).encode()?,
+            })),
         }
-        EventPosition::After(cursor) => match Position::decode(cursor) {
-            Some(position) => position,
-            None => return Ok(Err(EventReadError::NotACursor)),
-        },
-    };
-    let first = position.clone();
-    let page = Reader::new(store, &mut connection, filter, count.max(1)).read(position)?;
-    // What was removed meanwhile may be missing in the page.
-    let after = FeedRow::read(&mut connection)?;
-    let is_kept = first.generation == after.generation && first.is_kept(after.removed());
-    match page {
-        Some(page) if is_kept => Ok(Ok(page)),
-        _ => Ok(Err(EventReadError::Gone { oldest: Position::oldest(after.generation).encode()? })),
+    }
+
+    fn history(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+    ) -> BatchResult<Option<Vec<BatchEvent>>> {
+        let mut connection = self.pools.read()?;
+        let Some(seq) = find_seq(&mut connection, service_id, batch_id)? else { return Ok(None) };
+        let statement = self
+            .statement(format!(
+                "-- batch_history
+                 select {EVENT_COLUMNS},
+                     (select g.instance from event_groups g where g.seq = e.group_seq) as instance
+                 from batch_events e
+                 join batches b on b.seq = e.batch_seq
+                 where e.batch_seq = ?
+                 order by e.batch_seq, e.group_seq, e.position"
+            ))
+            .long(seq);
+        let rows: Vec<HistoryRow> = connection.load(&statement)?;
+        let read = |row: HistoryRow| row.event.into_event(row.instance, None);
+        Ok(Some(rows.into_iter().map(read).collect::<Result<_, _>>()?))
+    }
+
+    fn on_events(&self, listener: EventListener) {
+        self.scheduler.events().listen(listener);
     }
 }
 
@@ -49,6 +86,22 @@ pub(crate) fn latest(store: &Store) -> Result<EventCursor, StoreError> {
 fn latest_of(connection: &mut Connection, feed: &FeedRow) -> Result<EventCursor, StoreError> {
     let seen = Some(Snapshot::take(connection)?);
     Position { generation: feed.generation, seen, window: None }.encode()
+}
+
+fn find_seq(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    batch_id: &ItemId,
+) -> Result<Option<i64>, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- find_batch_seq
+         select b.seq from batches b where b.batch_id = ? and b.service_id = ?",
+    )
+    .bytes(batch_id.as_bytes())
+    .text(service_id.as_str());
+    let rows: Vec<SeqRow> = connection.load(&statement)?;
+    Ok(rows.first().map(|row| row.seq))
 }
 
 /// How far back the feed goes.
@@ -77,4 +130,18 @@ impl FeedRow {
     fn removed(&self) -> RemovedUpTo {
         RemovedUpTo { seq: self.removed_seq, xid: self.removed_xid }
     }
+}
+
+#[derive(QueryableByName)]
+struct SeqRow {
+    #[diesel(sql_type = BigInt)]
+    seq: i64,
+}
+
+#[derive(QueryableByName)]
+struct HistoryRow {
+    #[diesel(embed)]
+    event: EventRow,
+    #[diesel(sql_type = Nullable<Text>)]
+    instance: Option<String>,
 }

@@ -17,40 +17,38 @@ use crate::{
     },
 };
 
-/// Up to `count` invalid batches that stop others, ordered by service and position, after one of them. Those
-/// that ended because they follow another one are left out, and those to which no server has applied the
-/// policy yet.
-pub(crate) fn halts(
-    store: &Store,
-    after: Option<&Halt>,
-    count: usize,
-) -> Result<Vec<Halt>, StoreError> {
-    let mut query = halts::table
-        .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
-        .filter(halts::origin.eq(HaltOrigin::Policy.as_str()))
-        .order_by((halts::service_id, halts::position))
-        .limit(limit(count))
-        .select((
-            halts::since,
-            halts::position,
-            halts::ends_until.is_not_null(),
-            BatchRecord::as_select(),
-        ))
-        .into_boxed();
-    if let Some(Halt { batch, position, .. }) = after {
-        let service_id = batch.service_id.as_str();
-        let later = halts::service_id.eq(service_id).and(halts::position.gt(position.as_micros()));
-        query = query.filter(halts::service_id.gt(service_id).or(later));
+impl Store {
+    /// Up to `count` invalid batches that stop others, until an operator decides or until what follows has
+    /// ended, ordered by service and position, after one of them.
+    pub fn halts(&self, after: Option<&Halt>, count: usize) -> Result<Vec<Halt>, StoreError> {
+        let mut query = halts::table
+            .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
+            .filter(halts::origin.eq(HaltOrigin::Policy.as_str()))
+            .order_by((halts::service_id, halts::position))
+            .limit(limit(count))
+            .select((
+                halts::since,
+                halts::position,
+                halts::ends_until.is_not_null(),
+                BatchRecord::as_select(),
+            ))
+            .into_boxed();
+        if let Some(Halt { batch, position, .. }) = after {
+            let service_id = batch.service_id.as_str();
+            let later =
+                halts::service_id.eq(service_id).and(halts::position.gt(position.as_micros()));
+            query = query.filter(halts::service_id.gt(service_id).or(later));
+        }
+        let rows: Vec<(i64, i64, bool, BatchRecord)> =
+            self.pools.read()?.load_query("halts", query)?;
+        rows.into_iter()
+            .map(|(since, position, is_ending, record)| {
+                let (since, position) =
+                    (Timestamp::from_micros(since), Timestamp::from_micros(position));
+                Ok(Halt { batch: record.into_batch()?, position, since, is_ending })
+            })
+            .collect()
     }
-    let rows: Vec<(i64, i64, bool, BatchRecord)> =
-        store.pools.read()?.load_query("halts", query)?;
-    rows.into_iter()
-        .map(|(since, position, is_ending, record)| {
-            let (since, position) =
-                (Timestamp::from_micros(since), Timestamp::from_micros(position));
-            Ok(Halt { batch: record.into_batch()?, position, since, is_ending })
-        })
-        .collect()
 }
 
 /// What an invalid batch stops goes on.

@@ -41,13 +41,13 @@ pub(crate) fn finish_halts(store: &Store, freed: &mut FreedDependents) -> Result
     if store.scheduler.leaves_policies() {
         return Ok(());
     }
-    apply_policies(store, freed)?;
+    let positioned = store.scheduler.keeps_positions();
+    apply_policies(store, positioned, freed)?;
     let mut after = String::new();
     loop {
-        let positioned = store.scheduler.is_used();
         let next = next_service_that_ends(&mut *store.pools.read()?, &after, positioned)?;
         let Some(service_id) = next else { return Ok(()) };
-        match finish_step(store, &service_id, &mut freed.ready) {
+        match finish_step(store, &service_id, positioned, &mut freed.ready) {
             Ok(more) => freed.more |= more,
             Err(StoreError::Locked { .. }) => {}
             Err(error) => return Err(error),
@@ -60,6 +60,7 @@ pub(crate) fn finish_halts(store: &Store, freed: &mut FreedDependents) -> Result
 fn finish_step(
     store: &Store,
     service_id: &ServiceId,
+    positioned: bool,
     ready: &mut BTreeSet<ServiceId>,
 ) -> Result<bool, StoreError> {
     let service = BTreeSet::from([service_id.clone()]);
@@ -68,7 +69,7 @@ fn finish_step(
             return Ok(false);
         }
         let (following, finished) = if store.scheduler.strategy(service_id).keeps_order() {
-            find_following(store, connection, service_id)?
+            find_following(connection, service_id, positioned)?
         } else {
             (None, find_finished(connection, service_id)?)
         };
@@ -77,7 +78,7 @@ fn finish_step(
         }
         if !finished.is_empty() {
             remove_halts(connection, finished.iter().map(|batch| batch.0))?;
-            ready.extend(go_on(store, connection, service_id, &finished)?);
+            ready.extend(go_on(store, connection, service_id, positioned, &finished)?);
         }
         Ok(following.is_some() || !finished.is_empty())
     })
@@ -89,13 +90,15 @@ fn go_on(
     store: &Store,
     connection: &mut Connection,
     service_id: &ServiceId,
+    positioned: bool,
     over: &[Positioned],
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
     let services = BTreeSet::from([service_id.clone()]);
-    match store.scheduler.is_used() {
-        true => release_following(connection, &store.scheduler, over, services, store.now()),
+    if positioned {
+        release_following(connection, &store.scheduler, over, services, store.now())
+    } else {
         // Its next batch is in its lane already.
-        false => Ok(services),
+        Ok(services)
     }
 }
 
@@ -122,21 +125,20 @@ struct Following {
 /// What ends next in a service that submits in order, and the halts whose followers have all ended. What
 /// may be at the ledger is waited for.
 fn find_following(
-    store: &Store,
     connection: &mut Connection,
     service_id: &ServiceId,
+    positioned: bool,
 ) -> Result<(Option<Following>, Vec<Positioned>), StoreError> {
     let mut finished = Vec::new();
     for Halt { batch, ends_until } in find_ending(connection, service_id, i64::MAX, STEP)? {
         let until = ends_until.unwrap_or(batch.2);
         let range = (batch.2, until);
         let in_lanes = find_in_lanes(connection, service_id, range)?;
-        let waiting = match store.scheduler.is_used() {
-            true => find_waiting_in_order(connection, service_id, range, STEP)?,
-            false => {
-                let after = in_lanes.first().map_or(range.0, |lane| lane.position);
-                find_open_behind(connection, service_id, (after, until), STEP)?
-            }
+        let waiting = if positioned {
+            find_waiting_in_order(connection, service_id, range, STEP)?
+        } else {
+            let after = in_lanes.first().map_or(range.0, |lane| lane.position);
+            find_open_behind(connection, service_id, (after, until), STEP)?
         };
         if waiting.is_empty() && in_lanes.is_empty() {
             finished.push(batch);
@@ -144,9 +146,7 @@ fn find_following(
         }
         // Open batches of a service with one lane are found among all, so the search begins behind those
         // that ended.
-        if let (false, true, Some(last)) =
-            (store.scheduler.is_used(), in_lanes.is_empty(), waiting.last())
-        {
+        if let Some(last) = waiting.last().filter(|_| !positioned && in_lanes.is_empty()) {
             set_position(connection, batch.0, last.2)?;
         }
         let following = Following::of(service_id, &waiting, &in_lanes, until);
@@ -185,14 +185,17 @@ impl Following {
 }
 
 /// Does a step for each service. A service that stays locked is left for the next time.
-fn apply_policies(store: &Store, freed: &mut FreedDependents) -> Result<(), StoreError> {
+fn apply_policies(
+    store: &Store,
+    positioned: bool,
+    freed: &mut FreedDependents,
+) -> Result<(), StoreError> {
     let mut after = String::new();
     loop {
-        let positioned = store.scheduler.is_used();
         let next = next_service_without_policy(&mut *store.pools.read()?, &after, positioned)?;
         let Some(service_id) = next else { return Ok(()) };
         if let Some(policy) = store.scheduler.policy(&service_id) {
-            match apply_policy(store, &service_id, policy, &mut freed.ready) {
+            match apply_policy(store, &service_id, policy, positioned, &mut freed.ready) {
                 Ok(more) => freed.more |= more,
                 Err(StoreError::Locked { .. }) => {}
                 Err(error) => return Err(error),
@@ -207,6 +210,7 @@ fn apply_policy(
     store: &Store,
     service_id: &ServiceId,
     policy: AfterInvalid,
+    positioned: bool,
     ready: &mut BTreeSet<ServiceId>,
 ) -> Result<bool, StoreError> {
     store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
@@ -224,7 +228,7 @@ fn apply_policy(
             }
         };
         // Lanes are filled in any case: the commands could not.
-        ready.extend(go_on(store, connection, service_id, over)?);
+        ready.extend(go_on(store, connection, service_id, positioned, over)?);
         Ok(invalid.len() == STEP)
     })
 }

@@ -8,7 +8,7 @@ mod finish;
 mod stops;
 mod table;
 
-pub(crate) use decisions::{continue_after, count_halted, end_following, halts};
+pub(crate) use decisions::{continue_after, count_halted, end_following};
 pub(crate) use finish::finish_halts;
 pub(crate) use stops::{Stops, stop_following, stop_in_order};
 pub(crate) use table::{HaltOrigin, find_last_before, first_halt, set_ends_until};

@@ -5,7 +5,8 @@ use diesel::{
     sql_types::{BigInt, Binary, Text},
 };
 use grid_batch_core::{
-    AddOutcome, BatchConflict, ItemId, NewBatch, ServiceId, SignerId, TransactionConflict,
+    AddOutcome, BatchConflict, BatchResult, IntakeStore, ItemId, NewBatch, ServiceId, SignerId,
+    TransactionConflict,
 };
 
 use super::{
@@ -29,29 +30,48 @@ use crate::{
 /// A service, and a batch or a transaction of it.
 type Key<'a> = (&'a str, ItemId);
 
-/// Adds lists of batches, in one commit unless rows of their services are locked.
-pub(crate) fn add(
-    store: &Store,
-    lists: &[&[NewBatch]],
-) -> Result<Vec<Result<Vec<AddOutcome>, BatchConflict>>, StoreError> {
-    if lists.iter().all(|list| list.is_empty()) {
-        return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
-    }
-    let GroupResult { outcomes, error } =
-        commit_group(store, lists, |connection, lists| add_lists(store, connection, lists));
-    if let Some(error) = error
-        && !matches!(error, StoreError::ServicesLocked { .. })
-    {
-        return Err(error);
-    }
-    let outcome = |(list, outcome): (&&[NewBatch], Option<_>)| match (outcome, list.first()) {
-        (Some(outcome), _) => outcome,
-        (None, None) => Ok(Vec::new()),
-        (None, Some(batch)) => {
-            Err(BatchConflict::ServiceLocked { service_id: batch.service_id.clone() })
+impl IntakeStore for Store {
+    /// Stores lists of batches, all in one commit: each list whole or, on a conflict, not at all.
+    ///
+    /// The batches of one service are queued in the given order, after all batches that were
+    /// committed before.
+    ///
+    /// If another transaction keeps a row of a service locked, the lists of other services are stored in
+    /// commits of their own, and those of this one are refused with
+    /// [`BatchConflict::ServiceLocked`].
+    ///
+    /// ```no_run
+    /// # use grid_batch_core::{IntakeStore, NewBatch};
+    /// # fn example(store: grid_batch_store::Store, list: &[NewBatch]) -> Result<(), Box<dyn std::error::Error>> {
+    /// for outcomes in store.add(&[list])? {
+    ///     println!("{} batches are stored", outcomes?.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn add(
+        &self,
+        lists: &[&[NewBatch]],
+    ) -> BatchResult<Vec<Result<Vec<AddOutcome>, BatchConflict>>> {
+        if lists.iter().all(|list| list.is_empty()) {
+            return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
         }
-    };
-    Ok(lists.iter().zip(outcomes).map(outcome).collect())
+        let GroupResult { outcomes, error } =
+            commit_group(self, lists, |connection, lists| add_lists(self, connection, lists));
+        if let Some(error) = error
+            && !matches!(error, StoreError::ServicesLocked { .. })
+        {
+            return Err(error.into());
+        }
+        let outcome = |(list, outcome): (&&[NewBatch], Option<_>)| match (outcome, list.first()) {
+            (Some(outcome), _) => outcome,
+            (None, None) => Ok(Vec::new()),
+            (None, Some(batch)) => {
+                Err(BatchConflict::ServiceLocked { service_id: batch.service_id.clone() })
+            }
+        };
+        Ok(lists.iter().zip(outcomes).map(outcome).collect())
+    }
 }
 
 /// Adds lists of batches. Part of a transaction.

@@ -50,7 +50,7 @@ pub(super) fn insert_scheduled(
     created_at: &mut CreatedAtAllocator<'_>,
 ) -> Result<(), StoreError> {
     let scheduler = &store.scheduler;
-    if !scheduler.is_used() {
+    if !scheduler.keeps_positions() {
         return insert(store, connection, batches, created_at).map(drop);
     }
     let inserted = insert_rows(store, connection, batches, created_at, true)?;

@@ -8,7 +8,6 @@ mod created_at;
 mod insert;
 mod new_services;
 
-pub(crate) use add::add;
 pub(crate) use capacity::Capacity;
 pub(crate) use created_at::CreatedAtAllocator;
 pub(crate) use insert::{insert, insert_dated};

@@ -2,25 +2,53 @@
 
 use std::{collections::BTreeSet, iter, time::Duration};
 
-use grid_batch_core::{EndedDependents, ItemId, ServiceId};
+use grid_batch_core::{
+    BatchResult, EndedDependents, ItemId, LookupLag, MissingTransactionStore, ServiceId,
+};
 
 use super::{
     IncompleteBatch,
     evaluate::{evaluate_incomplete, give_positions_if_complete, hold_overdue},
-    look_up_again,
+    lookups::{look_up_again, lookup_lag, missing_transactions},
     table::{find_overdue, find_that_ask, find_that_miss, mark_found},
 };
 use crate::{
     batch::lock_services,
     scheduling::{DEPENDENTS_AT_ONCE, begin_turns, find_due_services},
     sql::{
-        Connection, Store, StoreError,
+        ClaimStore, Connection, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
     },
 };
 
 /// The number of batches that are evaluated in one commit.
 const STEP: usize = DEPENDENTS_AT_ONCE;
+
+impl MissingTransactionStore for ClaimStore {
+    fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<ItemId>> {
+        Ok(missing_transactions(&self.store, self.instance().as_str(), pause, limit)?)
+    }
+
+    fn look_up_again(&self, transaction_ids: &[ItemId], pause: Duration) -> BatchResult<()> {
+        Ok(look_up_again(&self.store, transaction_ids, pause)?)
+    }
+
+    fn lookup_lag(&self) -> BatchResult<LookupLag> {
+        Ok(lookup_lag(&self.store)?)
+    }
+
+    fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>> {
+        Ok(found_at_ledger(&self.store, transaction_ids)?.into_iter().collect())
+    }
+
+    fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents> {
+        Ok(absent_at_ledger(&self.store, transaction_ids)?)
+    }
+
+    fn hold_missing(&self, limit: Duration) -> BatchResult<usize> {
+        Ok(hold_missing(&self.store, limit)?)
+    }
+}
 
 impl GroupItem for IncompleteBatch {
     fn services(&self) -> impl Iterator<Item = &ServiceId> {
@@ -32,7 +60,7 @@ impl GroupItem for IncompleteBatch {
 ///
 /// Batches of services that another transaction keeps locked are left for the next time. So are most of many
 /// batches of one service, until those that were freed are in lanes: the ledger is asked again then.
-pub(crate) fn found_at_ledger(
+fn found_at_ledger(
     store: &Store,
     transaction_ids: &[ItemId],
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
@@ -93,7 +121,7 @@ fn found_by(
 /// have. Returns how many, and the services that got a next batch.
 ///
 /// Batches of services that another transaction keeps locked are left for the next answer.
-pub(crate) fn absent_at_ledger(
+fn absent_at_ledger(
     store: &Store,
     transaction_ids: &[ItemId],
 ) -> Result<EndedDependents, StoreError> {
@@ -144,7 +172,7 @@ fn absent_for(
 
 /// Holds batches that have missed a transaction for longer than `longest`, unless it has arrived. Returns how
 /// many.
-pub(crate) fn hold_missing(store: &Store, longest: Duration) -> Result<usize, StoreError> {
+fn hold_missing(store: &Store, longest: Duration) -> Result<usize, StoreError> {
     let before = store.now().minus(longest);
     let limit = humantime(longest);
     let mut held = 0;

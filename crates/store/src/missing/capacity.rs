@@ -29,7 +29,7 @@ impl WaitedFor {
         connection: &mut Connection,
         batches: &[&NewBatch],
     ) -> Result<Self, StoreError> {
-        if !store.scheduler.is_used() {
+        if !store.scheduler.keeps_positions() {
             return Ok(Self::default());
         }
         let ids = batches.iter().flat_map(|batch| &batch.transaction_ids).copied().collect();
@@ -69,7 +69,7 @@ impl<'a> MissingCapacity<'a> {
         let (of_signer, of_service) =
             (limits.missing_transactions_of_signer, limits.incomplete_batches);
         let is_limited = of_signer != u64::MAX || of_service != u64::MAX;
-        let missing = match is_limited && store.scheduler.is_used() {
+        let missing = match is_limited && store.scheduler.keeps_positions() {
             true => find_missing_of_new(connection, batches)?,
             false => HashMap::new(),
         };

@@ -9,10 +9,8 @@ mod evaluate;
 mod lookups;
 mod table;
 
-pub(crate) use answers::{absent_at_ledger, found_at_ledger, hold_missing};
 pub(crate) use capacity::{MissingCapacity, WaitedFor, limit_of};
 pub(crate) use evaluate::give_positions_if_complete;
-pub(crate) use lookups::{look_up_again, lookup_lag, missing_transactions};
 pub(crate) use table::{
     IncompleteBatch, end_holds, find_missed, find_missing_dependents, insert as insert_missing,
     release_overdue, remove as remove_missing, remove_others,

@@ -10,7 +10,7 @@ use grid_batch_core::{ItemId, ServiceId, SignerId, Timestamp};
 
 use super::lookups;
 use crate::{
-    scheduling::{Missing, number_of},
+    scheduling::Missing,
     sql::{
         Connection, Rows, Statement, StoreError,
         rows::{batch_id, limit, same_transaction, service_id},

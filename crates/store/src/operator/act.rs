@@ -2,20 +2,151 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{ActionOutcome, ActionRefusal, OperatorAction, OperatorTarget, OperatorVerb};
+use grid_batch_core::{
+    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, BatchResult, ChangeOutcome, Decision,
+    ItemId, Operator, OperatorAction, OperatorDecision, OperatorStore, OperatorTarget,
+    OperatorVerb, RecordedAction, ServiceId, SubmittedBatch,
+};
 
 use super::{
-    action_log::record_action,
+    action_log::{actions, record_action},
     batch_actions::act_on_batch,
     drain::change_drain,
     pauses::{change_pause, change_pause_of_all},
     released_claim::release_claim,
 };
-use crate::sql::{Connection, Store, StoreError, groups::LOCK_LIMIT};
+use crate::{
+    sql::{Connection, Store, StoreError, groups::LOCK_LIMIT},
+    submission::being_sent,
+};
 
-/// Does it and logs it. A dry run does the same and is rolled back, so that it finds out exactly what would
-/// happen. What is about one service does not wait long for a transaction that keeps the service locked.
-pub(crate) fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
+impl OperatorStore for Store {
+    fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome> {
+        Ok(act(self, action)?)
+    }
+
+    fn actions(
+        &self,
+        filter: &ActionFilter,
+        before: Option<i64>,
+        limit: usize,
+    ) -> BatchResult<Vec<RecordedAction>> {
+        Ok(actions(self, filter, before, limit)?)
+    }
+
+    fn being_sent(&self, target: &OperatorTarget) -> BatchResult<Vec<SubmittedBatch>> {
+        Ok(being_sent(self, target)?)
+    }
+}
+
+/// What a program does that names no operator.
+impl Store {
+    /// Holds an open batch for an operator, with a reason, also in its attempts.
+    ///
+    /// A batch that the ledger does not have is not sent before it is released or decided. One that is
+    /// at the ledger is followed, and ends if the ledger reports a final status or evidence proves that
+    /// it was applied; it is not sent again. A submission that is under way is not stopped.
+    pub fn hold_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+        reason: &str,
+    ) -> Result<ChangeOutcome, StoreError> {
+        self.act_on(OperatorVerb::Hold, service_id, batch_id, None, Some(reason))
+    }
+
+    /// Ends any hold of a batch, so that it continues by the ordinary rules. They may
+    /// hold it again.
+    pub fn release_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+        reason: Option<&str>,
+    ) -> Result<ChangeOutcome, StoreError> {
+        self.act_on(OperatorVerb::Release, service_id, batch_id, None, reason)
+    }
+
+    /// Records what an operator decided about this attempt of an open batch, also among its failed
+    /// attempts. An attempt of 0 is that of a batch that was never tried.
+    ///
+    /// The attempt is the one that the operator looked at. If the batch is at another one, nothing
+    /// changes, because the decision is not about it. Nothing changes either while the batch is with a
+    /// submitter, because it may be on its way.
+    pub fn decide(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+        attempt: u32,
+        decision: impl Into<OperatorDecision>,
+    ) -> Result<ChangeOutcome, StoreError> {
+        let OperatorDecision { decision, reason } = decision.into();
+        let verb = match decision {
+            Decision::Committed => OperatorVerb::EndCommitted,
+            Decision::Invalid => OperatorVerb::EndInvalid,
+            Decision::Absent => OperatorVerb::Resubmit,
+        };
+        self.act_on(verb, service_id, batch_id, Some(attempt), reason.as_deref())
+    }
+
+    /// Lets go on what an invalid batch stops. What depends on it ends as invalid.
+    pub fn continue_after(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+        reason: Option<&str>,
+    ) -> Result<ChangeOutcome, StoreError> {
+        self.act_on(OperatorVerb::Continue, service_id, batch_id, None, reason)
+    }
+
+    /// Ends what an invalid batch stops, as invalid and without sending it: in the parallel strategy, the
+    /// batches that wait for it, and those that wait for these; in the others, all batches of the service
+    /// that were never sent. Batches that are added later are not affected.
+    ///
+    /// They end in steps of a commit each. If the process ends in between, a server ends the others.
+    pub fn end_following(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+        reason: &str,
+    ) -> Result<ChangeOutcome, StoreError> {
+        self.act_on(OperatorVerb::EndFollowing, service_id, batch_id, None, Some(reason))
+    }
+
+    /// Acts on one batch, as a program that names no operator.
+    fn act_on(
+        &self,
+        verb: OperatorVerb,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+        attempt: Option<u32>,
+        reason: Option<&str>,
+    ) -> Result<ChangeOutcome, StoreError> {
+        let (service_id, batch_id) = (service_id.clone(), *batch_id);
+        let outcome = act(
+            self,
+            &OperatorAction {
+                verb,
+                target: OperatorTarget::Batch { service_id, batch_id, attempt },
+                reason: reason.map(str::to_owned),
+                operator: Operator::program(),
+                dry_run: false,
+            },
+        )?;
+        match outcome {
+            ActionOutcome::Done(ActionEffect { state: Some(state), next_waits, .. }) => {
+                Ok(ChangeOutcome::Applied { state, next_waits })
+            }
+            ActionOutcome::Refused(ActionRefusal::Batch(stale)) => Ok(ChangeOutcome::Stale(stale)),
+            ActionOutcome::NotFound => Ok(ChangeOutcome::NotFound),
+            other => Err(StoreError::corrupt(format!("an action on a batch was {other:?}"))),
+        }
+    }
+}
+
+/// Does what an operator asks for and logs it. A dry run does the same and is rolled back, so that it finds out
+/// exactly what would happen. What is about one service does not wait long for a transaction that keeps the service
+/// locked.
+fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
     let work = |connection: &mut Connection| {
         let outcome = carry_out(store, connection, action)?;
         if let ActionOutcome::Done(effect) = &outcome {
@@ -25,9 +156,10 @@ pub(crate) fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcom
     };
     let mut connection = store.pools.write()?;
     let lock_limit = action.target.service_id().map(|_| LOCK_LIMIT);
-    let outcome = match action.dry_run {
-        true => dry_run(&mut connection, lock_limit, work),
-        false => transaction(&mut connection, lock_limit, work),
+    let outcome = if action.dry_run {
+        dry_run(&mut connection, lock_limit, work)
+    } else {
+        transaction(&mut connection, lock_limit, work)
     };
     drop(connection);
     let outcome = match outcome {

@@ -67,7 +67,7 @@ pub(super) fn record_actions(
 }
 
 /// Up to `count` actions before the one with this number, the latest first.
-pub(crate) fn actions(
+pub(super) fn actions(
     store: &Store,
     filter: &ActionFilter,
     before: Option<i64>,

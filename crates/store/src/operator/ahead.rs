@@ -24,7 +24,7 @@ alias!(lanes as heads: Heads);
 /// What is ahead of the open batches of a service that were stored at these times.
 ///
 /// One query counts for all of them, and reads a limited number of rows however long the queue is.
-pub(crate) fn ahead(
+pub(super) fn ahead(
     store: &Store,
     service_id: &ServiceId,
     created_at: &[Timestamp],

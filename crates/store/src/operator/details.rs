@@ -1,13 +1,17 @@
 use diesel::{dsl::sql, prelude::*, sql_types::Binary};
 use grid_batch_core::{
-    BatchDetails, BatchLabel, CommitAfterInvalid, Deadline, FailedAttempt, ItemId, ItemIdPrefix,
-    Receipt, ServiceId, StoredBatch, Timestamp,
+    Ahead, BatchDetails, BatchLabel, BatchPage, BatchQueryStore, BatchResult, BatchSelection,
+    CommitAfterInvalid, Deadline, FailedAttempt, InstanceId, InstanceLease, ItemId, ItemIdPrefix,
+    ListCursor, OwnedService, PageOrder, Receipt, ServiceId, ServiceOverview, StoredBatch,
+    Timestamp,
 };
 
 use super::{
-    ahead::{all_ahead, load_head_time},
+    ahead::{self, all_ahead, load_head_time},
     held::{WaitingHold, waiting_hold, with_waiting_hold},
     list_waiting::oldest_waiting,
+    page::batch_page,
+    services,
 };
 use crate::sql::{
     Connection, Store, StoreError,
@@ -19,129 +23,174 @@ use crate::sql::{
     },
 };
 
-pub(crate) fn find(store: &Store, batch_id: &ItemId) -> Result<Vec<StoredBatch>, StoreError> {
-    let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
-    let query = batches_with_lane()
-        .filter(batches::batch_id.eq(batch_id.as_bytes()))
-        .order_by(batches::service_id)
-        .select((
-            BatchRecord::as_select(),
-            hold().select(waiting_holds::held_at).single_value(),
-            hold().select(waiting_holds::held_reason).single_value(),
-        ));
-    let rows: Vec<(BatchRecord, Option<i64>, Option<String>)> =
-        store.pools.read()?.load_query("find", query)?;
-    rows.into_iter()
-        .map(|(record, held_at, held_reason)| {
+impl BatchQueryStore for Store {
+    fn find(&self, batch_id: &ItemId) -> BatchResult<Vec<StoredBatch>> {
+        let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
+        let query = batches_with_lane()
+            .filter(batches::batch_id.eq(batch_id.as_bytes()))
+            .order_by(batches::service_id)
+            .select((
+                BatchRecord::as_select(),
+                hold().select(waiting_holds::held_at).single_value(),
+                hold().select(waiting_holds::held_reason).single_value(),
+            ));
+        let rows: Vec<(BatchRecord, Option<i64>, Option<String>)> =
+            self.pools.read()?.load_query("find", query)?;
+        let with_hold = |(record, held_at, held_reason): (_, Option<i64>, Option<String>)| {
             let hold = held_at.zip(held_reason).map(WaitingHold::from);
             with_waiting_hold(record, hold.map(WaitingHold::into_hold))
-        })
-        .collect()
-}
-
-pub(crate) fn find_by_transaction(
-    store: &Store,
-    transaction_id: &ItemId,
-) -> Result<Vec<StoredBatch>, StoreError> {
-    let id = transaction_id.as_bytes();
-    let with_transaction = transactions::table
-        .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..id.len().min(7)]))
-        .filter(transactions::transaction_id.eq(id))
-        .select(transactions::batch_seq);
-    let query = batches_with_lane()
-        .filter(batches::seq.eq_any(with_transaction))
-        .order_by((batches::service_id, batches::seq))
-        .select(BatchRecord::as_select());
-    into_batches(store.pools.read()?.load_query("find_by_transaction", query)?)
-}
-
-pub(crate) fn find_by_prefix(
-    store: &Store,
-    prefix: &ItemIdPrefix,
-    service_id: Option<&ServiceId>,
-    count: usize,
-) -> Result<Vec<StoredBatch>, StoreError> {
-    let mut found = Vec::new();
-    // One query for each range: with `or`, SQLite would scan.
-    for (first, last) in prefix.ranges() {
-        let mut query = batches_with_lane()
-            .filter(batches::batch_id.ge(first))
-            .filter(batches::batch_id.le(last))
-            .order_by((batches::batch_id, batches::service_id))
-            .limit(limit(count))
-            .select(BatchRecord::as_select())
-            .into_boxed();
-        if let Some(service_id) = service_id {
-            query = query.filter(batches::service_id.eq(service_id.as_str()));
-        }
-        found.extend(into_batches(store.pools.read()?.load_query("find_by_prefix", query)?)?);
+        };
+        Ok(rows.into_iter().map(with_hold).collect::<Result<_, _>>()?)
     }
-    found.retain(|batch| prefix.begins(&batch.batch_id));
-    found.truncate(count);
-    Ok(found)
-}
 
-pub(crate) fn details(
-    store: &Store,
-    service_id: &ServiceId,
-    batch_id: &ItemId,
-) -> Result<Option<BatchDetails>, StoreError> {
-    store.pools.read()?.snapshot(|connection| {
-        let Some(record) = find_one(connection, service_id, batch_id)? else {
-            return Ok(None);
-        };
-        let seq = record.seq();
-        let hold = match record.waits_behind_another() {
-            true => waiting_hold(connection, seq)?,
-            false => None,
-        };
-        let batch = with_waiting_hold(record, hold)?;
-        Ok(Some(BatchDetails {
-            label: load_label(connection, seq)?,
-            of_withdrawal: store.scheduler.hooks().is_of_withdrawal(connection, seq)?,
-            deadline: load_deadline(connection, seq)?,
-            ahead: all_ahead(store, connection, &batch)?,
-            transaction_ids: load_transaction_ids(connection, seq)?,
-            failed_attempts: load_failed_attempts(connection, seq)?,
-            receipts: load_receipts(connection, seq)?,
-            commit_after_invalid: load_commit_after_invalid(connection, seq)?,
-            batch,
-        }))
-    })
-}
+    fn find_by_prefix(
+        &self,
+        prefix: &ItemIdPrefix,
+        service_id: Option<&ServiceId>,
+        count: usize,
+    ) -> BatchResult<Vec<StoredBatch>> {
+        let mut found = Vec::new();
+        // One query for each range: with `or`, SQLite would scan.
+        for (first, last) in prefix.ranges() {
+            let mut query = batches_with_lane()
+                .filter(batches::batch_id.ge(first))
+                .filter(batches::batch_id.le(last))
+                .order_by((batches::batch_id, batches::service_id))
+                .limit(limit(count))
+                .select(BatchRecord::as_select())
+                .into_boxed();
+            if let Some(service_id) = service_id {
+                query = query.filter(batches::service_id.eq(service_id.as_str()));
+            }
+            found.extend(into_batches(self.pools.read()?.load_query("find_by_prefix", query)?)?);
+        }
+        found.retain(|batch| prefix.begins(&batch.batch_id));
+        found.truncate(count);
+        Ok(found)
+    }
 
-pub(crate) fn serialized_batch(
-    store: &Store,
-    service_id: &ServiceId,
-    batch_id: &ItemId,
-) -> Result<Option<Vec<u8>>, StoreError> {
-    let query = batch_payloads::table
-        .inner_join(batches::table)
-        .filter(batches::batch_id.eq(batch_id.as_bytes()))
-        .filter(batches::service_id.eq(service_id.as_str()))
-        .select(batch_payloads::serialized_batch);
-    let payloads = store.pools.read()?.load_query("serialized_batch", query)?;
-    Ok(payloads.into_iter().next())
-}
-
-pub(crate) fn open_batches(
-    store: &Store,
-    service_id: &ServiceId,
-    count: usize,
-) -> Result<Vec<StoredBatch>, StoreError> {
-    store.pools.read()?.snapshot(|connection| {
-        let head = load_head_time(connection, service_id)?;
-        let waiting = oldest_waiting(connection, service_id)?;
-        let Some(oldest) = head.into_iter().chain(waiting).min() else { return Ok(Vec::new()) };
+    fn find_by_transaction(&self, transaction_id: &ItemId) -> BatchResult<Vec<StoredBatch>> {
+        let id = transaction_id.as_bytes();
+        let with_transaction = transactions::table
+            .filter(sql::<Binary>("substr(transaction_id, 1, 7)").eq(&id[..id.len().min(7)]))
+            .filter(transactions::transaction_id.eq(id))
+            .select(transactions::batch_seq);
         let query = batches_with_lane()
-            .filter(batches::service_id.eq(service_id.as_str()))
-            .filter(batches::ended_at.is_null())
-            .filter(batches::created_at.ge(oldest.as_micros()))
-            .order_by((batches::service_id, batches::created_at))
-            .limit(limit(count))
+            .filter(batches::seq.eq_any(with_transaction))
+            .order_by((batches::service_id, batches::seq))
             .select(BatchRecord::as_select());
-        into_batches(connection.load_query("open_batches", query)?)
-    })
+        Ok(into_batches(self.pools.read()?.load_query("find_by_transaction", query)?)?)
+    }
+
+    fn details(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+    ) -> BatchResult<Option<BatchDetails>> {
+        let details = self.pools.read()?.snapshot(|connection| {
+            let Some(record) = find_one(connection, service_id, batch_id)? else {
+                return Ok(None);
+            };
+            let seq = record.seq();
+            let waits_behind_another = record.waits_behind_another();
+            let hold = if waits_behind_another { waiting_hold(connection, seq)? } else { None };
+            let batch = with_waiting_hold(record, hold)?;
+            Ok(Some(BatchDetails {
+                label: load_label(connection, seq)?,
+                of_withdrawal: self.scheduler.hooks().is_of_withdrawal(connection, seq)?,
+                deadline: load_deadline(connection, seq)?,
+                ahead: all_ahead(self, connection, &batch)?,
+                transaction_ids: load_transaction_ids(connection, seq)?,
+                failed_attempts: load_failed_attempts(connection, seq)?,
+                receipts: load_receipts(connection, seq)?,
+                commit_after_invalid: load_commit_after_invalid(connection, seq)?,
+                batch,
+            }))
+        })?;
+        Ok(details)
+    }
+
+    fn serialized_batch(
+        &self,
+        service_id: &ServiceId,
+        batch_id: &ItemId,
+    ) -> BatchResult<Option<Vec<u8>>> {
+        let query = batch_payloads::table
+            .inner_join(batches::table)
+            .filter(batches::batch_id.eq(batch_id.as_bytes()))
+            .filter(batches::service_id.eq(service_id.as_str()))
+            .select(batch_payloads::serialized_batch);
+        let payloads = self.pools.read()?.load_query("serialized_batch", query)?;
+        Ok(payloads.into_iter().next())
+    }
+
+    fn ahead(
+        &self,
+        service_id: &ServiceId,
+        created_at: &[Timestamp],
+    ) -> BatchResult<Vec<Option<Ahead>>> {
+        Ok(ahead::ahead(self, service_id, created_at)?)
+    }
+
+    /// A limited number of batches is examined for each page, however many are stored.
+    fn batch_page(
+        &self,
+        selection: &BatchSelection,
+        order: PageOrder,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> BatchResult<BatchPage> {
+        Ok(batch_page(self, selection, order, after, limit)?)
+    }
+
+    fn services(
+        &self,
+        with_idle: bool,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceOverview>> {
+        Ok(services::services(self, with_idle, after, limit)?)
+    }
+
+    fn service(&self, service_id: &ServiceId) -> BatchResult<Option<ServiceOverview>> {
+        Ok(services::service(self, service_id)?)
+    }
+
+    fn instances(&self) -> BatchResult<Vec<InstanceLease>> {
+        Ok(services::instances(self)?)
+    }
+
+    fn claims(
+        &self,
+        instance: Option<&InstanceId>,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<OwnedService>> {
+        Ok(services::claims(self, instance, after, limit)?)
+    }
+}
+
+impl Store {
+    /// The oldest open batches of a service, in order: the input of a strategy.
+    pub fn open_batches(
+        &self,
+        service_id: &ServiceId,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        self.pools.read()?.snapshot(|connection| {
+            let head = load_head_time(connection, service_id)?;
+            let waiting = oldest_waiting(connection, service_id)?;
+            let Some(oldest) = head.into_iter().chain(waiting).min() else { return Ok(Vec::new()) };
+            let query = batches_with_lane()
+                .filter(batches::service_id.eq(service_id.as_str()))
+                .filter(batches::ended_at.is_null())
+                .filter(batches::created_at.ge(oldest.as_micros()))
+                .order_by((batches::service_id, batches::created_at))
+                .limit(limit(count))
+                .select(BatchRecord::as_select());
+            into_batches(connection.load_query("open_batches", query)?)
+        })
+    }
 }
 
 pub(crate) fn find_one(

@@ -5,37 +5,37 @@ use diesel::{dsl::count, prelude::*};
 use grid_batch_core::ServiceId;
 
 use crate::sql::{
-    Connection, Statement, Store, StoreError, query::single_count, rows::service_id,
+    ClaimStore, Connection, Statement, StoreError, query::single_count, rows::service_id,
     schema::service_id_claims,
 };
 
-/// The services of this instance that are paused because their nodes have different states.
-pub(crate) fn services_with_different_states(
-    store: &Store,
-    instance: &str,
-) -> Result<Vec<ServiceId>, StoreError> {
-    // There are few, and the index of claims would be a worse choice.
-    let query = service_id_claims::table
-        .filter(service_id_claims::states_differ_at.is_not_null())
-        .select((service_id_claims::service_id, service_id_claims::claimant));
-    let found: Vec<(String, Option<String>)> =
-        store.pools.read()?.load_query("services_with_different_states", query)?;
-    let own = found.iter().filter(|(_, claimant)| claimant.as_deref() == Some(instance));
-    own.map(|(name, _)| service_id(name)).collect()
-}
+impl ClaimStore {
+    /// The claimed services that are paused because their nodes have different states.
+    pub fn services_with_different_states(&self) -> Result<Vec<ServiceId>, StoreError> {
+        // There are few, and the index of claims would be a worse choice.
+        let query = service_id_claims::table
+            .filter(service_id_claims::states_differ_at.is_not_null())
+            .select((service_id_claims::service_id, service_id_claims::claimant));
+        let found: Vec<(String, Option<String>)> =
+            self.store.pools.read()?.load_query("services_with_different_states", query)?;
+        let instance = self.instance();
+        let is_own = |claimant: &Option<String>| claimant.as_deref() == Some(instance.as_str());
+        let own = found.iter().filter(|(_, claimant)| is_own(claimant));
+        own.map(|(name, _)| service_id(name)).collect()
+    }
 
-/// Begins or ends the pause of a service of this instance. A pause by an operator stays. Returns whether
-/// anything changed.
-pub(crate) fn set_states_differ(
-    store: &Store,
-    instance: &str,
-    service_id: &ServiceId,
-    differ: bool,
-) -> Result<bool, StoreError> {
-    let dialect = store.dialect();
-    let statement = match differ {
-        true => {
-            let now = store.now().as_micros();
+    /// Begins or ends the pause of a claimed service whose nodes have different states. An operator's
+    /// pause is another one. Returns whether anything changed.
+    ///
+    /// While it lasts, no batch of the service is taken, and no operator can have one submitted again.
+    pub fn set_states_differ(
+        &self,
+        service_id: &ServiceId,
+        differ: bool,
+    ) -> Result<bool, StoreError> {
+        let dialect = self.store.dialect();
+        let statement = if differ {
+            let now = self.store.now().as_micros();
             Statement::new(
                 dialect,
                 "-- begin_different_states
@@ -47,17 +47,19 @@ pub(crate) fn set_states_differ(
             .long(now)
             .long(now)
             .long(now)
-        }
-        false => Statement::new(
-            dialect,
-            "-- end_different_states
-             update service_id_claims
-             set paused_at = nullif(paused_at, states_differ_at), states_differ_at = null
-             where service_id = ? and coalesce(claimant, null) = ? and states_differ_at is not null",
-        ),
-    };
-    let statement = statement.text(service_id.as_str()).text(instance);
-    Ok(store.pools.write()?.execute(&statement)? > 0)
+        } else {
+            Statement::new(
+                dialect,
+                "-- end_different_states
+                 update service_id_claims
+                 set paused_at = nullif(paused_at, states_differ_at), states_differ_at = null
+                 where service_id = ? and coalesce(claimant, null) = ? and states_differ_at is not null",
+            )
+        };
+        let instance = self.instance();
+        let statement = statement.text(service_id.as_str()).text(instance.as_str());
+        Ok(self.store.pools.write()?.execute(&statement)? > 0)
+    }
 }
 
 /// Whether the nodes have different states of the service.

@@ -10,53 +10,58 @@ use crate::sql::{
     schema::{batches, lanes, waiting_holds},
 };
 
-pub(crate) fn held_batches(
-    store: &Store,
-    after: Option<&ServiceId>,
-    count: usize,
-) -> Result<Vec<StoredBatch>, StoreError> {
-    let held = || {
-        lanes::table
-            .inner_join(batches::table.on(lane_holds_batch()))
-            .filter(lanes::busy)
-            .filter(lanes::held_at.is_not_null())
-            .order_by((lanes::service_id, lanes::lane))
-    };
-    store.pools.read()?.snapshot(|connection| {
-        let page = held()
-            .filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str)))
-            .limit(limit(count))
-            .select((lanes::lane, BatchRecord::as_select()));
-        let page: Vec<(i32, BatchRecord)> = connection.load_query("held_batches", page)?;
-        let last = page.last().map_or(0, |(lane, _)| *lane);
-        let is_full = page.len() >= count;
-        let mut batches = into_batches(page.into_iter().map(|(_, batch)| batch).collect())?;
-        // The next page begins behind the last service.
-        if let Some(batch) = batches.last().filter(|_| is_full) {
-            let rest = held()
-                .filter(lanes::service_id.eq(batch.service_id.as_str()))
-                .filter(lanes::lane.gt(last))
-                .select(BatchRecord::as_select());
-            let rest = connection.load_query("held_batches_of", rest)?;
-            batches.extend(into_batches(rest)?);
-        }
-        Ok(batches)
-    })
-}
+impl Store {
+    /// Up to `count` held batches, ordered by the names of their services, from the service after
+    /// `after`.
+    pub fn held_batches(
+        &self,
+        after: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        let held = || {
+            lanes::table
+                .inner_join(batches::table.on(lane_holds_batch()))
+                .filter(lanes::busy)
+                .filter(lanes::held_at.is_not_null())
+                .order_by((lanes::service_id, lanes::lane))
+        };
+        self.pools.read()?.snapshot(|connection| {
+            let page = held()
+                .filter(lanes::service_id.gt(after.map_or("", ServiceId::as_str)))
+                .limit(limit(count))
+                .select((lanes::lane, BatchRecord::as_select()));
+            let page: Vec<(i32, BatchRecord)> = connection.load_query("held_batches", page)?;
+            let last = page.last().map_or(0, |(lane, _)| *lane);
+            let is_full = page.len() >= count;
+            let mut batches = into_batches(page.into_iter().map(|(_, batch)| batch).collect())?;
+            // The next page begins behind the last service.
+            if let Some(batch) = batches.last().filter(|_| is_full) {
+                let rest = held()
+                    .filter(lanes::service_id.eq(batch.service_id.as_str()))
+                    .filter(lanes::lane.gt(last))
+                    .select(BatchRecord::as_select());
+                let rest = connection.load_query("held_batches_of", rest)?;
+                batches.extend(into_batches(rest)?);
+            }
+            Ok(batches)
+        })
+    }
 
-/// The batches that are held and wait behind another one, in the order in which they were stored.
-pub(crate) fn waiting_holds(store: &Store) -> Result<Vec<StoredBatch>, StoreError> {
-    let query = waiting_holds::table
-        .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
-        .filter(waiting_holds::batch_seq.gt(0))
-        .filter(batches::ended_at.is_null())
-        .order_by(waiting_holds::batch_seq)
-        .select((WaitingHold::as_select(), BatchRecord::as_select()));
-    let rows: Vec<(WaitingHold, BatchRecord)> =
-        store.pools.read()?.load_query("waiting_holds", query)?;
-    rows.into_iter()
-        .map(|(hold, record)| with_waiting_hold(record, Some(hold.into_hold())))
-        .collect()
+    /// The batches that are held and wait behind another one of their service: the hold begins when it
+    /// is their turn. In the order in which they were stored.
+    pub fn waiting_holds(&self) -> Result<Vec<StoredBatch>, StoreError> {
+        let query = waiting_holds::table
+            .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
+            .filter(waiting_holds::batch_seq.gt(0))
+            .filter(batches::ended_at.is_null())
+            .order_by(waiting_holds::batch_seq)
+            .select((WaitingHold::as_select(), BatchRecord::as_select()));
+        let rows: Vec<(WaitingHold, BatchRecord)> =
+            self.pools.read()?.load_query("waiting_holds", query)?;
+        rows.into_iter()
+            .map(|(hold, record)| with_waiting_hold(record, Some(hold.into_hold())))
+            .collect()
+    }
 }
 
 /// A batch with its hold, which is not in its lane if it waits behind another one.

@@ -92,23 +92,84 @@ macro_rules! with_batches_in_state {
     };
 }
 
-pub(crate) fn list(
-    store: &Store,
-    filter: &BatchFilter,
-    after: Option<&PageCursor>,
-    count: usize,
-) -> Result<Vec<StoredBatch>, StoreError> {
-    store.pools.read()?.snapshot(|connection| {
-        let mut batches = list_by_state(store, connection, filter, after, count)?;
-        if filter.state == Some(BatchState::New) {
-            batches.extend(list_waiting(connection, filter.service_id.as_ref(), after, count)?);
-            let key = |batch: &StoredBatch| (batch.service_id.clone(), batch.created_at);
-            batches.sort_by_cached_key(key);
-            batches.dedup_by_key(|batch| key(batch));
-            batches.truncate(count);
-        }
-        Ok(batches)
-    })
+impl Store {
+    /// One page of batches, ordered by service and then by age, the oldest first.
+    ///
+    /// The cost of a page grows with the number of batches that it shows, and with the number that
+    /// the filter skips.
+    pub fn list(
+        &self,
+        filter: &BatchFilter,
+        after: Option<&PageCursor>,
+        count: usize,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        self.pools.read()?.snapshot(|connection| {
+            let mut batches = list_by_state(self, connection, filter, after, count)?;
+            if filter.state == Some(BatchState::New) {
+                batches.extend(list_waiting(connection, filter.service_id.as_ref(), after, count)?);
+                let key = |batch: &StoredBatch| (batch.service_id.clone(), batch.created_at);
+                batches.sort_by_cached_key(key);
+                batches.dedup_by_key(|batch| key(batch));
+                batches.truncate(count);
+            }
+            Ok(batches)
+        })
+    }
+
+    /// How many batches the filter selects.
+    pub fn count(&self, filter: &BatchFilter) -> Result<u64, StoreError> {
+        self.pools.read()?.snapshot(|connection| {
+            let waiting = match filter.state {
+                Some(BatchState::New) => {
+                    count_before_heads(connection, filter.service_id.as_ref())?
+                }
+                _ => 0,
+            };
+            Ok(count_by_state(connection, filter)? + waiting)
+        })
+    }
+
+    /// How many open batches a service has. The cost does not depend on their number.
+    pub fn depth(&self, service: &ServiceId) -> Result<u64, StoreError> {
+        let query = services::table
+            .inner_join(lanes::table)
+            .filter(services::service_id.eq(service.as_str()))
+            .select((services::added, lanes::ended));
+        let lanes: Vec<(i64, i64)> = self.pools.read()?.load_query("depth", query)?;
+        let added = lanes.first().map_or(0, |(added, _)| *added);
+        let ended: i64 = lanes.iter().map(|(_, ended)| ended).sum();
+        u64::try_from(added - ended).map_err(StoreError::corrupt)
+    }
+
+    /// Up to `count` services that have open batches, each with their number, ordered by name,
+    /// from the service after `after`.
+    pub fn depths(
+        &self,
+        after: Option<&ServiceId>,
+        count: usize,
+    ) -> Result<Vec<QueueDepth>, StoreError> {
+        let after = after.map_or("", ServiceId::as_str);
+        // The sum of a bigint is a numeric for PostgreSQL, which Diesel does not cast back.
+        let open = sql::<BigInt>("cast(added - sum(ended) as bigint)");
+        let query = services::table
+            .inner_join(lanes::table)
+            .filter(services::service_id.gt(after))
+            .filter(lanes::service_id.gt(after))
+            .group_by((services::service_id, services::added))
+            .having(sql::<Bool>("added > sum(ended)"))
+            .order_by(services::service_id)
+            .limit(limit(count))
+            .select((services::service_id, open));
+        let depths: Vec<(String, i64)> = self.pools.read()?.load_query("depths", query)?;
+        depths
+            .into_iter()
+            .filter_map(|(name, open)| Some((self.unreadable.read(&name)?, open)))
+            .map(|(service_id, open)| {
+                let open = u64::try_from(open).map_err(StoreError::corrupt)?;
+                Ok(QueueDepth { service_id, open })
+            })
+            .collect()
+    }
 }
 
 /// Reads again if a name of a service cannot be read, without its batches.
@@ -162,16 +223,6 @@ fn load_by_state(
     })
 }
 
-pub(crate) fn count(store: &Store, filter: &BatchFilter) -> Result<u64, StoreError> {
-    store.pools.read()?.snapshot(|connection| {
-        let waiting = match filter.state {
-            Some(BatchState::New) => count_before_heads(connection, filter.service_id.as_ref())?,
-            _ => 0,
-        };
-        Ok(count_by_state(connection, filter)? + waiting)
-    })
-}
-
 fn count_by_state(connection: &mut Connection, filter: &BatchFilter) -> Result<u64, StoreError> {
     let counts: Vec<i64> = with_batches_in_state!(filter.state, "", |source, service_column| {
         let mut selected = source.select(count_star());
@@ -181,43 +232,4 @@ fn count_by_state(connection: &mut Connection, filter: &BatchFilter) -> Result<u
         connection.load_query("count", selected)?
     });
     single_count(&counts)
-}
-
-pub(crate) fn depth(store: &Store, service: &ServiceId) -> Result<u64, StoreError> {
-    let query = services::table
-        .inner_join(lanes::table)
-        .filter(services::service_id.eq(service.as_str()))
-        .select((services::added, lanes::ended));
-    let lanes: Vec<(i64, i64)> = store.pools.read()?.load_query("depth", query)?;
-    let added = lanes.first().map_or(0, |(added, _)| *added);
-    let ended: i64 = lanes.iter().map(|(_, ended)| ended).sum();
-    u64::try_from(added - ended).map_err(StoreError::corrupt)
-}
-
-pub(crate) fn depths(
-    store: &Store,
-    after: Option<&ServiceId>,
-    count: usize,
-) -> Result<Vec<QueueDepth>, StoreError> {
-    let after = after.map_or("", ServiceId::as_str);
-    // The sum of a bigint is a numeric for PostgreSQL, which Diesel does not cast back.
-    let open = sql::<BigInt>("cast(added - sum(ended) as bigint)");
-    let query = services::table
-        .inner_join(lanes::table)
-        .filter(services::service_id.gt(after))
-        .filter(lanes::service_id.gt(after))
-        .group_by((services::service_id, services::added))
-        .having(sql::<Bool>("added > sum(ended)"))
-        .order_by(services::service_id)
-        .limit(limit(count))
-        .select((services::service_id, open));
-    let depths: Vec<(String, i64)> = store.pools.read()?.load_query("depths", query)?;
-    depths
-        .into_iter()
-        .filter_map(|(name, open)| Some((store.unreadable.read(&name)?, open)))
-        .map(|(service_id, open)| {
-            let open = u64::try_from(open).map_err(StoreError::corrupt)?;
-            Ok(QueueDepth { service_id, open })
-        })
-        .collect()
 }

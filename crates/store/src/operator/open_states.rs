@@ -34,32 +34,38 @@ pub struct OpenState {
 /// A state, the number of its batches, since when the first is in it, and when the oldest was accepted.
 type StateRow = (bool, Option<String>, i64, Option<i64>, Option<i64>);
 
-pub(crate) fn open_states(store: &Store) -> Result<OpenStates, StoreError> {
-    let query =
-        lanes::table.filter(lanes::busy).group_by((lanes::submitted, lanes::dlt_status)).select((
-            lanes::submitted,
-            lanes::dlt_status,
-            count_star(),
-            min(lanes::since),
-            min(lanes::created_at),
-        ));
-    let mut connection = store.pools.read()?;
-    let rows: Vec<StateRow> = connection.load_query("open_states", query)?;
-    // A batch without a lane may be older than all batches in lanes. The first was stored first.
-    let first = waiting_batches::table
-        .filter(waiting_batches::batch_seq.gt(0))
-        .inner_join(batches::table)
-        .order_by(waiting_batches::batch_seq)
-        .limit(1)
-        .select(batches::created_at);
-    let first: Vec<i64> = connection.load_query("first_without_lane", first)?;
-    let now = store.now();
-    let age = |micros: i64| now.since(Timestamp::from_micros(micros));
-    let created = rows.iter().filter_map(|row| row.4).chain(first);
-    Ok(OpenStates {
-        oldest: created.map(age).max(),
-        states: rows.into_iter().map(|row| open_state(row, age)).collect::<Result<_, _>>()?,
-    })
+impl Store {
+    /// The states of the batches in lanes, and how old the oldest open batch is. The cost grows with the number
+    /// of lanes in use.
+    pub fn open_states(&self) -> Result<OpenStates, StoreError> {
+        let query = lanes::table
+            .filter(lanes::busy)
+            .group_by((lanes::submitted, lanes::dlt_status))
+            .select((
+                lanes::submitted,
+                lanes::dlt_status,
+                count_star(),
+                min(lanes::since),
+                min(lanes::created_at),
+            ));
+        let mut connection = self.pools.read()?;
+        let rows: Vec<StateRow> = connection.load_query("open_states", query)?;
+        // A batch without a lane may be older than all batches in lanes. The first was stored first.
+        let first = waiting_batches::table
+            .filter(waiting_batches::batch_seq.gt(0))
+            .inner_join(batches::table)
+            .order_by(waiting_batches::batch_seq)
+            .limit(1)
+            .select(batches::created_at);
+        let first: Vec<i64> = connection.load_query("first_without_lane", first)?;
+        let now = self.now();
+        let age = |micros: i64| now.since(Timestamp::from_micros(micros));
+        let created = rows.iter().filter_map(|row| row.4).chain(first);
+        Ok(OpenStates {
+            oldest: created.map(age).max(),
+            states: rows.into_iter().map(|row| open_state(row, age)).collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 fn open_state(

@@ -181,49 +181,52 @@ pub(super) fn paused_since(
     Ok(time(of_both.flatten().min()))
 }
 
-/// Which of these services are paused, and why: by themselves, or because all are.
-pub(crate) fn pauses(
-    store: &Store,
-    services: &[ServiceId],
-) -> Result<HashMap<ServiceId, ServicePause>, StoreError> {
-    let mut connection = store.pools.read()?;
-    let pause = |connection: &mut Connection, target, since| -> Result<_, StoreError> {
-        let reason = last_reason(connection, OperatorVerb::Pause, &target)?.unwrap_or_default();
-        let since = Timestamp::from_micros(since);
-        Ok(ServicePause { since, reason, by_operator: true, states_differ: false })
-    };
-    let mut pauses = HashMap::new();
-    if let Some(since) = all_paused(&mut connection)? {
-        let of_all = pause(&mut connection, OperatorTarget::AllServices, since)?;
-        pauses.extend(services.iter().map(|service_id| (service_id.clone(), of_all.clone())));
-    }
-    let names: Vec<&str> = services.iter().map(ServiceId::as_str).collect();
-    let query = service_id_claims::table
-        .filter(service_id_claims::service_id.eq_any(names))
-        .filter(service_id_claims::paused_at.is_not_null())
-        .select((
-            service_id_claims::service_id,
-            service_id_claims::paused_at,
-            service_id_claims::states_differ_at,
-        ));
-    let own: Vec<(String, Option<i64>, Option<i64>)> = connection.load_query("pauses", query)?;
-    for (name, paused_at, states_differ_at) in own {
-        let service_id = service_id(&name)?;
-        let row = ServicePauseRow { paused_at, states_differ_at };
-        let by_operator = match row.by_operator() {
-            Some(since) => {
-                let target = OperatorTarget::Service(service_id.clone());
-                Some(pause(&mut connection, target, since)?)
-            }
-            None => pauses.get(&service_id).cloned(),
+impl Store {
+    /// Which of these services are paused, and why: by themselves, or because all are.
+    pub fn pauses(
+        &self,
+        services: &[ServiceId],
+    ) -> Result<HashMap<ServiceId, ServicePause>, StoreError> {
+        let mut connection = self.pools.read()?;
+        let pause = |connection: &mut Connection, target, since| -> Result<_, StoreError> {
+            let reason = last_reason(connection, OperatorVerb::Pause, &target)?.unwrap_or_default();
+            let since = Timestamp::from_micros(since);
+            Ok(ServicePause { since, reason, by_operator: true, states_differ: false })
         };
-        let both = match states_differ_at {
-            Some(since) => Some(with_different_states(by_operator, since)),
-            None => by_operator,
-        };
-        pauses.extend(both.map(|pause| (service_id, pause)));
+        let mut pauses = HashMap::new();
+        if let Some(since) = all_paused(&mut connection)? {
+            let of_all = pause(&mut connection, OperatorTarget::AllServices, since)?;
+            pauses.extend(services.iter().map(|service_id| (service_id.clone(), of_all.clone())));
+        }
+        let names: Vec<&str> = services.iter().map(ServiceId::as_str).collect();
+        let query = service_id_claims::table
+            .filter(service_id_claims::service_id.eq_any(names))
+            .filter(service_id_claims::paused_at.is_not_null())
+            .select((
+                service_id_claims::service_id,
+                service_id_claims::paused_at,
+                service_id_claims::states_differ_at,
+            ));
+        let own: Vec<(String, Option<i64>, Option<i64>)> =
+            connection.load_query("pauses", query)?;
+        for (name, paused_at, states_differ_at) in own {
+            let service_id = service_id(&name)?;
+            let row = ServicePauseRow { paused_at, states_differ_at };
+            let by_operator = match row.by_operator() {
+                Some(since) => {
+                    let target = OperatorTarget::Service(service_id.clone());
+                    Some(pause(&mut connection, target, since)?)
+                }
+                None => pauses.get(&service_id).cloned(),
+            };
+            let both = match states_differ_at {
+                Some(since) => Some(with_different_states(by_operator, since)),
+                None => by_operator,
+            };
+            pauses.extend(both.map(|pause| (service_id, pause)));
+        }
+        Ok(pauses)
     }
-    Ok(pauses)
 }
 
 /// The pause of a service whose nodes have had different states since then.

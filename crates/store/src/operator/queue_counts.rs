@@ -50,23 +50,28 @@ pub struct FullQueue {
     pub halted: bool,
 }
 
-pub(crate) fn queue_counts(store: &Store) -> Result<QueueCounts, StoreError> {
-    let limit = store.intake_limits.open_batches;
-    let mut connection = store.pools.read()?;
-    let connection = &mut *connection;
-    let counts = count_open(connection, limit)?;
-    let fullest = match counts.full_queues {
-        0 => None,
-        _ => find_fullest(store, connection, limit)?,
-    };
-    let fullest = fullest.map(|(service_id, open)| read_full(connection, &service_id, open, limit));
-    Ok(QueueCounts {
-        open: counts.open.unsigned_abs(),
-        incomplete: count_incomplete(connection)?,
-        full: counts.full_queues.unsigned_abs(),
-        fullest: fullest.transpose()?,
-        unreadable: store.unreadable.shown(),
-    })
+impl Store {
+    /// How many batches are open, and which queues are full. The cost grows with the number of services, and of
+    /// batches that miss a transaction.
+    pub fn queue_counts(&self) -> Result<QueueCounts, StoreError> {
+        let limit = self.intake_limits.open_batches;
+        let mut connection = self.pools.read()?;
+        let connection = &mut *connection;
+        let counts = count_open(connection, limit)?;
+        let fullest = match counts.full_queues {
+            0 => None,
+            _ => find_fullest(self, connection, limit)?,
+        };
+        let fullest =
+            fullest.map(|(service_id, open)| read_full(connection, &service_id, open, limit));
+        Ok(QueueCounts {
+            open: counts.open.unsigned_abs(),
+            incomplete: count_incomplete(connection)?,
+            full: counts.full_queues.unsigned_abs(),
+            fullest: fullest.transpose()?,
+            unreadable: self.unreadable.shown(),
+        })
+    }
 }
 
 fn count_open(connection: &mut Connection, limit: u64) -> Result<OpenRow, StoreError> {

@@ -5,7 +5,9 @@ use diesel::{
     prelude::*,
     sql_types::{BigInt, Nullable, Text},
 };
-use grid_batch_core::{Removable, Removed, RetentionCursor, Timestamp};
+use grid_batch_core::{
+    BatchResult, Removable, Removed, RetentionCursor, RetentionStore, Timestamp,
+};
 
 use crate::{
     events::{remove_events_of, remove_groups},
@@ -31,61 +33,83 @@ const HAS_ENDED: &str = "b.ended_at is not null and (
 /// several times has about so many.
 const GROUPS_A_BATCH: usize = 16;
 
-/// Starts a pass, unless one was started less than `interval` ago by any instance.
-pub(crate) fn start_retention(store: &Store, interval: Duration) -> Result<bool, StoreError> {
-    let now = store.now();
-    let latest = now.minus(interval).as_micros();
-    let statement = store
-        .statement(
-            "-- start_retention
-             update database_state set retention_at = ?
-             where id = 1 and (retention_at is null or retention_at <= ? or retention_at > ?)",
-        )
-        .long(now.as_micros())
-        .long(latest)
-        .long(/* written before the clock was set back */ now.as_micros());
-    Ok(store.pools.write()?.execute(&statement)? > 0)
+impl RetentionStore for Store {
+    fn start_retention(&self, interval: Duration) -> BatchResult<bool> {
+        let now = self.now();
+        let latest = now.minus(interval).as_micros();
+        let statement = self
+            .statement(
+                "-- start_retention
+                 update database_state set retention_at = ?
+                 where id = 1 and (retention_at is null or retention_at <= ? or retention_at > ?)",
+            )
+            .long(now.as_micros())
+            .long(latest)
+            .long(/* written before the clock was set back */ now.as_micros());
+        Ok(self.pools.write()?.execute(&statement)? > 0)
+    }
+
+    fn remove_ended_before(
+        &self,
+        age: Duration,
+        from: Option<RetentionCursor>,
+        limit: usize,
+    ) -> BatchResult<Removed> {
+        Ok(self.remove_ended(self.now().minus(age), from, limit)?)
+    }
 }
 
-pub(crate) fn remove_ended(
-    store: &Store,
-    before: Timestamp,
-    from: Option<RetentionCursor>,
-    count: usize,
-) -> Result<Removed, StoreError> {
-    let now = store.now();
-    store.pools.write()?.write_transaction(|connection| {
-        remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
-        let window = Window::load(connection, from, count)?;
-        let remove = remove_statement(store, &window, before);
-        let removed: Vec<RemovedRow> = connection.load(&remove)?;
-        let is_committed = |row: &&RemovedRow| row.dlt_status.as_deref() == Some("COMMITTED");
-        let committed = removed.iter().filter(is_committed);
-        let committed = committed.map(|row| (row.seq, row.service_id.clone())).collect();
-        keep_past_transactions(connection, &committed)?;
-        remove_rows_of(connection, &removed)?;
-        remove_events_of(connection, removed.iter().map(|row| row.seq))?;
-        Ok(Removed { batches: removed.len(), next: window.next(before, now) })
-    })
-}
+impl Store {
+    /// Removes batches that ended before `before`, with their bytes and everything that is stored
+    /// about them.
+    ///
+    /// One step examines at most `count` batches, the oldest first, in one commit. It never removes
+    /// an open batch, nor the latest batch of a withdrawal. A removed batch that is added again
+    /// counts as new, so clients must not repeat requests that are older than `before`.
+    ///
+    /// The last step is the one that finds only batches that were stored after `before`: those behind
+    /// them are younger still.
+    pub fn remove_ended(
+        &self,
+        before: Timestamp,
+        from: Option<RetentionCursor>,
+        count: usize,
+    ) -> Result<Removed, StoreError> {
+        let now = self.now();
+        self.pools.write()?.write_transaction(|connection| {
+            remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
+            let window = Window::load(connection, from, count)?;
+            let remove = remove_statement(self, &window, before);
+            let removed: Vec<RemovedRow> = connection.load(&remove)?;
+            let is_committed = |row: &&RemovedRow| row.dlt_status.as_deref() == Some("COMMITTED");
+            let committed = removed.iter().filter(is_committed);
+            let committed = committed.map(|row| (row.seq, row.service_id.clone())).collect();
+            keep_past_transactions(connection, &committed)?;
+            remove_rows_of(connection, &removed)?;
+            remove_events_of(connection, removed.iter().map(|row| row.seq))?;
+            Ok(Removed { batches: removed.len(), next: window.next(before, now) })
+        })
+    }
 
-pub(crate) fn count_removable(
-    store: &Store,
-    before: Timestamp,
-    from: Option<RetentionCursor>,
-    count: usize,
-) -> Result<Removable, StoreError> {
-    let now = store.now();
-    let mut connection = store.pools.read()?;
-    let window = Window::load(&mut connection, from, count)?;
-    let select = select_statement(store, &window, before);
-    let rows: Vec<RemovableRow> = connection.load(&select)?;
-    Ok(Removable {
-        batches: rows.len(),
-        bytes: rows.iter().map(|row| row.length.unsigned_abs()).sum(),
-        oldest_end: rows.iter().map(|row| row.ended_at).min().map(Timestamp::from_micros),
-        next: window.next(before, now),
-    })
+    /// What [`remove_ended`](Self::remove_ended) would remove in the same step.
+    pub fn count_removable(
+        &self,
+        before: Timestamp,
+        from: Option<RetentionCursor>,
+        count: usize,
+    ) -> Result<Removable, StoreError> {
+        let now = self.now();
+        let mut connection = self.pools.read()?;
+        let window = Window::load(&mut connection, from, count)?;
+        let select = select_statement(self, &window, before);
+        let rows: Vec<RemovableRow> = connection.load(&select)?;
+        Ok(Removable {
+            batches: rows.len(),
+            bytes: rows.iter().map(|row| row.length.unsigned_abs()).sum(),
+            oldest_end: rows.iter().map(|row| row.ended_at).min().map(Timestamp::from_micros),
+            next: window.next(before, now),
+        })
+    }
 }
 
 /// The batches that one step examines.

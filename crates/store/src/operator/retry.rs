@@ -6,8 +6,8 @@ use diesel::{
     sql_types::{Bool, Integer, Text},
 };
 use grid_batch_core::{
-    ActionEffect, BatchState, ChangeOutcome, DltStatus, EventKind, ItemId, OperatorAction,
-    OperatorTarget, ServiceId, Stale,
+    ActionEffect, BatchState, ChangeOutcome, DltStatus, EventKind, ItemId, Operator,
+    OperatorAction, OperatorTarget, OperatorVerb, ServiceId, Stale,
 };
 
 use super::{act::dry_run, action_log::record_actions, batch_actions::LockedBatch};
@@ -33,21 +33,37 @@ pub struct EndedDelays {
     pub locked: Vec<ServiceId>,
 }
 
-/// Ends the delays of one service, or of all, as the target of the action says. A locked service stops no
-/// other one.
-pub(crate) fn end_delays(
-    store: &Store,
-    action: &OperatorAction,
-) -> Result<EndedDelays, StoreError> {
-    let service = action.target.service_id();
-    let mut ended = EndedDelays::default();
-    let mut after = None;
-    loop {
-        let step = delayed_batches(store, service, after.as_ref())?;
-        let Some((last, lane)) = step.last() else { return Ok(ended) };
-        after = Some((last.0.clone(), *lane));
-        let batches: Vec<BatchKey> = step.into_iter().map(|(batch, _)| batch).collect();
-        end_step(store, action, &batches, &mut ended)?;
+impl Store {
+    /// Ends the delay of the batch that is next in a service, or in all services, and the hold that began
+    /// because the ledger refused it again and again. A running server finds these batches when it next
+    /// looks for ready services.
+    ///
+    /// An operator's own hold stays. So does the delay of a service of which another transaction keeps a
+    /// row locked; the result names such services.
+    pub fn end_delays(&self, service: Option<&ServiceId>) -> Result<EndedDelays, StoreError> {
+        let target = service.cloned().map(OperatorTarget::Service);
+        self.retry_delayed(&OperatorAction {
+            verb: OperatorVerb::Retry,
+            target: target.unwrap_or(OperatorTarget::AllServices),
+            reason: None,
+            operator: Operator::program(),
+            dry_run: false,
+        })
+    }
+
+    /// As [`end_delays`](Self::end_delays), of the target of an action, which is a service or all. Logs the
+    /// action for each batch.
+    pub fn retry_delayed(&self, action: &OperatorAction) -> Result<EndedDelays, StoreError> {
+        let service = action.target.service_id();
+        let mut ended = EndedDelays::default();
+        let mut after = None;
+        loop {
+            let step = delayed_batches(self, service, after.as_ref())?;
+            let Some((last, lane)) = step.last() else { return Ok(ended) };
+            after = Some((last.0.clone(), *lane));
+            let batches: Vec<BatchKey> = step.into_iter().map(|(batch, _)| batch).collect();
+            end_step(self, action, &batches, &mut ended)?;
+        }
     }
 }
 

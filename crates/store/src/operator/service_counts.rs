@@ -87,37 +87,41 @@ struct CountRow {
     count: i64,
 }
 
-pub(crate) fn service_counts(store: &Store) -> Result<ServiceCounts, StoreError> {
-    let mut connection = store.pools.read()?;
-    let open = count_services(&mut connection, OPEN)?;
-    let held = count_services(&mut connection, held_services(store))?;
-    let restored = count_services(&mut connection, RESTORED)?;
-    // The error of a batch that the ledger has by now is past.
-    let not_at_ledger = lanes::dlt_status.is_null().or(lanes::dlt_status
-        .ne(DltStatus::Pending.as_str())
-        .and(lanes::dlt_status.ne(DltStatus::Valid.as_str())));
-    // A batch behind a closed gate has no failed attempt.
-    let is_delayed = lanes::dlt_status.eq(DltStatus::Delayed.as_str());
-    let has_error =
-        lanes::last_error.is_not_null().and(lanes::dlt_status.is_null().or(not(is_delayed)));
-    let has_failed = lanes::delays.gt(0).or(has_error);
-    let failing = lanes::table
-        .filter(lanes::busy.and(lanes::held_at.is_null()))
-        .filter(not_at_ledger)
-        .filter(has_failed)
-        .select(count(lanes::service_id).aggregate_distinct());
-    let failing: Vec<i64> = connection.load_query("failing_services", failing)?;
-    let (halted, since) = count_halted(&mut connection)?;
-    let (paused, all_paused) = count_paused(&mut connection)?;
-    Ok(ServiceCounts {
-        open,
-        held,
-        restored,
-        failing: single_count(&failing)?,
-        paused,
-        all_paused,
-        states_differ: count_different_states(&mut connection)?,
-        halted,
-        halted_for: since.map_or(Duration::ZERO, |since| store.now().since(since)),
-    })
+impl Store {
+    /// How many services have open batches, and how many of them are in trouble. The cost grows with their
+    /// number.
+    pub fn service_counts(&self) -> Result<ServiceCounts, StoreError> {
+        let mut connection = self.pools.read()?;
+        let open = count_services(&mut connection, OPEN)?;
+        let held = count_services(&mut connection, held_services(self))?;
+        let restored = count_services(&mut connection, RESTORED)?;
+        // The error of a batch that the ledger has by now is past.
+        let not_at_ledger = lanes::dlt_status.is_null().or(lanes::dlt_status
+            .ne(DltStatus::Pending.as_str())
+            .and(lanes::dlt_status.ne(DltStatus::Valid.as_str())));
+        // A batch behind a closed gate has no failed attempt.
+        let is_delayed = lanes::dlt_status.eq(DltStatus::Delayed.as_str());
+        let has_error =
+            lanes::last_error.is_not_null().and(lanes::dlt_status.is_null().or(not(is_delayed)));
+        let has_failed = lanes::delays.gt(0).or(has_error);
+        let failing = lanes::table
+            .filter(lanes::busy.and(lanes::held_at.is_null()))
+            .filter(not_at_ledger)
+            .filter(has_failed)
+            .select(count(lanes::service_id).aggregate_distinct());
+        let failing: Vec<i64> = connection.load_query("failing_services", failing)?;
+        let (halted, since) = count_halted(&mut connection)?;
+        let (paused, all_paused) = count_paused(&mut connection)?;
+        Ok(ServiceCounts {
+            open,
+            held,
+            restored,
+            failing: single_count(&failing)?,
+            paused,
+            all_paused,
+            states_differ: count_different_states(&mut connection)?,
+            halted,
+            halted_for: since.map_or(Duration::ZERO, |since| self.now().since(since)),
+        })
+    }
 }

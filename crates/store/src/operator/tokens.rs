@@ -11,9 +11,78 @@ use crate::sql::{
     schema::tokens,
 };
 
-/// Stores a token, unless another one that is not revoked has its name.
-pub(crate) fn create_token(store: &Store, token: &NewToken) -> Result<bool, StoreError> {
-    insert(&mut *store.pools.write()?, &TokenRecord::new(token, store.now()))
+impl Store {
+    /// Stores an access token, unless another one that is not revoked has its name. Returns whether it did.
+    pub fn create_token(&self, token: &NewToken) -> Result<bool, StoreError> {
+        insert(&mut *self.pools.write()?, &TokenRecord::new(token, self.now()))
+    }
+
+    /// Up to `count` access tokens, also those that do not work any more, ordered by id.
+    pub fn tokens(
+        &self,
+        after: Option<TokenId>,
+        count: usize,
+    ) -> Result<Vec<StoredToken>, StoreError> {
+        let after = after.map_or_else(String::new, |id| id.to_string());
+        let query = tokens::table
+            .filter(tokens::token_id.gt(after))
+            .order_by(tokens::token_id)
+            .limit(limit(count))
+            .select(TokenRecord::as_select());
+        let records = self.pools.read()?.load_query("tokens", query)?;
+        records.into_iter().map(TokenRecord::into_token).collect()
+    }
+
+    /// The access tokens that are not revoked. Some may have expired.
+    pub fn unrevoked_tokens(&self) -> Result<Vec<StoredToken>, StoreError> {
+        let query = tokens::table
+            .filter(tokens::revoked_at.is_null())
+            .order_by(tokens::name)
+            .select(TokenRecord::as_select());
+        let records: Vec<TokenRecord> = self.pools.read()?.load_query("unrevoked_tokens", query)?;
+        let read = |record: TokenRecord| {
+            let id = record.token_id.clone();
+            let token = record.into_token();
+            token
+                .inspect_err(
+                    |error| warn!(token:% = id, error:%; "a token cannot be read, and is refused"),
+                )
+                .ok()
+        };
+        Ok(records.into_iter().filter_map(read).collect())
+    }
+
+    /// Records that these access tokens were used.
+    pub fn note_token_use(&self, ids: &[TokenId]) -> Result<(), StoreError> {
+        let now = self.now().as_micros();
+        let ids: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
+        let statement = self
+            .statement(
+                "-- note_token_use
+                 update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
+            )
+            .rows(
+                Rows::default()
+                    .text("token_id", ids.iter().map(String::as_str))
+                    .long("used_at", ids.iter().map(|_| now)),
+            );
+        self.pools.write()?.execute(&statement)?;
+        Ok(())
+    }
+
+    /// Revokes the access token with this id or name. Returns whether there was one that was not revoked.
+    pub fn revoke_token(&self, id_or_name: &str) -> Result<bool, StoreError> {
+        let statement = self
+            .statement(
+                "-- revoke_token
+                 update tokens set revoked_at = ?
+                 where revoked_at is null and (token_id = ? or name = ?)",
+            )
+            .long(self.now().as_micros())
+            .text(id_or_name)
+            .text(id_or_name);
+        Ok(self.pools.write()?.execute(&statement)? > 0)
+    }
 }
 
 fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, StoreError> {
@@ -23,72 +92,6 @@ fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, Sto
         .on_conflict_do_nothing()
         .execute(inner))?;
     Ok(inserted > 0)
-}
-
-/// A page of all tokens, ordered by id.
-pub(crate) fn tokens(
-    store: &Store,
-    after: Option<TokenId>,
-    count: usize,
-) -> Result<Vec<StoredToken>, StoreError> {
-    let after = after.map_or_else(String::new, |id| id.to_string());
-    let query = tokens::table
-        .filter(tokens::token_id.gt(after))
-        .order_by(tokens::token_id)
-        .limit(limit(count))
-        .select(TokenRecord::as_select());
-    let records = store.pools.read()?.load_query("tokens", query)?;
-    records.into_iter().map(TokenRecord::into_token).collect()
-}
-
-/// All that are not revoked, without those that cannot be read: a newer version may have written them.
-pub(crate) fn unrevoked_tokens(store: &Store) -> Result<Vec<StoredToken>, StoreError> {
-    let query = tokens::table
-        .filter(tokens::revoked_at.is_null())
-        .order_by(tokens::name)
-        .select(TokenRecord::as_select());
-    let records: Vec<TokenRecord> = store.pools.read()?.load_query("unrevoked_tokens", query)?;
-    let read = |record: TokenRecord| {
-        let id = record.token_id.clone();
-        let token = record.into_token();
-        token
-            .inspect_err(
-                |error| warn!(token:% = id, error:%; "a token cannot be read, and is refused"),
-            )
-            .ok()
-    };
-    Ok(records.into_iter().filter_map(read).collect())
-}
-
-/// Revokes the token with this id, or the one with this name. Returns whether there was one.
-pub(crate) fn revoke_token(store: &Store, id_or_name: &str) -> Result<bool, StoreError> {
-    let statement = store
-        .statement(
-            "-- revoke_token
-             update tokens set revoked_at = ?
-             where revoked_at is null and (token_id = ? or name = ?)",
-        )
-        .long(store.now().as_micros())
-        .text(id_or_name)
-        .text(id_or_name);
-    Ok(store.pools.write()?.execute(&statement)? > 0)
-}
-
-pub(crate) fn note_token_use(store: &Store, ids: &[TokenId]) -> Result<(), StoreError> {
-    let now = store.now().as_micros();
-    let ids: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
-    let statement = store
-        .statement(
-            "-- note_token_use
-             update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
-        )
-        .rows(
-            Rows::default()
-                .text("token_id", ids.iter().map(String::as_str))
-                .long("used_at", ids.iter().map(|_| now)),
-        );
-    store.pools.write()?.execute(&statement)?;
-    Ok(())
 }
 
 #[derive(Queryable, Selectable, Insertable)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{Ahead, ServiceId, StoredBatch, Strategy, Timestamp, WaitReason, WaitsFor};
+use grid_batch_core::{Ahead, ServiceId, StoredBatch, Strategy, Timestamp, WaitKind, WaitReason};
 
 use super::{
     ahead::load_head,
@@ -112,24 +112,24 @@ impl Service {
             first.filter(|_| self.strategy.keeps_order())?.halted_since
         });
         let waits_for = if row.position.is_none() {
-            WaitsFor::Missing
+            WaitKind::Missing
         } else {
             let blocked_by = blocked_by(row.seq, row.blocker_seq, row.depends_on_blocker);
             self.strategy.waits_for(blocked_by, halted.is_some())
         };
         match (waits_for, row.blocker_seq) {
-            (WaitsFor::Halt, _) => {
+            (WaitKind::Halt, _) => {
                 Ok(halted.map_or(WaitReason::Behind, |since| WaitReason::Halt { since }))
             }
-            (WaitsFor::Dependency, Some(seq)) => load_dependency(connection, row.seq, seq),
-            (WaitsFor::Missing | WaitsFor::Dependency, _) => load_missing(connection, row.seq),
-            (WaitsFor::Conflict, Some(blocker)) if compares => {
+            (WaitKind::Dependency, Some(seq)) => load_dependency(connection, row.seq, seq),
+            (WaitKind::Missing | WaitKind::Dependency, _) => load_missing(connection, row.seq),
+            (WaitKind::Conflict, Some(blocker)) if compares => {
                 let address = load_conflict(connection, row.seq, blocker)?;
                 Ok(WaitReason::Conflict { address })
             }
-            (WaitsFor::Conflict, _) => Ok(WaitReason::Conflict { address: None }),
-            (WaitsFor::Earlier, _) => Ok(WaitReason::Behind),
-            (WaitsFor::Lane, _) => Ok(WaitReason::Lane),
+            (WaitKind::Conflict, _) => Ok(WaitReason::Conflict { address: None }),
+            (WaitKind::Earlier, _) => Ok(WaitReason::Behind),
+            (WaitKind::Lane, _) => Ok(WaitReason::Lane),
         }
     }
 }

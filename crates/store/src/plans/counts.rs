@@ -4,7 +4,8 @@
 use std::cell::Cell;
 
 use grid_batch_core::{
-    Change, Event, LedgerStatus, NewBatch, Outcome, PendingBatchStore as _, Recorded, ServiceId,
+    Change, ClaimKeeper, Event, LedgerStatus, NewBatch, Outcome, PendingBatchStore as _, Recorded,
+    ServiceId,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -59,7 +60,7 @@ fn process(claims: &ClaimStore, services: &[ServiceId]) -> [usize; 4] {
     let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     let names: Vec<String> = services.iter().map(ToString::to_string).collect();
     COUNT.set(0);
-    let taken = claims.take_round(services).unwrap();
+    let taken = claims.take_next(services).unwrap();
     assert_eq!(taken.len(), services.len());
     let round = COUNT.replace(0);
     let record = |event: Event| {

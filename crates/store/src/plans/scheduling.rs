@@ -6,9 +6,9 @@ mod one_lane;
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Change, Decision, DeclaredAccess, Event, LedgerQuestionStore,
-    LedgerStatus, NewBatch, Outcome, Recorded, RoundStore, Scheduling, SchedulingRules, ServiceId,
-    ServiceShare, StrategyKind, TakenBatch,
+    AddressPrefix, AfterInvalid, Change, ClaimKeeper, Decision, DeclaredAccess, Event,
+    LedgerQuestionStore, LedgerStatus, NewBatch, Outcome, Recorded, RoundStore, Scheduling,
+    SchedulingRules, ServiceId, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_test_postgres::TestDatabase;
 

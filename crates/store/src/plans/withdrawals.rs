@@ -3,9 +3,9 @@
 use std::{ops::Range, time::Duration};
 
 use grid_batch_core::{
-    ActionOutcome, AttemptId, Change, Event, EventFilter, EventPosition, EventStore, LedgerStatus,
-    Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch,
-    Timestamp,
+    ActionOutcome, AttemptId, BatchQueryStore, Change, ClaimKeeper, Event, EventFilter,
+    EventPosition, EventStore, LedgerStatus, Operator, OperatorAction, OperatorStore,
+    OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
@@ -61,7 +61,7 @@ pub(super) fn load_withdrawals(claims: &ClaimStore) -> Vec<ServiceId> {
     let accounts: Vec<ServiceId> = (0..100).map(|number| withdrawal(number).service_id).collect();
     claims.take_services(&accounts).unwrap();
     for round in 0..2 {
-        let taken = claims.take_round(&accounts).unwrap();
+        let taken = claims.take_next(&accounts).unwrap();
         let mut changes = Vec::new();
         for taken in &taken {
             let (attempt, nonce) = sign(store, taken);
@@ -95,7 +95,7 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     store.schedule(&[of_new_pool]).unwrap();
     assert_eq!(store.pool_sums(&["pool 1", "new pool"]).unwrap().len(), 2);
 
-    let taken = claims.take_round(&accounts[..1]).unwrap().remove(0);
+    let taken = claims.take_next(&accounts[..1]).unwrap().remove(0);
     store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
     let (attempt, nonce) = sign(store, &taken);
     let dearer = transaction(&attempt, nonce, 2);
@@ -146,7 +146,7 @@ fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
         (1, accepted, NonceOutcome::WithoutEvent, false),
         (1, accepted, NonceOutcome::WithoutEvent, true),
     ] {
-        let taken = claims.take_round(&accounts[account..=account]).unwrap().remove(0);
+        let taken = claims.take_next(&accounts[account..=account]).unwrap().remove(0);
         let (BatchAttempt { service_id, batch_id, .. }, nonce) = sign(store, &taken);
         let record = |event| {
             store.record(&[Change::new(service_id.clone(), batch_id, event)]).unwrap();
@@ -176,7 +176,7 @@ fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
 /// Signs for a withdrawal behind one that is under way, and closes both nonces.
 fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
     let store = claims.store();
-    let taken = claims.take_round(account).unwrap().remove(0);
+    let taken = claims.take_next(account).unwrap().remove(0);
     let (attempt, nonce) = sign(store, &taken);
     let event = Event::Outcome { attempt: attempt.attempt_id.attempt, outcome: Outcome::Accepted };
     let accepted = Change::new(attempt.service_id.clone(), attempt.batch_id, event);
@@ -208,9 +208,9 @@ fn park_pool(claims: &ClaimStore, account: &[ServiceId]) {
         let retry_at = Some(store.now().plus(Duration::from_secs(60)));
         store.record(&[Change { retry_at, ..change }]).unwrap();
     };
-    let parked = claims.take_round(account).unwrap().remove(0);
+    let parked = claims.take_next(account).unwrap().remove(0);
     record(&parked, Event::Outcome { attempt: parked.attempt, outcome: Outcome::PoolParked });
-    let paid = claims.take_round(account).unwrap().remove(0);
+    let paid = claims.take_next(account).unwrap().remove(0);
     assert_ne!(paid.batch_id, parked.batch_id);
     sign(store, &paid);
     record(&paid, Event::Outcome { attempt: paid.attempt, outcome: Outcome::Accepted });

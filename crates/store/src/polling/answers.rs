@@ -75,7 +75,7 @@ pub(crate) fn pending_key(batch: &PendingBatch) -> BatchKey {
 ///
 /// Without the query, the answer may be about an attempt of a previous owner of the service. Then
 /// only a proof of a commit makes a change.
-pub(crate) fn status_change(
+pub(super) fn status_change(
     batch: BatchKey,
     report: &StatusReport,
     query: Option<AttemptId>,
@@ -91,14 +91,14 @@ pub(crate) fn status_change(
 }
 
 /// The change for a batch that the ledger was asked about without a usable answer.
-pub(crate) fn no_answer(batch: &PendingBatch) -> Change {
+pub(super) fn no_answer(batch: &PendingBatch) -> Change {
     let event = Event::Status { attempt: Some(batch.attempt), status: LedgerStatus::NotReported };
     let change = Change::new(batch.service_id.clone(), batch.batch_id, event);
     Change { epoch: Some(batch.epoch), ..change }
 }
 
 /// The change that a resolution makes to the attempt that the evidence is about.
-pub(crate) fn resolution_change(batch: &UnresolvedBatch, resolution: &Resolution) -> Change {
+pub(super) fn resolution_change(batch: &UnresolvedBatch, resolution: &Resolution) -> Change {
     let AttemptId { attempt, epoch } = batch.attempt_id;
     let found = |evidence| Event::Evidence { attempt, evidence };
     let (event, error, hold) = match resolution {

@@ -78,7 +78,7 @@ impl BatchId for PendingBatch {
 /// Up to `count` batches of claimed services that are due: the least recently checked first, then in
 /// the order of submission. A held batch is due at the longest interval. A batch that was checked or
 /// submitted in the future is due: the clock was set back since.
-pub(crate) fn due_batches(
+pub(super) fn due_batches(
     store: &Store,
     instance: &str,
     now: Timestamp,
@@ -91,7 +91,7 @@ pub(crate) fn due_batches(
 }
 
 /// Up to `count` batches of these services, due or not, in the same order.
-pub(crate) fn pending_batches(
+pub(super) fn pending_batches(
     store: &Store,
     instance: &str,
     services: &[ServiceId],

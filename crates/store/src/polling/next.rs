@@ -10,7 +10,7 @@ use crate::sql::{
 };
 
 /// The batches that follow those in the lanes of these services, of those that the instance claims.
-pub(crate) fn next_batches(
+pub(super) fn next_batches(
     store: &Store,
     instance: &str,
     services: &[ServiceId],
@@ -18,7 +18,7 @@ pub(crate) fn next_batches(
     let statement = next_batches_statement(store.dialect(), instance, services);
     let mut connection = store.pools.read()?;
     let mut rows: Vec<NextRow> = Vec::new();
-    if store.scheduler.is_used() {
+    if store.scheduler.keeps_positions() {
         rows.extend(connection.load::<NextRow>(&next_dependents_statement(
             store.dialect(),
             instance,

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Those of these batches that are unresolved, of claimed services.
-pub(crate) fn unresolved_batches(
+pub(super) fn unresolved_batches(
     store: &Store,
     instance: &str,
     batches: &BTreeSet<BatchKey>,

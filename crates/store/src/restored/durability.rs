@@ -5,11 +5,15 @@ use diesel::{
 
 use crate::sql::{Statement, Store, StoreError};
 
-pub(crate) fn durability_warnings(store: &Store) -> Result<Vec<String>, StoreError> {
-    let Some(query) = store.dialect().durability_query() else { return Ok(Vec::new()) };
-    let rows: Vec<Durability> =
-        store.pools.read()?.load(&Statement::new(store.dialect(), query))?;
-    Ok(rows.first().map(Durability::warnings).unwrap_or_default())
+impl Store {
+    /// What the settings of the database may cost, one message for each setting that does not keep
+    /// every commit.
+    pub fn durability_warnings(&self) -> Result<Vec<String>, StoreError> {
+        let Some(query) = self.dialect().durability_query() else { return Ok(Vec::new()) };
+        let rows: Vec<Durability> =
+            self.pools.read()?.load(&Statement::new(self.dialect(), query))?;
+        Ok(rows.first().map(Durability::warnings).unwrap_or_default())
+    }
 }
 
 /// The settings that decide whether a commit can be lost.

@@ -12,7 +12,6 @@ mod server;
 mod state;
 
 pub(crate) use check::{check, open};
-pub(crate) use durability::durability_warnings;
 pub(crate) use operator::{mark_moved, mark_restored};
 pub(crate) use running::expect_no_running_instances;
 pub(crate) use sends::CountedSend;

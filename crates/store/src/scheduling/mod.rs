@@ -13,6 +13,18 @@
 //!
 //! An open batch of such a service is in a lane or in `waiting_batches`. Everything here runs under the
 //! lock of the service.
+//!
+//! What each function of `Strategy` is given comes from these statements:
+//!
+//! - `room`: `load_lanes`.
+//! - `may_follow`: `first_waiting` where the order is kept, or else `first_free`. The blocker was found when the batch was
+//!   stored or evaluated, by `find_dependencies`, `find_conflicts`, `find_newest_waiting` and `find_newest_in_lanes`.
+//! - `next`: `round_candidates`.
+//! - `is_stopped`: `first_halt`.
+//! - `lets_others_go`, after an end: `find_dependents` and `find_dependents_in_lanes`, whose blockers are found again.
+//! - `waits_for`: the queries of `operator/wait_reason_rows.rs`.
+//!
+//! A service with one lane needs only `install_next_heads` and `round_candidates`.
 
 mod conflicts;
 mod dependencies;

@@ -12,7 +12,7 @@ use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id 
 type TransactionKey = [u8; 16];
 
 /// Records transactions that a service has applied.
-pub(crate) fn add_applied(
+pub(super) fn add_applied(
     store: &Store,
     service_id: &ServiceId,
     transactions: &[ItemId],

@@ -78,9 +78,13 @@ impl Dialect {
             ),
             // With NORMAL the last commits could be lost in a power failure. A frozen process keeps its
             // lock, but it is the only one that claims services.
+            //
+            // The log has the whole page of each random key that a commit writes, so pages are small. Only a
+            // new file gets them, and only before it has a log. The log is copied to it at 4 MB.
             #[cfg(feature = "sqlite")]
             Self::Sqlite => format!(
-                "pragma busy_timeout = {lock_timeout}; pragma journal_mode = wal;
+                "pragma busy_timeout = {lock_timeout}; pragma page_size = 1024;
+                 pragma journal_mode = wal; pragma wal_autocheckpoint = 4000;
                  pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -32768"
             ),
         }

@@ -22,17 +22,17 @@ use super::{
     file_lock::FileLock,
     intake_limits::IntakeLimits,
     last_seen::LastSeen,
-    locked_services::LockedServices,
+    locked_services::{LockedService, LockedServices},
     migrations::{check_schema, migrate},
     open_counts::OpenCounts,
-    pools::Pools,
+    pools::{PoolConnections, Pools},
     scheduler::Scheduler,
     unreadable_services::UnreadableServices,
     url::{Access, DatabaseUrl},
 };
 use crate::InstalledHooks;
 
-/// A durable store of batches: what [`add`](Self::add) has returned survives a crash.
+/// A durable store of batches: what [`add`](grid_batch_core::IntakeStore::add) has returned survives a crash.
 ///
 /// A store can be shared and cloned; clones use the same connections. Its methods block.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ pub struct Store {
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
     /// Whether the ledger applies a batch again when it arrives again.
-    applies_again: Arc<AtomicBool>,
+    pub(crate) applies_again: Arc<AtomicBool>,
     clock: DatabaseClock,
 }
 
@@ -159,13 +159,31 @@ impl Store {
         self.applies_again.load(Relaxed)
     }
 
-    pub(crate) fn refuse_past_transactions(&self) {
-        self.applies_again.store(true, Relaxed);
-    }
-
     /// The database's clock, which gives the times that are stored.
     pub fn clock(&self) -> &DatabaseClock {
         &self.clock
+    }
+
+    /// The services of which other transactions keep a row locked, as far as this process has met them.
+    /// Their batches wait.
+    pub fn locked_services(&self) -> Vec<LockedService> {
+        self.locked.list()
+    }
+
+    /// Since when a row of this service is locked by another transaction, if it is, as far as this process has
+    /// met it.
+    pub fn locked_since(&self, service_id: &ServiceId) -> Option<Timestamp> {
+        self.locked.since(service_id)
+    }
+
+    /// How many events this store has written since it was opened, with those of transactions that failed.
+    pub fn events_written(&self) -> u64 {
+        self.scheduler.events().count()
+    }
+
+    /// The connections to the database, by pool.
+    pub fn connections(&self) -> Vec<PoolConnections> {
+        self.pools.connections()
     }
 
     /// Reads the database's clock, so that the times that are stored agree with it.

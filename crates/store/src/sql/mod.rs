@@ -2,6 +2,7 @@
 //! this one.
 
 pub(crate) mod any_connection;
+pub(crate) mod claim_handle;
 pub(crate) mod connection;
 pub(crate) mod database_clock;
 pub(crate) mod dialect;
@@ -36,6 +37,7 @@ pub(crate) mod unreadable_services;
 pub(crate) mod url;
 mod witness;
 
+pub(crate) use claim_handle::{ClaimOptions, ClaimStore};
 pub(crate) use connection::Connection;
 pub(crate) use dialect::Dialect;
 pub(crate) use error::StoreError;

@@ -66,20 +66,21 @@ impl Scheduler {
         self.of(service_id).rule()
     }
 
-    /// Whether what follows from a change is done here. A command leaves that to the server, whose rules it
-    /// may not have.
-    pub(crate) fn is_used(&self) -> bool {
+    /// Whether new batches are stored with positions and what they declare, so that batches of a service may have
+    /// several lanes. Otherwise a service has one lane, its batches wait in the order of `created_at`, and what
+    /// follows from a change of a batch that has a position is left to a server that keeps positions.
+    pub(crate) fn keeps_positions(&self) -> bool {
         self.rules.uses_declared_access && !self.leaves_policies
     }
 
-    /// Whether what follows from a change is left to a server.
+    /// Whether what follows from a change is left to a server: a command may not have its rules.
     pub(crate) fn leaves_policies(&self) -> bool {
         self.leaves_policies
     }
 
     /// Whether a batch may have to wait for an invalid one that is before it.
     pub(crate) fn may_stop(&self) -> bool {
-        self.is_used() || self.may_halt
+        self.keeps_positions() || self.may_halt
     }
 
     /// The policy after an invalid batch of a service; `None`: a server knows it.

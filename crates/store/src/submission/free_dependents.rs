@@ -31,32 +31,58 @@ pub struct FreedDependents {
     pub more: bool,
 }
 
-/// Evaluates up to `limit` dependents. Those of services that another transaction keeps locked are left for
-/// a later call. So are most of many dependents of one service, until those that were freed are in lanes.
-///
-/// Several instances may do it at once: evaluating a batch twice changes nothing.
-pub(crate) fn free_dependents(store: &Store, limit: usize) -> Result<FreedDependents, StoreError> {
-    let mut freed = FreedDependents::default();
-    if !store.scheduler.is_used() {
-        finish_halts(store, &mut freed)?;
-        return Ok(freed);
-    }
-    let (mut left, mut last) = (limit, i64::MIN);
-    loop {
-        let changed = find_changed(&mut *store.pools.read()?, last, CHANGED_AT_ONCE)?;
-        for changed in &changed {
-            last = changed.batch_seq;
-            let evaluated = free_dependents_of(store, changed, left, &mut freed)?;
-            left = left.saturating_sub(evaluated.max(1));
-            if left == 0 {
-                freed.more = true;
+impl Store {
+    /// Evaluates up to `limit` batches that waited for others which have ended: those that the commit of the
+    /// end did not evaluate, because they are of other services or too many. Returns the services that got
+    /// a next batch.
+    ///
+    /// Any instance may call it, whichever services it claims, and several at once: evaluating a batch twice
+    /// changes nothing. It costs one read if there is nothing to do. Batches of services that another
+    /// transaction keeps locked are left for a later call. So are most of many dependents of one service, until
+    /// those that were freed are in lanes.
+    pub fn free_dependents(&self, limit: usize) -> Result<FreedDependents, StoreError> {
+        let mut freed = FreedDependents::default();
+        if !self.scheduler.keeps_positions() {
+            finish_halts(self, &mut freed)?;
+            return Ok(freed);
+        }
+        let (mut left, mut last) = (limit, i64::MIN);
+        loop {
+            let changed = find_changed(&mut *self.pools.read()?, last, CHANGED_AT_ONCE)?;
+            for changed in &changed {
+                last = changed.batch_seq;
+                let evaluated = free_dependents_of(self, changed, left, &mut freed)?;
+                left = left.saturating_sub(evaluated.max(1));
+                if left == 0 {
+                    freed.more = true;
+                    return Ok(freed);
+                }
+            }
+            if changed.len() < CHANGED_AT_ONCE {
+                finish_halts(self, &mut freed)?;
                 return Ok(freed);
             }
         }
-        if changed.len() < CHANGED_AT_ONCE {
-            finish_halts(store, &mut freed)?;
-            return Ok(freed);
-        }
+    }
+
+    /// How many batches this process has ended without sending them since this was called last: they depend
+    /// on an invalid batch, or an operator ended what follows one. A commit that was repeated may count twice.
+    pub fn take_ended_unsent(&self) -> u64 {
+        self.scheduler.take_ended()
+    }
+
+    /// Whether this process has left something to [`free_dependents`](Self::free_dependents) since this
+    /// was asked last. It only saves time. Call `free_dependents` at intervals to find what other
+    /// processes leave.
+    pub fn dependents_wait(&self) -> bool {
+        self.scheduler.take_left_dependents()
+    }
+
+    /// Looks at everything that waits for a batch that has ended, until nothing is left to do now.
+    pub(crate) fn free_all_dependents(&self) -> Result<(), StoreError> {
+        const STEP: usize = 256;
+        while self.free_dependents(STEP)?.more {}
+        Ok(())
     }
 }
 

@@ -7,8 +7,8 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    AttemptId, BatchFits, BatchState, Change, Event, EventKind, InLane, Outcome, Round, ServiceId,
-    ServiceShare, TakenBatch, Timestamp,
+    AttemptId, BatchFits, BatchResult, BatchState, Change, Event, EventKind, InLane, Outcome,
+    Round, RoundStore, ServiceId, ServiceShare, TakenBatch, Timestamp,
 };
 
 use crate::{
@@ -17,7 +17,8 @@ use crate::{
     halts::first_halt,
     restored::CountedSend,
     sql::{
-        Connection, Dialect, Rows, Statement, Store, StoreError,
+        ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
+        claim_handle::micros,
         rows::{
             AHEAD, AttemptRow, ServiceRow, confirmed_ledger, is_ready, limit, progress,
             read_deadline, service_id, service_rows, takeable_by,
@@ -27,32 +28,74 @@ use crate::{
 
 /// The instance that takes a round, and how long one of its submissions lasts at most.
 #[derive(Clone, Copy)]
-pub(crate) struct RoundOwner<'a> {
-    pub(crate) instance: &'a str,
+struct RoundOwner<'a> {
+    instance: &'a str,
     /// In microseconds.
-    pub(crate) longest_submission: i64,
+    longest_submission: i64,
 }
 
-pub(crate) fn ready_services(
-    store: &Store,
-    instance: &str,
-    after: Option<&ServiceId>,
-    count: usize,
-) -> Result<Vec<ServiceId>, StoreError> {
-    let after = after.map_or("", ServiceId::as_str);
-    let now = store.now().as_micros();
-    let statement = ready_services_statement(store.dialect(), instance, now, after, count);
-    let rows: Vec<ServiceRow> = store.pools.read()?.load(&statement)?;
-    Ok(rows.iter().filter_map(|row| store.unreadable.read(row.name())).collect())
+impl ClaimStore {
+    /// Takes the next batch of each of these services that is claimed and has one to submit, as
+    /// [`take_round`](Self::take_round) does with a share of one batch for each.
+    pub fn take_next(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
+        let shares: Vec<ServiceShare> =
+            services.iter().cloned().map(ServiceShare::of_one).collect();
+        Ok(take_round(self, &shares, &mut |_| true)?.batches)
+    }
+}
+
+impl RoundStore for ClaimStore {
+    fn ready_services(
+        &self,
+        after: Option<&ServiceId>,
+        limit: usize,
+    ) -> BatchResult<Vec<ServiceId>> {
+        let store = &self.store;
+        let (instance, now) = (self.instance(), store.now().as_micros());
+        let after = after.map_or("", ServiceId::as_str);
+        let statement =
+            ready_services_statement(store.dialect(), instance.as_str(), now, after, limit);
+        let rows: Vec<ServiceRow> = store.pools.read()?.load(&statement)?;
+        Ok(rows.iter().filter_map(|row| store.unreadable.read(row.name())).collect())
+    }
+
+    /// Takes up to as many batches of each service as its share, in the order of the shares and of each
+    /// service, and marks them durably as being with a submitter. Takes nothing if a submission could outlast
+    /// the full expiry.
+    ///
+    /// A service whose batch is under way, delayed or held gives none. `fits` is called with the length of
+    /// each batch before any bytes are read.
+    fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
+        Ok(take_round(self, shares, fits)?)
+    }
+
+    /// They can be taken again at once.
+    fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
+        let now = self.store.now();
+        let not_sent = |taken: &TakenBatch| {
+            let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::NotSent };
+            Change {
+                epoch: Some(taken.epoch),
+                error: Some("given back before it was sent".to_owned()),
+                retry_at: Some(now),
+                ..Change::new(taken.service_id.clone(), taken.batch_id, event)
+            }
+        };
+        let changes: Vec<Change> = batches.iter().map(not_sent).collect();
+        record(&self.store, &changes).complete()?;
+        Ok(())
+    }
 }
 
 /// Takes the batches that fit, in the order of `shares` and of each service.
-pub(crate) fn take_round(
-    store: &Store,
-    owner: RoundOwner<'_>,
+fn take_round(
+    claims: &ClaimStore,
     shares: &[ServiceShare],
     fits: &mut BatchFits<'_>,
 ) -> Result<Round, StoreError> {
+    let (store, instance) = (&claims.store, claims.instance());
+    let longest_submission = micros(claims.options.longest_submission);
+    let owner = RoundOwner { instance: instance.as_str(), longest_submission };
     let now = store.now().as_micros();
     let find = |connection: &mut Connection, locked: &BTreeSet<ServiceId>| {
         find_candidates(store, connection, owner.instance, now, shares, locked)
@@ -116,20 +159,6 @@ fn take(
     let events: Vec<NewEvent> = rows.iter().filter_map(event).collect();
     insert_events(connection, store.scheduler.events(), &events, Timestamp::from_micros(now))?;
     rows.into_iter().map(TakenRow::into_taken).collect()
-}
-
-pub(crate) fn give_back(store: &Store, batches: &[TakenBatch]) -> Result<(), StoreError> {
-    let now = store.now();
-    let not_sent = |taken: &TakenBatch| {
-        let event = Event::Outcome { attempt: taken.attempt, outcome: Outcome::NotSent };
-        Change {
-            epoch: Some(taken.epoch),
-            error: Some("given back before it was sent".to_owned()),
-            retry_at: Some(now),
-            ..Change::new(taken.service_id.clone(), taken.batch_id, event)
-        }
-    };
-    record(store, &batches.iter().map(not_sent).collect::<Vec<_>>()).complete().map(drop)
 }
 
 fn ready_services_statement<'a>(

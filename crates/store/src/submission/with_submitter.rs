@@ -10,7 +10,7 @@ use grid_batch_core::{
 use crate::{
     batch::record,
     sql::{
-        Dialect, Rows, Statement, Store, StoreError,
+        ClaimStore, Dialect, Rows, Statement, Store, StoreError,
         groups::GroupResult,
         rows::{AttemptRow, batch_id, claimed_by, service_id, with_submitter},
         schema::{lanes, service_id_claims},
@@ -130,17 +130,33 @@ pub(crate) fn being_sent(
     Ok(found)
 }
 
-/// The batches of these services that an instance has with its submitter and must not begin to send: the service
-/// or the instance is paused, the instance drains, or the batch is held.
-pub(crate) fn find_stopped(
-    store: &Store,
-    instance: &str,
-    services: &[ServiceId],
-) -> Result<Vec<SubmittedBatch>, StoreError> {
-    if services.is_empty() {
-        return Ok(Vec::new());
+impl ClaimStore {
+    /// The batches of these services that are recorded as being with the submitter of this instance, and that it
+    /// must not begin to send: the service or the instance is paused, the instance drains, or the batch is held.
+    pub fn stopped(&self, services: &[ServiceId]) -> Result<Vec<SubmittedBatch>, StoreError> {
+        if services.is_empty() {
+            return Ok(Vec::new());
+        }
+        let instance = self.instance();
+        load(&self.store, &stopped(self.store.dialect(), instance.as_str(), services))
     }
-    load(store, &stopped(store.dialect(), instance, services))
+
+    /// The batches of claimed services that are under way: they were submitted, have not ended and are not
+    /// held.
+    pub fn under_way(&self) -> Result<Vec<(ServiceId, ItemId)>, StoreError> {
+        let instance = self.instance();
+        let query = lanes::table
+            .inner_join(
+                service_id_claims::table.on(service_id_claims::service_id.eq(lanes::service_id)),
+            )
+            .filter(service_id_claims::claimant.eq(instance.as_str()))
+            .filter(lanes::busy.and(lanes::submitted).and(lanes::held_at.is_null()))
+            .select((lanes::service_id, lanes::batch_id));
+        let rows: Vec<(String, Option<Vec<u8>>)> =
+            self.store.pools.read()?.load_query("under_way", query)?;
+        let rows = rows.iter().filter_map(|(service, batch)| Some((service, batch.as_ref()?)));
+        rows.map(|(service, batch)| Ok((service_id(service)?, batch_id(batch)?))).collect()
+    }
 }
 
 fn load(store: &Store, statement: &Statement<'_>) -> Result<Vec<SubmittedBatch>, StoreError> {
@@ -215,22 +231,4 @@ fn stopped<'a>(dialect: Dialect, instance: &'a str, services: &'a [ServiceId]) -
     .rows(Rows::default().text("service_id", services.iter().map(ServiceId::as_str)).in_chunks())
     .text(/* claimant */ instance)
     .text(/* instance_id */ instance)
-}
-
-/// The batches of claimed services that were submitted, have not ended and are not held.
-pub(crate) fn find_under_way(
-    store: &Store,
-    instance: &str,
-) -> Result<Vec<(ServiceId, ItemId)>, StoreError> {
-    let query = lanes::table
-        .inner_join(
-            service_id_claims::table.on(service_id_claims::service_id.eq(lanes::service_id)),
-        )
-        .filter(service_id_claims::claimant.eq(instance))
-        .filter(lanes::busy.and(lanes::submitted).and(lanes::held_at.is_null()))
-        .select((lanes::service_id, lanes::batch_id));
-    let rows: Vec<(String, Option<Vec<u8>>)> =
-        store.pools.read()?.load_query("under_way", query)?;
-    let rows = rows.iter().filter_map(|(service, batch)| Some((service, batch.as_ref()?)));
-    rows.map(|(service, batch)| Ok((service_id(service)?, batch_id(batch)?))).collect()
 }

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchState, NewBatch, Outcome, Progress, TransactionConflict,
+    AddOutcome, BatchConflict, BatchQueryStore, BatchState, IntakeStore, NewBatch, Outcome,
+    Progress, TransactionConflict,
 };
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
@@ -207,7 +208,7 @@ fn empty_lists_are_accepted(db: &Database) {
     assert_eq!(store.add(&[]).unwrap(), []);
     assert_eq!(store.add(&[&[], &[]]).unwrap(), [Ok(vec![]), Ok(vec![])]);
     assert_eq!(store.record(&[]).unwrap(), []);
-    assert_eq!(store.take_round(&[]).unwrap(), []);
+    assert_eq!(store.take_next(&[]).unwrap(), []);
 }
 
 fn one_megabyte_batch_is_stored_unchanged(db: &Database) {

@@ -9,8 +9,9 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    AddOutcome, BatchState, ChangeOutcome, Decision, Event, ItemId, LedgerStatus, Operator,
-    OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId, Stale, TakenBatch,
+    AddOutcome, BatchState, ChangeOutcome, Decision, Event, IntakeStore, ItemId, LedgerStatus,
+    Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome, RoundStore,
+    ServiceId, Stale, TakenBatch,
 };
 
 use crate::fixture::{
@@ -105,7 +106,7 @@ fn pause_of_all_names_what_a_round_takes_meanwhile(db: &Database) {
         let (named, taken) = thread::scope(|scope| {
             let taking = scope.spawn(|| {
                 let of_one = services.chunks(1);
-                of_one.flat_map(|one| store.worker().take_round(one).unwrap()).collect()
+                of_one.flat_map(|one| store.worker().take_next(one).unwrap()).collect()
             });
             act(OperatorVerb::Pause);
             let named = store.being_sent(&OperatorTarget::AllServices).unwrap();
@@ -125,11 +126,11 @@ fn concurrent_rounds_take_each_batch_once(db: &Database) {
     store.add_all(&all);
     let mut taken: Vec<ItemId> = thread::scope(|scope| {
         let takers: Vec<_> =
-            (0..4).map(|_| scope.spawn(|| store.take_round(&names).unwrap())).collect();
+            (0..4).map(|_| scope.spawn(|| store.take_next(&names).unwrap())).collect();
         takers.into_iter().flat_map(|taker| taker.join().unwrap()).map(|t| t.batch_id).collect()
     });
     // A round skips services that another one has locked; the next round finds them.
-    taken.extend(store.take_round(&names).unwrap().into_iter().map(|taken| taken.batch_id));
+    taken.extend(store.take_next(&names).unwrap().into_iter().map(|taken| taken.batch_id));
     taken.sort();
     assert_eq!(taken, (0..40).map(id).collect::<Vec<_>>());
 }
@@ -159,7 +160,7 @@ fn order_is_kept_under_concurrent_adds_and_rounds(db: &Database) {
             scope.spawn(move || {
                 while committed.lock().unwrap().values().map(Vec::len).sum::<usize>() < total {
                     let ready = store.ready_services(None, 9).unwrap();
-                    for taken in store.take_round(&ready).unwrap() {
+                    for taken in store.take_next(&ready).unwrap() {
                         let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
                         store.record_one(happened(&taken, accepted));
                         // No other batch of the service is under way until this one has ended.

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    Ahead, BatchState, Change, CommitHistory, Event, Evidence, ItemId, NewBatch, Outcome, Receipt,
-    ServiceId, StoredBatch,
+    Ahead, BatchQueryStore, BatchState, Change, CommitHistory, Event, Evidence, ItemId, NewBatch,
+    Outcome, Receipt, ServiceId, StoredBatch,
 };
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};

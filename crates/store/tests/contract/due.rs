@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchId, LedgerQuestionStore, LedgerStatus, Outcome, PollPace, Timestamp};
+use grid_batch_core::{
+    BatchId, ClaimKeeper, LedgerQuestionStore, LedgerStatus, Outcome, PollPace, Timestamp,
+};
 use grid_batch_store::PendingBatch;
 use proptest::{collection::vec, option, prelude::*};
 

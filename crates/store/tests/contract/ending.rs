@@ -1,6 +1,6 @@
 use grid_batch_core::{
-    BatchDetails, BatchState, ChangeOutcome, CommitAfterInvalid, Event, Evidence, LedgerStatus,
-    Outcome, Receipt, Stale, TakenBatch,
+    BatchDetails, BatchQueryStore, BatchState, ChangeOutcome, CommitAfterInvalid, Event, Evidence,
+    LedgerStatus, Outcome, Receipt, Stale, TakenBatch,
 };
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};

@@ -13,8 +13,9 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    BatchEvent, BatchState, Change, Decision, Event, EventCursor, EventFilter, EventKind,
-    EventPosition, EventReadError, EventStore, Evidence, ItemId, LedgerStatus, Outcome,
+    BatchEvent, BatchQueryStore, BatchState, Change, ClaimKeeper, Decision, Event, EventCursor,
+    EventFilter, EventKind, EventPosition, EventReadError, EventStore, Evidence, IntakeStore,
+    ItemId, LedgerStatus, Outcome, RoundStore,
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
@@ -578,7 +579,7 @@ fn work_until_all_ended(db: &Database, instance: &ClaimStore, mut numbers: fastr
             instance.store().record(&[Change::new(service_id, batch_id, event)]).unwrap();
         }
         let ready = instance.ready_services(None, 9).unwrap();
-        for taken in instance.take_round(&ready).unwrap() {
+        for taken in instance.take_next(&ready).unwrap() {
             if numbers.u8(..4) == 0 {
                 db.pass_full_expiry(instance);
                 break;

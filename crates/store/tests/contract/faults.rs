@@ -7,7 +7,9 @@ use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
     connection::SimpleConnection, sql_query,
 };
-use grid_batch_core::{BatchConflict, BatchError, PendingBatchStore};
+use grid_batch_core::{
+    BatchConflict, BatchError, BatchQueryStore, ClaimKeeper, IntakeStore, PendingBatchStore,
+};
 use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, service, wait_until_blocked};
@@ -25,7 +27,7 @@ fn locked_file_is_an_error_until_it_is_unlocked() {
     let mut other = SqliteConnection::establish(db.file().to_str().unwrap()).unwrap();
     other.batch_execute("begin immediate").unwrap();
     let error = store.add(&[&[batch("a::b", 1)]]).unwrap_err();
-    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    assert!(matches!(&error, BatchError::Unavailable(text) if text.contains("locked")), "{error}");
     assert!(store.find(&id(1)).unwrap().is_empty());
     other.batch_execute("rollback").unwrap();
     store.add_all(&[batch("a::b", 1)]);
@@ -90,7 +92,7 @@ fn connection_lost_during_add_stores_nothing() {
         wait_until_blocked(&mut watcher, "insert_payloads");
         cut_other_connections(&mut watcher);
         let error = adder.join().unwrap();
-        assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+        assert!(matches!(error, BatchError::Unavailable(_)), "{error}");
     });
     watcher.batch_execute("select pg_advisory_unlock(hashtext(current_schema))").unwrap();
     assert!(store.find(&id(1)).unwrap().is_empty());
@@ -116,7 +118,7 @@ fn corrupt_rows_are_reported() {
     store.add_all(&[batch("a::b", 1)]);
     db.execute("update lanes set attempts = -1").unwrap();
     let error = store.find(&id(1)).unwrap_err();
-    assert!(matches!(error, StoreError::Corrupt { .. }));
+    assert!(matches!(error, BatchError::InternalError(_)));
     assert!(error.to_string().contains("-1 attempts"), "{error}");
 }
 

@@ -18,8 +18,9 @@ use diesel::{
     connection::SimpleConnection, sql_query,
 };
 use grid_batch_core::{
-    AddOutcome, BatchResult, Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus,
-    ManualClock, NewBatch, Outcome, PendingBatchStore, PollPace, Recorded, RetentionCursor,
+    AddOutcome, BatchQueryStore, BatchResult, Change, ChangeOutcome, ClaimKeeper, EndedDependents,
+    Event, Evidence, IntakeStore, ItemId, LedgerStatus, ManualClock, MissingTransactionStore,
+    NewBatch, Outcome, PendingBatchStore, PollPace, Recorded, RetentionCursor, RoundStore,
     ServiceId, StoredBatch, TakenBatch, Timestamp,
 };
 use grid_batch_store::{
@@ -243,13 +244,13 @@ impl TestStore {
         MonitorStore::new(self.worker_of_all().clone(), |_: Recorded<'_>| ())
     }
 
-    pub fn take_round(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
+    pub fn take_next(&self, services: &[ServiceId]) -> BatchResult<Vec<TakenBatch>> {
         self.worker().take_services(services)?;
-        Ok(self.worker().take_round(services)?)
+        Ok(self.worker().take_next(services)?)
     }
 
     pub fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()> {
-        Ok(self.worker().give_back(batches)?)
+        self.worker().give_back(batches)
     }
 
     pub fn ready_services(
@@ -257,7 +258,19 @@ impl TestStore {
         after: Option<&ServiceId>,
         limit: usize,
     ) -> BatchResult<Vec<ServiceId>> {
-        Ok(self.worker_of_all().ready_services(after, limit)?)
+        self.worker_of_all().ready_services(after, limit)
+    }
+
+    pub fn found_at_ledger(&self, transactions: &[ItemId]) -> BatchResult<Vec<ServiceId>> {
+        self.worker().found_at_ledger(transactions)
+    }
+
+    pub fn absent_at_ledger(&self, transactions: &[ItemId]) -> BatchResult<EndedDependents> {
+        self.worker().absent_at_ledger(transactions)
+    }
+
+    pub fn hold_missing(&self, limit: Duration) -> BatchResult<usize> {
+        self.worker().hold_missing(limit)
     }
 
     pub fn recover(&self) -> BatchResult<usize> {
@@ -290,7 +303,7 @@ impl TestStore {
     /// Takes the next batch of each of these services, in the order of their names.
     pub fn take(&self, services: &[&str]) -> Vec<TakenBatch> {
         let services: Vec<ServiceId> = services.iter().map(|name| service(name)).collect();
-        let mut taken = self.take_round(&services).unwrap();
+        let mut taken = self.take_next(&services).unwrap();
         taken.sort_by(|a, b| a.service_id.cmp(&b.service_id));
         taken
     }

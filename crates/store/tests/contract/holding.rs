@@ -2,8 +2,8 @@ use std::{thread, time::Duration};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, Hold, LedgerStatus,
-    OperatorDecision, Outcome, Stale, TakenBatch,
+    BatchQueryStore, BatchState, Change, ChangeOutcome, ClaimKeeper, Decision, Event, Evidence,
+    Hold, LedgerStatus, OperatorDecision, Outcome, RoundStore, Stale, TakenBatch,
 };
 use grid_batch_store::Store;
 

@@ -1,8 +1,8 @@
 //! Limits of intake: open batches of a service, and services that are new.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, ClientId, Decision, NewBatch, OperatorTarget, Outcome, SignerId,
-    StrategyKind,
+    AddOutcome, BatchConflict, BatchQueryStore, ClientId, Decision, IntakeStore, NewBatch,
+    OperatorTarget, Outcome, SignerId, StrategyKind,
 };
 use grid_batch_store::{FullQueue, IntakeLimits, QueueCounts, Store, StoreOptions};
 

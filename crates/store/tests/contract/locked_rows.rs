@@ -7,9 +7,9 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, ActionSource, BatchConflict, BatchState, Change, Event,
-    LedgerStatus, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome, ServiceId,
-    TakenBatch,
+    ActionOutcome, ActionRefusal, ActionSource, BatchConflict, BatchState, Change, ClaimKeeper,
+    Event, IntakeStore, LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget,
+    OperatorVerb, Outcome, ServiceId, TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreError, StoreOptions};
 

@@ -7,8 +7,9 @@ use std::{
 
 use grid_batch_core::{
     ActionEffect, ActionOutcome, ActionRefusal, AddOutcome, BatchState, Change, ChangeOutcome,
-    Decision, Event, Evidence, Hold, LedgerStatus, Operator, OperatorAction, OperatorTarget,
-    OperatorVerb, Outcome, Progress, Stale, Timestamp, TransitionError, transition,
+    Decision, Event, Evidence, Hold, IntakeStore, LedgerStatus, Operator, OperatorAction,
+    OperatorStore, OperatorTarget, OperatorVerb, Outcome, Progress, Stale, Timestamp,
+    TransitionError, transition,
 };
 use proptest::{collection::vec, prelude::*};
 

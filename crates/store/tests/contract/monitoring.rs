@@ -4,10 +4,10 @@ use std::{
 };
 
 use grid_batch_core::{
-    AttemptId, BatchError, BatchFilter, BatchState, BatchUpdater, Change, ChangeOutcome, Deadline,
-    Decision, Event, Evidence, LedgerQuestionStore, LedgerStatus, NewBatch, Outcome,
-    PendingBatchStore, PollPace, Receipt, Recorded, Resolution, StatusReport, TakenBatch,
-    UnresolvedBatch,
+    AttemptId, BatchError, BatchFilter, BatchQueryStore, BatchState, BatchUpdater, Change,
+    ChangeOutcome, Deadline, Decision, Event, Evidence, LedgerQuestionStore, LedgerStatus,
+    NewBatch, Outcome, PendingBatchStore, PollPace, Receipt, Recorded, Resolution, StatusReport,
+    TakenBatch, UnresolvedBatch,
 };
 use grid_batch_store::{MonitorStore, PendingBatch};
 

@@ -4,9 +4,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Deadline, Decision, Evidence, GroupObserver, LedgerQuestionStore,
-    LedgerStatus, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId, SubmissionAnswer,
-    SubmissionOutcome, TakenBatch,
+    BatchQueryStore, BatchState, ChangeOutcome, Deadline, Decision, Evidence, GroupObserver,
+    LedgerQuestionStore, LedgerStatus, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId,
+    SubmissionAnswer, SubmissionOutcome, TakenBatch,
 };
 use grid_batch_store::{DelayOptions, StoreObserver};
 

@@ -1,7 +1,7 @@
 use std::{sync::Arc, thread};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
-use grid_batch_core::{Clock, ManualClock, SystemClock, Timestamp};
+use grid_batch_core::{BatchQueryStore, ClaimKeeper, Clock, ManualClock, SystemClock, Timestamp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, Store, StoreError, StoreOptions,
 };
@@ -164,6 +164,25 @@ fn every_compared_text_column_collates_bytewise() {
          end $$",
     )
     .unwrap();
+}
+
+#[test]
+fn new_file_has_small_pages_and_an_old_one_keeps_its_own() {
+    for (before, page_size) in [(None, 1_024), (Some("pragma page_size = 4096"), 4_096)] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("batches.db");
+        if let Some(settings) = before {
+            let mut connection = SqliteConnection::establish(file.to_str().unwrap()).unwrap();
+            let create = format!("{settings}; pragma journal_mode = wal");
+            connection.batch_execute(&create).unwrap();
+        }
+        let url = format!("sqlite://{}", file.display()).parse().unwrap();
+        let store = Store::open(&url, StoreOptions::default()).unwrap();
+        store.add_all(&[batch("a::b", 1)]);
+        // The header of the file.
+        let header = std::fs::read(&file).unwrap();
+        assert_eq!(u16::from_be_bytes([header[16], header[17]]), page_size);
+    }
 }
 
 #[test]

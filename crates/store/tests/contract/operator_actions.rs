@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, BatchState, Change,
-    Event, LedgerStatus, Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome,
-    RecordedAction, Stale,
+    Event, LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb,
+    Outcome, RecordedAction, Stale,
 };
 use grid_batch_store::Store;
 

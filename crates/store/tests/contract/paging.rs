@@ -1,6 +1,7 @@
 use grid_batch_core::{
-    AddOutcome, BatchLabel, BatchSelection, BatchState, Change, ItemId, LedgerStatus, ListCursor,
-    ListedBatch, NewBatch, Outcome, PageOrder, Receipt, Timestamp,
+    AddOutcome, BatchLabel, BatchQueryStore, BatchSelection, BatchState, Change, IntakeStore,
+    ItemId, LedgerStatus, ListCursor, ListedBatch, NewBatch, Outcome, PageOrder, Receipt,
+    Timestamp,
 };
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};

@@ -1,9 +1,9 @@
 //! A pause of a service, or of all: nothing new is taken, and what is under way is followed.
 
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, BatchState, InstanceId, LedgerStatus, Operator, OperatorAction,
-    OperatorTarget, OperatorVerb, Outcome, ServicePause, Stale, SubmittedBatch, TakenBatch,
-    Timestamp, WaitReason,
+    ActionOutcome, ActionRefusal, BatchQueryStore, BatchState, ClaimKeeper, InstanceId,
+    LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
+    RoundStore, ServicePause, Stale, SubmittedBatch, TakenBatch, Timestamp, WaitReason,
 };
 use grid_batch_store::Store;
 

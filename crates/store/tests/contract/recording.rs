@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus, Outcome, Progress,
-    Receipt, Stale, TakenBatch, TransitionError, transition,
+    BatchQueryStore, BatchState, Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus,
+    Outcome, Progress, Receipt, Stale, TakenBatch, TransitionError, transition,
 };
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};

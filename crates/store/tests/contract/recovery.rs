@@ -1,4 +1,4 @@
-use grid_batch_core::{BatchState, ChangeOutcome, Outcome};
+use grid_batch_core::{BatchQueryStore, BatchState, ChangeOutcome, ClaimKeeper, Outcome};
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 

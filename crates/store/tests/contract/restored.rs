@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerQuestionStore,
-    LedgerStatus, NewBatch, Outcome, Recorded, Stale,
+    BatchState, Change, ChangeOutcome, ClaimKeeper, Decision, Event, Evidence, IntakeStore,
+    LedgerQuestionStore, LedgerStatus, NewBatch, Outcome, Recorded, Stale,
 };
 use grid_batch_store::{
     ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, Store, StoreError,
@@ -222,7 +222,7 @@ fn lost_registration_puts_open_batches_in_doubt(db: &Database) {
     instance.register_again().unwrap();
     assert!(instance.renew().unwrap());
     assert_eq!(instance.take(9).unwrap().claims.len(), 1);
-    assert!(instance.take_round(&[service("a::b")]).unwrap().is_empty());
+    assert!(instance.take_next(&[service("a::b")]).unwrap().is_empty());
     let monitor = MonitorStore::new(instance.clone(), |_: Recorded<'_>| ());
     let unresolved = monitor.get_unresolved_batches("a::b", &[id(1).to_string()]).unwrap();
     assert_eq!(unresolved[0].attempt_id.attempt, 0);
@@ -297,7 +297,7 @@ fn put_in_place(db: &Database, copy: &Path) {
 #[test]
 fn earlier_copy_of_a_file_puts_open_batches_in_doubt() {
     let take = |instance: &ClaimStore| {
-        assert_eq!(instance.take_round(&[service("a::b")]).unwrap().len(), 1);
+        assert_eq!(instance.take_next(&[service("a::b")]).unwrap().len(), 1);
     };
     let renew = |instance: &ClaimStore| assert!(instance.renew().unwrap());
     let end = |instance: &ClaimStore| drop(instance.renew().and_then(|_| instance.release()));
@@ -326,7 +326,7 @@ fn copy_from_before_a_restart_puts_open_batches_in_doubt() {
     let instance = register();
     assert!(is_marked(&db));
     instance.take(9).unwrap();
-    assert!(instance.take_round(&[service("a::b")]).unwrap().is_empty());
+    assert!(instance.take_next(&[service("a::b")]).unwrap().is_empty());
 }
 
 #[test]
@@ -374,12 +374,12 @@ fn file_that_was_replaced_is_not_written_any_more() {
     let refused = [
         store.add(lists).map(drop).unwrap_err(),
         instance.renew().map(drop).unwrap_err(),
-        instance.take_round(&[service("a::b")]).map(drop).unwrap_err(),
+        instance.take_next(&[service("a::b")]).map(drop).unwrap_err().into(),
     ];
     for error in refused {
-        assert!(matches!(error, StoreError::FileReplaced { .. }), "{error}");
         assert!(error.to_string().contains("batches.db was replaced"), "{error}");
     }
     fs::remove_file(db.file()).unwrap();
-    assert!(matches!(instance.renew(), Err(StoreError::FileReplaced { .. })));
+    let error = instance.renew().unwrap_err();
+    assert!(error.to_string().contains("batches.db was replaced"), "{error}");
 }

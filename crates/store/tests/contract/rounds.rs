@@ -1,6 +1,9 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchState, Change, Event, Evidence, NewBatch, Outcome, Round, Timestamp};
+use grid_batch_core::{
+    BatchQueryStore, BatchState, Change, ClaimKeeper, Event, Evidence, NewBatch, Outcome, Round,
+    RoundStore, ServiceShare, Timestamp,
+};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 
@@ -63,6 +66,10 @@ fn batch_of_length(service: &str, number: u64, length: usize) -> NewBatch {
     NewBatch { serialized_batch: vec![7; length], ..batch(service, number) }
 }
 
+fn one_of(name: &str) -> ServiceShare {
+    ServiceShare::of_one(service(name))
+}
+
 fn batch_that_does_not_fit_stays(db: &Database) {
     let store = db.open();
     store.add_all(&[
@@ -70,9 +77,9 @@ fn batch_that_does_not_fit_stays(db: &Database) {
         batch_of_length("a::2", 2, 300_000),
         batch_of_length("a::3", 3, 20),
     ]);
-    let services = ["a::3", "never::seen", "a::2", "a::1"].map(service);
+    let shares = ["a::3", "never::seen", "a::2", "a::1"].map(one_of);
     let mut lengths = Vec::new();
-    let round = store.worker_of_all().take_fitting_round(&services, &mut |length| {
+    let round = store.worker_of_all().take_round(&shares, &mut |length| {
         lengths.push(length);
         length < 300_000
     });
@@ -90,19 +97,19 @@ fn lengths_are_asked_only_of_batches_that_can_be_taken(db: &Database) {
     store.add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     store.take_one("a::1");
     store.outcome(&store.take_one("a::2"), Outcome::Accepted);
-    let services = ["a::1", "a::2"].map(service);
+    let shares = ["a::1", "a::2"].map(one_of);
     let worker = store.worker_of_all();
-    let round = worker.take_fitting_round(&services, &mut |_| panic!("nothing is ready"));
+    let round = worker.take_round(&shares, &mut |_| panic!("nothing is ready"));
     assert_eq!(round.unwrap(), Round::default());
 }
 
 fn lengths_are_not_asked_of_services_of_others(db: &Database) {
     let store = db.open();
     store.add_all(&[batch_of_length("a::1", 1, 10), batch_of_length("a::2", 2, 20)]);
-    let services = ["a::1", "a::2"].map(service);
-    store.worker().take_services(&services[1..]).unwrap();
+    store.worker().take_services(&[service("a::2")]).unwrap();
+    let shares = ["a::1", "a::2"].map(one_of);
     let mut lengths = Vec::new();
-    let round = store.worker().take_fitting_round(&services, &mut |length| {
+    let round = store.worker().take_round(&shares, &mut |length| {
         lengths.push(length);
         false
     });
@@ -174,7 +181,7 @@ fn ready_services_are_those_a_round_would_take(db: &Database) {
     store.take_one("a::2");
     let ready = store.ready_services(None, 9).unwrap();
     assert_eq!(ready, [service("a::3"), service("a::4")]);
-    assert_eq!(store.take_round(&ready).unwrap().len(), 2);
+    assert_eq!(store.take_next(&ready).unwrap().len(), 2);
     assert!(store.ready_services(None, 9).unwrap().is_empty());
 }
 
@@ -201,7 +208,7 @@ fn busy_service_does_not_block_others(db: &Database) {
     let few: Vec<_> = (0..9).map(|number| batch(&format!("s::{number}"), 1_000 + number)).collect();
     store.add_all(&few);
     let ready = store.ready_services(None, 10).unwrap();
-    assert_eq!(store.take_round(&ready).unwrap().len(), 10);
+    assert_eq!(store.take_next(&ready).unwrap().len(), 10);
 }
 
 fn given_back_batch_can_be_taken_again_at_once(db: &Database) {

@@ -2,8 +2,8 @@
 
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchState, Change, CommitHistory, Event, GroupObserver,
-    HistoryFacts, ItemId, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId, SubmissionAnswer,
-    SubmissionOutcome, TakenBatch,
+    HistoryFacts, IntakeStore, ItemId, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId,
+    SubmissionAnswer, SubmissionOutcome, TakenBatch,
 };
 use grid_batch_store::{DelayOptions, Store, StoreObserver};
 

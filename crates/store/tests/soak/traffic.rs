@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use grid_batch_core::{
-    Change, Event, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId, TakenBatch,
+    Change, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId,
+    TakenBatch,
 };
 use grid_batch_store::ClaimStore;
 
@@ -53,8 +54,8 @@ impl Traffic {
         let asks = self.taking.len() <= self.taking_unasked.len();
         let started = Instant::now();
         let taken = match asks {
-            true => self.claims.take_fitting_round(&self.services, &mut |_| true).unwrap().batches,
-            false => self.claims.take_round(&self.services).unwrap(),
+            true => self.claims.take_next(&self.services).unwrap(),
+            false => self.claims.take_next(&self.services).unwrap(),
         };
         let durations = if asks { &mut self.taking } else { &mut self.taking_unasked };
         durations.push(started.elapsed());

@@ -1,7 +1,7 @@
 use grid_batch_withdrawals::WithdrawalStore;
 use std::sync::mpsc;
 
-use grid_batch_core::BatchState;
+use grid_batch_core::{BatchQueryStore, BatchState};
 use serde_json::json;
 
 use super::test_pools::{ADMIN, OTHER_ADMIN, server_with_pools, server_with_pools_and};

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use grid_batch_core::{
-    ActionOutcome, BatchState, OperatorAction, OperatorTarget, OperatorVerb, StoredBatch,
+    ActionOutcome, BatchState, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb,
+    StoredBatch,
 };
 
 use super::{ChangedBatch, Database, Report, Target, find_targets, operator_action};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ArgMatches;
-use grid_batch_core::{ItemId, ItemIdPrefix, StoredBatch};
+use grid_batch_core::{BatchQueryStore, ItemId, ItemIdPrefix, StoredBatch};
 use grid_batch_withdrawals::keep_latest_generation;
 
 use super::{Database, NamedBatches, ServiceSelection};

@@ -2,8 +2,8 @@ use std::{collections::HashSet, time::Duration};
 
 use fastrand::Rng;
 use grid_batch_core::{
-    AfterInvalid, BatchState, DeclaredAccess, ItemId, Scheduling, SchedulingRules, StoredBatch,
-    StrategyKind,
+    AfterInvalid, BatchQueryStore, BatchState, DeclaredAccess, ItemId, Scheduling, SchedulingRules,
+    StoredBatch, StrategyKind,
 };
 use grid_batch_ledger_sim::{
     AuditedBatches, ExecutionResult, Fault, LedgerSimBuilder, RandomBatches, StateAudit, When,

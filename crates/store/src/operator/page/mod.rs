@@ -17,7 +17,7 @@ const MOST_EXAMINED: usize = 5_000;
 /// How many are read at once, after the first that may fill the page.
 const STEP: usize = 500;
 
-pub(crate) fn batch_page(
+pub(super) fn batch_page(
     store: &Store,
     selection: &BatchSelection,
     order: PageOrder,

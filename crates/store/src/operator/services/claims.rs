@@ -80,13 +80,15 @@ pub(crate) fn claims(
         .collect()
 }
 
-/// How many services an instance claims.
-pub(crate) fn count_claims(store: &Store, instance: &InstanceId) -> Result<u64, StoreError> {
-    let query = service_id_claims::table
-        .filter(service_id_claims::claimant.eq(instance.as_str()))
-        .select(count_star());
-    let counts: Vec<i64> = store.pools.read()?.load_query("own_claims", query)?;
-    u64::try_from(counts.first().copied().unwrap_or_default()).map_err(StoreError::corrupt)
+impl Store {
+    /// How many services this instance claims.
+    pub fn count_claims(&self, instance: &InstanceId) -> Result<u64, StoreError> {
+        let query = service_id_claims::table
+            .filter(service_id_claims::claimant.eq(instance.as_str()))
+            .select(count_star());
+        let counts: Vec<i64> = self.pools.read()?.load_query("own_claims", query)?;
+        u64::try_from(counts.first().copied().unwrap_or_default()).map_err(StoreError::corrupt)
+    }
 }
 
 /// The instance that claims each of these services.

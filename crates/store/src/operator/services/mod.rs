@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use diesel::prelude::*;
 use grid_batch_core::{ServiceId, ServiceOverview, Timestamp};
 
-pub(crate) use claims::{claims, count_claims, instances};
+pub(super) use claims::{claims, instances};
 
 use self::{
     claims::load_owners,
@@ -23,7 +23,7 @@ use crate::sql::{
     schema::{halts, services as service_rows},
 };
 
-pub(crate) fn services(
+pub(super) fn services(
     store: &Store,
     with_idle: bool,
     after: Option<&ServiceId>,
@@ -38,7 +38,7 @@ pub(crate) fn services(
     })
 }
 
-pub(crate) fn service(
+pub(super) fn service(
     store: &Store,
     service_id: &ServiceId,
 ) -> Result<Option<ServiceOverview>, StoreError> {

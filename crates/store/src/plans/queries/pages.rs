@@ -1,7 +1,8 @@
 //! The plans of pages of batches: each walks along one index.
 
 use grid_batch_core::{
-    BatchSelection, BatchState, ListCursor, ListedBatch, PageOrder, ServiceId, Timestamp,
+    BatchQueryStore, BatchSelection, BatchState, ListCursor, ListedBatch, PageOrder, ServiceId,
+    Timestamp,
 };
 
 use super::{

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddressPrefix, BatchConflict, BatchQueryStore, DeclaredAccess, ItemId, MissingTransactionStore,
-    NewBatch, Outcome, ServiceId, SignerId, Timestamp,
+    AddressPrefix, BatchConflict, BatchQueryStore, ClaimKeeper, DeclaredAccess, IntakeStore,
+    ItemId, MissingTransactionStore, NewBatch, Outcome, ServiceId, SignerId, Timestamp,
 };
 
 use super::{address, end, take, writing};
@@ -70,15 +70,15 @@ pub(super) fn process(claims: &ClaimStore) {
     claims.look_up_again(&[transaction_of(dependent(), 30_000)], pause).unwrap();
     assert!(claims.lookup_lag().unwrap().waiting > 1_900);
     assert_eq!(store.queue_counts().unwrap().incomplete, 2_001);
-    store.found_at_ledger(&[transaction_of(dependent(), 30_000)]).unwrap();
+    claims.found_at_ledger(&[transaction_of(dependent(), 30_000)]).unwrap();
     add(store, &[new_batch(dependent(), 30_001)]);
     let two = [30_002, 30_003].map(|n| transaction_of(dependent(), n));
     add(store, &[depending(dependent(), 22_500, &two), new_batch(dependent(), 30_002)]);
     store.free_dependents(1_000).unwrap();
-    store.hold_missing(Duration::from_secs(3_600)).unwrap();
+    claims.hold_missing(Duration::from_secs(3_600)).unwrap();
     end(store, &take(claims, dependent(), 1), Outcome::Rejected);
     store.free_dependents(1_000).unwrap();
-    store.hold_missing(Duration::ZERO).unwrap();
+    claims.hold_missing(Duration::ZERO).unwrap();
     let held = new_batch(dependent(), 21_999).batch_id;
     store.release_batch(&dependent(), &held, None).unwrap();
     process_invalid(claims);
@@ -106,7 +106,7 @@ fn process_invalid(claims: &ClaimStore) {
     end(store, &take(claims, asking(), 1), Outcome::Rejected);
     store.free_dependents(1_000).unwrap();
     claims.missing_transactions(Duration::ZERO, 10_000).unwrap();
-    assert_eq!(store.absent_at_ledger(&[transaction]).unwrap().ended, 1);
+    assert_eq!(claims.absent_at_ledger(&[transaction]).unwrap().ended, 1);
 }
 
 fn process_halts(claims: &ClaimStore) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{AfterInvalid, Decision, NewBatch, Scheduling, SchedulingRules, ServiceId};
+use grid_batch_core::{
+    AfterInvalid, BatchQueryStore, Decision, NewBatch, Scheduling, SchedulingRules, ServiceId,
+};
 
 use super::dependencies::halting;
 use crate::{

@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use grid_batch_core::{ChangeOutcome, Claim, LedgerStatus, Outcome, ServiceId};
+use grid_batch_core::{ChangeOutcome, Claim, ClaimKeeper, LedgerStatus, Outcome, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, batch, service};
@@ -99,7 +99,7 @@ fn order_is_kept_under_concurrent_takeovers() {
             instance.register_again().unwrap();
         }
         instance.take(20).unwrap();
-        for taken in instance.take_round(&names).unwrap() {
+        for taken in instance.take_next(&names).unwrap() {
             instance.store().outcome(&taken, Outcome::Accepted);
             let done = instance.store().status(&taken, LedgerStatus::Committed);
             assert!(

@@ -1,8 +1,8 @@
 use std::thread;
 
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, LedgerIdentity, Operator, OperatorAction, OperatorTarget,
-    OperatorVerb, Outcome,
+    ActionOutcome, ActionRefusal, ClaimKeeper, LedgerIdentity, Operator, OperatorAction,
+    OperatorStore, OperatorTarget, OperatorVerb, Outcome, RoundStore,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
@@ -97,7 +97,7 @@ fn draining_instance_gives_up_its_services(db: &Database) {
     add_services(&one, 10);
     assert_eq!(rounds(db, &[&one]), [10]);
     let busy = one.ready_services(None, 1).unwrap();
-    let taken = one.take_round(&busy).unwrap().remove(0);
+    let taken = one.take_next(&busy).unwrap().remove(0);
     let two = db.instance_with(even());
     assert!(matches!(act(&two, OperatorVerb::Drain, &one), ActionOutcome::Done(_)));
     let refused = |outcome| ActionOutcome::Refused(outcome);

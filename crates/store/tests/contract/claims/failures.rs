@@ -3,7 +3,8 @@
 //! unless they prove a commit.
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, Stale, TakenBatch,
+    BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome, RoundStore, Stale,
+    TakenBatch,
 };
 use grid_batch_store::ClaimStore;
 
@@ -65,7 +66,7 @@ fn failure_before_taking_batch_sends_nothing(db: &Database) {
     db.pass_idle_expiry(&late);
     other.take_all();
     db.renew_lease(&late);
-    assert!(late.take_round(&queue).unwrap().is_empty());
+    assert!(late.take_next(&queue).unwrap().is_empty());
     assert_eq!(other.take_batch("a::b").batch_id, id(1));
 }
 

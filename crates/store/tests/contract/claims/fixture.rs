@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use grid_batch_core::{BatchState, Claim};
+use grid_batch_core::{BatchState, Claim, ClaimKeeper};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use crate::fixture::{Database, StoreExt, service};
@@ -108,12 +108,12 @@ impl ClaimExt for ClaimStore {
 
     /// Takes the next batch of a service.
     fn take_batch(&self, name: &str) -> grid_batch_core::TakenBatch {
-        let [taken] = self.take_round(&[service(name)]).unwrap().try_into().unwrap();
+        let [taken] = self.take_next(&[service(name)]).unwrap().try_into().unwrap();
         taken
     }
 
     fn takes_nothing_of(&self, name: &str) -> bool {
-        self.take_round(&[service(name)]).unwrap().is_empty()
+        self.take_next(&[service(name)]).unwrap().is_empty()
     }
 }
 

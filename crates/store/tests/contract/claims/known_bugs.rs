@@ -3,7 +3,9 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, TakenBatch};
+use grid_batch_core::{
+    BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome, RoundStore, TakenBatch,
+};
 
 use super::fixture::{ClaimExt, sorted};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};
@@ -68,8 +70,8 @@ fn duplicate_service_ids_are_taken_once(db: &Database) {
     owner.store().add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let twice = ["a::b", "a::b"].map(service);
     assert_eq!(sorted(owner.take_services(&twice).unwrap().claims), ["a::b"]);
-    assert_eq!(owner.take_round(&twice).unwrap().len(), 1);
-    assert!(owner.take_round(&twice).unwrap().is_empty());
+    assert_eq!(owner.take_next(&twice).unwrap().len(), 1);
+    assert!(owner.take_next(&twice).unwrap().is_empty());
     assert_eq!(db.epoch("a::b"), 1);
 }
 

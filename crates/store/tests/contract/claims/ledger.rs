@@ -1,6 +1,6 @@
 use std::thread;
 
-use grid_batch_core::{LedgerConfirmation, LedgerIdentity, Timestamp};
+use grid_batch_core::{ClaimKeeper, LedgerConfirmation, LedgerIdentity, Timestamp};
 use grid_batch_store::{ClaimError, StoreError};
 
 use super::fixture::ClaimExt;

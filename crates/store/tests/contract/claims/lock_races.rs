@@ -108,7 +108,7 @@ fn round_does_not_take_a_head_installed_meanwhile() {
     owner.store().evidence(&first, Evidence::Absent);
     let mut blocked = BlockedBeforeLock::start(&db, "take_round");
     thread::scope(|scope| {
-        let taking = scope.spawn(|| owner.take_round(&[service("a::b")]).unwrap());
+        let taking = scope.spawn(|| owner.take_next(&[service("a::b")]).unwrap());
         blocked.wait();
         owner.store().add_all(&[batch("a::b", 2)]);
         owner.store().status(&first, LedgerStatus::Committed);

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use grid_batch_core::{BatchState, ChangeOutcome, Outcome};
+use grid_batch_core::{BatchState, ChangeOutcome, ClaimKeeper, Outcome};
 use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError};
 
 use super::fixture::ClaimExt;

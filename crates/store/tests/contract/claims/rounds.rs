@@ -1,7 +1,7 @@
 use std::{thread, time::Duration};
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Outcome, RoundStore, ServiceShare};
+use grid_batch_core::{BatchState, ClaimKeeper, Outcome, RoundStore, ServiceShare};
 use grid_batch_store::ClaimOptions;
 
 use super::fixture::ClaimExt;

@@ -1,4 +1,4 @@
-use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome};
+use grid_batch_core::{BatchQueryStore, BatchState, ClaimKeeper, Evidence, LedgerStatus, Outcome};
 use grid_batch_store::ClaimOptions;
 
 use super::fixture::{ClaimExt, sorted};

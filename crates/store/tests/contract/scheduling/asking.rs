@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus, NewBatch, Stale,
-    StrategyKind, WaitReason,
+    BatchQueryStore, BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus,
+    MissingTransactionStore, NewBatch, Stale, StrategyKind, WaitReason,
 };
 use grid_batch_store::Store;
 

@@ -1,6 +1,8 @@
 //! Batches that depend on transactions of other batches.
 
-use grid_batch_core::{BatchState, ChangeOutcome, Decision, LedgerStatus, StrategyKind};
+use grid_batch_core::{
+    BatchQueryStore, BatchState, ChangeOutcome, Decision, LedgerStatus, StrategyKind,
+};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, number, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, id, on_both, service};

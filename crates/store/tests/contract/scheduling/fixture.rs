@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use grid_batch_core::{
     AddressPrefix, AfterInvalid, Change, ChangeOutcome, DeclaredAccess, Event, ItemId,
-    LedgerStatus, NewBatch, Outcome, Scheduling, SchedulingRules, ServiceShare, StrategyKind,
-    TakenBatch,
+    LedgerStatus, MissingTransactionStore, NewBatch, Outcome, RoundStore, Scheduling,
+    SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_store::StoreOptions;
 
@@ -111,7 +111,7 @@ pub trait ScheduledExt {
 impl ScheduledExt for TestStore {
     fn take_up_to(&self, count: usize) -> Vec<TakenBatch> {
         let share = ServiceShare { service_id: service(SERVICE), batches: count };
-        self.worker_of_all().take_shares(&[share], &mut |_| true).unwrap().batches
+        self.worker_of_all().take_round(&[share], &mut |_| true).unwrap().batches
     }
 
     fn commit(&self, taken: &[TakenBatch]) {
@@ -131,7 +131,7 @@ impl ScheduledExt for TestStore {
 
     fn commit_all_of(&self, name: &str) -> Vec<u64> {
         let share = ServiceShare { service_id: service(name), batches: 100 };
-        let taken = self.worker_of_all().take_shares(&[share], &mut |_| true).unwrap().batches;
+        let taken = self.worker_of_all().take_round(&[share], &mut |_| true).unwrap().batches;
         self.commit(&taken);
         numbers(&taken)
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Clock, LedgerStatus, Outcome, Stale, StrategyKind, TakenBatch,
+    BatchQueryStore, BatchState, ChangeOutcome, Clock, LedgerStatus, Outcome, Stale, StrategyKind,
+    TakenBatch,
 };
 
 use super::fixture::{

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, Decision, Evidence, LedgerStatus, Outcome, Scheduling,
-    SchedulingRules, WaitReason,
+    AfterInvalid, BatchQueryStore, BatchState, ChangeOutcome, Decision, Evidence, LedgerStatus,
+    Outcome, Scheduling, SchedulingRules, WaitReason,
 };
 use grid_batch_store::StoreOptions;
 

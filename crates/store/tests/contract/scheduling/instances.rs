@@ -1,6 +1,9 @@
 //! Claims of services with several lanes.
 
-use grid_batch_core::{BatchState, LedgerStatus, Outcome, ServiceShare, StrategyKind, TakenBatch};
+use grid_batch_core::{
+    BatchState, ClaimKeeper, LedgerStatus, Outcome, RoundStore, ServiceShare, StrategyKind,
+    TakenBatch,
+};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
@@ -48,7 +51,7 @@ fn instance(db: &Database) -> ClaimStore {
 
 fn take(claims: &ClaimStore, count: usize) -> Vec<TakenBatch> {
     let share = ServiceShare { service_id: service(SERVICE), batches: count };
-    claims.take_shares(&[share], &mut |_| true).unwrap().batches
+    claims.take_round(&[share], &mut |_| true).unwrap().batches
 }
 
 fn takeover_puts_all_with_the_submitter_in_doubt(db: &Database) {

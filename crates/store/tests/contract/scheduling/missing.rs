@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, ChangeOutcome, Decision, NewBatch, StrategyKind};
+use grid_batch_core::{
+    BatchState, ChangeOutcome, Decision, MissingTransactionStore, NewBatch, StrategyKind,
+};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};

@@ -1,6 +1,6 @@
 //! Instances whose rules about declared access are not those by which open batches were stored.
 
-use grid_batch_core::ServiceId;
+use grid_batch_core::{ClaimKeeper, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreError};
 
 use super::fixture::{SERVICE, accessing, number, writing};
@@ -43,7 +43,7 @@ fn expect_left(db: &Database, own: fn(&Database) -> TestStore, other: fn(&Databa
     drop(claims);
     let claims = ClaimStore::register(own(db).into_store(), ClaimOptions::default()).unwrap();
     claims.take(10).unwrap();
-    assert_eq!(number(&claims.take_round(&[service(SERVICE)]).unwrap()[0]), 1);
+    assert_eq!(number(&claims.take_next(&[service(SERVICE)]).unwrap()[0]), 1);
     drop(claims);
 
     own(db).add_all(&[accessing("c::d", 3, &[], &["aa"])]);

@@ -2,7 +2,7 @@
 
 use std::{fs, thread};
 
-use grid_batch_core::{ItemId, NewBatch, Outcome, StrategyKind};
+use grid_batch_core::{ClaimKeeper, ItemId, NewBatch, Outcome, RoundStore, StrategyKind};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use super::fixture::{SERVICE, address, writing};
@@ -44,11 +44,11 @@ fn expect_flat(db: &Database, address: impl Fn(u64) -> String) {
         stored = open + 1;
         let intake = count_reads(db, |claims| claims.store().add_all(&[batch(stored)]));
         let round = count_reads(db, |claims| {
-            let taken = claims.take_round(&[service(SERVICE)]).unwrap();
+            let taken = claims.take_next(&[service(SERVICE)]).unwrap();
             claims.give_back(&taken).unwrap();
         });
         let end = count_reads(db, |claims| {
-            let taken = claims.take_round(&[service(SERVICE)]).unwrap();
+            let taken = claims.take_next(&[service(SERVICE)]).unwrap();
             claims.store().outcome(&taken[0], Outcome::Committed);
         });
         [("intake", intake), ("round", round), ("end", end)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome, ServiceShare,
-    StrategyKind,
+    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome, RoundStore,
+    ServiceShare, StrategyKind,
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
@@ -47,7 +47,7 @@ fn measure(db: &Database, open: u64) -> [(&'static str, u64); 5] {
     let last = OPEN + open;
     let end = count(&|claims| {
         let share = ServiceShare { service_id: service(SERVICE), batches: 20 };
-        for taken in claims.take_shares(&[share], &mut |_| true).unwrap().batches {
+        for taken in claims.take_round(&[share], &mut |_| true).unwrap().batches {
             match number(&taken) {
                 FIRST => drop(claims.store().outcome(&taken, Outcome::Committed)),
                 INVALID => {

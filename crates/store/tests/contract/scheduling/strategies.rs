@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, Scheduling,
-    ServiceShare, StrategyKind, TakenBatch,
+    AfterInvalid, BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome,
+    RoundStore, Scheduling, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreOptions};
 
@@ -171,7 +171,7 @@ fn restart(db: &Database, before: TestStore, strategy: StrategyKind, lanes: u32)
 /// What can be taken now.
 fn take(claims: &ClaimStore) -> Vec<TakenBatch> {
     let share = ServiceShare { service_id: service(SERVICE), batches: 99 };
-    claims.take_shares(&[share], &mut |_| true).unwrap().batches
+    claims.take_round(&[share], &mut |_| true).unwrap().batches
 }
 
 fn parallel_after_serial_takes_what_is_free(db: &Database) {

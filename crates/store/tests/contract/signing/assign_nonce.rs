@@ -1,7 +1,7 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{AttemptId, BatchError, BatchResult, LedgerStatus, Outcome};
+use grid_batch_core::{AttemptId, BatchError, BatchResult, ClaimKeeper, LedgerStatus, Outcome};
 use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore};
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use grid_batch_core::{
     ActionFilter, ActionOutcome, ActionRefusal, BatchState, LedgerStatus, Operator, OperatorAction,
-    OperatorTarget, OperatorVerb, Outcome, Timestamp,
+    OperatorStore, OperatorTarget, OperatorVerb, Outcome, Timestamp,
 };
 use grid_batch_withdrawals::{NonceUse, SigningStore};
 

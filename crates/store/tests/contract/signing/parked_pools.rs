@@ -7,8 +7,9 @@ use std::{
 };
 
 use grid_batch_core::{
-    ActionOutcome, BatchState, Change, ChangeOutcome, Decision, Event, Evidence, LedgerStatus,
-    Operator, OperatorAction, OperatorTarget, OperatorVerb, Outcome, TakenBatch, Timestamp,
+    ActionOutcome, BatchQueryStore, BatchState, Change, ChangeOutcome, Decision, Event, Evidence,
+    LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
+    TakenBatch, Timestamp,
 };
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{

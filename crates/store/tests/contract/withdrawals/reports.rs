@@ -1,8 +1,8 @@
 //! What is stored about how withdrawals ended on the chain, where that differs from their batches.
 
 use grid_batch_core::{
-    ActionOutcome, ActionRefusal, Decision, LedgerStatus, Operator, OperatorAction, OperatorTarget,
-    OperatorVerb, Outcome,
+    ActionOutcome, ActionRefusal, Decision, LedgerStatus, Operator, OperatorAction, OperatorStore,
+    OperatorTarget, OperatorVerb, Outcome,
 };
 use grid_batch_withdrawals::{
     ClosedNonce, FailedFilter, FinalTransaction, NonceOutcome, RetryOutcome, SigningStore,

@@ -6,11 +6,15 @@ use grid_batch_core::{
     Timestamp, UnresolvedBatch,
 };
 
+use super::{
+    answers::{InFlightQueries, no_answer, pending_key, resolution_change, status_change},
+    due::{PendingBatch, due_batches, pending_batches},
+    next::next_batches,
+    unresolved::{in_order, unresolved_batches},
+};
 use crate::{
-    ClaimStore, PendingBatch, StoreError,
     batch::{BatchKey, record},
-    polling::{self, InFlightQueries, pending_key},
-    sql::groups::GroupResult,
+    sql::{ClaimStore, StoreError, groups::GroupResult},
 };
 
 /// The store as a monitor sees it: which batches to ask the ledger about, and where to record the
@@ -76,7 +80,7 @@ impl MonitorStore {
                     continue;
                 }
                 let query = self.queries.attempt_id(&batch);
-                changes.extend(polling::status_change(batch, report, query));
+                changes.extend(status_change(batch, report, query));
             }
         }
         self.queries.finish(unchanged);
@@ -94,7 +98,7 @@ impl MonitorStore {
     fn due(&self, now: Timestamp, pace: PollPace, limit: usize) -> BatchResult<Vec<PendingBatch>> {
         let instance = self.claims.instance();
         let store = self.claims.store();
-        let batches = polling::due_batches(store, instance.as_str(), now, pace, limit)?;
+        let batches = due_batches(store, instance.as_str(), now, pace, limit)?;
         self.queries.start(&batches);
         Ok(batches)
     }
@@ -133,7 +137,7 @@ impl PendingBatchStore for MonitorStore {
             .collect::<BatchResult<_>>()?;
         let instance = self.claims.instance();
         let store = self.claims.store();
-        let batches = polling::pending_batches(store, instance.as_str(), &services, limit)?;
+        let batches = pending_batches(store, instance.as_str(), &services, limit)?;
         self.queries.start(&batches);
         Ok(Some(batches))
     }
@@ -148,7 +152,7 @@ impl PendingBatchStore for MonitorStore {
         if changed.is_empty() {
             return Ok(());
         }
-        let changes: Vec<Change> = changed.into_iter().map(polling::no_answer).collect();
+        let changes: Vec<Change> = changed.into_iter().map(no_answer).collect();
         let recorded = record(self.claims.store(), &changes).complete().map(drop);
         if is_over(&recorded) {
             self.queries.finish(batches.iter().map(pending_key));
@@ -182,21 +186,21 @@ impl LedgerQuestionStore for MonitorStore {
             .collect::<BatchResult<_>>()?;
         let instance = self.claims.instance();
         let store = self.claims.store();
-        Ok(polling::unresolved_batches(store, instance.as_str(), &batches)?)
+        Ok(unresolved_batches(store, instance.as_str(), &batches)?)
     }
 
     fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()> {
-        let resolutions = polling::in_order(self.claims.store(), resolutions)?;
+        let resolutions = in_order(self.claims.store(), resolutions)?;
         let changes: Vec<Change> = resolutions
             .iter()
-            .map(|(batch, resolution)| polling::resolution_change(batch, resolution))
+            .map(|(batch, resolution)| resolution_change(batch, resolution))
             .collect();
         Ok(self.record(&changes)?)
     }
 
     fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
         let instance = self.claims.instance();
-        Ok(polling::next_batches(self.claims.store(), instance.as_str(), services)?)
+        Ok(next_batches(self.claims.store(), instance.as_str(), services)?)
     }
 }
 

@@ -1,6 +1,80 @@
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use crate::sql::error::ClaimError;
+use grid_batch_core::{InstanceId, LedgerIdentity};
+
+use super::{Store, error::ClaimError, file_lock::FileLock};
+
+/// The store as one instance sees it: it works on the services that it claims, and on no other.
+///
+/// A claim lasts while the instance renews its lease, by the database's clock. A takeover raises the
+/// epoch of the service, and later writes of the previous owner change nothing. Clones are the same
+/// instance.
+///
+/// ```no_run
+/// use grid_batch_core::{ClaimKeeper, RoundStore};
+/// use grid_batch_store::{ClaimOptions, ClaimStore, Store};
+///
+/// # fn example(store: Store) -> Result<(), Box<dyn std::error::Error>> {
+/// let claims = ClaimStore::register(store, ClaimOptions::default())?;
+/// // Several times within the idle expiry:
+/// if !claims.renew()? {
+///     claims.register_again()?;
+/// }
+/// let takeover = claims.take(10_000)?;
+/// println!("took {} services, {} batches in doubt", takeover.claims.len(), takeover.in_doubt.len());
+///
+/// for taken in claims.take_next(&claims.ready_services(None, 100)?)? {
+///     // ... POST taken.serialized_batch ...
+/// }
+/// // At the end:
+/// claims.release()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ClaimStore {
+    pub(crate) store: Store,
+    pub(crate) options: Arc<ClaimOptions>,
+    pub(crate) instance: Arc<RwLock<InstanceId>>,
+    /// The ledger that the instance has confirmed.
+    pub(crate) ledger: Arc<RwLock<Option<LedgerIdentity>>>,
+    pub(crate) file_lock: Option<Arc<FileLock>>,
+    /// Whether the last renewal found that an operator drains the instance.
+    pub(crate) draining: Arc<AtomicBool>,
+}
+
+impl ClaimStore {
+    /// The id of the instance, which is different in each run.
+    pub fn instance(&self) -> InstanceId {
+        self.instance.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The store, with the services of all instances.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whether an operator drains the instance, as the last renewal found.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+}
+
+impl fmt::Debug for ClaimStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimStore")
+            .field("instance", &self.instance())
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
 
 /// How an instance claims services.
 ///
@@ -69,9 +143,15 @@ impl ClaimOptions {
         }
     }
 
-    pub(super) fn step(&self) -> usize {
+    pub(crate) fn step(&self) -> usize {
         self.step.max(1)
     }
+}
+
+/// A duration as the databases store it, at most a century, so that no sum overflows.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    const CENTURY: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
+    i64::try_from(duration.as_micros()).unwrap_or(CENTURY).min(CENTURY)
 }
 
 #[cfg(test)]
