@@ -29,7 +29,6 @@ mod man;
 mod migrate;
 #[cfg(feature = "evm")]
 mod move_withdrawals;
-#[cfg(feature = "evm")]
 mod nonce;
 mod operator;
 mod pause;
@@ -51,7 +50,6 @@ mod usage;
 mod variables;
 mod wait;
 mod webhooks;
-#[cfg(feature = "evm")]
 mod withdrawal;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -116,19 +114,16 @@ fn program() -> Command {
         .subcommand(pause::resume_command())
         .subcommand(pause::drain_command())
         .subcommand(pause::release_claim_command())
-        .subcommand(retry::command());
+        .subcommand(retry::command())
+        .subcommand(withdrawal::command());
     #[cfg(feature = "evm")]
-    let program = program
-        .subcommand(withdrawal::command())
-        .subcommand(withdrawal::retry_withdrawals_command());
+    let program = program.subcommand(withdrawal::retry_withdrawals_command());
     let program = program
         .subcommand(ledger::command())
         .subcommand(restored::command())
         .subcommand(retention::command())
-        .subcommand(token::command());
-    #[cfg(feature = "evm")]
-    let program = program.subcommand(nonce::command());
-    let program = program
+        .subcommand(token::command())
+        .subcommand(nonce::command())
         .subcommand(gas_admins::command())
         .subcommand(webhooks::command())
         .subcommand(completions::command())
@@ -174,15 +169,13 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("drain", matches)) => pause::drain(matches),
         Some(("release-claim", matches)) => pause::release_claim(matches),
         Some(("retry", matches)) => retry::run(matches),
-        #[cfg(feature = "evm")]
         Some(("withdrawal", matches)) => withdrawal::run(matches),
         #[cfg(feature = "evm")]
-        Some(("retry-withdrawals", matches)) => withdrawal::retry_withdrawals(matches),
+        Some(("retry-withdrawals", matches)) => withdrawal::retry_in_database(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("retention", matches)) => retention::run(matches),
         Some(("token", matches)) => token::run(matches),
-        #[cfg(feature = "evm")]
         Some(("nonce", matches)) => nonce::run(matches),
         Some(("gas-admins", matches)) => gas_admins::run(matches),
         Some(("webhooks", matches)) => webhooks::run(matches),

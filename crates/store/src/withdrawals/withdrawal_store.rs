@@ -29,7 +29,20 @@ use crate::{
 
 impl WithdrawalStore for Store {
     /// One commit, unless rows of services are locked. There is at most one withdrawal with an id, however many
-    /// requests come at once.
+    /// requests come at once. If the id is derived from what may be paid only once, no other lock is needed.
+    ///
+    /// ```no_run
+    /// # use grid_batch_withdrawals::{ScheduleOutcome, Withdrawal, WithdrawalStore};
+    /// # fn example(store: grid_batch_store::Store, withdrawal: Withdrawal) -> Result<(), Box<dyn std::error::Error>> {
+    /// for outcome in store.schedule(&[withdrawal])? {
+    ///     match outcome? {
+    ///         ScheduleOutcome::Stored { ahead, .. } => println!("scheduled behind {ahead} others"),
+    ///         ScheduleOutcome::AlreadyStored => println!("was scheduled before, and is paid once"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     fn schedule(
         &self,
         withdrawals: &[Withdrawal],

@@ -71,6 +71,14 @@ impl Database {
     }
 }
 
+/// Why a command about withdrawals does nothing in a database.
+#[cfg(not(feature = "evm"))]
+pub(in crate::commands) fn without_withdrawals() -> Failure {
+    Failure::usage(
+        "this build knows the withdrawals of a running server only: give --url, or build it with --features evm",
+    )
+}
+
 pub(in crate::commands) fn json_flag() -> Arg {
     Arg::new("json")
         .long("json")
