@@ -1,4 +1,4 @@
-//! docs/schema.md shows the tables of `schema.rs` and the references between them.
+//! docs/schema.md shows the tables of the store and the references between them.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{env, fs, path::Path};
@@ -6,7 +6,9 @@ use std::{env, fs, path::Path};
 #[test]
 fn schema_diagram_shows_the_tables() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let tables = tables(&read(&root.join("crates/store/src/sql/schema.rs")));
+    let source = |folder| read(&root.join("crates/store/src").join(folder).join("schema.rs"));
+    let tables =
+        ["sql", "withdrawals"].map(source).iter().flat_map(|text| tables(text)).collect::<Vec<_>>();
     let migrations = migrations(&root.join("migrations/postgres"));
     let expected = diagram(&tables, &references(&migrations));
 

@@ -43,6 +43,8 @@ mod sql;
 
 #[cfg(test)]
 mod plans;
+#[cfg(test)]
+mod schema_of_migrations;
 
 #[cfg(not(feature = "withdrawals"))]
 use sql::hooks::NoHooks as InstalledHooks;

@@ -417,6 +417,3 @@ allow_tables_to_appear_in_same_query!(
     failed_deliveries,
     tokens,
 );
-
-#[cfg(test)]
-mod tests;

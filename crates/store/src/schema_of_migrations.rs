@@ -8,11 +8,12 @@ use diesel::{
 };
 use grid_batch_test_postgres::TestDatabase;
 
-use super::*;
+#[cfg(feature = "withdrawals")]
+use crate::withdrawals::schema::*;
 use crate::{
     StoreOptions,
     plans::TABLES_OF_WITHDRAWALS,
-    sql::{Connection, Store},
+    sql::{Connection, Store, schema::*},
 };
 
 /// The columns of each table, in order.
@@ -97,7 +98,7 @@ fn columns_of<T: Table<AllColumns: ColumnTuple>>(
     T::AllColumns::definitions(is_postgres)
 }
 
-/// What this module defines.
+/// What the modules `schema` define.
 fn defined(is_postgres: bool) -> Schema {
     macro_rules! tables {
         ($($name:literal: $table:ident,)*) => {
@@ -140,7 +141,6 @@ fn defined(is_postgres: bool) -> Schema {
     };
     #[cfg(feature = "withdrawals")]
     let tables = {
-        use crate::withdrawals::schema::*;
         let others: Schema = tables! {
             "rewards": rewards,
             "withdrawals": withdrawals,
