@@ -51,13 +51,16 @@ pub use polling::PendingBatch;
 pub use restored::OpenBatchesInDoubt;
 pub use sql::{
     database_clock::{ClockSkew, DatabaseClock},
+    dialect::Dialect,
     error::{ClaimError, SigningError, StoreError},
     handle::{Store, StoreOptions},
     intake_limits::IntakeLimits,
     locked_services::LockedService,
-    migrations::SchemaVersion,
+    migrations::{Migrations, SchemaVersion, SqlMigration, migrations},
+    namespace::{Namespace, NamespaceError},
     pools::PoolConnections,
     probe::DatabaseProbe,
+    program_pool::{ProgramPool, SessionSettings},
     url::{DatabaseUrl, UrlError},
 };
 pub use submission::{DelayOptions, FreedDependents, StoreObserver};

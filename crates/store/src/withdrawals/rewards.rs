@@ -1,9 +1,9 @@
-use diesel::{insert_into, prelude::*};
+use diesel::prelude::*;
 use grid_batch_core::{AddOutcome, Timestamp};
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId};
 
 use super::rows::reward_id;
-use crate::sql::{Connection, Store, StoreError, connection::on_either, schema::rewards};
+use crate::sql::{Connection, Rows, Statement, Store, StoreError, schema::rewards};
 
 pub(crate) fn add_reward(
     store: &Store,
@@ -28,13 +28,21 @@ pub(crate) fn reward(store: &Store, id: &RewardId) -> Result<Option<Reward>, Sto
 
 /// Returns whether the reward is new.
 fn insert_reward(connection: &mut Connection, reward: &Reward) -> Result<bool, StoreError> {
-    let record = RewardRecord::from(reward);
-    // Diesel's `MultiConnection` has no `on conflict`; either connection by itself has.
-    let inserted = on_either!(connection, inner => insert_into(rewards::table)
-        .values(&record)
-        .on_conflict_do_nothing()
-        .execute(inner))?;
-    Ok(inserted > 0)
+    let rows = Rows::default()
+        .bytes("reward_id", [&reward.id.as_bytes()[..]])
+        .text("pool", [reward.pool.as_str()])
+        .text("amount", [reward.amount.as_str()])
+        .bool("once_per_member", [reward.once_per_member])
+        .long("created_at", [reward.created_at.as_micros()]);
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_reward
+         insert into rewards (reward_id, pool, amount, once_per_member, created_at)
+         select x.reward_id, x.pool, x.amount, x.once_per_member, x.created_at from {x} where true
+         on conflict do nothing",
+    )
+    .rows(rows);
+    Ok(connection.execute(&statement)? > 0)
 }
 
 fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Reward>, StoreError> {
@@ -43,7 +51,7 @@ fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Rewa
     records.into_iter().next().map(RewardRecord::into_reward).transpose()
 }
 
-#[derive(Queryable, Selectable, Insertable)]
+#[derive(Queryable, Selectable)]
 #[diesel(table_name = rewards)]
 struct RewardRecord {
     reward_id: Vec<u8>,
@@ -51,18 +59,6 @@ struct RewardRecord {
     amount: String,
     once_per_member: bool,
     created_at: i64,
-}
-
-impl From<&Reward> for RewardRecord {
-    fn from(reward: &Reward) -> Self {
-        Self {
-            reward_id: reward.id.as_bytes().to_vec(),
-            pool: reward.pool.clone(),
-            amount: reward.amount.clone(),
-            once_per_member: reward.once_per_member,
-            created_at: reward.created_at.as_micros(),
-        }
-    }
 }
 
 impl RewardRecord {
