@@ -154,9 +154,14 @@ mod run {
                 ) -> QueryResult<()> {
                     let mut collected = Collector::$variant(Default::default());
                     query.collect_binds(&mut collected, Self::to_any(lookup), backend)?;
-                    if let Collector::$variant(collected) = collected {
-                        *collector = collected;
-                    }
+                    *collector = match collected {
+                        Collector::$variant(collected) => collected,
+                        _ => {
+                            return Err(Error::QueryBuilderError(
+                                "values of another database".into(),
+                            ));
+                        }
+                    };
                     Ok(())
                 }
             }

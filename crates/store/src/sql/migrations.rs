@@ -60,7 +60,6 @@ impl Script {
 
 /// One step from no tables to the schema of this release.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SqlMigration {
     /// Migrations run in the order of their versions.
     pub version: String,

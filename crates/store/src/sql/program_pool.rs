@@ -25,7 +25,6 @@ use super::{
 
 /// A connection pool that a program lends to a store. Clones are the same pool.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum ProgramPool {
     /// Connections to PostgreSQL.
     #[cfg(feature = "postgres")]

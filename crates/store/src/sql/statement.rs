@@ -258,7 +258,6 @@ impl fmt::Debug for Statement<'_> {
 const CHUNK_SIZES: [usize; 3] = [32, 8, 1];
 
 /// A statement for some of its rows, with the text that the database gets.
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "PostgreSQL gets all rows"))]
 pub(crate) struct StatementChunk<'s, 'a> {
     statement: &'s Statement<'a>,
     sql: &'s str,

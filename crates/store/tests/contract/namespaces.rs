@@ -144,7 +144,6 @@ fn program_lends_its_pool(db: &Database) {
             pool.get().unwrap().batch_execute("select data from batches")
         }
         ProgramPool::Sqlite(pool) => pool.get().unwrap().batch_execute("select data from batches"),
-        _ => unreachable!(),
     }
     .unwrap();
 }
