@@ -185,6 +185,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
             info!(from = recorded.versions.len(), to = known.len();
                 "migrated the schema of the database");
         }
+        // Fails if the database is read-only, of which the first batch would tell otherwise.
+        connection.batch_execute(&format!("delete from {RECORD} where false"))?;
         // In the transaction, so that a database of another build stays as it was.
         expect_objects(connection)
     })
