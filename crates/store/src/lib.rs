@@ -59,13 +59,16 @@ pub use sql::error::SigningError;
 pub use sql::{
     claim_handle::{ClaimOptions, ClaimStore},
     database_clock::{ClockSkew, DatabaseClock},
+    dialect::Dialect,
     error::{ClaimError, StoreError},
     handle::{Store, StoreOptions},
     intake_limits::IntakeLimits,
     locked_services::LockedService,
-    migrations::SchemaVersion,
+    migrations::{Migrations, SchemaVersion, SqlMigration, migrations},
+    namespace::{Namespace, NamespaceError},
     pools::PoolConnections,
     probe::DatabaseProbe,
+    program_pool::{ProgramPool, SessionSettings},
     url::{DatabaseUrl, UrlError},
 };
 pub use submission::{DelayOptions, FreedDependents, StoreObserver};

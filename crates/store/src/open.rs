@@ -8,6 +8,7 @@ use crate::{
         Connection,
         file_lock::FileLock,
         migrations::{self, SchemaVersion},
+        program_pool::ProgramPool,
         url::Access,
     },
 };
@@ -32,13 +33,24 @@ impl Store {
     /// because it moved to another server or to another timeline, every open batch is put in doubt
     /// before anything else is done.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        restored::open(url, options)
+        restored::checked(Self::connect(url, options)?)
     }
 
     /// Opens a database that a server uses, for an operator's command: it is neither created nor
     /// migrated. Otherwise as [`open`](Self::open).
     pub fn open_existing(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        restored::open(&url.with_access(Access::Existing), options)
+        restored::checked(Self::connect(&url.with_access(Access::Existing), options)?)
+    }
+
+    /// Uses a pool of connections that the program has for its own database. The program puts
+    /// [`SessionSettings`](crate::SessionSettings) on the pool, and runs the
+    /// [`migrations`](crate::migrations()) before; both are checked. Otherwise as [`open`](Self::open).
+    ///
+    /// The pool must have a connection for each thread that uses the store at the same time. On
+    /// PostgreSQL, a [`ClaimStore`](crate::ClaimStore) that is told of the work of other instances keeps
+    /// one more.
+    pub fn over(pool: impl Into<ProgramPool>, options: StoreOptions) -> Result<Self, StoreError> {
+        restored::checked(Self::connect_over(pool.into(), options)?)
     }
 
     /// Opens a database that a server uses, to read: nothing is written, so that the rights to read are
@@ -49,7 +61,7 @@ impl Store {
 
     /// Opens one connection and closes it again, to find out whether the database can be used now.
     pub fn check_reachable(url: &DatabaseUrl, options: &StoreOptions) -> Result<(), StoreError> {
-        let connection = Connection::open(url, options.session_limits());
+        let connection = Connection::open(url, options.session_limits(), &options.namespace);
         let failed = |source| StoreError::Connect { url: url.to_string(), source };
         connection.map(|_: Connection| ()).map_err(failed)
     }
@@ -60,10 +72,10 @@ impl Store {
         options: &StoreOptions,
     ) -> Result<SchemaVersion, StoreError> {
         if url.file().is_some_and(|file| !file.exists()) {
-            return migrations::no_schema(url.dialect());
+            return Ok(migrations::no_schema(url.dialect()));
         }
         let url = url.with_access(Access::Read);
-        let connection = Connection::open(&url, options.session_limits());
+        let connection = Connection::open(&url, options.session_limits(), &options.namespace);
         let failed = |source| StoreError::Connect { url: url.to_string(), source };
         migrations::schema_version(&mut connection.map_err(failed)?)
     }

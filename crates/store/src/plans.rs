@@ -41,10 +41,12 @@ use crate::{
     StoreObserver, StoreOptions,
     service_history::{declare_new, find_past_transactions},
     sql::{
-        Connection, EventSink, Scheduler, Statement,
+        Connection, Dialect, EventSink, Scheduler, Statement,
+        connection::Session,
         find_locked::{find_locked, find_stuck},
         groups::LOCK_LIMIT,
         hooks::NoHooks,
+        namespace::tables_without_namespace,
         statement::StatementChunk,
     },
 };
@@ -82,11 +84,11 @@ pub(crate) fn record(
     if RECORDING.with_borrow(Option::is_none) {
         return Ok(());
     }
-    let plan: Vec<PlanRow> = match connection {
-        Connection::Postgres(_) if statement.has_no_rows() => return Ok(()),
-        Connection::Postgres(inner) => generic_plan(inner, &sql)?,
-        Connection::Sqlite(inner) => match statement.chunks().next() {
-            Some(chunk) => RunQueryDsl::load::<SqlitePlanRow>(ExplainChunk(chunk), inner)?
+    let plan: Vec<PlanRow> = match &mut connection.session {
+        Session::Postgres(_) if statement.has_no_rows() => return Ok(()),
+        Session::Postgres(inner) => generic_plan(inner, &sql)?,
+        Session::Sqlite(inner) => match statement.chunks(statement.template()).next() {
+            Some(chunk) => RunQueryDsl::load::<SqlitePlanRow>(ExplainChunk(chunk), &mut **inner)?
                 .into_iter()
                 .map(|row| PlanRow { line: row.detail })
                 .collect(),
@@ -639,7 +641,7 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 27] = [
+const WITHOUT_PLAN_TEST: [&str; 30] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "begin_event_generation",
@@ -649,7 +651,10 @@ const WITHOUT_PLAN_TEST: [&str; 27] = [
     "database_server",
     "depths",
     "durability",
-    "has_schema",
+    "earlier_schema_versions",
+    "has_table",
+    "database_name",
+    "session_settings",
     "journal_mode",
     "lanes_after_downgrade",
     "list",
@@ -683,8 +688,19 @@ const ONLY_ON_POSTGRES: [&str; 8] = [
 ];
 const ONLY_ON_SQLITE: [&str; 3] = ["count_send", "expire_all_instances", "insert_event_group"];
 
+/// Each name of a table gets the namespace.
+fn expect_namespace(recordings: &[&Recording]) {
+    for recorded in recordings.iter().flat_map(|recording| recording.values()) {
+        for dialect in [Dialect::Postgres, Dialect::Sqlite] {
+            let found = tables_without_namespace(dialect, &recorded.sql);
+            assert!(found.is_empty(), "{found:?} in {}", recorded.sql);
+        }
+    }
+}
+
 /// Every statement in the source has a text snapshot and a plan test.
 fn expect_all_statements(recordings: &[&Recording], not_here: &[&str]) {
+    expect_namespace(recordings);
     let recorded: BTreeSet<&str> =
         recordings.iter().flat_map(|recording| recording.keys()).map(String::as_str).collect();
     let mut missing = statements_in_source();

@@ -13,7 +13,7 @@ use crate::withdrawals::schema::*;
 use crate::{
     StoreOptions,
     plans::TABLES_OF_WITHDRAWALS,
-    sql::{Connection, Store, schema::*},
+    sql::{Store, connection::Session, schema::*},
 };
 
 /// The columns of each table, in order.
@@ -166,31 +166,31 @@ struct ColumnRow {
     nullable: bool,
 }
 
-/// What the migrations made, without the table in which Diesel lists them.
+/// What the migrations made, without the table in which they are recorded.
 fn migrated(url: &str) -> Schema {
     let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
-    let rows: Vec<ColumnRow> = match &mut **store.pools.read().unwrap() {
-        Connection::Postgres(inner) => sql_query(
+    let rows: Vec<ColumnRow> = match &mut store.pools.read().unwrap().session {
+        Session::Postgres(inner) => sql_query(
             "select table_name::text, column_name::text, data_type::text,
                  is_nullable = 'YES' as nullable
              from information_schema.columns join information_schema.tables
                  using (table_schema, table_name)
              where table_schema = current_schema() and table_type = 'BASE TABLE'
-                 and table_name <> '__diesel_schema_migrations'
+                 and table_name <> 'grid_batch_migrations'
              order by table_name, ordinal_position",
         )
-        .load(inner)
+        .load(&mut **inner)
         .unwrap(),
         // table_xinfo lists generated columns too. A primary key is never null.
-        Connection::Sqlite(inner) => sql_query(
+        Session::Sqlite(inner) => sql_query(
             "select t.name as table_name, c.name as column_name, c.type as data_type,
                  c.\"notnull\" = 0 and c.pk = 0 as nullable
              from pragma_table_list t join pragma_table_xinfo(t.name) c
              where t.schema = 'main' and t.type = 'table' and t.name not like 'sqlite\\_%' escape '\\'
-                 and t.name <> '__diesel_schema_migrations'
+                 and t.name <> 'grid_batch_migrations'
              order by t.name, c.cid",
         )
-        .load(inner)
+        .load(&mut **inner)
         .unwrap(),
     };
     let mut schema = Schema::new();

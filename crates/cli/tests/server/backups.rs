@@ -74,7 +74,7 @@ fn commands_of_the_page_restore_a_backup_of_postgres() {
 const ADDITIONS: &str = "alter table batches add column added_by_the_next_release text;
     create table added_by_the_next_release (id bigint primary key, text text not null);
     create index added_by_the_next_release_index on batches (added_by_the_next_release);
-    insert into __diesel_schema_migrations (version) values ('29991231000000');";
+    insert into grid_batch_migrations (version) values ('29991231000000');";
 
 #[test]
 fn instance_goes_on_beside_one_of_the_next_release() {

@@ -138,7 +138,7 @@ fn database_that_no_server_used_gets_no_tables() {
     }
     let mut connection = PgConnection::establish(database.url()).unwrap();
     // It would fail if the table existed.
-    connection.batch_execute("create table __diesel_schema_migrations (a int)").unwrap();
+    connection.batch_execute("create table grid_batch_migrations (a int)").unwrap();
 }
 
 fn assert_database_is_named(batches: &Batches) {
@@ -402,8 +402,8 @@ fn older_schema_is_refused_and_not_migrated() {
     let mut connection = PgConnection::establish(&batches.database).unwrap();
     connection
         .batch_execute(
-            "delete from __diesel_schema_migrations;
-             insert into __diesel_schema_migrations (version) values ('19991231000000')",
+            "delete from grid_batch_migrations;
+             insert into grid_batch_migrations (version) values ('19991231000000')",
         )
         .unwrap();
     for command in COMMANDS {

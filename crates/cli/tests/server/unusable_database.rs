@@ -68,7 +68,7 @@ fn directory_instead_of_a_file_is_named() {
 fn newer_schema_is_rejected() {
     let harness = BatchHarness::scabbard(1);
     create_database(&harness)
-        .batch_execute("insert into __diesel_schema_migrations (version) values ('29991231000000')")
+        .batch_execute("insert into grid_batch_migrations (version) values ('29991231000000')")
         .unwrap();
     let message = start_error(&harness);
     assert!(message.contains("run the release that migrated the database"), "{message}");

@@ -11,7 +11,7 @@ use log::debug;
 
 use crate::sql::{ClaimStore, Connection, Statement, Store, StoreError};
 
-/// The channel of all instances. A notification names the instance that it is for, and then services, each on a line;
+/// The channel of all instances, without their namespace. A notification names the instance that it is for, and then services, each on a line;
 /// or it is for all instances, and says what it tells of and who sent it, and then names batches.
 const CHANNEL: &str = "grid_batch_work";
 
@@ -56,10 +56,19 @@ pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<Servi
     }
 }
 
+/// The channel of the instances that use the tables of this store.
+fn channel(store: &Store) -> String {
+    match store.pools.namespace().name() {
+        Some(namespace) => format!("{CHANNEL}_{namespace}"),
+        None => CHANNEL.to_owned(),
+    }
+}
+
 fn notify(store: &Store, text: &str) -> Result<(), StoreError> {
+    let channel = channel(store);
     let statement = store
         .statement("-- notify_owners\n select pg_notify(?, ?)".to_owned())
-        .text(CHANNEL)
+        .text(&channel)
         .text(text);
     store.pools.read()?.execute(&statement).map(drop)
 }
@@ -125,7 +134,7 @@ impl NotificationConnection {
         let of_ended = notifications(&format!("{ENDED}{instance}"), ended);
         for text in of_awaited.iter().chain(&of_ended) {
             let mut connection = self.take(store)?;
-            connection.execute(&notify_others(store, instance, text))?;
+            connection.execute(&notify_others(store, &channel(store), instance, text))?;
             self.0 = Some(connection);
         }
         Ok(())
@@ -137,19 +146,24 @@ impl NotificationConnection {
 }
 
 /// A notification for all other instances, if there are any. Nothing is lost with it, so its commit waits for no disk.
-fn notify_others<'a>(store: &Store, instance: &'a str, text: &'a str) -> Statement<'a> {
+fn notify_others<'a>(
+    store: &Store,
+    channel: &'a str,
+    instance: &'a str,
+    text: &'a str,
+) -> Statement<'a> {
     let clock = store.dialect().clock();
     let sql = format!(
         "-- notify_others
          select set_config('synchronous_commit', 'off', true), pg_notify(?, ?)
          where exists (select 1 from instances i where i.instance_id <> ? and i.expiry_1 > {clock})"
     );
-    store.statement(sql).text(CHANNEL).text(text).text(instance)
+    store.statement(sql).text(channel).text(text).text(instance)
 }
 
 fn connect(store: &Store) -> Result<Connection, StoreError> {
     let mut connection = store.pools.connect()?;
-    connection.batch_execute(&format!("listen {CHANNEL}"))?;
+    connection.batch_execute(&format!("listen {}", channel(store)))?;
     Ok(connection)
 }
 

@@ -1,12 +1,11 @@
 use std::collections::BTreeSet;
 
-use diesel::{insert_into, prelude::*};
+use diesel::prelude::*;
 use grid_batch_core::{AccessScope, NewToken, StoredToken, Timestamp, TokenId};
 use log::warn;
 
 use crate::sql::{
     Connection, Rows, Store, StoreError,
-    connection::on_either,
     rows::{limit, time},
     schema::tokens,
 };
@@ -86,15 +85,26 @@ impl Store {
 }
 
 fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, StoreError> {
-    // Diesel's `MultiConnection` has no `on conflict`; either connection by itself has.
-    let inserted = on_either!(connection, inner => insert_into(tokens::table)
-        .values(record)
-        .on_conflict_do_nothing()
-        .execute(inner))?;
-    Ok(inserted > 0)
+    let rows = Rows::default()
+        .text("token_id", [record.token_id.as_str()])
+        .text("name", [record.name.as_str()])
+        .bytes("secret_hash", [record.secret_hash.as_slice()])
+        .text("scopes", [record.scopes.as_str()])
+        .text("service_names", [record.services.as_str()])
+        .long("created_at", [record.created_at])
+        .optional_long("expires_at", [record.expires_at]);
+    let statement = connection
+        .statement("-- insert_token
+         insert into tokens (token_id, name, secret_hash, scopes, services, created_at, expires_at)
+         select x.token_id, x.name, x.secret_hash, x.scopes, x.service_names, x.created_at, x.expires_at
+         from {x} where true
+         on conflict do nothing",
+    )
+    .rows(rows);
+    Ok(connection.execute(&statement)? > 0)
 }
 
-#[derive(Queryable, Selectable, Insertable)]
+#[derive(Queryable, Selectable)]
 #[diesel(table_name = tokens)]
 struct TokenRecord {
     token_id: String,

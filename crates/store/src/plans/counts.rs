@@ -12,7 +12,7 @@ use grid_batch_test_postgres::TestDatabase;
 use super::{add, new_batch, register_worker};
 use crate::{
     ClaimStore, DatabaseUrl, MonitorStore, Store, StoreOptions,
-    sql::{Connection, Statement},
+    sql::{Connection, Dialect, Statement},
 };
 
 thread_local! {
@@ -21,9 +21,9 @@ thread_local! {
 
 /// Counts a statement that is about to run, as often as it runs for its rows.
 pub(super) fn count(connection: &Connection, statement: &Statement<'_>) {
-    let times = match connection {
-        Connection::Postgres(_) => usize::from(!statement.has_no_rows()),
-        Connection::Sqlite(_) => statement.chunks().count(),
+    let times = match connection.dialect() {
+        Dialect::Postgres => usize::from(!statement.has_no_rows()),
+        Dialect::Sqlite => statement.chunks(statement.template()).count(),
     };
     COUNT.set(COUNT.get() + times);
 }

@@ -8,13 +8,16 @@ mod tests;
 use std::cell::RefCell;
 
 use diesel::{
-    QueryResult, RunQueryDsl,
+    QueryResult,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
     sql_types::Untyped,
 };
 
 use super::{PlanRow, SqlitePlanRow};
-use crate::sql::{Connection, StoreError, any_connection::MultiBackend};
+use crate::sql::{
+    Connection, Dialect, StoreError,
+    any_connection::{MultiBackend, load_qualified},
+};
 
 /// The name of a query, and the lines of its plan.
 type QueryPlan = (&'static str, Vec<String>);
@@ -32,15 +35,15 @@ pub(crate) fn record_plan(
     if PLANS.with_borrow(Option::is_none) {
         return Ok(());
     }
-    let plan = match connection {
-        Connection::Postgres(_) => {
+    let plan = match connection.dialect() {
+        Dialect::Postgres => {
             let explain = Explain { prefix: "explain ", query };
-            let rows: Vec<PlanRow> = RunQueryDsl::load(explain, connection)?;
+            let rows: Vec<PlanRow> = load_qualified(connection, explain)?;
             rows.into_iter().map(|row| row.line).collect()
         }
-        Connection::Sqlite(_) => {
+        Dialect::Sqlite => {
             let explain = Explain { prefix: "explain query plan ", query };
-            let rows: Vec<SqlitePlanRow> = RunQueryDsl::load(explain, connection)?;
+            let rows: Vec<SqlitePlanRow> = load_qualified(connection, explain)?;
             rows.into_iter().map(|row| row.detail).collect()
         }
     };
@@ -71,7 +74,6 @@ impl<Q> QueryId for Explain<'_, Q> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
-impl<Q, C> RunQueryDsl<C> for Explain<'_, Q> {}
 impl<Q: QueryFragment<MultiBackend>> QueryFragment<MultiBackend> for Explain<'_, Q> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, MultiBackend>) -> QueryResult<()> {
         out.push_sql(self.prefix);

@@ -1,9 +1,18 @@
-use grid_batch_core::TokenId;
+use grid_batch_core::{AccessScope, NewToken, TokenId};
 
 use crate::Store;
 
-/// Notes the use of a token, and revokes one.
+/// Stores a token, notes its use, and looks for another one to revoke.
 pub(super) fn use_tokens(store: &Store) {
-    store.note_token_use(&[TokenId::from_bytes([1; 8])]).unwrap();
+    let token = NewToken {
+        id: TokenId::from_bytes([1; 8]),
+        name: "of a client".to_owned(),
+        secret_hash: [2; 32],
+        scopes: [AccessScope::Read].into(),
+        services: vec!["*".to_owned()],
+        expires_at: None,
+    };
+    assert!(store.create_token(&token).unwrap());
+    store.note_token_use(&[token.id]).unwrap();
     assert!(!store.revoke_token("none").unwrap());
 }

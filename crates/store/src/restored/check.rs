@@ -10,9 +10,7 @@ use super::{
 };
 use crate::sql::{
     Connection, EventSink, Store, StoreError,
-    handle::StoreOptions,
     last_seen::{LastSeen, Seen},
-    url::DatabaseUrl,
 };
 
 /// What a look at the database has shown.
@@ -25,9 +23,8 @@ enum Finding {
     Restored(String),
 }
 
-/// Opens a store, each of whose connections is checked before it is used.
-pub(crate) fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Store, StoreError> {
-    let store = Store::connect(url, options)?;
+/// Checks the database of a store that was opened, and each connection from now on before it is used.
+pub(crate) fn checked(store: Store) -> Result<Store, StoreError> {
     check(&mut *store.pools.write()?, &store.last_seen, store.scheduler.events(), store.clock())?;
     let (last_seen, clock) = (Arc::clone(&store.last_seen), store.clock().clone());
     let scheduler = Arc::clone(&store.scheduler);

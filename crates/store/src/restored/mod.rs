@@ -11,7 +11,7 @@ mod sends;
 mod server;
 mod state;
 
-pub(crate) use check::{check, open};
+pub(crate) use check::{check, checked};
 pub(crate) use operator::{mark_moved, mark_restored};
 pub(crate) use running::expect_no_running_instances;
 pub(crate) use sends::CountedSend;

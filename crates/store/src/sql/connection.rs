@@ -1,23 +1,27 @@
 use std::{
+    ops::{Deref, DerefMut},
     thread,
     time::{Duration, Instant},
 };
 
 #[cfg(feature = "postgres")]
 use diesel::pg::PgConnection;
+#[cfg(feature = "sqlite")]
+use diesel::sqlite::SqliteConnection;
 use diesel::{
     Connection as _, ConnectionError, RunQueryDsl,
     connection::{AnsiTransactionManager, SimpleConnection, TransactionManager},
     deserialize::QueryableByName,
+    r2d2::{ConnectionManager, PooledConnection, R2D2Connection},
 };
 use log::warn;
 
-pub(crate) use super::any_connection::AnyConnection as Connection;
 #[cfg(feature = "sqlite")]
 use super::sqlite_file;
 use super::{
     StoreError,
     dialect::{Dialect, Failure, SessionLimits, classify},
+    namespace::Namespace,
     statement::Statement,
     url::{Access, DatabaseUrl, Kind},
 };
@@ -27,15 +31,61 @@ use super::{network::with_network_limits, shared_sessions::expect_own_session};
 /// Evaluates an expression with the connection of either database.
 macro_rules! on_either {
     ($connection:expr, $inner:ident => $body:expr) => {
-        match $connection {
+        match &mut $connection.session {
             #[cfg(feature = "postgres")]
-            Connection::Postgres($inner) => $body,
+            $crate::sql::connection::Session::Postgres(inner) => {
+                let $inner: &mut diesel::pg::PgConnection = &mut *inner;
+                $body
+            }
             #[cfg(feature = "sqlite")]
-            Connection::Sqlite($inner) => $body,
+            $crate::sql::connection::Session::Sqlite(inner) => {
+                let $inner: &mut diesel::sqlite::SqliteConnection = &mut *inner;
+                $body
+            }
         }
     };
 }
 pub(crate) use on_either;
+
+/// A connection to a database, of which the store uses the tables in its namespace.
+pub(crate) struct Connection {
+    pub(crate) session: Session,
+    namespace: Namespace,
+}
+
+/// A session of either database.
+pub(crate) enum Session {
+    #[cfg(feature = "postgres")]
+    Postgres(Held<PgConnection>),
+    #[cfg(feature = "sqlite")]
+    Sqlite(Held<SqliteConnection>),
+}
+
+/// A connection of our own, or one from the pool of a program.
+pub(crate) enum Held<C: R2D2Connection + 'static> {
+    Own(C),
+    Lent(PooledConnection<ConnectionManager<C>>),
+}
+
+impl<C: R2D2Connection> Deref for Held<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        match self {
+            Self::Own(connection) => connection,
+            Self::Lent(connection) => connection,
+        }
+    }
+}
+
+impl<C: R2D2Connection> DerefMut for Held<C> {
+    fn deref_mut(&mut self) -> &mut C {
+        match self {
+            Self::Own(connection) => connection,
+            Self::Lent(connection) => connection,
+        }
+    }
+}
 
 /// A row that can be read from both databases.
 #[cfg(all(feature = "postgres", feature = "sqlite"))]
@@ -58,17 +108,29 @@ pub(crate) trait Row: QueryableByName<diesel::sqlite::Sqlite> + 'static {}
 impl<R: QueryableByName<diesel::sqlite::Sqlite> + 'static> Row for R {}
 
 impl Connection {
+    pub(crate) fn new(session: Session, namespace: Namespace) -> Self {
+        Self { session, namespace }
+    }
+
     pub(crate) fn dialect(&self) -> Dialect {
-        match self {
+        match &self.session {
             #[cfg(feature = "postgres")]
-            Self::Postgres(_) => Dialect::Postgres,
+            Session::Postgres(_) => Dialect::Postgres,
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => Dialect::Sqlite,
+            Session::Sqlite(_) => Dialect::Sqlite,
         }
     }
 
-    pub(crate) fn open(url: &DatabaseUrl, limits: SessionLimits) -> Result<Self, ConnectionError> {
-        let mut connection = Self::establish(url, limits)?;
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    pub(crate) fn open(
+        url: &DatabaseUrl,
+        limits: SessionLimits,
+        namespace: &Namespace,
+    ) -> Result<Self, ConnectionError> {
+        let mut connection = Self::establish(url, limits, namespace)?;
         connection.configure(url.access(), limits)?;
         Ok(connection)
     }
@@ -77,21 +139,23 @@ impl Connection {
     pub(super) fn establish(
         database: &DatabaseUrl,
         limits: SessionLimits,
+        namespace: &Namespace,
     ) -> Result<Self, ConnectionError> {
-        Ok(match database.kind() {
+        let session = match database.kind() {
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => {
                 let url = with_network_limits(url, limits.idle_transaction);
-                Self::Postgres(PgConnection::establish(&url)?)
+                Session::Postgres(Held::Own(PgConnection::establish(&url)?))
             }
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(path) => {
                 let path = path.to_str().ok_or_else(|| {
                     ConnectionError::InvalidConnectionUrl("the path is not UTF-8".to_owned())
                 })?;
-                Self::Sqlite(sqlite_file::open(path, database.access())?)
+                Session::Sqlite(Held::Own(sqlite_file::open(path, database.access())?))
             }
-        })
+        };
+        Ok(Self::new(session, namespace.clone()))
     }
 
     /// Fails if a connection pooler shares sessions among connections to this URL.
@@ -100,9 +164,9 @@ impl Connection {
         url: &DatabaseUrl,
         limits: SessionLimits,
     ) -> Result<(), StoreError> {
-        match (self, url.kind()) {
+        match (&mut self.session, url.kind()) {
             #[cfg(feature = "postgres")]
-            (Self::Postgres(inner), Kind::Postgres(url)) => {
+            (Session::Postgres(inner), Kind::Postgres(url)) => {
                 expect_own_session(inner, &with_network_limits(url, limits.idle_transaction))
             }
             #[cfg(feature = "sqlite")]
@@ -153,20 +217,21 @@ impl Connection {
     }
 
     pub(crate) fn batch_execute(&mut self, sql: &str) -> diesel::QueryResult<()> {
-        on_either!(self, inner => inner.batch_execute(sql))
+        let sql = self.namespace.qualify(self.dialect(), sql);
+        on_either!(self, inner => inner.batch_execute(&sql))
     }
 
     /// Takes the notifications that have arrived on the channels that this connection listens to.
     pub(crate) fn notifications(&mut self) -> Result<Vec<String>, StoreError> {
-        match self {
+        match &mut self.session {
             #[cfg(feature = "postgres")]
-            Self::Postgres(inner) => {
+            Session::Postgres(inner) => {
                 let texts =
                     inner.notifications_iter().map(|notification| Ok(notification?.payload));
                 Ok(texts.collect::<diesel::QueryResult<_>>()?)
             }
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => Ok(Vec::new()),
+            Session::Sqlite(_) => Ok(Vec::new()),
         }
     }
 
@@ -174,19 +239,20 @@ impl Connection {
     pub(crate) fn load<R: Row>(&mut self, statement: &Statement<'_>) -> Result<Vec<R>, StoreError> {
         #[cfg(test)]
         crate::plans::record(self, statement)?;
-        match self {
+        let sql = self.namespace.qualify(self.dialect(), statement.template());
+        match &mut self.session {
             #[cfg(feature = "postgres")]
-            Self::Postgres(inner) => {
+            Session::Postgres(inner) => {
                 if statement.has_no_rows() {
                     return Ok(Vec::new());
                 }
-                Ok(RunQueryDsl::load(statement, inner)?)
+                Ok(RunQueryDsl::load(statement.whole(&sql), &mut **inner)?)
             }
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(inner) => {
+            Session::Sqlite(inner) => {
                 let mut found = Vec::new();
-                for chunk in statement.chunks() {
-                    found.extend(RunQueryDsl::load::<R>(chunk, inner)?);
+                for chunk in statement.chunks(&sql) {
+                    found.extend(RunQueryDsl::load::<R>(chunk, &mut **inner)?);
                 }
                 Ok(found)
             }
@@ -197,19 +263,20 @@ impl Connection {
     pub(crate) fn execute(&mut self, statement: &Statement<'_>) -> Result<usize, StoreError> {
         #[cfg(test)]
         crate::plans::record(self, statement)?;
-        match self {
+        let sql = self.namespace.qualify(self.dialect(), statement.template());
+        match &mut self.session {
             #[cfg(feature = "postgres")]
-            Self::Postgres(inner) => {
+            Session::Postgres(inner) => {
                 if statement.has_no_rows() {
                     return Ok(0);
                 }
-                Ok(RunQueryDsl::execute(statement, inner)?)
+                Ok(RunQueryDsl::execute(statement.whole(&sql), &mut **inner)?)
             }
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(inner) => {
+            Session::Sqlite(inner) => {
                 let mut touched = 0;
-                for chunk in statement.chunks() {
-                    touched += RunQueryDsl::execute(chunk, inner)?;
+                for chunk in statement.chunks(&sql) {
+                    touched += RunQueryDsl::execute(chunk, &mut **inner)?;
                 }
                 Ok(touched)
             }

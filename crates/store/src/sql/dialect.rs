@@ -9,12 +9,15 @@ use diesel::{
 
 #[cfg(feature = "postgres")]
 use super::network::server_settings;
+use super::{migrations::RECORDS, namespace::Namespace};
 
 /// One of the two supported databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
+    /// PostgreSQL.
     #[cfg(feature = "postgres")]
     Postgres,
+    /// SQLite.
     #[cfg(feature = "sqlite")]
     Sqlite,
 }
@@ -90,6 +93,74 @@ impl Dialect {
         }
     }
 
+    /// The [`settings`](Self::settings) that a connection of another program must have, as
+    /// [`settings_query`](Self::settings_query) shows them. The others change nothing on some connections.
+    pub(crate) fn needed_settings(self, limits: SessionLimits) -> Vec<(&'static str, String)> {
+        let lock_timeout = milliseconds(limits.lock).to_string();
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                let idle = milliseconds(limits.idle_transaction).to_string();
+                let off = [
+                    "enable_bitmapscan",
+                    "enable_hashjoin",
+                    "enable_mergejoin",
+                    "enable_seqscan",
+                    "jit",
+                ];
+                let off = off.map(|name| (name, "off".to_owned()));
+                let others = [
+                    ("lock_timeout", lock_timeout),
+                    ("default_transaction_isolation", "read committed".to_owned()),
+                    ("idle_in_transaction_session_timeout", idle),
+                ];
+                others.into_iter().chain(off).collect()
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => vec![
+                ("busy_timeout", lock_timeout),
+                ("journal_mode", "wal".to_owned()),
+                ("synchronous", "2".to_owned()),
+                ("foreign_keys", "1".to_owned()),
+            ],
+        }
+    }
+
+    /// A query for the present settings of a connection.
+    pub(crate) fn settings_query(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                "-- session_settings
+                 select name, setting from pg_settings
+                 where name in ('lock_timeout', 'default_transaction_isolation',
+                     'idle_in_transaction_session_timeout', 'enable_bitmapscan', 'enable_hashjoin',
+                     'enable_mergejoin', 'enable_seqscan', 'jit')"
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                "-- session_settings
+                 select 'busy_timeout' as name, cast(timeout as text) as setting from pragma_busy_timeout
+                 union all select 'journal_mode', journal_mode from pragma_journal_mode
+                 union all select 'synchronous', cast(synchronous as text) from pragma_synchronous
+                 union all select 'foreign_keys', cast(foreign_keys as text) from pragma_foreign_keys"
+            }
+        }
+    }
+
+    /// A query for the name of the database of a connection, or for its file.
+    pub(crate) fn database_name_query(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "-- database_name\n select current_database()::text as name",
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                "-- database_name
+                 select file as name from pragma_database_list where name = 'main'"
+            }
+        }
+    }
+
     /// The settings of a new connection that only reads.
     pub(crate) fn read_settings(self, limits: SessionLimits) -> String {
         match self {
@@ -140,19 +211,56 @@ impl Dialect {
         }
     }
 
-    /// A query for whether a migration has run.
-    pub(crate) fn has_schema_query(self) -> &'static str {
+    /// The name by which the catalog has a table of this namespace.
+    pub(crate) fn name_in_catalog(self, namespace: &Namespace, table: &str) -> String {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => match namespace.name() {
+                Some(schema) => format!("\"{schema}\".{table}"),
+                None => table.to_owned(),
+            },
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => format!("{}{table}", namespace.prefix()),
+        }
+    }
+
+    /// Creates the schema of a namespace. Who may not create one can still use one that exists.
+    pub(crate) fn create_schema(self, namespace: &Namespace) -> Option<String> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => namespace.name().map(|schema| {
+                format!(
+                    "do $$ begin\n    \
+                     if to_regnamespace('{schema}') is null then create schema \"{schema}\"; end if;\n\
+                     end $$;\n"
+                )
+            }),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => None,
+        }
+    }
+
+    /// The type of a column with names, which are compared bytewise.
+    pub(crate) fn name_type(self) -> &'static str {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "text collate \"C\"",
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => "text",
+        }
+    }
+
+    /// A query for whether the catalog has a table.
+    pub(crate) fn has_table_query(self) -> &'static str {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres => {
-                "-- has_schema
-                 select (to_regclass('__diesel_schema_migrations') is not null)::int::bigint as found"
+                "-- has_table\n select (to_regclass(?) is not null)::int::bigint as found"
             }
             #[cfg(feature = "sqlite")]
             Self::Sqlite => {
-                "-- has_schema
-                 select count(*) as found from sqlite_schema
-                 where name = '__diesel_schema_migrations'"
+                "-- has_table
+                 select count(*) as found from sqlite_schema where type = 'table' and name = ?"
             }
         }
     }
@@ -160,16 +268,18 @@ impl Dialect {
     /// A query for what the schema consists of: the table, the column, index or foreign key, and whether it
     /// restricts what can be stored. Expressions and conditions are left out, because servers print them
     /// differently.
-    pub(crate) fn schema_objects_query(self) -> &'static str {
+    pub(crate) fn schema_objects_query(self, namespace: &Namespace) -> String {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres => {
-                "-- schema_objects
+                let [record, earlier_record] =
+                    RECORDS.map(|table| self.name_in_catalog(namespace, table));
+                format!("-- schema_objects
                  with t as (
                      select c.oid, c.relname::text as name from pg_class c
-                     where c.relkind = 'r' and c.relname <> '__diesel_schema_migrations'
+                     where c.relkind = 'r' and c.relname not in ('{}', '{}')
                          and c.relnamespace = (select m.relnamespace from pg_class m
-                             where m.oid = to_regclass('__diesel_schema_migrations')))
+                             where m.oid = coalesce(to_regclass('{record}'), to_regclass('{earlier_record}'))))
                  select t.name as table_name,
                      concat('column ', a.attname, ' ', format_type(a.atttypid, a.atttypmod),
                          case when a.attnotnull then ' not null' end,
@@ -196,38 +306,46 @@ impl Dialect {
                      ), ') references ', r.relname),
                      true
                  from t join pg_constraint f on f.conrelid = t.oid and f.contype = 'f'
-                 join pg_class r on r.oid = f.confrelid"
+                 join pg_class r on r.oid = f.confrelid",
+                    RECORDS[0], RECORDS[1]
+                )
             }
             #[cfg(feature = "sqlite")]
             Self::Sqlite => {
-                "-- schema_objects
+                let prefix = namespace.prefix();
+                let start = prefix.len() + 1;
+                let [record, earlier_record] =
+                    RECORDS.map(|table| self.name_in_catalog(namespace, table));
+                format!("-- schema_objects
                  with t as (
-                     select l.name from pragma_table_list l
+                     select l.name, substr(l.name, {start}) as table_name from pragma_table_list l
                      where l.schema = 'main' and l.type = 'table'
+                         and substr(l.name, 1, {start} - 1) = '{prefix}'
                          and l.name not like 'sqlite\\_%' escape '\\'
-                         and l.name <> '__diesel_schema_migrations')
-                 select t.name as table_name,
+                         and l.name not in ('{record}', '{earlier_record}'))
+                 select t.table_name,
                      'column ' || c.name || ' ' || lower(c.type)
                          || case when c.\"notnull\" then ' not null' else '' end
                          || case when c.dflt_value is not null then ' default' else '' end as object,
                      c.\"notnull\" and c.dflt_value is null as restricts
                  from t join pragma_table_xinfo(t.name) c
                  union all
-                 select t.name,
+                 select t.table_name,
                      case when i.\"unique\" then 'unique ' else '' end || 'index '
-                         || case when i.origin = 'c' then i.name || ' ' else '' end || '(' || (
+                         || case when i.origin = 'c' then substr(i.name, {start}) || ' ' else '' end || '(' || (
                          select group_concat(coalesce(k.name, 'expression'), ', ' order by k.seqno)
                          from pragma_index_info(i.name) k)
                          || ')' || case when i.partial then ' where' else '' end,
                      i.\"unique\"
                  from t join pragma_index_list(t.name) i
                  union all
-                 select t.name,
+                 select t.table_name,
                      'foreign key (' || group_concat(f.\"from\", ', ' order by f.seq) || ') references '
-                         || f.\"table\",
+                         || substr(f.\"table\", {start}),
                      true
                  from t join pragma_foreign_key_list(t.name) f
                  group by t.name, f.id"
+                )
             }
         }
     }
@@ -268,7 +386,7 @@ impl Dialect {
                  select concat_ws('/',
                          (select system_identifier from pg_control_system()),
                          (select oid from pg_database where datname = current_database()),
-                         'database_state'::regclass::oid) as id,
+                         (select d.tableoid from database_state d where d.id = 1)) as id,
                      case when pg_is_in_recovery() then null
                          else pg_walfile_name(pg_current_wal_lsn()) end as wal_file,
                      current_setting('synchronous_standby_names') <> ''
@@ -357,11 +475,17 @@ impl Dialect {
         }
     }
 
-    /// Excludes other migrations until the transaction ends.
-    pub(crate) fn lock_schema(self) -> Option<&'static str> {
+    /// Excludes other migrations of the same tables until the transaction ends.
+    pub(crate) fn lock_schema(self, namespace: &Namespace) -> Option<String> {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres => Some("select pg_advisory_xact_lock(7310294857201)"),
+            Self::Postgres => {
+                let key = match namespace.name() {
+                    Some(schema) => format!("hashtextextended('{schema}', 7310294857201)"),
+                    None => "7310294857201".to_owned(),
+                };
+                Some(format!("select pg_advisory_xact_lock({key})"))
+            }
             #[cfg(feature = "sqlite")]
             Self::Sqlite => None,
         }

@@ -24,8 +24,10 @@ use super::{
     last_seen::LastSeen,
     locked_services::{LockedService, LockedServices},
     migrations::{check_schema, migrate},
+    namespace::Namespace,
     open_counts::OpenCounts,
     pools::{PoolConnections, Pools},
+    program_pool::ProgramPool,
     scheduler::Scheduler,
     unreadable_services::UnreadableServices,
     url::{Access, DatabaseUrl},
@@ -83,6 +85,8 @@ pub struct StoreOptions {
     pub leaves_policies: bool,
     /// Whether each change is also written as an event.
     pub writes_events: bool,
+    /// Where the tables are in a database that has others.
+    pub namespace: Namespace,
 }
 
 impl Default for StoreOptions {
@@ -100,6 +104,7 @@ impl Default for StoreOptions {
             scheduling: Arc::default(),
             leaves_policies: false,
             writes_events: true,
+            namespace: Namespace::default(),
         }
     }
 }
@@ -117,11 +122,24 @@ impl Store {
     /// Opens the database as its URL allows: brings its schema up to date, or checks it. Does not look
     /// at whether it was restored.
     pub(crate) fn connect(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        let limits = options.session_limits();
         url.check_exists()?;
-        let pools = Pools::open(url, options.connections.max(1), limits)?;
+        let limits = options.session_limits();
+        let pools = Pools::open(url, options.connections.max(1), limits, &options.namespace)?;
+        Self::with_pools(pools, options)
+    }
+
+    /// Uses the connections of a program, whose database has the schema of this release.
+    pub(crate) fn connect_over(
+        pool: ProgramPool,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
+        let pools = Pools::over(pool, options.session_limits(), &options.namespace)?;
+        Self::with_pools(pools, options)
+    }
+
+    fn with_pools(pools: Pools, options: StoreOptions) -> Result<Self, StoreError> {
         // Read before the database is, which therefore has at least this.
-        let last_seen = Arc::new(LastSeen::starting_with(FileLock::kept(url)));
+        let last_seen = Arc::new(LastSeen::starting_with(FileLock::kept(pools.url())));
         let locked = Arc::default();
         let StoreOptions { clock, intake_limits, .. } = options;
         let scheduler = Arc::new(Scheduler::new(
@@ -146,6 +164,7 @@ impl Store {
             applies_again: Arc::default(),
             clock,
         };
+        let url = store.pools.url();
         match url.access() {
             Access::Create => migrate(&mut *store.pools.write()?)?,
             Access::Existing | Access::Read => check_schema(&mut *store.pools.read()?, url)?,

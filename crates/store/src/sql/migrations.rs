@@ -1,48 +1,221 @@
-use std::collections::BTreeSet;
+//! The schema of the database: its migrations, and which of them have run.
+//!
+//! Each migration records itself in `grid_batch_migrations`, so that it does not matter who runs it. Earlier releases let
+//! Diesel record them, in a table that a database shares with the migrations of other programs.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::OnceLock,
+};
 
 use diesel::{
     QueryableByName,
-    migration::{Migration, MigrationSource},
     sql_types::{BigInt, Text},
 };
-use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use log::info;
 
 use super::{
-    Connection, Dialect, Statement, StoreError, connection::on_either,
-    schema_objects::schema_differences, url::DatabaseUrl,
+    Connection, Dialect, Statement, StoreError,
+    namespace::{Namespace, Place, tokens},
+    schema_objects::schema_differences,
+    url::DatabaseUrl,
 };
 
-#[cfg(feature = "postgres")]
-const POSTGRES: EmbeddedMigrations = embed_migrations!("migrations/postgres");
-#[cfg(feature = "sqlite")]
-const SQLITE: EmbeddedMigrations = embed_migrations!("migrations/sqlite");
+mod source;
+
+pub use source::Migrations;
+
+/// The table with the versions of the migrations that have run.
+const RECORD: &str = "grid_batch_migrations";
+/// Where earlier releases have them.
+const EARLIER_RECORD: &str = "__diesel_schema_migrations";
+/// The tables that are no part of the schema.
+pub(super) const RECORDS: [&str; 2] = [RECORD, EARLIER_RECORD];
+
+/// The scripts of a migration, as they stand in its folder.
+pub(super) struct Script {
+    name: &'static str,
+    up: &'static str,
+    down: &'static str,
+}
+
+include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
+
+fn scripts(dialect: Dialect) -> &'static [Script] {
+    match dialect {
+        #[cfg(feature = "postgres")]
+        Dialect::Postgres => POSTGRES,
+        #[cfg(feature = "sqlite")]
+        Dialect::Sqlite => SQLITE,
+    }
+}
+
+impl Script {
+    /// The date and number of the name, as Diesel's tools write it.
+    fn version(&self) -> String {
+        let (version, _) = self.name.split_once('_').unwrap_or((self.name, ""));
+        version.replace('-', "")
+    }
+}
+
+/// One step from no tables to the schema of this release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlMigration {
+    /// Migrations run in the order of their versions.
+    pub version: String,
+    /// The version and what the migration does.
+    pub name: String,
+    /// Makes the step, and records it in the table `grid_batch_migrations`. Run it in one transaction.
+    pub up: String,
+    /// Takes it back.
+    pub down: String,
+}
+
+/// The migrations of this release for a database, in order. [`Store::open`](crate::Store::open) runs those that are missing.
+/// A program that runs the migrations of its database itself runs them with its own, and then opens the store with
+/// [`Store::open_existing`](crate::Store::open_existing) or [`Store::over`](crate::Store::over).
+///
+/// ```
+/// use grid_batch_store::{Dialect, Namespace, migrations};
+///
+/// let namespace = Namespace::new("grid_batch")?;
+/// for migration in migrations(Dialect::Sqlite, &namespace) {
+///     println!("-- {}\n{}", migration.version, migration.up);
+/// }
+/// # Ok::<(), grid_batch_store::NamespaceError>(())
+/// ```
+pub fn migrations(dialect: Dialect, namespace: &Namespace) -> Vec<SqlMigration> {
+    let migration = |(number, script): (usize, &Script)| {
+        let version = script.version();
+        let (before, after) = match number {
+            0 => (create_record(dialect, namespace), format!("drop table {RECORD}")),
+            _ => (String::new(), format!("delete from {RECORD} where version = '{version}'")),
+        };
+        let [up, down, record, forget] =
+            [script.up, script.down, &record(RECORD, &version), &after]
+                .map(|sql| namespace.qualify_script(dialect, sql));
+        SqlMigration {
+            version,
+            name: script.name.to_owned(),
+            up: format!("{before}{up}\n{record}"),
+            down: format!("{down}\n{forget};\n"),
+        }
+    };
+    scripts(dialect).iter().enumerate().map(migration).collect()
+}
+
+/// Creates the table with the versions, and the schema that it is in.
+fn create_record(dialect: Dialect, namespace: &Namespace) -> String {
+    let schema = dialect.create_schema(namespace).unwrap_or_default();
+    let name = dialect.name_type();
+    let table = format!("create table if not exists {RECORD} (version {name} primary key);\n");
+    schema + &namespace.qualify_script(dialect, &table)
+}
+
+/// The names that the migrations have given to tables, views and indexes.
+#[derive(Debug)]
+pub(super) struct StoredNames {
+    pub(super) tables: HashSet<&'static str>,
+    pub(super) indexes: HashSet<&'static str>,
+}
+
+pub(super) fn stored_names(dialect: Dialect) -> &'static StoredNames {
+    #[cfg(feature = "postgres")]
+    static POSTGRES_NAMES: OnceLock<StoredNames> = OnceLock::new();
+    #[cfg(feature = "sqlite")]
+    static SQLITE_NAMES: OnceLock<StoredNames> = OnceLock::new();
+    let names = match dialect {
+        #[cfg(feature = "postgres")]
+        Dialect::Postgres => &POSTGRES_NAMES,
+        #[cfg(feature = "sqlite")]
+        Dialect::Sqlite => &SQLITE_NAMES,
+    };
+    names.get_or_init(|| StoredNames::of(scripts(dialect)))
+}
+
+impl StoredNames {
+    fn of(scripts: &[Script]) -> Self {
+        let tables = HashSet::from(RECORDS);
+        let mut names = Self { tables, indexes: HashSet::new() };
+        for script in scripts {
+            let mut place = Place::default();
+            for (token, _) in tokens(script.up) {
+                if let Some(name) = token.name {
+                    match (place.before_previous, place.previous) {
+                        ("create", "table" | "view") => drop(names.tables.insert(name)),
+                        ("create" | "unique", "index") => drop(names.indexes.insert(name)),
+                        _ => {}
+                    }
+                }
+                place.after(token);
+            }
+        }
+        names
+    }
+}
 
 /// Runs the missing migrations in one transaction. Instances that start together wait for each
 /// other.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let known = known_versions(connection.dialect())?;
+    let dialect = connection.dialect();
+    let known = known_versions(dialect);
+    let lock = dialect.lock_schema(connection.namespace());
     // A transaction of SQLite waits for every other writer, which may be for long. A command that
     // only reads must not.
-    if connection.dialect().lock_schema().is_none() && applied_versions(connection)? == known {
+    if lock.is_none() && Recorded::read(connection)?.is_complete(&known) {
         return expect_objects(connection);
     }
     connection.write_transaction(|connection| {
-        if let Some(lock) = connection.dialect().lock_schema() {
-            connection.batch_execute(lock)?;
+        if let Some(lock) = lock {
+            connection.batch_execute(&lock)?;
         }
-        let applied = applied_versions(connection)?;
-        if let Some(found) = applied.difference(&known).last() {
-            let known = known.last().cloned().unwrap_or_default();
-            return Err(StoreError::SchemaNewer { found: found.clone(), known });
+        let recorded = Recorded::read(connection)?;
+        if let Some(found) = recorded.versions().difference(&known).last() {
+            return Err(StoreError::SchemaNewer { found: found.clone(), known: latest(&known) });
         }
-        if applied != known {
-            run_pending(connection)?;
-            info!(from = applied.len(), to = known.len(); "migrated the schema of the database");
+        adopt(connection, &recorded)?;
+        if *recorded.versions() != known {
+            run_missing(connection, &recorded)?;
+            info!(from = recorded.versions().len(), to = known.len();
+                "migrated the schema of the database");
         }
+        // Fails if the database is read-only, of which the first batch would tell otherwise.
+        connection.batch_execute(&format!("delete from {RECORD} where false"))?;
         // In the transaction, so that a database of another build stays as it was.
         expect_objects(connection)
     })
+}
+
+/// Records here the migrations that an earlier release has run. Its own record stays: an instance of that release, which
+/// may be running, would find no schema when it starts again, and run all its migrations.
+fn adopt(connection: &mut Connection, recorded: &Recorded) -> Result<(), StoreError> {
+    if !recorded.is_to_adopt() {
+        return Ok(());
+    }
+    let create = create_record(connection.dialect(), connection.namespace());
+    connection.batch_execute(&create)?;
+    for version in &recorded.earlier {
+        connection.batch_execute(&record(RECORD, version))?;
+    }
+    Ok(())
+}
+
+fn run_missing(connection: &mut Connection, recorded: &Recorded) -> Result<(), StoreError> {
+    for migration in migrations(connection.dialect(), connection.namespace()) {
+        if recorded.versions().contains(&migration.version) {
+            continue;
+        }
+        connection.batch_execute(&migration.up)?;
+        if !recorded.earlier.is_empty() {
+            // Earlier releases refuse a schema with a migration that they do not know.
+            connection.batch_execute(&record(EARLIER_RECORD, &migration.version))?;
+        }
+    }
+    Ok(())
+}
+
+fn record(table: &str, version: &str) -> String {
+    format!("insert into {table} (version) values ('{version}');\n")
 }
 
 /// The schema of a database, and that of this release.
@@ -66,16 +239,16 @@ impl SchemaVersion {
 
 /// Reads the version of the schema, without a write.
 pub(crate) fn schema_version(connection: &mut Connection) -> Result<SchemaVersion, StoreError> {
-    let found = recorded_versions(connection)?;
-    let known = known_versions(connection.dialect())?;
+    let found = Recorded::read(connection)?.versions().clone();
+    let known = known_versions(connection.dialect());
     let differences = if found == known { schema_differences(connection)? } else { Vec::new() };
     Ok(SchemaVersion { found: found.last().cloned(), known: latest(&known), differences })
 }
 
 /// The version of a database that does not exist yet.
-pub(crate) fn no_schema(dialect: Dialect) -> Result<SchemaVersion, StoreError> {
-    let known = latest(&known_versions(dialect)?);
-    Ok(SchemaVersion { found: None, known, differences: Vec::new() })
+pub(crate) fn no_schema(dialect: Dialect) -> SchemaVersion {
+    let known = latest(&known_versions(dialect));
+    SchemaVersion { found: None, known, differences: Vec::new() }
 }
 
 fn latest(versions: &BTreeSet<String>) -> String {
@@ -87,8 +260,8 @@ pub(crate) fn check_schema(
     connection: &mut Connection,
     url: &DatabaseUrl,
 ) -> Result<(), StoreError> {
-    let found = recorded_versions(connection)?;
-    let known = known_versions(connection.dialect())?;
+    let found = Recorded::read(connection)?.versions().clone();
+    let known = known_versions(connection.dialect());
     if found.is_empty() {
         Err(StoreError::NoTables { url: url.to_string() })
     } else if found.last() > known.last() {
@@ -103,23 +276,60 @@ pub(crate) fn check_schema(
 /// Fails if the tables are not those of this release.
 fn expect_objects(connection: &mut Connection) -> Result<(), StoreError> {
     let differences = schema_differences(connection)?;
-    match differences.is_empty() {
-        true => Ok(()),
-        false => Err(StoreError::SchemaDiffers { differences }),
+    if differences.is_empty() { Ok(()) } else { Err(StoreError::SchemaDiffers { differences }) }
+}
+
+/// The migrations that have run.
+#[derive(Debug, Default)]
+struct Recorded {
+    /// `None`: there is no table with them.
+    own: Option<BTreeSet<String>>,
+    /// Those that earlier releases have run, or read.
+    earlier: BTreeSet<String>,
+}
+
+impl Recorded {
+    fn read(connection: &mut Connection) -> Result<Self, StoreError> {
+        let own = read_versions(connection, RECORD)?;
+        let earlier = read_versions(connection, EARLIER_RECORD)?.unwrap_or_default();
+        // Other programs record their migrations there, too.
+        let known = known_versions(connection.dialect());
+        Ok(Self { own, earlier: earlier.intersection(&known).cloned().collect() })
+    }
+
+    fn versions(&self) -> &BTreeSet<String> {
+        self.own.as_ref().unwrap_or(&self.earlier)
+    }
+
+    fn is_to_adopt(&self) -> bool {
+        self.own.is_none() && !self.earlier.is_empty()
+    }
+
+    /// Whether nothing is left to do.
+    fn is_complete(&self, known: &BTreeSet<String>) -> bool {
+        !self.is_to_adopt() && self.versions() == known
     }
 }
 
-/// The migrations that have run. Diesel's own way to read them creates their table.
-fn recorded_versions(connection: &mut Connection) -> Result<BTreeSet<String>, StoreError> {
-    let dialect = connection.dialect();
-    let found: Vec<FoundRow> =
-        connection.load(&Statement::new(dialect, dialect.has_schema_query()))?;
-    if found.first().is_none_or(|row| row.found == 0) {
-        return Ok(BTreeSet::new());
+/// The versions in a table, if there is one.
+fn read_versions(
+    connection: &mut Connection,
+    table: &str,
+) -> Result<Option<BTreeSet<String>>, StoreError> {
+    if !has_table(connection, table)? {
+        return Ok(None);
     }
-    let query = "-- schema_versions\n select version from __diesel_schema_migrations";
-    let rows: Vec<VersionRow> = connection.load(&Statement::new(dialect, query))?;
-    Ok(rows.into_iter().map(|row| row.version).collect())
+    let query = connection.statement(format!("-- schema_versions\n select version from {table}"));
+    let rows: Vec<VersionRow> = connection.load(&query)?;
+    Ok(Some(rows.into_iter().map(|row| row.version).collect()))
+}
+
+fn has_table(connection: &mut Connection, table: &str) -> Result<bool, StoreError> {
+    let dialect = connection.dialect();
+    let name = dialect.name_in_catalog(connection.namespace(), table);
+    let query = Statement::new(dialect, dialect.has_table_query()).text(&name);
+    let rows: Vec<FoundRow> = connection.load(&query)?;
+    Ok(rows.first().is_some_and(|row| row.found > 0))
 }
 
 #[derive(QueryableByName)]
@@ -134,40 +344,8 @@ struct VersionRow {
     version: String,
 }
 
-fn applied_versions(connection: &mut Connection) -> Result<BTreeSet<String>, StoreError> {
-    let applied = on_either!(connection, inner => inner.applied_migrations()).map_err(failed)?;
-    Ok(applied.iter().map(ToString::to_string).collect())
-}
-
-fn known_versions(dialect: Dialect) -> Result<BTreeSet<String>, StoreError> {
-    fn of<DB: diesel::backend::Backend>(
-        migrations: Vec<Box<dyn Migration<DB>>>,
-    ) -> BTreeSet<String> {
-        migrations.iter().map(|migration| migration.name().version().to_string()).collect()
-    }
-    Ok(match dialect {
-        #[cfg(feature = "postgres")]
-        Dialect::Postgres => of::<diesel::pg::Pg>(POSTGRES.migrations().map_err(failed)?),
-        #[cfg(feature = "sqlite")]
-        Dialect::Sqlite => of::<diesel::sqlite::Sqlite>(SQLITE.migrations().map_err(failed)?),
-    })
-}
-
-fn run_pending(connection: &mut Connection) -> Result<(), StoreError> {
-    match connection {
-        #[cfg(feature = "postgres")]
-        Connection::Postgres(inner) => inner.run_pending_migrations(POSTGRES).map(drop),
-        #[cfg(feature = "sqlite")]
-        Connection::Sqlite(inner) => inner.run_pending_migrations(SQLITE).map(drop),
-    }
-    .map_err(failed)
-}
-
-fn failed(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-    match error.downcast::<diesel::result::Error>() {
-        Ok(error) => StoreError::from(*error),
-        Err(source) => StoreError::Migration { source },
-    }
+fn known_versions(dialect: Dialect) -> BTreeSet<String> {
+    scripts(dialect).iter().map(Script::version).collect()
 }
 
 #[cfg(test)]
@@ -183,23 +361,33 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(9);
 
     fn revert_and_migrate_again(url: &str) {
+        for namespace in [Namespace::default(), Namespace::new("apart").unwrap()] {
+            let mut connection = open(url, &namespace);
+            migrate(&mut connection).unwrap();
+            revert_from(&mut connection, "0");
+            assert!(Recorded::read(&mut connection).unwrap().versions().is_empty());
+            migrate(&mut connection).unwrap();
+        }
+    }
+
+    fn open(url: &str, namespace: &Namespace) -> Connection {
         let limits = SessionLimits { lock: LIMIT, idle_transaction: LIMIT };
-        let mut connection = Connection::open(&url.parse().unwrap(), limits).unwrap();
-        migrate(&mut connection).unwrap();
-        let reverted = match &mut connection {
-            Connection::Postgres(inner) => inner.revert_all_migrations(POSTGRES).unwrap().len(),
-            Connection::Sqlite(inner) => inner.revert_all_migrations(SQLITE).unwrap().len(),
-        };
-        assert_eq!(reverted, known_versions(connection.dialect()).unwrap().len());
-        migrate(&mut connection).unwrap();
+        Connection::open(&url.parse().unwrap(), limits, namespace).unwrap()
+    }
+
+    /// Reverts the migrations from this version on.
+    fn revert_from(connection: &mut Connection, first: &str) {
+        let migrations = migrations(connection.dialect(), connection.namespace());
+        for migration in migrations.iter().rev().take_while(|it| it.version.as_str() >= first) {
+            connection.batch_execute(&migration.down).unwrap();
+        }
     }
 
     /// Has a gas admin with a lane of a parked pool and one of another pool, whose withdrawal is held, and reverts the
     /// migrations that the build before parked pools does not know.
     fn revert_parked_pools(url: &str) {
         const FIRST: &str = "20261124000013";
-        let limits = SessionLimits { lock: LIMIT, idle_transaction: LIMIT };
-        let mut connection = Connection::open(&url.parse().unwrap(), limits).unwrap();
+        let mut connection = open(url, &Namespace::default());
         migrate(&mut connection).unwrap();
         let id = |byte: &str| match connection.dialect() {
             Dialect::Postgres => format!("decode('{}', 'hex')", byte.repeat(64)),
@@ -217,13 +405,7 @@ mod tests {
              where lane = 0;"
         );
         connection.batch_execute(&rows).unwrap();
-        while applied_versions(&mut connection).unwrap().iter().any(|it| it.as_str() >= FIRST) {
-            match &mut connection {
-                Connection::Postgres(inner) => inner.revert_last_migration(POSTGRES).map(drop),
-                Connection::Sqlite(inner) => inner.revert_last_migration(SQLITE).map(drop),
-            }
-            .unwrap();
-        }
+        revert_from(&mut connection, FIRST);
         let lanes = Statement::new(
             connection.dialect(),
             "-- lanes_after_downgrade

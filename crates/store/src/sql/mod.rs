@@ -17,12 +17,14 @@ pub(crate) mod intake_limits;
 pub(crate) mod last_seen;
 pub(crate) mod locked_services;
 pub(crate) mod migrations;
+pub(crate) mod namespace;
 #[cfg(feature = "postgres")]
 mod network;
 pub(crate) mod open_counts;
 pub(crate) mod pools;
 pub(crate) mod private_file;
 pub(crate) mod probe;
+pub(crate) mod program_pool;
 pub(crate) mod query;
 pub(crate) mod rows;
 pub(crate) mod scheduler;

@@ -1,7 +1,10 @@
 use std::{
     fmt,
     ops::{Deref, DerefMut},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -13,20 +16,34 @@ use grid_batch_support::ErrorChain;
 use scheduled_thread_pool::ScheduledThreadPool;
 
 use super::{
-    Connection, Dialect, StoreError, connection::on_either, dialect::SessionLimits,
-    file_lock::OpenFile, url::DatabaseUrl,
+    Connection, Dialect, StoreError,
+    connection::{Session, on_either},
+    dialect::SessionLimits,
+    file_lock::OpenFile,
+    namespace::Namespace,
+    program_pool::{self, ProgramPool},
+    url::DatabaseUrl,
 };
 
-/// One pool of connections for writing and one for reading. On PostgreSQL they are the same pool.
+/// One pool of connections for writing and one for reading. On PostgreSQL they are the same pool, and in a program that
+/// lends its own.
 #[derive(Clone)]
 pub(crate) struct Pools {
-    write: Pool<Manager>,
-    read: Pool<Manager>,
-    dialect: Dialect,
+    write: SessionPool,
+    read: SessionPool,
     url: DatabaseUrl,
+    namespace: Namespace,
     limits: SessionLimits,
     file: Option<OpenFile>,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
+    /// Tells these pools from others of the process.
+    number: u64,
+}
+
+#[derive(Clone)]
+enum SessionPool {
+    Own(Pool<Manager>),
+    Lent(ProgramPool),
 }
 
 /// The connections of one pool.
@@ -45,15 +62,19 @@ pub struct PoolConnections {
 /// Is called with each new connection before anything else uses it.
 pub(crate) type ConnectionCheck = dyn Fn(&mut Connection) -> Result<(), StoreError> + Send + Sync;
 
+/// The next number of [`Pools`].
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
 impl Pools {
     pub(crate) fn open(
         url: &DatabaseUrl,
         connections: u32,
         limits: SessionLimits,
+        namespace: &Namespace,
     ) -> Result<Self, StoreError> {
         // r2d2 does not report why it cannot connect, so the first connection is opened without it.
         let failed = |source| StoreError::Connect { url: url.to_string(), source };
-        let mut first = Connection::establish(url, limits).map_err(failed)?;
+        let mut first = Connection::establish(url, limits, namespace).map_err(failed)?;
         first.expect_own_session(url, limits)?;
         first.configure(url.access(), limits).map_err(failed)?;
         first.check_journal_mode(url)?;
@@ -64,23 +85,56 @@ impl Pools {
             ScheduledThreadPool::builder().num_threads(1).thread_name_pattern("database").build(),
         );
         let pool = |size: u32| {
-            Pool::builder()
+            let pool = Pool::builder()
                 .thread_pool(Arc::clone(&opener))
                 .max_size(size)
                 .min_idle(Some(0))
                 .connection_timeout(limits.lock.min(CONNECTION_WAIT))
                 .build(Manager {
                     url: url.clone(),
+                    namespace: namespace.clone(),
                     limits,
                     file: file.clone(),
                     check: Arc::clone(&check),
-                })
+                });
+            pool.map(SessionPool::Own)
                 .map_err(|source| StoreError::Unavailable { source: Box::new(source) })
         };
         let writers = dialect.writers(connections);
         let write = pool(writers)?;
         let read = if writers == connections { write.clone() } else { pool(connections)? };
-        Ok(Self { write, read, dialect, url: url.clone(), limits, file, check })
+        let number = NEXT_NUMBER.fetch_add(1, Relaxed);
+        Ok(Self {
+            write,
+            read,
+            url: url.clone(),
+            namespace: namespace.clone(),
+            limits,
+            file,
+            check,
+            number,
+        })
+    }
+
+    /// Uses the connections of a program.
+    pub(crate) fn over(
+        pool: ProgramPool,
+        limits: SessionLimits,
+        namespace: &Namespace,
+    ) -> Result<Self, StoreError> {
+        let mut first = pool.get(limits.lock, namespace)?;
+        program_pool::check_settings(&mut first, limits)?;
+        let url = program_pool::url_of(&mut first)?;
+        Ok(Self {
+            write: SessionPool::Lent(pool.clone()),
+            read: SessionPool::Lent(pool),
+            file: OpenFile::of(&url),
+            url,
+            namespace: namespace.clone(),
+            limits,
+            check: Arc::default(),
+            number: NEXT_NUMBER.fetch_add(1, Relaxed),
+        })
     }
 
     /// Checks each connection that is opened from now on.
@@ -92,42 +146,111 @@ impl Pools {
         let _ = self.check.set(Box::new(check));
     }
 
-    /// A connection that is not part of a pool.
+    /// A connection that no other work waits for. A program that lends its pool has one less in it.
     pub(crate) fn connect(&self) -> Result<Connection, StoreError> {
-        let failed = |source| StoreError::Connect { url: self.url.to_string(), source };
-        Connection::open(&self.url, self.limits).map_err(failed)
+        match &self.write {
+            SessionPool::Own(_) => {
+                let failed = |source| StoreError::Connect { url: self.url.to_string(), source };
+                Connection::open(&self.url, self.limits, &self.namespace).map_err(failed)
+            }
+            SessionPool::Lent(pool) => self.get_lent(pool),
+        }
+    }
+
+    /// Whether the connections are those of a program.
+    pub(crate) fn are_lent(&self) -> bool {
+        matches!(self.write, SessionPool::Lent(_))
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
-        self.dialect
+        self.url.dialect()
     }
 
     pub(crate) fn url(&self) -> &DatabaseUrl {
         &self.url
     }
 
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
     /// The connections of each pool.
     pub(crate) fn connections(&self) -> Vec<PoolConnections> {
-        let of = |(name, pool): (&'static str, &Pool<Manager>)| {
-            let state = pool.state();
-            let (open, idle) = (state.connections, state.idle_connections);
-            PoolConnections { pool: name, open, idle, most: pool.max_size() }
+        let of = |name, pool: &SessionPool| {
+            let (state, most) = match pool {
+                SessionPool::Own(pool) => (pool.state(), pool.max_size()),
+                SessionPool::Lent(pool) => pool.state(),
+            };
+            PoolConnections {
+                pool: name,
+                open: state.connections,
+                idle: state.idle_connections,
+                most,
+            }
         };
-        match self.dialect.writers(u32::MAX) {
-            1 => vec![of(("write", &self.write)), of(("read", &self.read))],
-            _ => vec![of(("all", &self.write))],
+        if self.are_lent() || self.dialect().writers(u32::MAX) > 1 {
+            vec![of("all", &self.write)]
+        } else {
+            vec![of("write", &self.write), of("read", &self.read)]
         }
     }
 
     /// A connection to write with. Fails if another file is in the place of the database: what is written to
     /// the one that is open would be lost.
-    pub(crate) fn write(&self) -> Result<PooledConnection<Manager>, StoreError> {
+    pub(crate) fn write(&self) -> Result<PooledGuard, StoreError> {
         self.file.as_ref().map_or(Ok(()), OpenFile::check)?;
-        get(&self.write, self.limits.lock)
+        self.get(&self.write)
     }
 
-    pub(crate) fn read(&self) -> Result<PooledConnection<Manager>, StoreError> {
-        get(&self.read, self.limits.lock)
+    pub(crate) fn read(&self) -> Result<PooledGuard, StoreError> {
+        self.get(&self.read)
+    }
+
+    fn get(&self, pool: &SessionPool) -> Result<PooledGuard, StoreError> {
+        match pool {
+            SessionPool::Own(pool) => get(pool, self.limits.lock).map(PooledGuard::Own),
+            SessionPool::Lent(pool) => self.get_lent(pool).map(PooledGuard::Lent),
+        }
+    }
+
+    /// A connection of the program. A new one is checked first.
+    fn get_lent(&self, pool: &ProgramPool) -> Result<Connection, StoreError> {
+        let mut connection = pool.get(self.limits.lock, &self.namespace)?;
+        if !program_pool::is_checked(&connection, self.number) {
+            program_pool::check_settings(&mut connection, self.limits)?;
+            self.file.as_ref().map_or(Ok(()), OpenFile::check)?;
+            if let Some(check) = self.check.get() {
+                check(&mut connection)?;
+            }
+            program_pool::set_checked(&mut connection, self.number);
+        }
+        Ok(connection)
+    }
+}
+
+/// A connection that goes back to its pool when this is dropped.
+pub(crate) enum PooledGuard {
+    Own(PooledConnection<Manager>),
+    Lent(Connection),
+}
+
+impl Deref for PooledGuard {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        match self {
+            Self::Own(session) => &session.connection,
+            Self::Lent(connection) => connection,
+        }
+    }
+}
+
+impl DerefMut for PooledGuard {
+    fn deref_mut(&mut self) -> &mut Connection {
+        match self {
+            Self::Own(session) => &mut session.connection,
+            Self::Lent(connection) => connection,
+        }
     }
 }
 
@@ -137,7 +260,10 @@ fn failed_check(error: StoreError) -> diesel::r2d2::Error {
 }
 
 /// A connection, within this limit.
-fn get(pool: &Pool<Manager>, limit: Duration) -> Result<PooledConnection<Manager>, StoreError> {
+pub(super) fn get<M: ManageConnection>(
+    pool: &Pool<M>,
+    limit: Duration,
+) -> Result<PooledConnection<M>, StoreError> {
     let started = Instant::now();
     loop {
         let left = limit.saturating_sub(started.elapsed());
@@ -158,6 +284,7 @@ const CONNECTION_WAIT: Duration = Duration::from_millis(500);
 /// Opens connections for the pools.
 pub(crate) struct Manager {
     url: DatabaseUrl,
+    namespace: Namespace,
     limits: SessionLimits,
     file: Option<OpenFile>,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
@@ -181,29 +308,15 @@ impl PooledSession {
 
     /// Whether the server has closed the connection, as far as its socket shows.
     fn is_closed(&mut self) -> bool {
-        match &mut self.connection {
+        match &mut self.connection.session {
             // The first pass reads what has arrived, the second one the end of the connection.
             #[cfg(feature = "postgres")]
-            Connection::Postgres(inner) => {
+            Session::Postgres(inner) => {
                 (0..2).any(|_| inner.notifications_iter().any(|read| read.is_err()))
             }
             #[cfg(feature = "sqlite")]
-            Connection::Sqlite(_) => false,
+            Session::Sqlite(_) => false,
         }
-    }
-}
-
-impl Deref for PooledSession {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        &self.connection
-    }
-}
-
-impl DerefMut for PooledSession {
-    fn deref_mut(&mut self) -> &mut Connection {
-        &mut self.connection
     }
 }
 
@@ -212,7 +325,7 @@ impl ManageConnection for Manager {
     type Error = diesel::r2d2::Error;
 
     fn connect(&self) -> Result<PooledSession, Self::Error> {
-        let mut connection = Connection::open(&self.url, self.limits)
+        let mut connection = Connection::open(&self.url, self.limits, &self.namespace)
             .map_err(diesel::r2d2::Error::ConnectionError)?;
         self.file.as_ref().map_or(Ok(()), OpenFile::check).map_err(failed_check)?;
         if let Some(check) = self.check.get() {
@@ -225,7 +338,7 @@ impl ManageConnection for Manager {
         if session.returned_at.elapsed() < PooledSession::TEST_AFTER && !session.is_closed() {
             return Ok(());
         }
-        on_either!(&mut session.connection, inner => R2D2Connection::ping(inner))
+        on_either!(session.connection, inner => R2D2Connection::ping(inner))
             .map_err(diesel::r2d2::Error::QueryError)
     }
 
@@ -233,7 +346,7 @@ impl ManageConnection for Manager {
     fn has_broken(&self, session: &mut PooledSession) -> bool {
         session.returned_at = Instant::now();
         std::thread::panicking()
-            || on_either!(&mut session.connection, inner => R2D2Connection::is_broken(inner))
+            || on_either!(session.connection, inner => R2D2Connection::is_broken(inner))
     }
 }
 
@@ -256,14 +369,21 @@ mod tests {
 
     fn pools(database: &TestDatabase) -> Pools {
         let options = StoreOptions { lock_timeout: LIMIT, ..StoreOptions::default() };
-        Pools::open(&database.url().parse().unwrap(), 1, options.session_limits()).unwrap()
+        Pools::open(
+            &database.url().parse().unwrap(),
+            1,
+            options.session_limits(),
+            &Namespace::default(),
+        )
+        .unwrap()
     }
 
     /// Ends the session of a connection, and waits until the connection has ended.
-    fn close(session: &mut PooledSession, other: &mut Connection) {
+    fn close(session: &mut PooledGuard, other: &mut Connection) {
+        let PooledGuard::Own(session) = session else { panic!("the connection is lent") };
         let pid = sql_query("select pg_backend_pid() as pid");
         let found: Session =
-            on_either!(&mut session.connection, inner => pid.get_result(inner)).unwrap();
+            on_either!(session.connection, inner => pid.get_result(inner)).unwrap();
         other.batch_execute(&format!("select pg_terminate_backend({})", found.pid)).unwrap();
         let started = Instant::now();
         while !session.is_closed() {
@@ -276,7 +396,8 @@ mod tests {
         let database = TestDatabase::create();
         let pools = pools(&database);
         let mut session = pools.write().unwrap();
-        assert!(!session.is_closed());
+        let PooledGuard::Own(own) = &mut session else { panic!("the connection is lent") };
+        assert!(!own.is_closed());
         close(&mut session, &mut pools.connect().unwrap());
     }
 

@@ -1,17 +1,18 @@
 use std::time::Duration;
 
-use super::{Connection, Store, StoreError, dialect::SessionLimits, url::DatabaseUrl};
+use super::{Connection, Store, StoreError, dialect::SessionLimits, pools::Pools};
 
-/// A connection of its own, to see whether the database answers. Nothing else waits for it.
+/// A connection of its own, to see whether the database answers. Nothing else waits for it. In a program that lends its
+/// pool, it is one of the pool, each time.
 pub struct DatabaseProbe {
-    url: DatabaseUrl,
+    pools: Pools,
     connection: Option<Connection>,
 }
 
 impl Store {
     /// A probe of this database. It connects when it is used.
     pub fn probe(&self) -> DatabaseProbe {
-        DatabaseProbe { url: self.pools.url().clone(), connection: None }
+        DatabaseProbe { pools: self.pools.clone(), connection: None }
     }
 }
 
@@ -24,15 +25,19 @@ impl DatabaseProbe {
     ///
     /// It blocks while the database does not answer.
     pub fn check(&mut self) -> Result<(), StoreError> {
+        if self.pools.are_lent() {
+            return Ok(read(&mut *self.pools.read()?)?);
+        }
         if let Some(connection) = &mut self.connection
             && read(connection).is_ok()
         {
             return Ok(());
         }
         self.connection = None;
-        let url = self.url.to_string();
-        let mut connection = Connection::open(&self.url, Self::LIMITS)
-            .map_err(|source| StoreError::Connect { url, source })?;
+        let url = self.pools.url();
+        let failed = |source| StoreError::Connect { url: url.to_string(), source };
+        let mut connection =
+            Connection::open(url, Self::LIMITS, self.pools.namespace()).map_err(failed)?;
         read(&mut connection)?;
         self.connection = Some(connection);
         Ok(())
@@ -45,6 +50,6 @@ fn read(connection: &mut Connection) -> diesel::QueryResult<()> {
 
 impl std::fmt::Debug for DatabaseProbe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DatabaseProbe").field("url", &self.url.to_string()).finish_non_exhaustive()
+        f.debug_struct("DatabaseProbe").field("url", self.pools.url()).finish_non_exhaustive()
     }
 }

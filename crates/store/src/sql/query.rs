@@ -2,13 +2,17 @@
 //! statements that every batch runs through.
 
 use diesel::{
-    dsl::auto_type, prelude::*, query_builder::QueryFragment, query_dsl::methods::LoadQuery,
+    deserialize::FromSqlRow,
+    dsl::auto_type,
+    prelude::*,
+    query_builder::{AsQuery, QueryFragment, QueryId},
+    query_dsl::CompatibleType,
 };
 use grid_batch_core::{Progress, StoredBatch, Timestamp};
 
 use super::{
     Connection, StoreError,
-    any_connection::MultiBackend,
+    any_connection::{MultiBackend, load_qualified},
     rows::{HeldRow, batch_id, is_parked, progress, service_id, time},
     schema::{batches, lanes},
 };
@@ -16,17 +20,20 @@ use super::{
 impl Connection {
     /// Runs a query and returns its rows. The plan tests know it by its name.
     #[cfg_attr(not(test), expect(unused_variables, reason = "only the plan tests use the name"))]
-    pub(crate) fn load_query<'query, Q, R>(
+    pub(crate) fn load_query<Q, R>(
         &mut self,
         name: &'static str,
         query: Q,
     ) -> Result<Vec<R>, StoreError>
     where
-        Q: QueryFragment<MultiBackend> + LoadQuery<'query, Self, R>,
+        Q: AsQuery<Query: QueryFragment<MultiBackend> + QueryId>,
+        Q::SqlType: CompatibleType<R, MultiBackend>,
+        R: FromSqlRow<<Q::SqlType as CompatibleType<R, MultiBackend>>::SqlType, MultiBackend>,
     {
+        let query = query.as_query();
         #[cfg(test)]
         crate::plans::queries::record_plan(self, name, &query)?;
-        Ok(RunQueryDsl::load(query, self)?)
+        Ok(load_qualified(self, query)?)
     }
 }
 

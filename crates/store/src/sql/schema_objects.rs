@@ -37,7 +37,8 @@ pub(super) fn schema_differences(connection: &mut Connection) -> Result<Vec<Stri
 
 fn read_objects(connection: &mut Connection) -> Result<Vec<SchemaObject>, StoreError> {
     let dialect = connection.dialect();
-    connection.load(&Statement::new(dialect, dialect.schema_objects_query()))
+    let query = dialect.schema_objects_query(connection.namespace());
+    connection.load(&Statement::new(dialect, query))
 }
 
 fn differences(expected: &str, found: &[SchemaObject]) -> Vec<String> {
@@ -65,13 +66,14 @@ mod tests {
     use grid_batch_test_postgres::TestDatabase;
 
     use super::*;
-    use crate::sql::{Dialect, dialect::SessionLimits, migrations::migrate};
+    use crate::sql::{Dialect, dialect::SessionLimits, migrations::migrate, namespace::Namespace};
 
     /// Compares the files with what all migrations make, or writes them.
     fn check_file(url: &str) {
         let limit = Duration::from_secs(9);
         let limits = SessionLimits { lock: limit, idle_transaction: limit };
-        let mut connection = Connection::open(&url.parse().unwrap(), limits).unwrap();
+        let mut connection =
+            Connection::open(&url.parse().unwrap(), limits, &Namespace::default()).unwrap();
         let migrated = migrate(&mut connection);
         let dialect = connection.dialect();
         if env::var_os("UPDATE_DOCS").is_none() {

@@ -198,32 +198,39 @@ impl<'a> Statement<'a> {
         self.rows.as_ref().is_some_and(|rows| rows.len() == 0)
     }
 
-    /// The statement once for each chunk of its rows, or once if it has none.
+    /// The text before the namespace is added.
+    pub(crate) fn template(&self) -> &str {
+        &self.sql
+    }
+
+    /// The statement for all of its rows, with this text.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn whole<'s>(&'s self, sql: &'s str) -> StatementChunk<'s, 'a> {
+        StatementChunk { statement: self, sql, first: 0, count: 1 }
+    }
+
+    /// The statement once for each chunk of its rows, or once if it has none, with this text.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = StatementChunk<'_, 'a>> {
+    pub(crate) fn chunks<'s>(
+        &'s self,
+        sql: &'s str,
+    ) -> impl Iterator<Item = StatementChunk<'s, 'a>> {
         let rows = self.rows.as_ref().map_or(1, Rows::len);
         let in_chunks = self.rows.as_ref().is_some_and(|rows| rows.in_chunks);
         let mut first = 0;
         iter::from_fn(move || {
             let fits = |count: &usize| first + count <= rows && (in_chunks || *count == 1);
             let count = CHUNK_SIZES.into_iter().find(fits)?;
-            let chunk = StatementChunk { statement: self, first, count };
+            let chunk = StatementChunk { statement: self, sql, first, count };
             first += count;
             Some(chunk)
         })
     }
 
-    /// The text before and after `{x}`.
-    fn around_rows(&self) -> (&str, Option<&str>) {
-        match self.sql.split_once("{x}") {
-            Some((before, after)) => (before, Some(after)),
-            None => (&self.sql, None),
-        }
-    }
-
     /// The text that the database gets, with `?` for every value.
+    #[cfg(test)]
     pub(crate) fn sql(&self) -> String {
-        match (self.around_rows(), &self.rows) {
+        match (around_rows(&self.sql), &self.rows) {
             ((before, Some(after)), Some(rows)) => {
                 format!("{before}{}{after}", rows.as_table(self.dialect, 1))
             }
@@ -232,28 +239,17 @@ impl<'a> Statement<'a> {
     }
 }
 
-impl fmt::Debug for Statement<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sql())
+/// The text before and after `{x}`.
+fn around_rows(sql: &str) -> (&str, Option<&str>) {
+    match sql.split_once("{x}") {
+        Some((before, after)) => (before, Some(after)),
+        None => (sql, None),
     }
 }
 
-impl Query for Statement<'_> {
-    type SqlType = Untyped;
-}
-
-// Without a static id, Diesel caches the prepared statement by its text.
-impl QueryId for Statement<'_> {
-    type QueryId = ();
-    const HAS_STATIC_QUERY_ID: bool = false;
-}
-
-impl<C> RunQueryDsl<C> for &Statement<'_> {}
-
-#[cfg(feature = "postgres")]
-impl QueryFragment<diesel::pg::Pg> for Statement<'_> {
-    fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::pg::Pg>) -> QueryResult<()> {
-        self.walk(out, 1, |column, _, out| push_array(column, out))
+impl fmt::Debug for Statement<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sql)
     }
 }
 
@@ -261,43 +257,46 @@ impl QueryFragment<diesel::pg::Pg> for Statement<'_> {
 #[cfg(feature = "sqlite")]
 const CHUNK_SIZES: [usize; 3] = [32, 8, 1];
 
-/// A statement for some of its rows.
-#[cfg(feature = "sqlite")]
+/// A statement for some of its rows, with the text that the database gets.
 pub(crate) struct StatementChunk<'s, 'a> {
     statement: &'s Statement<'a>,
+    sql: &'s str,
     first: usize,
     count: usize,
 }
 
-#[cfg(feature = "sqlite")]
 impl Query for StatementChunk<'_, '_> {
     type SqlType = Untyped;
 }
 
-#[cfg(feature = "sqlite")]
+// Without a static id, Diesel caches the prepared statement by its text.
 impl QueryId for StatementChunk<'_, '_> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
-#[cfg(feature = "sqlite")]
 impl<C> RunQueryDsl<C> for StatementChunk<'_, '_> {}
+
+#[cfg(feature = "postgres")]
+impl QueryFragment<diesel::pg::Pg> for StatementChunk<'_, '_> {
+    fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::pg::Pg>) -> QueryResult<()> {
+        self.walk(out, |column, _, out| push_array(column, out))
+    }
+}
 
 #[cfg(feature = "sqlite")]
 impl QueryFragment<diesel::sqlite::Sqlite> for StatementChunk<'_, '_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
-        self.statement
-            .walk(out, self.count, |column, row, out| push_element(column, self.first + row, out))
+        self.walk(out, |column, row, out| push_element(column, self.first + row, out))
     }
 }
 
-impl<'a> Statement<'a> {
-    /// Writes the text for this number of rows and binds the values in their order. `push` binds the
+impl<'a> StatementChunk<'_, 'a> {
+    /// Writes the text and binds the values in their order. `push` binds the
     /// value of a column in a row, or all values of the column.
     fn walk<'b, DB>(
         &'b self,
         mut out: AstPass<'_, 'b, DB>,
-        count: usize,
         push: impl Fn(&'b Column<'a>, usize, &mut AstPass<'_, 'b, DB>) -> QueryResult<()>,
     ) -> QueryResult<()>
     where
@@ -306,21 +305,22 @@ impl<'a> Statement<'a> {
         [u8]: ToSql<Binary, DB>,
         i64: ToSql<BigInt, DB>,
     {
-        let mut values = self.values.iter();
+        let Self { statement, count, .. } = self;
+        let mut values = statement.values.iter();
         let mut push_value = |out: &mut AstPass<'_, 'b, DB>| match values.next() {
             Some(Value::Text(value)) => out.push_bind_param::<Text, str>(value),
             Some(Value::Bytes(value)) => out.push_bind_param::<Binary, [u8]>(value),
             Some(Value::Long(value)) => out.push_bind_param::<BigInt, i64>(value),
             None => Err(missing("value")),
         };
-        let (before, after) = self.around_rows();
+        let (before, after) = around_rows(self.sql);
         interleave(before, &mut out, &mut push_value)?;
         let Some(after) = after else { return Ok(()) };
 
-        let rows = self.rows.as_ref().ok_or_else(|| missing("group of rows"))?;
+        let rows = statement.rows.as_ref().ok_or_else(|| missing("group of rows"))?;
         let mut cells =
-            (0..count).flat_map(|row| rows.columns.iter().map(move |column| (row, column)));
-        interleave(&rows.as_table(self.dialect, count), &mut out, &mut |out| {
+            (0..*count).flat_map(|row| rows.columns.iter().map(move |column| (row, column)));
+        interleave(&rows.as_table(statement.dialect, *count), &mut out, &mut |out| {
             let (row, column) = cells.next().ok_or_else(|| missing("column"))?;
             push(column, row, out)
         })?;

@@ -103,6 +103,17 @@ impl DatabaseUrl {
         Self { kind, access: Access::Create }
     }
 
+    /// The database of a session, by its name or its file, without how to connect to it.
+    pub(super) fn of_session(dialect: Dialect, name: &str) -> Self {
+        let kind = match dialect {
+            #[cfg(feature = "postgres")]
+            Dialect::Postgres => Kind::Postgres(format!("postgres:///{name}")),
+            #[cfg(feature = "sqlite")]
+            Dialect::Sqlite => Kind::Sqlite(PathBuf::from(name)),
+        };
+        Self { kind, access: Access::Existing }
+    }
+
     /// The file, if the database is one.
     pub fn file(&self) -> Option<&Path> {
         match &self.kind {

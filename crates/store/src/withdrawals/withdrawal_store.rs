@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use diesel::{insert_into, prelude::*};
+use diesel::prelude::*;
 use grid_batch_core::{AddOutcome, BatchResult, BatchState, Timestamp};
 use grid_batch_withdrawals::{
     AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimits,
@@ -24,7 +24,7 @@ use crate::{
     batch::{Lane, lock_lanes, lock_services, write_open},
     intake::{CreatedAtAllocator, insert},
     operator::count_ahead_to_limit,
-    sql::{Connection, Rows, Store, StoreError, connection::on_either, groups::LOCK_LIMIT},
+    sql::{Connection, Rows, Store, StoreError, groups::LOCK_LIMIT},
 };
 
 impl WithdrawalStore for Store {
@@ -293,13 +293,21 @@ fn start_generation(
 
 /// Returns whether the reward is new.
 fn insert_reward(connection: &mut Connection, reward: &Reward) -> Result<bool, StoreError> {
-    let record = RewardRecord::from(reward);
-    // Diesel's `MultiConnection` has no `on conflict`; either connection by itself has.
-    let inserted = on_either!(connection, inner => insert_into(rewards::table)
-        .values(&record)
-        .on_conflict_do_nothing()
-        .execute(inner))?;
-    Ok(inserted > 0)
+    let rows = Rows::default()
+        .bytes("reward_id", [&reward.id.as_bytes()[..]])
+        .text("pool", [reward.pool.as_str()])
+        .text("amount", [reward.amount.as_str()])
+        .bool("once_per_member", [reward.once_per_member])
+        .long("created_at", [reward.created_at.as_micros()]);
+    let statement = connection
+        .statement(
+            "-- insert_reward
+             insert into rewards (reward_id, pool, amount, once_per_member, created_at)
+             select x.reward_id, x.pool, x.amount, x.once_per_member, x.created_at from {x} where true
+             on conflict do nothing",
+        )
+        .rows(rows);
+    Ok(connection.execute(&statement)? > 0)
 }
 
 fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Reward>, StoreError> {
@@ -308,7 +316,7 @@ fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Rewa
     records.into_iter().next().map(RewardRecord::into_reward).transpose()
 }
 
-#[derive(Queryable, Selectable, Insertable)]
+#[derive(Queryable, Selectable)]
 #[diesel(table_name = rewards)]
 struct RewardRecord {
     reward_id: Vec<u8>,
@@ -316,18 +324,6 @@ struct RewardRecord {
     amount: String,
     once_per_member: bool,
     created_at: i64,
-}
-
-impl From<&Reward> for RewardRecord {
-    fn from(reward: &Reward) -> Self {
-        Self {
-            reward_id: reward.id.as_bytes().to_vec(),
-            pool: reward.pool.clone(),
-            amount: reward.amount.clone(),
-            once_per_member: reward.once_per_member,
-            created_at: reward.created_at.as_micros(),
-        }
-    }
 }
 
 impl RewardRecord {

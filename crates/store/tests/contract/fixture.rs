@@ -116,6 +116,11 @@ impl Database {
         }
     }
 
+    /// A name for a namespace that no other test has: on PostgreSQL, all tests have one database.
+    pub fn namespace_name(&self) -> String {
+        self.name.replace('-', "_")
+    }
+
     /// Runs SQL on a connection that bypasses the store.
     pub fn execute(&self, sql: &str) -> diesel::QueryResult<()> {
         match &self.kind {

@@ -17,6 +17,7 @@ mod listing;
 mod locked_rows;
 mod model;
 mod monitoring;
+mod namespaces;
 mod observing;
 mod opening;
 mod operator_actions;

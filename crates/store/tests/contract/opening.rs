@@ -38,15 +38,13 @@ fn commands_open_no_database_that_no_server_used(db: &Database) {
 
 fn commands_open_no_database_with_another_schema(db: &Database) {
     drop(db.open());
-    db.execute("insert into __diesel_schema_migrations (version) values ('29991231000000')")
-        .unwrap();
+    db.execute("insert into grid_batch_migrations (version) values ('29991231000000')").unwrap();
     for open in FOR_COMMANDS {
         let error = open(&db.url(), db.options()).unwrap_err();
         assert!(matches!(error, StoreError::SchemaNewer { .. }), "{error}");
     }
-    db.execute("delete from __diesel_schema_migrations").unwrap();
-    db.execute("insert into __diesel_schema_migrations (version) values ('19991231000000')")
-        .unwrap();
+    db.execute("delete from grid_batch_migrations").unwrap();
+    db.execute("insert into grid_batch_migrations (version) values ('19991231000000')").unwrap();
     for open in FOR_COMMANDS {
         let error = open(&db.url(), db.options()).unwrap_err();
         assert!(matches!(error, StoreError::SchemaOlder { .. }), "{error}");
@@ -84,8 +82,7 @@ fn reopened_store_has_its_batches(db: &Database) {
 
 fn newer_schema_is_refused(db: &Database) {
     drop(db.open());
-    db.execute("insert into __diesel_schema_migrations (version) values ('29991231000000')")
-        .unwrap();
+    db.execute("insert into grid_batch_migrations (version) values ('29991231000000')").unwrap();
     let error = Store::open(&db.url(), db.options()).unwrap_err();
     assert!(matches!(error, StoreError::SchemaNewer { .. }), "{error}");
     let message = error.to_string();

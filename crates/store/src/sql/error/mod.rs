@@ -159,6 +159,15 @@ pub enum StoreError {
         /// What differs.
         differences: Vec<String>,
     },
+    /// The pool of a program lacks settings that the store needs in each session.
+    #[error(
+        "connections of the pool do not have {}; build the pool with a SessionSettings as its connection_customizer",
+        settings.join(", ")
+    )]
+    SessionSettings {
+        /// The settings that are needed and missing.
+        settings: Vec<String>,
+    },
     /// The database has no batches, not even tables for them: check which database is named.
     #[error("no server has used the database {url}; check its name")]
     NoTables {
@@ -170,13 +179,6 @@ pub enum StoreError {
     NoDatabase {
         /// The database.
         url: String,
-    },
-    /// A migration failed; the schema is unchanged.
-    #[error("the schema of the database cannot be migrated")]
-    Migration {
-        /// The cause.
-        #[source]
-        source: Cause,
     },
     /// The database holds something that this release never writes.
     #[error("the database holds invalid data: {what}")]
@@ -224,7 +226,8 @@ impl StoreError {
             | Self::LockFile { .. }
             | Self::ReadOnly { .. }
             | Self::SchemaNewer { .. }
-            | Self::SchemaDiffers { .. } => true,
+            | Self::SchemaDiffers { .. }
+            | Self::SessionSettings { .. } => true,
             _ => false,
         }
     }

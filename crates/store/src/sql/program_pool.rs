@@ -1,0 +1,193 @@
+//! The connection pool of a program that has the store's tables in its own database.
+
+use std::{collections::BTreeMap, time::Duration};
+
+#[cfg(feature = "postgres")]
+use diesel::pg::PgConnection;
+#[cfg(feature = "sqlite")]
+use diesel::sqlite::SqliteConnection;
+use diesel::{
+    QueryableByName,
+    connection::SimpleConnection as _,
+    r2d2::{ConnectionManager, CustomizeConnection, Pool, PooledConnection, State},
+    sql_types::Text,
+};
+
+use super::{
+    Connection, Dialect, Statement, StoreError,
+    connection::{Held, Session},
+    dialect::SessionLimits,
+    handle::StoreOptions,
+    namespace::Namespace,
+    pools::get,
+    url::DatabaseUrl,
+};
+
+/// A connection pool that a program lends to a store. Clones are the same pool.
+#[derive(Debug, Clone)]
+pub enum ProgramPool {
+    /// Connections to PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(Pool<ConnectionManager<PgConnection>>),
+    /// Connections to a file of SQLite.
+    #[cfg(feature = "sqlite")]
+    Sqlite(Pool<ConnectionManager<SqliteConnection>>),
+}
+
+#[cfg(feature = "postgres")]
+impl From<Pool<ConnectionManager<PgConnection>>> for ProgramPool {
+    fn from(pool: Pool<ConnectionManager<PgConnection>>) -> Self {
+        Self::Postgres(pool)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<Pool<ConnectionManager<SqliteConnection>>> for ProgramPool {
+    fn from(pool: Pool<ConnectionManager<SqliteConnection>>) -> Self {
+        Self::Sqlite(pool)
+    }
+}
+
+impl ProgramPool {
+    /// A connection, within this limit.
+    pub(super) fn get(
+        &self,
+        limit: Duration,
+        namespace: &Namespace,
+    ) -> Result<Connection, StoreError> {
+        let session = match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(pool) => Session::Postgres(Held::Lent(get(pool, limit)?)),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(pool) => Session::Sqlite(Held::Lent(get(pool, limit)?)),
+        };
+        Ok(Connection::new(session, namespace.clone()))
+    }
+
+    /// How many connections there are, and how many there may be.
+    pub(super) fn state(&self) -> (State, u32) {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(pool) => (pool.state(), pool.max_size()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(pool) => (pool.state(), pool.max_size()),
+        }
+    }
+}
+
+/// Sets what the store needs in each session of a pool that a program lends to it: time limits, the isolation of
+/// transactions, and how queries are planned on PostgreSQL; a synchronized write-ahead log and foreign keys on SQLite.
+/// The program's own statements run with these settings, too.
+///
+/// ```no_run
+/// use diesel::{pg::PgConnection, r2d2::{ConnectionManager, Pool}};
+/// use grid_batch_store::{Namespace, SessionSettings, Store, StoreOptions};
+///
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let namespace = Namespace::new("grid_batch")?;
+/// let options = StoreOptions { namespace, ..StoreOptions::default() };
+/// let pool = Pool::builder()
+///     .connection_customizer(Box::new(SessionSettings::new(&options)))
+///     .build(ConnectionManager::<PgConnection>::new("postgres://db.example/program"))?;
+/// let store = Store::over(pool, options)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct SessionSettings {
+    limits: SessionLimits,
+}
+
+impl SessionSettings {
+    /// The settings for a store that is opened with these options.
+    pub fn new(options: &StoreOptions) -> Self {
+        Self { limits: options.session_limits() }
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl CustomizeConnection<PgConnection, diesel::r2d2::Error> for SessionSettings {
+    fn on_acquire(&self, connection: &mut PgConnection) -> Result<(), diesel::r2d2::Error> {
+        let settings = Dialect::Postgres.settings(self.limits);
+        connection.batch_execute(&settings).map_err(diesel::r2d2::Error::QueryError)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl CustomizeConnection<SqliteConnection, diesel::r2d2::Error> for SessionSettings {
+    fn on_acquire(&self, connection: &mut SqliteConnection) -> Result<(), diesel::r2d2::Error> {
+        let settings = Dialect::Sqlite.settings(self.limits);
+        connection.batch_execute(&settings).map_err(diesel::r2d2::Error::QueryError)
+    }
+}
+
+/// Fails if the session does not have the settings that the store needs.
+pub(super) fn check_settings(
+    connection: &mut Connection,
+    limits: SessionLimits,
+) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let query = Statement::new(dialect, dialect.settings_query());
+    let rows: Vec<SettingRow> = connection.load(&query)?;
+    let found: BTreeMap<_, _> = rows.iter().map(|row| (&*row.name, &*row.setting)).collect();
+    let differs = |(name, needed): &(&str, String)| found.get(name) != Some(&&**needed);
+    let missing = dialect.needed_settings(limits).into_iter().filter(differs);
+    let settings: Vec<String> =
+        missing.map(|(name, needed)| format!("{name} = {needed}")).collect();
+    if settings.is_empty() { Ok(()) } else { Err(StoreError::SessionSettings { settings }) }
+}
+
+/// The database of the session, for messages and for the lock beside a file.
+pub(super) fn url_of(connection: &mut Connection) -> Result<DatabaseUrl, StoreError> {
+    let dialect = connection.dialect();
+    let query = Statement::new(dialect, dialect.database_name_query());
+    let rows: Vec<NameRow> = connection.load(&query)?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("the database has no name"))?;
+    Ok(DatabaseUrl::of_session(dialect, &row.name))
+}
+
+/// The stores that have checked a connection. r2d2 keeps it with the connection.
+#[derive(Debug, Default)]
+struct CheckedBy(Vec<u64>);
+
+pub(super) fn is_checked(connection: &Connection, pools: u64) -> bool {
+    let checked = match &connection.session {
+        #[cfg(feature = "postgres")]
+        Session::Postgres(Held::Lent(inner)) => {
+            PooledConnection::extensions(inner).get::<CheckedBy>()
+        }
+        #[cfg(feature = "sqlite")]
+        Session::Sqlite(Held::Lent(inner)) => {
+            PooledConnection::extensions(inner).get::<CheckedBy>()
+        }
+        _ => None,
+    };
+    checked.is_some_and(|checked| checked.0.contains(&pools))
+}
+
+pub(super) fn set_checked(connection: &mut Connection, pools: u64) {
+    let extensions = match &mut connection.session {
+        #[cfg(feature = "postgres")]
+        Session::Postgres(Held::Lent(inner)) => PooledConnection::extensions_mut(inner),
+        #[cfg(feature = "sqlite")]
+        Session::Sqlite(Held::Lent(inner)) => PooledConnection::extensions_mut(inner),
+        _ => return,
+    };
+    let mut checked = extensions.remove::<CheckedBy>().unwrap_or_default();
+    checked.0.push(pools);
+    extensions.insert(checked);
+}
+
+#[derive(QueryableByName)]
+struct SettingRow {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Text)]
+    setting: String,
+}
+
+#[derive(QueryableByName)]
+struct NameRow {
+    #[diesel(sql_type = Text)]
+    name: String,
+}
