@@ -224,9 +224,10 @@ async fn answer(
     let (mut parts, body) = request.into_parts();
     let client = connection.proxies.client(&parts, connection.peer);
     let permit = &connection.permit;
-    let in_progress = match health::PATHS.contains(&parts.uri.path()) {
-        true => Ok(permit.begin_health_request()),
-        false => permit.begin_request(client.counted_address()),
+    let in_progress = if health::PATHS.contains(&parts.uri.path()) {
+        Ok(permit.begin_health_request())
+    } else {
+        permit.begin_request(client.counted_address())
     };
     match in_progress {
         Ok(_in_progress) => {

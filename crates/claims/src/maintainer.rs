@@ -146,10 +146,8 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         }
         if Instant::now() >= self.next_renewal {
             let takeover_is_complete = self.renew_and_take();
-            let pause = match takeover_is_complete {
-                true => self.options.renewal_interval,
-                false => Duration::ZERO,
-            };
+            let pause =
+                if takeover_is_complete { self.options.renewal_interval } else { Duration::ZERO };
             self.next_renewal = Instant::now() + pause;
         }
     }

@@ -118,9 +118,10 @@ impl EvmContext {
     ) -> Result<GasQuote, NoPriceError> {
         let quote = self.read_price(node, urgency).await?;
         self.facts.set_quote(quote, self.monotonic());
-        Ok(match self.facts.is_legacy_only() {
-            true => GasQuote::without_base_fee(quote.price),
-            false => quote,
+        Ok(if self.facts.is_legacy_only() {
+            GasQuote::without_base_fee(quote.price)
+        } else {
+            quote
         })
     }
 
@@ -199,8 +200,9 @@ fn by_account(signer: Arc<dyn TransactionSigner>) -> (Address, AccountSigner) {
 fn price_source(options: &EvmOptions, http: &HttpClient) -> GasPriceSource {
     let Some(oracle) = options.oracle.clone() else { return GasPriceSource::Node };
     let oracle = Oracle::new(http.clone(), oracle);
-    match options.oracle_first {
-        true => GasPriceSource::OracleFirst(oracle),
-        false => GasPriceSource::NodeFirst(oracle),
+    if options.oracle_first {
+        GasPriceSource::OracleFirst(oracle)
+    } else {
+        GasPriceSource::NodeFirst(oracle)
     }
 }

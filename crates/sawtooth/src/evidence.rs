@@ -169,10 +169,11 @@ impl Sawtooth {
                 "statuses: the batch is missing in the response".to_owned(),
             ));
         };
-        let status = match self.before_post.may_need_another_post(node, report) {
+        let status = if self.before_post.may_need_another_post(node, report) {
             // It does not show that the POST has arrived, and another one does no harm.
-            true => LedgerStatus::NotReported,
-            false => report.report.status,
+            LedgerStatus::NotReported
+        } else {
+            report.report.status
         };
         Ok(match status {
             LedgerStatus::Committed => Evidence::Committed,

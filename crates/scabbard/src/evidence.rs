@@ -241,9 +241,10 @@ impl EndLimits {
         let may_be_absent =
             matches!(facts.combined.status, LedgerStatus::Valid | LedgerStatus::NotReported);
         let longest = coordinator_timeout / 15;
-        let pause = match facts.combined.is_complete {
-            true => (facts.stalled_for / 4).clamp(longest / 4, longest),
-            false => longest,
+        let pause = if facts.combined.is_complete {
+            (facts.stalled_for / 4).clamp(longest / 4, longest)
+        } else {
+            longest
         };
         (may_be_absent && facts.stalled_for < late_arrival_limit * 2).then_some(pause)
     }

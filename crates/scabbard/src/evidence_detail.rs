@@ -72,9 +72,10 @@ fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &Absence
     if facts.node_events_are_complete {
         return "its events were received without a gap since the first POST".to_owned();
     }
-    let gap = match facts.node_subscription_broke {
-        true => "its event stream broke after the first POST",
-        false => "its events were not received since before the first POST",
+    let gap = if facts.node_subscription_broke {
+        "its event stream broke after the first POST"
+    } else {
+        "its events were not received since before the first POST"
     };
     let replay = match context.observed.read(service, EventSource::Node, ObservedNode::replayed) {
         Some(count) => format!("{count} transactions were replayed"),

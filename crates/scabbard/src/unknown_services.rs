@@ -138,10 +138,8 @@ impl UnknownServices {
         now: MonotonicTime,
     ) -> bool {
         let answers = lock(&self.answers);
-        let minimum = match answers.known.contains(service) {
-            true => Self::STARTED_WITHIN,
-            false => Duration::ZERO,
-        };
+        let minimum =
+            if answers.known.contains(service) { Self::STARTED_WITHIN } else { Duration::ZERO };
         let Some(Denials { by, .. }) = answers.denied.get(service) else { return false };
         let denies = |node| by.get(node).is_some_and(|(first, _)| now.since(*first) >= minimum);
         !nodes.is_empty() && nodes.iter().all(denies)

@@ -60,9 +60,10 @@ impl Caller {
 
     /// Refuses a request about a service of others.
     pub(crate) fn check(&self, service_id: &ServiceId) -> Result<(), ApiError> {
-        match self.may(service_id) {
-            true => Ok(()),
-            false => Err(ApiError::ServiceOfOthers(service_id.clone())),
+        if self.may(service_id) {
+            Ok(())
+        } else {
+            Err(ApiError::ServiceOfOthers(service_id.clone()))
         }
     }
 

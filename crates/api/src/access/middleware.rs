@@ -113,9 +113,10 @@ impl Authorizer {
         let Authenticated { identity, grants } = self.authenticate(request)?;
         let services = services_of(&grants, scope).ok_or(ApiError::MissingScope(scope))?;
         let caller = Caller::new(identity, services, self.control.clone());
-        match coverage == Coverage::Some || caller.may_all() {
-            true => Ok(caller),
-            false => Err(ApiError::OnlyForAllServices),
+        if coverage == Coverage::Some || caller.may_all() {
+            Ok(caller)
+        } else {
+            Err(ApiError::OnlyForAllServices)
         }
     }
 

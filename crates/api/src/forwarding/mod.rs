@@ -121,10 +121,8 @@ mod tests {
         let request = headers
             .iter()
             .fold(Request::get("/"), |request, (name, value)| request.header(*name, *value));
-        let headers = match forwarded {
-            true => ForwardedHeaders::Forwarded,
-            false => ForwardedHeaders::XForwarded,
-        };
+        let headers =
+            if forwarded { ForwardedHeaders::Forwarded } else { ForwardedHeaders::XForwarded };
         let networks = trusted.iter().map(|network| network.parse().unwrap()).collect();
         let address = (peer != "unix").then(|| peer.parse().unwrap());
         let peer = Peer { address, own_address: None, is_encrypted: false };

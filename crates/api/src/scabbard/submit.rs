@@ -50,9 +50,10 @@ pub(super) async fn post(
 /// Clients of Splinter send a token and no type of the body. A browser asks before it sends a token for a
 /// page of another site, as it does for the type of batches.
 fn check_client(headers: &HeaderMap) -> Result<(), ApiError> {
-    match headers.contains_key(AUTHORIZATION) || batch_content_type(headers).is_ok() {
-        true => Ok(()),
-        false => Err(ApiError::ScabbardClient),
+    if headers.contains_key(AUTHORIZATION) || batch_content_type(headers).is_ok() {
+        Ok(())
+    } else {
+        Err(ApiError::ScabbardClient)
     }
 }
 

@@ -82,9 +82,10 @@ fn decide(inspection: &LedgerInspection, is_confirmed: bool) -> Decision<'_> {
     if inspection.recorded.as_ref().is_some_and(|recorded| recorded.identity.agrees_with(actual)) {
         return Decision::Unchanged;
     }
-    match is_confirmed {
-        true => Decision::Adopt(actual),
-        false => Decision::Refused("nothing changed: to bind the database to it, add --yes"),
+    if is_confirmed {
+        Decision::Adopt(actual)
+    } else {
+        Decision::Refused("nothing changed: to bind the database to it, add --yes")
     }
 }
 

@@ -41,9 +41,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let moves = WithdrawalMoves::new(&config, &store)?;
     let mut results = Vec::new();
     for (from, pools) in moves.pools()? {
-        let result = match matches.get_flag("yes") {
-            true => move_all(&moves, &config, &from)?,
-            false => Moved { step: moves.examine(&from)?, refused: None, is_done: false },
+        let result = if matches.get_flag("yes") {
+            move_all(&moves, &config, &from)?
+        } else {
+            Moved { step: moves.examine(&from)?, refused: None, is_done: false }
         };
         results.push((from, pools, result));
     }

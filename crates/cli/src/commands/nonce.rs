@@ -58,9 +58,10 @@ fn parse_nonces(text: &str) -> Result<Nonces, String> {
     let nonce = |text: &str| text.parse::<u64>().map_err(|error| format!("{text:?}: {error}"));
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let nonces = nonce(first)?..=nonce(last)?;
-    match nonces.is_empty() {
-        true => Err("the first nonce is above the last one".to_owned()),
-        false => Ok(nonces),
+    if nonces.is_empty() {
+        Err("the first nonce is above the last one".to_owned())
+    } else {
+        Ok(nonces)
     }
 }
 
@@ -144,9 +145,10 @@ fn print_change(matches: &ArgMatches, service: &ServiceId, before: &str, after: 
 
 /// The only nonce.
 fn one(nonces: &Nonces) -> Result<u64, Failure> {
-    match nonces.start() == nonces.end() {
-        true => Ok(*nonces.start()),
-        false => Err(Failure::usage("this decision is about one nonce".to_owned())),
+    if nonces.start() == nonces.end() {
+        Ok(*nonces.start())
+    } else {
+        Err(Failure::usage("this decision is about one nonce".to_owned()))
     }
 }
 

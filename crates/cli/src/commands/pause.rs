@@ -267,9 +267,10 @@ fn change(
     let kind = target.kind();
     match database.store.act(&operator_action(matches, verb, target.clone()))? {
         ActionOutcome::Done(ActionEffect { before, after, .. }) => {
-            let being_sent = match verb.stops_sending() {
-                true => BeingSent::read(matches, database, &target)?,
-                false => BeingSent::default(),
+            let being_sent = if verb.stops_sending() {
+                BeingSent::read(matches, database, &target)?
+            } else {
+                BeingSent::default()
             };
             Ok(Change { name, before, after, being_sent })
         }

@@ -28,9 +28,10 @@ impl Bid {
             BaseFee::Unknown => quote.price.saturating_mul(2),
         };
         let is_limit = quote.base != BaseFee::None;
-        let max_fee = match an_eighth_more(max_fee) > cap.wei() && is_limit {
-            true => cap.wei(),
-            false => max_fee.min(cap.wei()),
+        let max_fee = if an_eighth_more(max_fee) > cap.wei() && is_limit {
+            cap.wei()
+        } else {
+            max_fee.min(cap.wei())
         };
         let tip = quote.tip.min(max_fee);
         Self { max_fee, tip, is_legacy: quote.base == BaseFee::None }
@@ -55,10 +56,7 @@ pub(crate) fn covers_price(max_fee: u128, quote: &GasQuote) -> bool {
 pub(crate) fn raise_bid(highest: (u128, u128), quote: &GasQuote, cap: GasPrice) -> Option<Bid> {
     let current = price_gate(quote, cap).ok()?;
     let max_fee = current.max_fee.max(an_eighth_more(highest.0));
-    let tip = match current.is_legacy {
-        true => max_fee,
-        false => current.tip.max(an_eighth_more(highest.1)),
-    };
+    let tip = if current.is_legacy { max_fee } else { current.tip.max(an_eighth_more(highest.1)) };
     (max_fee <= cap.wei()).then_some(Bid { max_fee, tip, ..current })
 }
 

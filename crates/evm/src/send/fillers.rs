@@ -37,9 +37,10 @@ impl SendAttempt<'_> {
             debug!(service:% = self.service_id(), nonce, outcome:%; "sent a transaction with a lower nonce");
         }
         let left = (nonce - count).saturating_sub(MAX_AT_ONCE);
-        match left > self.context.options.longest_gap {
-            true => Err(self.parked(format_args!("{left} more nonces below {nonce} to be filled"))),
-            false => Ok(()),
+        if left > self.context.options.longest_gap {
+            Err(self.parked(format_args!("{left} more nonces below {nonce} to be filled")))
+        } else {
+            Ok(())
         }
     }
 

@@ -15,9 +15,10 @@ impl SendAttempt<'_> {
         let quote = self.quote().await?;
         price_gate(&quote, self.context.cap_of(pool)).map_err(|closed| {
             let highest = self.context.highest_cap(self.service_id());
-            match highest.is_some_and(|cap| price_gate(&quote, cap).is_ok()) {
-                true => self.pool_parked(closed),
-                false => self.parked(closed),
+            if highest.is_some_and(|cap| price_gate(&quote, cap).is_ok()) {
+                self.pool_parked(closed)
+            } else {
+                self.parked(closed)
             }
         })
     }

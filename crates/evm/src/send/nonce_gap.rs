@@ -46,15 +46,16 @@ fn gap_text(
     is_signed: bool,
 ) -> String {
     let (next, missing) = (last + 1, last + 1 - first);
-    let what_to_do = match is_signed {
-        true => format!(
+    let what_to_do = if is_signed {
+        format!(
             "If they were never used, the withdrawal cannot be signed again, because its transaction can be \
              mined later: run grid-batch nonce {service_id} {first}-{last} fill --reason TEXT, which sends an \
              empty transfer for each free one of these {missing} nonces"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "If they were never used, run grid-batch nonce {service_id} {first} start --reason TEXT"
-        ),
+        )
     };
     format!(
         "the node shows no transactions of {account} with the nonces {first} to {last}, and the next one is \

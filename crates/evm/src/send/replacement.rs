@@ -35,24 +35,19 @@ impl SendAttempt<'_> {
             return self.store_replacement(changed).await;
         }
         // Without a price, the stored transaction is sent.
-        let urgency = match self.is_pending_too_long(best) {
-            true => Urgency::Late,
-            false => Urgency::Usual,
-        };
+        let urgency = if self.is_pending_too_long(best) { Urgency::Late } else { Urgency::Usual };
         let Ok(quote) = self.quote_for(urgency).await else { return Ok(best.signed.clone()) };
         if let Some(replacement) = self.replacement(assigned, best, &quote, cap).await? {
             return self.store_replacement(replacement).await;
         }
         match price_gate(&quote, cap) {
             // The transaction could be mined at a price above the cap.
-            Err(closed) if best.signed.max_fee > cap.wei() => Err(match is_pending {
-                true => answer::accepted(),
-                false => self.parked(format_args!(
-                    "its transaction was signed before the cap was lowered: {}, and the node does not \
-                     have it; it is sent again when the price is below the cap: {closed}",
-                    above_cap(best.signed.max_fee, cap)
-                )),
-            }),
+            Err(_) if best.signed.max_fee > cap.wei() && is_pending => Err(answer::accepted()),
+            Err(closed) if best.signed.max_fee > cap.wei() => Err(self.parked(format_args!(
+                "its transaction was signed before the cap was lowered: {}, and the node does not \
+                 have it; it is sent again when the price is below the cap: {closed}",
+                above_cap(best.signed.max_fee, cap)
+            ))),
             _ => Ok(best.signed.clone()),
         }
     }

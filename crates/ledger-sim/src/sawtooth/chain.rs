@@ -222,9 +222,10 @@ impl Chain {
 
     fn publish_block(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         let waiting = self.pool.len();
-        let due = match common.settings.keeps_order {
-            true => take_in_order(&mut self.pool, now),
-            false => take_in_any_order(&mut self.pool, now, &mut common.order_random),
+        let due = if common.settings.keeps_order {
+            take_in_order(&mut self.pool, now)
+        } else {
+            take_in_any_order(&mut self.pool, now, &mut common.order_random)
         };
         let mut due = due.into_iter();
         let mut executed = Vec::new();

@@ -73,11 +73,7 @@ impl EventListener {
             }
             failures += 1;
             let delay = delays.next_delay();
-            sleep(match is_outage(&error) {
-                true => delay.min(LONGEST_OUTAGE_PAUSE),
-                false => delay,
-            })
-            .await;
+            sleep(if is_outage(&error) { delay.min(LONGEST_OUTAGE_PAUSE) } else { delay }).await;
         }
     }
 

@@ -30,9 +30,10 @@ struct BatchUnderWay {
 
 impl BatchUnderWay {
     async fn start(peer_id: &str, has_events: bool) -> Self {
-        let circuit = match has_events {
-            true => Circuit::start(peer_id, 1).await,
-            false => Circuit::start_without_events(peer_id, 1).await,
+        let circuit = if has_events {
+            Circuit::start(peer_id, 1).await
+        } else {
+            Circuit::start_without_events(peer_id, 1).await
         };
         circuit.ledger.sim.inject(Fault::LeftoverProposal, When::Always);
         Self { circuit, has_events, seconds: 0 }

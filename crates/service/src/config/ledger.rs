@@ -147,9 +147,10 @@ impl LedgerConfig {
                 request_timeout: settings.get("ledger.request_timeout")?,
                 ..HttpOptions::default()
             },
-            event_sockets: match uses_events {
-                true => settings.get_size("ledger.event_sockets")?,
-                false => 0,
+            event_sockets: if uses_events {
+                settings.get_size("ledger.event_sockets")?
+            } else {
+                0
             },
             socket: WebSocketOptions {
                 silence_timeout: settings.get("ledger.silence_timeout")?,

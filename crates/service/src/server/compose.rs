@@ -117,9 +117,12 @@ fn start_poller(
     let config = base.config;
     let store = MonitorStore::new(base.claims.clone(), stream.clone());
     let resubmitted = config.poll.resubmit_inconclusive.clone();
-    let policy = move |service: &ServiceId| match resubmitted.contains(service) {
-        true => InconclusivePolicy::Resubmit,
-        false => InconclusivePolicy::Hold,
+    let policy = move |service: &ServiceId| {
+        if resubmitted.contains(service) {
+            InconclusivePolicy::Resubmit
+        } else {
+            InconclusivePolicy::Hold
+        }
     };
     let monitor = PollingMonitorBuilder::new()
         .with_jobs(&base.jobs)

@@ -219,10 +219,7 @@ fn dependencies_part(lookups: LookupReport, queues: &QueueCounts) -> HealthPart 
 }
 
 fn with_reasons(reasons: &[String]) -> HealthPart {
-    match reasons.is_empty() {
-        true => HealthPart::default(),
-        false => degraded(reasons.join("; ")),
-    }
+    if reasons.is_empty() { HealthPart::default() } else { degraded(reasons.join("; ")) }
 }
 
 fn in_flight_part(counts: InFlightCounts) -> HealthPart {
@@ -323,10 +320,8 @@ fn events_part(events: Option<&EventFollower>) -> HealthPart {
     if silent > 0 {
         reasons.push(format!("{silent} event streams are silent; batches are polled instead"));
     }
-    let part = match reasons.is_empty() {
-        true => HealthPart::default(),
-        false => degraded(reasons.join("; ")),
-    };
+    let part =
+        if reasons.is_empty() { HealthPart::default() } else { degraded(reasons.join("; ")) };
     let silent = u64::try_from(silent).unwrap_or(u64::MAX);
     with_numbers(part, [("repeated", repeated), ("silent", silent)])
 }
