@@ -59,7 +59,8 @@ impl ClaimMaintainer {
         claims: impl ClaimKeeper + 'static,
         options: ClaimMaintainerOptions,
         subscriber: impl RecordedSubscriber + 'static,
-        (requests, received): (ClaimRequests, ReceivedClaimRequests),
+        requests: ClaimRequests,
+        received: ReceivedClaimRequests,
     ) -> Result<Self, InternalError> {
         let health = ClaimHealth::default();
         let worker = MaintainerWorker::new(claims, options, subscriber, health.clone());
@@ -313,12 +314,12 @@ mod tests {
         claims.expect_renew().returning(|| Ok(true));
         claims.expect_take().returning(|_| Ok(takeover(0)));
         claims.expect_release().once().returning(|| Ok(0));
-        let channel = ClaimRequests::new();
-        let (requests, ignored) = (channel.0.clone(), |_: Recorded<'_>| ());
+        let (requests, received) = ClaimRequests::new();
+        let (sent, ignored) = (requests.clone(), |_: Recorded<'_>| ());
         let options = ClaimMaintainerOptions::default();
         let jobs = Jobs::start().unwrap();
-        drop(ClaimMaintainer::start(&jobs, claims, options, ignored, channel).unwrap());
+        drop(ClaimMaintainer::start(&jobs, claims, options, ignored, requests, received).unwrap());
         assert_eq!(jobs.reports(), []);
-        requests.claim(&[service()]);
+        sent.claim(&[service()]);
     }
 }

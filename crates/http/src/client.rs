@@ -128,7 +128,7 @@ impl HttpClient {
         let sent = self.send(&url, &origin, request, deadline).await;
         self.report(&origin, sent.as_ref().map(|(_, response)| response.status().as_u16()));
         let (connection, response) = sent?;
-        Ok(StreamedResponse::new(response, connection, limit, (Arc::clone(&self.pool), origin)))
+        Ok(StreamedResponse::new(response, connection, limit, Arc::clone(&self.pool), origin))
     }
 
     async fn execute(

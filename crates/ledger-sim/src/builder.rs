@@ -314,7 +314,7 @@ impl LedgerSimBuilder {
             .map_err(StartError::Thread)?;
         log::info!(seed, address:%; "simulated ledger started");
         let shared = SharedParts { chain, circuits };
-        Ok(LedgerSim::new(context, address, seed, shared, port_control, (stop, thread)))
+        Ok(LedgerSim::new(context, address, seed, shared, port_control, stop, thread))
     }
 
     fn into_context(self, record: Record, seed: u64, genesis: ItemId) -> (SimContext, Circuits) {

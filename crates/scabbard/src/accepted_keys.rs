@@ -99,8 +99,8 @@ impl ScabbardContext {
             self.client.ask_whether_may_read(node, service, token).await
         };
         let response = response.map_err(|error| error.to_string())?;
-        let (asked, now) = ((node.as_str(), DeniedBy::Node), self.clock.monotonic());
-        self.unknown_services.record(service.service_id(), asked, &response, now);
+        let (id, now) = (service.service_id(), self.clock.monotonic());
+        self.unknown_services.record(id, node, DeniedBy::Node, &response, now);
         is_accepted(&response).ok_or_else(|| {
             format!("it answered {}: {}", response.status, response_message(&response))
         })

@@ -209,7 +209,8 @@ fn combined_status(reports: &[NodeReport]) -> BatchResult<Option<LedgerStatus>> 
 }
 
 /// The answer is ambiguous: then evidence, the ledger's status or an operator decides.
-fn refuse<T>((service, batch_id): &BatchKey, reason: &str) -> Result<T, SubmissionAnswer> {
+fn refuse<T>(batch: &BatchKey, reason: &str) -> Result<T, SubmissionAnswer> {
+    let (service, batch_id) = batch;
     warn!(
         batch_id:%, service:%, reason;
         "the batch was not sent, because the ledger may have it already"

@@ -115,9 +115,10 @@ impl ScabbardContext {
     /// Checks that a batch that no node has was never committed. The error is the answer if that is not proved.
     pub(crate) async fn check_is_new(
         self: &Arc<Self>,
-        (service, batch_id): &BatchKey,
+        batch: &BatchKey,
         Unreported { shows_history, is_complete }: Unreported,
     ) -> Result<(), SubmissionAnswer> {
+        let (service, batch_id) = batch;
         if shows_history || self.is_history_shown(service) {
             return Ok(());
         }

@@ -94,7 +94,8 @@ impl State {
     /// Clients choose the services, so that what was observed without a subscription is limited.
     const LIMIT: usize = 100_000;
 
-    fn entry(&mut self, key: (ServiceId, EventSource)) -> &mut ObservedNode {
+    fn entry(&mut self, service: &ServiceId, source: EventSource) -> &mut ObservedNode {
+        let key = (service.clone(), source);
         if self.nodes.len() >= self.cleaned_at.max(Self::LIMIT) && !self.nodes.contains_key(&key) {
             self.nodes.retain(|_, node| node.had_subscription);
             self.cleaned_at = 2 * self.nodes.len();
@@ -120,7 +121,7 @@ impl ObservedNodes {
         source: EventSource,
         update: impl FnOnce(&mut ObservedNode) -> T,
     ) -> T {
-        update(lock(&self.0).entry((service.clone(), source)))
+        update(lock(&self.0).entry(service, source))
     }
 
     /// Registers a websocket that a node has opened for the service. It replaces an earlier one.
@@ -135,7 +136,7 @@ impl ObservedNodes {
         let mut state = lock(&self.0);
         state.last_id.0 += 1;
         let id = state.last_id;
-        let node = state.entry((service.clone(), source));
+        let node = state.entry(service, source);
         node.had_subscription = true;
         node.replay_wait.opened(now);
         let is_soon = now.since(node.away_at) <= ObservedNode::OPENED_SOON;

@@ -37,7 +37,7 @@ impl ScabbardContext {
                 let now = self.clock.monotonic();
                 let by =
                     if scope.service_id() == service { DeniedBy::Node } else { DeniedBy::Peer };
-                self.unknown_services.record(scope.service_id(), (node, by), &response, now);
+                self.unknown_services.record(scope.service_id(), node, by, &response, now);
                 parse_response(response, ids)
             }
             Err(error) => Err(error.into()),

@@ -98,7 +98,8 @@ impl IntakeContext {
         caller: &Caller,
         body: RequestBody,
         service_id: ServiceId,
-        (label, declared_new): (Option<BatchLabel>, bool),
+        label: Option<BatchLabel>,
+        declared_new: bool,
     ) -> Result<Vec<ItemId>, ApiError> {
         let Self { api, format, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
@@ -244,8 +245,8 @@ async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBat
     let label = read_label(&request.headers, &query)?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     let caller = Caller::of(&request)?;
-    let described = (label.clone(), read_declared_new(&query)?);
-    let ids = context.accept(caller, body, service_id.clone(), described).await?;
+    let is_new = read_declared_new(&query)?;
+    let ids = context.accept(caller, body, service_id.clone(), label.clone(), is_new).await?;
     Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }
 

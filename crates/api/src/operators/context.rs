@@ -53,7 +53,8 @@ impl OperatorContext {
         api: Arc<ApiState>,
         queries: Arc<dyn BatchQueryStore>,
         parts: OperatorParts,
-        (stored, recall): (StoredCallback, Arc<RecallFn>),
+        stored: StoredCallback,
+        recall: Arc<RecallFn>,
     ) -> Self {
         let access =
             |permits| StoreAccess::new(permits, api.database.clone(), ApiError::WriteFailed);

@@ -142,7 +142,7 @@ impl StatusRequest<'_> {
 
     /// Has a node report batches that are not stored: clients sent them before, or elsewhere.
     async fn ask_node(&self, statuses: &mut [StatusJson]) -> Result<(), ApiError> {
-        let (circuit, service) = self.path;
+        let ServicePath { circuit, service } = self.path;
         let unknown = statuses.iter().filter_map(StatusJson::unknown_id);
         // Other texts are no ids, and could change the query.
         let is_id = |id: &&str| id.parse::<grid_batch_protocol::HeaderId>().is_ok();

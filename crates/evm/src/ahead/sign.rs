@@ -78,7 +78,7 @@ impl Look<'_> {
         }
         // If the look ends here because the signer does not answer, the pause has begun.
         context.ahead_pauses.begin(service_id, first.batch_id, now);
-        let signed = self.sign(following, &unsigned, (signer, quote), account).await;
+        let signed = self.sign(following, &unsigned, signer, quote, account).await;
         context.ahead_pauses.end(service_id);
         let Signed { transactions: signed, ended_by_time } = signed?;
         // The price is read by each look. The other causes cost more to find out about.
@@ -97,7 +97,8 @@ impl Look<'_> {
         &self,
         following: &FollowingPayments,
         unsigned: &[&FollowingPayment],
-        (signer, quote): (&AccountSigner, &GasQuote),
+        signer: &AccountSigner,
+        quote: &GasQuote,
         account: AccountState,
     ) -> Result<Signed, AccountError> {
         let candidates: Vec<Candidate> =

@@ -8,7 +8,7 @@ use super::{
     replacement::above_cap,
     transaction::{TransactionDraft, sign},
 };
-use crate::price::{Bid, covers_price, price_gate, raise_bid};
+use crate::price::{Bid, HighestFees, covers_price, price_gate, raise_bid};
 
 /// How many transactions with lower nonces an attempt sends. The next attempts send the rest.
 const MAX_AT_ONCE: u64 = 64;
@@ -157,7 +157,9 @@ impl SendAttempt<'_> {
         Ok(match stored {
             None => price_gate(&quote, cap).ok(),
             Some(signed) if covers_price(signed.max_fee, &quote) => None,
-            Some(signed) => raise_bid((signed.max_fee, signed.tip), &quote, cap),
+            Some(NewSignedTransaction { max_fee, tip, .. }) => {
+                raise_bid(HighestFees { max_fee: *max_fee, tip: *tip }, &quote, cap)
+            }
         })
     }
 }

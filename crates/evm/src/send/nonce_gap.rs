@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use alloy_primitives::Address;
 use grid_batch_core::ServiceId;
 
@@ -32,19 +34,21 @@ impl SendAttempt<'_> {
         if nonce.saturating_sub(count).saturating_sub(filled) <= limit {
             return Ok(());
         }
-        let account = (self.service_id(), self.admin);
-        Err(self.parked(gap_text(account, (count, nonce - 1), limit, is_signed)))
+        let missing = count..=nonce - 1;
+        Err(self.parked(gap_text(self.service_id(), self.admin, missing, limit, is_signed)))
     }
 }
 
 /// Why the withdrawal is parked until the gap is shorter, or until an operator has the nonces filled.
 /// `is_signed`: a transaction is signed with a nonce above the gap.
 fn gap_text(
-    (service_id, account): (&ServiceId, Address),
-    (first, last): (u64, u64),
+    service_id: &ServiceId,
+    account: Address,
+    missing: RangeInclusive<u64>,
     limit: u64,
     is_signed: bool,
 ) -> String {
+    let (first, last) = missing.into_inner();
     let (next, missing) = (last + 1, last + 1 - first);
     let what_to_do = if is_signed {
         format!(
@@ -74,7 +78,7 @@ mod tests {
     fn gap_names_the_command_that_closes_it() {
         let gap = |is_signed| {
             let service_id = "account".parse().unwrap();
-            gap_text((&service_id, Address::ZERO), (5, 69), 64, is_signed)
+            gap_text(&service_id, Address::ZERO, 5..=69, 64, is_signed)
         };
         for (text, command) in
             [(gap(true), "nonce account 5-69 fill"), (gap(false), "nonce account 5 start")]

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     node::Refusal,
-    price::{Bid, GasQuote, Urgency, covers_price, price_gate, raise_bid},
+    price::{Bid, GasQuote, HighestFees, Urgency, covers_price, price_gate, raise_bid},
     values::GasPrice,
 };
 
@@ -122,10 +122,12 @@ pub(crate) fn above_cap(max_fee: u128, cap: GasPrice) -> String {
     format!("it pays up to {}, above the cap of {cap}", GasPrice::from_wei(max_fee))
 }
 
-/// The highest max fee and the highest tip. A replacement must outbid both.
-pub(crate) fn highest_fees(assigned: &AssignedNonce) -> (u128, u128) {
+pub(crate) fn highest_fees(assigned: &AssignedNonce) -> HighestFees {
     let signed = assigned.transactions.iter().map(|transaction| &transaction.signed);
-    signed.fold((0, 0), |(fee, tip), it| (fee.max(it.max_fee), tip.max(it.tip)))
+    signed.fold(HighestFees::default(), |highest, it| HighestFees {
+        max_fee: highest.max_fee.max(it.max_fee),
+        tip: highest.tip.max(it.tip),
+    })
 }
 
 /// Whether the current bid is higher. While the price stays the same, fees are not raised.

@@ -121,7 +121,7 @@ impl<'a> Account<'a> {
         for FoundUse { nonce, mined, .. } in found.iter().filter(|found| is_signed(found.nonce)) {
             let Some((hash, _)) = mined else { continue };
             let agreeing = self.context.options.agreeing_nodes;
-            if !self.is_foreign_use_final((*nonce, *hash), agreeing).await? {
+            if !self.is_foreign_use_final(*nonce, *hash, agreeing).await? {
                 return Ok(Some(*nonce));
             }
         }

@@ -62,8 +62,8 @@ impl Account<'_> {
                  was removed"
             )));
         }
-        let (refused, time) = ((refusal.clone(), block), (monotonic, context.options.resend_after));
-        Ok(context.pool_refusals.confirm(admin, payment, refused, time))
+        let (refusal, limit) = (refusal.clone(), context.options.resend_after);
+        Ok(context.pool_refusals.confirm(admin, payment, refusal, block, monotonic, limit))
     }
 }
 

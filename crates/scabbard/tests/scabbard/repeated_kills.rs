@@ -44,7 +44,7 @@ impl BatchUnderWay {
         self.seconds += seconds;
     }
 
-    async fn kill(&mut self, (_, killed, seconds): Kill) {
+    async fn kill(&mut self, killed: Killed, seconds: u64) {
         // The batch is seen as Valid.
         self.circuit.ledger.evidence(LOST).await;
         kill(self.killed_node(killed));
@@ -76,8 +76,8 @@ impl BatchUnderWay {
                 self.advance(1);
             }
             self.advance(1);
-            for kill in kills.iter().filter(|(at, ..)| *at == attempt) {
-                self.kill(*kill).await;
+            for (_, killed, seconds) in kills.iter().filter(|(at, ..)| *at == attempt) {
+                self.kill(*killed, *seconds).await;
                 returned_at = self.seconds;
             }
             if self.wait_until_committed_or_lost().await == Evidence::Committed {

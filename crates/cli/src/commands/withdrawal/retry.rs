@@ -141,7 +141,7 @@ fn retry_in_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         filter.find(&database.store, limit(matches))?
     };
     let retried = Retried::of_database(found, database.knows_pools);
-    print(matches, &retried, ("database", &database.name()));
+    print(matches, &retried, "database", &database.name());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -167,7 +167,7 @@ fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             break;
         }
     }
-    print(matches, &retried, ("server", &server.url()));
+    print(matches, &retried, "server", &server.url());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -232,7 +232,7 @@ fn failed_json(failed: &FailedWithdrawal) -> Value {
 }
 
 /// Prints what was found, and where: the kind of place, and its name.
-fn print(matches: &ArgMatches, retried: &Retried, (kind, place): (&str, &str)) {
+fn print(matches: &ArgMatches, retried: &Retried, kind: &str, place: &str) {
     let is_confirmed = matches.get_flag("yes");
     if wants_json(matches) {
         return print_json(&json!({
