@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hyper::{HeaderMap, Response, body::Incoming};
 use tokio::time::timeout;
 
-use crate::{HttpError, connection::Connection, pool::Pool};
+use crate::{HttpError, connection::Connection, pool::ConnectionPool};
 
 /// A response whose body is read part by part.
 pub struct StreamedResponse {
@@ -16,7 +16,7 @@ pub struct StreamedResponse {
     /// The longest time without a part of the body.
     limit: Duration,
     /// Keeps the connection after the end of the body.
-    pool: Arc<Pool>,
+    pool: Arc<ConnectionPool>,
     origin: String,
 }
 
@@ -25,7 +25,7 @@ impl StreamedResponse {
         response: Response<Incoming>,
         connection: Box<Connection>,
         limit: Duration,
-        pool: Arc<Pool>,
+        pool: Arc<ConnectionPool>,
         origin: String,
     ) -> Self {
         let (parts, body) = response.into_parts();

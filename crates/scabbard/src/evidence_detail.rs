@@ -8,7 +8,7 @@ use grid_batch_http::origin;
 use crate::{
     absence::AbsenceFacts,
     context::ScabbardContext,
-    node_reports::NodeReport,
+    node_reports::StatusAtNode,
     observed_nodes::{EventSource, ObservedNode},
     state_roots::StateRoots,
 };
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) fn detail(
     context: &ScabbardContext,
     service: &ServiceId,
-    reports: &[NodeReport],
+    reports: &[StatusAtNode],
     facts: &AbsenceFacts,
     provable_in: Option<Duration>,
 ) -> String {
@@ -52,7 +52,7 @@ pub(crate) fn detail(
     parts.join("; ")
 }
 
-fn node_detail(NodeReport { node, status }: &NodeReport) -> String {
+fn node_detail(StatusAtNode { node, status }: &StatusAtNode) -> String {
     let place = match node.source {
         EventSource::Node | EventSource::Replay => origin(&node.url),
         EventSource::Peer(_) => format!("{} ({})", origin(&node.url), node.scope),

@@ -10,7 +10,10 @@ use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
 use grid_batch_http::WebSocketProbe;
 use grid_batch_support::lock;
 
-use crate::{new_batches::ProofWait, outages::Outages, replay::Replay, replay_wait::ReplayWait};
+use crate::{
+    new_batches::ProofWait, replay::Replay, replay_wait::ReplayWait,
+    unanswered_times::UnansweredTimes,
+};
 
 /// The number of a subscription; no two subscriptions have the same, and later ones have greater ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +66,7 @@ pub(crate) struct ObservedNode {
     continuous_in: Option<i64>,
     /// When the node last ended a subscription, or could not be reached.
     away_at: MonotonicTime,
-    pub(crate) outages: Outages,
+    pub(crate) outages: UnansweredTimes,
     pub(crate) replay_wait: ReplayWait,
     pub(crate) proof_wait: ProofWait,
 }

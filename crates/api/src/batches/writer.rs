@@ -10,7 +10,7 @@ use crate::{
 
 /// The batches of one HTTP request.
 #[derive(Debug)]
-pub(crate) struct BatchList {
+pub(crate) struct RequestBatches {
     pub(crate) batches: Vec<NewBatch>,
     /// The memory that the batches take, reserved until they are stored.
     pub(crate) _reservation: MemoryReservation,
@@ -29,17 +29,17 @@ pub(crate) struct BatchListStore {
 }
 
 impl GroupStore for BatchListStore {
-    type Item = BatchList;
+    type Item = RequestBatches;
     type Answer = ListAnswer;
 
     const ITEMS: &'static str = "batches";
 
-    fn size(list: &BatchList) -> GroupSize {
+    fn size(list: &RequestBatches) -> GroupSize {
         let bytes = list.batches.iter().map(|batch| batch.serialized_batch.len()).sum();
         GroupSize { batches: list.batches.len(), bytes }
     }
 
-    fn store(&self, lists: &[BatchList]) -> BatchResult<Vec<ListAnswer>> {
+    fn store(&self, lists: &[RequestBatches]) -> BatchResult<Vec<ListAnswer>> {
         let lists: Vec<&[NewBatch]> = lists.iter().map(|list| &*list.batches).collect();
         let results = self.store.add(&lists)?;
         self.notify(&lists, &results);
@@ -86,7 +86,7 @@ mod tests {
         http::MemoryBudget,
     };
 
-    type Queue = Receiver<WriteRequest<BatchList, ListAnswer>>;
+    type Queue = Receiver<WriteRequest<RequestBatches, ListAnswer>>;
     type Answers = Vec<oneshot::Receiver<ListAnswer>>;
 
     fn batch(service: &str, number: usize, bytes: usize) -> NewBatch {
@@ -118,7 +118,7 @@ mod tests {
         let send = |batches| {
             let (answer, answered) = oneshot::channel();
             let _reservation = budget.reserve().unwrap();
-            let item = BatchList { batches, _reservation };
+            let item = RequestBatches { batches, _reservation };
             sender.try_send(WriteRequest { item, answer }).unwrap();
             answered
         };

@@ -1,12 +1,12 @@
 use crate::{
     http::ApiError,
-    state::{BlockingPool, DatabaseWatch},
+    state::{BlockingWork, DatabaseWatch},
 };
 
 /// Runs what uses the store, and answers soon when the database does not.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreAccess {
-    pool: BlockingPool,
+    pool: BlockingWork,
     database: DatabaseWatch,
     /// The answer if the database stops answering while it is used.
     interrupted: ApiError,
@@ -15,7 +15,7 @@ pub(crate) struct StoreAccess {
 impl StoreAccess {
     /// Access for up to `limit` requests at once; more wait.
     pub(crate) fn new(limit: usize, database: DatabaseWatch, interrupted: ApiError) -> Self {
-        Self { pool: BlockingPool::new(limit), database, interrupted }
+        Self { pool: BlockingWork::new(limit), database, interrupted }
     }
 
     /// Runs a piece of work. It goes on if its request is answered before, or ends.

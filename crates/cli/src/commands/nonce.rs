@@ -21,7 +21,7 @@ type Nonces = RangeInclusive<u64>;
 
 /// What is decided about nonces.
 #[derive(Debug, Clone)]
-enum Decision {
+enum NonceDecision {
     Verb(OperatorVerb),
     Paid(WithdrawalId),
 }
@@ -65,12 +65,12 @@ fn parse_nonces(text: &str) -> Result<Nonces, String> {
     }
 }
 
-fn parse_decision(text: &str) -> Result<Decision, String> {
+fn parse_decision(text: &str) -> Result<NonceDecision, String> {
     Ok(match text {
-        "elsewhere" => Decision::Verb(OperatorVerb::NoncesElsewhere),
-        "start" => Decision::Verb(OperatorVerb::StartNonce),
-        "fill" => Decision::Verb(OperatorVerb::FillNonces),
-        id => Decision::Paid(id.parse().map_err(|error| {
+        "elsewhere" => NonceDecision::Verb(OperatorVerb::NoncesElsewhere),
+        "start" => NonceDecision::Verb(OperatorVerb::StartNonce),
+        "fill" => NonceDecision::Verb(OperatorVerb::FillNonces),
+        id => NonceDecision::Paid(id.parse().map_err(|error| {
             format!("{error}; say elsewhere, start, fill, or the id of a withdrawal")
         })?),
     })
@@ -80,16 +80,18 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let (Some(service), Some(nonces), Some(decision)) = (
         matches.get_one::<ServiceId>("service"),
         matches.get_one::<Nonces>("nonce"),
-        matches.get_one::<Decision>("decision"),
+        matches.get_one::<NonceDecision>("decision"),
     ) else {
         return list(matches);
     };
     match (decision, Source::of(matches)) {
-        (Decision::Verb(verb), Source::Server) => act_on_server(matches, service, nonces, *verb),
-        (Decision::Verb(verb), Source::Database) => {
+        (NonceDecision::Verb(verb), Source::Server) => {
+            act_on_server(matches, service, nonces, *verb)
+        }
+        (NonceDecision::Verb(verb), Source::Database) => {
             act_on_database(matches, service, nonces, *verb)
         }
-        (Decision::Paid(id), _) => decide_paid(matches, service, nonces, id),
+        (NonceDecision::Paid(id), _) => decide_paid(matches, service, nonces, id),
     }
 }
 

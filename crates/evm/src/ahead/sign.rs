@@ -7,7 +7,7 @@ use grid_batch_withdrawals::{
 };
 use log::{debug, info, warn};
 
-use super::look::Look;
+use super::look::LookAhead;
 use crate::{
     account::AccountError,
     node::{AccountState, NodeError},
@@ -35,7 +35,7 @@ struct Candidate {
     bid: Bid,
 }
 
-impl Look<'_> {
+impl LookAhead<'_> {
     /// Signs the next withdrawals and sends them, as many as may be in flight. It ends before the first
     /// one that does not pass the gates or the simulation: its own attempt says why.
     pub(super) async fn sign_more(

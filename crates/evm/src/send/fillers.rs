@@ -3,7 +3,7 @@ use grid_batch_withdrawals::{AssignedNonce, FollowingPayment, NewSignedTransacti
 use log::{debug, warn};
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
     replacement::above_cap,
     transaction::{TransactionDraft, sign},
@@ -17,7 +17,7 @@ impl SendAttempt<'_> {
     /// Sends the transactions with lower nonces that are not in a block of the node, which has
     /// `count` transactions: the chain may have dropped a block, or the node a pending transaction.
     /// A nonce without a transaction that may be sent is filled, and so is that of a cancelled withdrawal.
-    pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> Step<()> {
+    pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> SendResult<()> {
         if count >= nonce {
             return Ok(());
         }
@@ -50,7 +50,7 @@ impl SendAttempt<'_> {
         &self,
         nonce: u64,
         stored: Option<&NewSignedTransaction>,
-    ) -> Step<Option<NewSignedTransaction>> {
+    ) -> SendResult<Option<NewSignedTransaction>> {
         if stored.is_some_and(|signed| !signed.is_filler) {
             return Ok(None);
         }
@@ -69,7 +69,7 @@ impl SendAttempt<'_> {
     }
 
     /// Signs and stores a filler for the nonce of a cancelled withdrawal. Without one, nothing is sent.
-    async fn cancel_lower(&self, assigned: &AssignedNonce) -> Step<NewSignedTransaction> {
+    async fn cancel_lower(&self, assigned: &AssignedNonce) -> SendResult<NewSignedTransaction> {
         let nonce = assigned.nonce;
         let bid = self.cancelling_bid(assigned).await?;
         let filler = self.store_filler(nonce, &bid).await?;
@@ -82,7 +82,11 @@ impl SendAttempt<'_> {
     }
 
     /// `None`: nothing was stored, because a payment may use the nonce.
-    async fn store_filler(&self, nonce: u64, bid: &Bid) -> Step<Option<NewSignedTransaction>> {
+    async fn store_filler(
+        &self,
+        nonce: u64,
+        bid: &Bid,
+    ) -> SendResult<Option<NewSignedTransaction>> {
         let filler = self.sign_filler(nonce, bid).await?;
         let filler = self.context.store.fill_nonce(&self.batch, filler).await;
         let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
@@ -93,7 +97,11 @@ impl SendAttempt<'_> {
     }
 
     /// Signs an empty transfer from the account to itself.
-    pub(super) async fn sign_filler(&self, nonce: u64, bid: &Bid) -> Step<NewSignedTransaction> {
+    pub(super) async fn sign_filler(
+        &self,
+        nonce: u64,
+        bid: &Bid,
+    ) -> SendResult<NewSignedTransaction> {
         let signer = self.signer()?;
         let draft = TransactionDraft {
             chain_id: self.context.options.chain_id,
@@ -111,7 +119,7 @@ impl SendAttempt<'_> {
         &self,
         count: u64,
         below: Option<u64>,
-    ) -> Step<Vec<FollowingPayment>> {
+    ) -> SendResult<Vec<FollowingPayment>> {
         let open = self.context.store.open_payments_from(self.service_id(), count).await;
         let mut open = open.map_err(answer::store_failed)?;
         open.retain(|it| {
@@ -123,7 +131,7 @@ impl SendAttempt<'_> {
         Ok(open)
     }
 
-    async fn check_lower(&self, lower: &FollowingPayment) -> Step<()> {
+    async fn check_lower(&self, lower: &FollowingPayment) -> SendResult<()> {
         let FollowingPayment { payment, is_held, .. } = lower;
         let Some(assigned) = payment.open_nonce() else { return Ok(()) };
         let (id, nonce) = (payment.withdrawal_id, assigned.nonce);
@@ -151,7 +159,7 @@ impl SendAttempt<'_> {
         })
     }
 
-    async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> Step<Option<Bid>> {
+    async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> SendResult<Option<Bid>> {
         let cap = self.context.cap_of(self.pool_call()?.pool);
         let Ok(quote) = self.quote().await else { return Ok(None) };
         Ok(match stored {

@@ -4,24 +4,24 @@ use alloy_primitives::Address;
 use grid_batch_core::ServiceId;
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
 };
 
 impl SendAttempt<'_> {
     /// Parks the withdrawal that has this nonce if too many lower ones are missing at the node.
-    pub(super) async fn check_gap(&self, count: u64, nonce: u64) -> Step<()> {
+    pub(super) async fn check_gap(&self, count: u64, nonce: u64) -> SendResult<()> {
         self.check_gap_below(count, nonce, true).await
     }
 
     /// The same for the nonce that would be assigned.
-    pub(super) async fn check_gap_before_next(&self, count: u64) -> Step<()> {
+    pub(super) async fn check_gap_before_next(&self, count: u64) -> SendResult<()> {
         let next = self.context.store.next_nonce(self.service_id()).await;
         let next = next.map_err(answer::store_failed)?.unwrap_or_default();
         self.check_gap_below(count, next, false).await
     }
 
-    async fn check_gap_below(&self, count: u64, nonce: u64, is_signed: bool) -> Step<()> {
+    async fn check_gap_below(&self, count: u64, nonce: u64, is_signed: bool) -> SendResult<()> {
         let limit = self.context.options.longest_gap;
         if nonce.saturating_sub(count) <= limit {
             return Ok(());

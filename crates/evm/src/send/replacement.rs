@@ -1,7 +1,7 @@
 use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, SignedTransaction};
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
     transaction::{SigningError, gas_limit, sign_replacement},
 };
@@ -19,7 +19,7 @@ impl SendAttempt<'_> {
         &self,
         assigned: &AssignedNonce,
         is_pending: bool,
-    ) -> Step<NewSignedTransaction> {
+    ) -> SendResult<NewSignedTransaction> {
         let Some(best) = assigned.best() else {
             let nonce = assigned.nonce;
             let reason = format_args!("no transaction is stored for nonce {nonce}");
@@ -54,7 +54,7 @@ impl SendAttempt<'_> {
 
     /// The bid of a filler that replaces a payment. If the cap forbids outbidding the payment, the filler bids the
     /// cap: a node that has dropped the payment accepts it.
-    pub(super) async fn cancelling_bid(&self, assigned: &AssignedNonce) -> Step<Bid> {
+    pub(super) async fn cancelling_bid(&self, assigned: &AssignedNonce) -> SendResult<Bid> {
         let cap = self.context.cap_of(self.pool_call()?.pool);
         let quote = self.quote().await?;
         let raised = raise_bid(highest_fees(assigned), &quote, cap);
@@ -69,7 +69,7 @@ impl SendAttempt<'_> {
         best: &SignedTransaction,
         quote: &GasQuote,
         cap: GasPrice,
-    ) -> Step<Option<NewSignedTransaction>> {
+    ) -> SendResult<Option<NewSignedTransaction>> {
         let needs_higher_fees = is_too_low(best, quote)
             || (self.is_pending_too_long(best) && bids_less(&best.signed, &Bid::new(quote, cap)));
         if !needs_higher_fees {
@@ -95,7 +95,7 @@ impl SendAttempt<'_> {
         &self,
         best: &SignedTransaction,
         quote: &GasQuote,
-    ) -> Step<Option<NewSignedTransaction>> {
+    ) -> SendResult<Option<NewSignedTransaction>> {
         if covers_price(best.signed.max_fee, quote) {
             return Ok(None);
         }
@@ -112,7 +112,10 @@ impl SendAttempt<'_> {
         best.sent_at.is_some() && self.context.is_pending_too_long(best.signed.hash)
     }
 
-    async fn store_replacement(&self, signed: NewSignedTransaction) -> Step<NewSignedTransaction> {
+    async fn store_replacement(
+        &self,
+        signed: NewSignedTransaction,
+    ) -> SendResult<NewSignedTransaction> {
         self.stored(self.context.store.replace_transaction(&self.batch, signed).await)
     }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     ExecutionResult, Fault, Record, StateValues,
     common_state::{CommonState, LedgerSettings},
-    events::Event,
+    events::CommitEvent,
     state::{BatchAccess, is_executed},
 };
 
@@ -396,6 +396,6 @@ fn apply_values(values: &mut StateValues, bytes: &[u8]) {
 fn publish(transaction_ids: Vec<ItemId>, common: &mut CommonState) {
     if !transaction_ids.is_empty() {
         let service_id = GlobalScopeId.service_id().clone();
-        common.events.publish(Event { service_id, transaction_ids });
+        common.events.publish(CommitEvent { service_id, transaction_ids });
     }
 }

@@ -9,7 +9,7 @@ use grid_batch_store::{FullQueue, QueueCounts};
 use grid_batch_submitter::DelayedServices;
 use grid_batch_support::{JobReport, Jobs};
 
-use super::{database::DatabaseState, gas::gas_part, services::ServiceState};
+use super::{database::DatabaseHealth, gas::gas_part, services::ServiceState};
 use crate::server::{gas::GasMonitor, ledger_check::LedgerCheck};
 
 /// Where the health of the parts is read. None of them blocks.
@@ -51,7 +51,7 @@ const RECENT_RENEWAL: Duration = Duration::from_secs(1);
 
 pub(super) fn parts(
     sources: &HealthSources,
-    database: &DatabaseState,
+    database: &DatabaseHealth,
     services: &ServiceState,
 ) -> BTreeMap<&'static str, HealthPart> {
     let mut parts = BTreeMap::from([
@@ -76,11 +76,11 @@ pub(super) fn parts(
 }
 
 /// Whether the database answers, on the connection that is there for this question or on another one.
-pub(super) fn database_answers(sources: &HealthSources, database: &DatabaseState) -> bool {
+pub(super) fn database_answers(sources: &HealthSources, database: &DatabaseHealth) -> bool {
     database.answers() || sources.claims.since_success() < RECENT_RENEWAL
 }
 
-fn database_part(sources: &HealthSources, database: &DatabaseState) -> HealthPart {
+fn database_part(sources: &HealthSources, database: &DatabaseHealth) -> HealthPart {
     if database_answers(sources, database) {
         return HealthPart::default();
     }

@@ -8,9 +8,9 @@ use crate::http::ApiError;
 /// Runs blocking work outside the threads that serve connections, with a limit on how much runs at
 /// once.
 #[derive(Debug, Clone)]
-pub(crate) struct BlockingPool(Arc<Semaphore>);
+pub(crate) struct BlockingWork(Arc<Semaphore>);
 
-impl BlockingPool {
+impl BlockingWork {
     /// A pool that runs up to `limit` pieces of work at once; more wait.
     pub(crate) fn new(limit: usize) -> Self {
         Self(Arc::new(Semaphore::new(limit)))
