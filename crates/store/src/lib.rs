@@ -1,19 +1,18 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(
-    not(all(feature = "postgres", feature = "sqlite")),
-    expect(unused, reason = "parts are for the other database only")
+    not(all(feature = "postgres", feature = "sqlite", feature = "withdrawals")),
+    expect(unused, reason = "parts are for the other database or for withdrawals only")
 )]
 
 #[cfg(not(any(feature = "postgres", feature = "sqlite")))]
 compile_error!("a store needs a database: enable the feature \"postgres\", \"sqlite\", or both");
 
 mod open;
-mod store;
-mod store_traits;
 
 // The areas, each over the ones below it in this list. (The comments keep rustfmt from sorting it.)
 mod claims;
 // the claims of one instance, over:
+#[cfg(feature = "withdrawals")]
 mod withdrawals;
 // withdrawals, rewards, nonces and signing, over:
 mod intake;
@@ -45,13 +44,20 @@ mod sql;
 #[cfg(test)]
 mod plans;
 
+#[cfg(not(feature = "withdrawals"))]
+use sql::hooks::NoHooks as InstalledHooks;
+#[cfg(feature = "withdrawals")]
+use withdrawals::WithdrawalHooks as InstalledHooks;
+
 pub use operator::{EndedDelays, FullQueue, OpenState, OpenStates, QueueCounts, ServiceCounts};
 pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;
+#[cfg(feature = "withdrawals")]
+pub use sql::error::SigningError;
 pub use sql::{
     claim_handle::{ClaimOptions, ClaimStore},
     database_clock::{ClockSkew, DatabaseClock},
-    error::{ClaimError, SigningError, StoreError},
+    error::{ClaimError, StoreError},
     handle::{Store, StoreOptions},
     intake_limits::IntakeLimits,
     locked_services::LockedService,

@@ -115,8 +115,10 @@ fn program() -> Command {
         .subcommand(pause::drain_command())
         .subcommand(pause::release_claim_command())
         .subcommand(retry::command())
-        .subcommand(withdrawal::command())
-        .subcommand(withdrawal::retry_withdrawals_command())
+        .subcommand(withdrawal::command());
+    #[cfg(feature = "evm")]
+    let program = program.subcommand(withdrawal::retry_withdrawals_command());
+    let program = program
         .subcommand(ledger::command())
         .subcommand(restored::command())
         .subcommand(retention::command())
@@ -168,7 +170,8 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("release-claim", matches)) => pause::release_claim(matches),
         Some(("retry", matches)) => retry::run(matches),
         Some(("withdrawal", matches)) => withdrawal::run(matches),
-        Some(("retry-withdrawals", matches)) => withdrawal::retry_withdrawals(matches),
+        #[cfg(feature = "evm")]
+        Some(("retry-withdrawals", matches)) => withdrawal::retry_in_database(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("retention", matches)) => retention::run(matches),

@@ -188,6 +188,7 @@ fn with_withdrawals(mut api: ApiBuilder, store: &Store, opened: ServerLedger) ->
         let store = store.clone();
         api = api.with_gas_admins(move || gas.reports(&store));
     }
+    #[cfg(feature = "evm")]
     if let Some(rules) = opened.withdrawals {
         api = api.with_withdrawals(Arc::new(store.clone()), rules);
     }

@@ -61,7 +61,7 @@ pub(crate) fn end_all_waiting(
         }
     }
     let ended: Vec<&Lane> = lanes.iter().map(|(lane, _)| lane).collect();
-    end(connection, &ended, now)?;
+    end(connection, scheduler.hooks(), &ended, now)?;
     count_ended(connection, &ended)?;
     forget_new_services(connection, ended.iter().map(|lane| lane.service_id.as_str()))?;
     log.write(connection, scheduler.events(), now)?;

@@ -165,7 +165,7 @@ pub(crate) fn fill(
 }
 
 impl InstalledRow {
-    pub(super) fn key(&self) -> Result<BatchKey, StoreError> {
+    pub(crate) fn key(&self) -> Result<BatchKey, StoreError> {
         Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?))
     }
 }

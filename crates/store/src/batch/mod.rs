@@ -3,9 +3,7 @@
 
 mod attempt_log;
 mod end_waiting;
-mod ended_withdrawals;
 mod event_detail;
-mod failed_withdrawals;
 mod free;
 mod lane;
 mod late_commit;
@@ -13,9 +11,6 @@ mod lock;
 mod locked;
 mod new_services;
 mod past;
-mod payment_sum_rows;
-mod payment_sums;
-mod pool_lanes;
 mod record;
 mod unsendable;
 mod waiting;
@@ -32,13 +27,11 @@ pub(crate) use lane::Lane;
 pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services};
 pub(crate) use locked::with_locked;
 pub(crate) use past::end_past_batches;
-pub(crate) use payment_sums::{PaymentSums, sums_of_day};
-pub(crate) use pool_lanes::{
-    FirstOpenRow, PoolHead, fill_beside_parked, load_first_open, load_pool_heads,
-};
 pub(crate) use record::{fill_after_holds, record, record_locked};
 pub(crate) use unsendable::{Unsendable, end_unsendable};
-pub(crate) use waiting::{hold_waiting, log_ended, log_waiting, release_waiting};
+pub(crate) use waiting::{
+    begin_waiting_holds, hold_waiting, log_ended, log_waiting, release_waiting,
+};
 pub(crate) use write::{write_held, write_open};
 
 use crate::sql::Rows;

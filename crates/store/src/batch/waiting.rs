@@ -73,7 +73,7 @@ pub(crate) fn log_ended(
 }
 
 /// Moves the holds of batches that were installed in lanes into these: service, lane and batch.
-pub(super) fn begin_waiting_holds<'a>(
+pub(crate) fn begin_waiting_holds<'a>(
     connection: &mut Connection,
     heads: impl Iterator<Item = (&'a str, i32, i64)>,
 ) -> Result<(), StoreError> {

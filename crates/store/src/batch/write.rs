@@ -8,18 +8,16 @@ use grid_batch_core::{BatchState, ServiceId, Timestamp};
 
 use super::{
     BatchKey,
-    ended_withdrawals::{EndedRow, end_withdrawals, of_withdrawals},
-    failed_withdrawals::record_failures,
     free::{Ended, follow_ends},
     lane::{Lane, Lanes},
     new_services::forget_new_services,
-    pool_lanes::{fill_by_pool, with_parked_pool},
     waiting::begin_waiting_holds,
 };
 use crate::{
     halts::{Stops, stop_in_order},
     sql::{
         Connection, Dialect, Rows, Scheduler, Statement, StoreError,
+        hooks::{BatchHooks, EndedBatch},
         rows::{attempts, batch_id, service_id},
     },
 };
@@ -50,14 +48,14 @@ pub(super) fn write(
         .partition(|lane| lane.progress.state.is_terminal());
     let written = connection.execute(&write_lanes(dialect, &open))?;
     expect_all(written, open.len())?;
-    let written = end(connection, &ended, now)?;
-    expect_all(written, ended.len())?;
+    let hooks = scheduler.hooks();
+    end(connection, hooks, &ended, now)?;
     let (positioned, ordered): (Vec<&Lane>, Vec<&Lane>) =
         ended.into_iter().partition(|lane| lane.position.is_some());
     let (by_pool, in_one_lane): (Vec<&Lane>, Vec<&Lane>) =
         ordered.iter().copied().partition(|lane| lane.by_pool);
     let mut followers = follow_in_order(connection, &in_one_lane)?;
-    follow_by_pool(connection, &by_pool, with_parked_pool(&open), now, &mut followers)?;
+    follow_by_pool(connection, hooks, &by_pool, with_parked_pool(&open), now, &mut followers)?;
     let stops = |lane: &&Lane| {
         let stops = Stops::by_policy(scheduler, &lane.service_id, lane.progress.state);
         (lane.batch_seq, stops)
@@ -92,10 +90,17 @@ fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Follo
     Ok(Followers { followed, restored, ..Followers::default() })
 }
 
+/// The services of which a pool was parked by this change.
+fn with_parked_pool(lanes: &[&Lane]) -> BTreeSet<ServiceId> {
+    let parked = lanes.iter().filter(|lane| lane.delay.pool_parked && lane.position.is_none());
+    parked.map(|lane| lane.service_id.clone()).collect()
+}
+
 /// Installs the next heads of gas admins: of those with a lane for each pool that is parked, and of those
 /// with a pool that was `parked` now.
 fn follow_by_pool(
     connection: &mut Connection,
+    hooks: &dyn BatchHooks,
     ended: &[&Lane],
     parked: BTreeSet<ServiceId>,
     now: Timestamp,
@@ -108,10 +113,7 @@ fn follow_by_pool(
     expect_all(rows.len(), ended.len())?;
     let services = ended.iter().map(|lane| lane.service_id.clone());
     let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
-    let installed = fill_by_pool(connection, &services, now)?;
-    for row in installed.iter().filter(|row| row.restored) {
-        followers.restored.insert(row.key()?);
-    }
+    followers.restored.extend(hooks.fill_by_pool(connection, &services, now)?);
     // Whatever was installed, another lane may have a batch that can be next.
     followers.followed.extend(ended.iter().map(|lane| lane.key()));
     followers.parked = parked;
@@ -202,17 +204,21 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
     )
 }
 
-/// Writes batches that end, and the withdrawals that they tried. Returns how many batches were written.
+/// Writes batches that end.
 pub(super) fn end(
     connection: &mut Connection,
+    hooks: &dyn BatchHooks,
     lanes: &[&Lane],
     now: Timestamp,
-) -> Result<usize, StoreError> {
-    let ended: Vec<EndedRow> = connection.load(&end_batches(connection.dialect(), lanes, now))?;
-    let of_withdrawals = of_withdrawals(lanes, &ended);
-    end_withdrawals(connection, &of_withdrawals)?;
-    record_failures(connection, &of_withdrawals, now)?;
-    Ok(ended.len())
+) -> Result<(), StoreError> {
+    let written = connection.execute(&end_batches(connection.dialect(), lanes, now))?;
+    let ended = |lane: &&Lane| EndedBatch {
+        seq: lane.batch_seq,
+        id: lane.batch_id,
+        state: lane.progress.state,
+    };
+    expect_all(written, lanes.len())?;
+    hooks.ended(connection, &lanes.iter().map(ended).collect::<Vec<_>>(), now)
 }
 
 fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
@@ -223,10 +229,7 @@ fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Stat
          set ended_at = x.ended_at, dlt_status = x.dlt_status, attempts = x.attempts,
              submitted_at = x.submitted_at, checked_at = x.checked_at, last_error = x.last_error
          from {x}
-         where batches.seq = x.batch_seq and batches.ended_at is null
-         returning batches.seq,
-             (select count(*) from withdrawals w where w.batch_seq = batches.seq) > 0
-                 as is_of_withdrawal",
+         where batches.seq = x.batch_seq and batches.ended_at is null",
     )
     .rows(
         Rows::default()

@@ -8,7 +8,6 @@ mod remove;
 mod rows;
 mod seqs;
 mod snapshot;
-mod withdrawals;
 mod write;
 
 pub(crate) use read::latest;

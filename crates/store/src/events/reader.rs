@@ -8,7 +8,6 @@ use super::{
     rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow},
     seqs,
     snapshot::Snapshot,
-    withdrawals::load_withdrawals,
 };
 use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::limit};
 
@@ -129,8 +128,9 @@ impl<'a> Reader<'a> {
             let (part, after) = rest.split_at(step.min(rest.len()));
             (rest, step) = (after, EVENTS);
             let mut rows = load_events(self.connection, part)?;
-            let ids = rows.values().map(|row| row.batch_id.as_slice());
-            let withdrawals = load_withdrawals(self.connection, ids)?;
+            let ids: Vec<&[u8]> = rows.values().map(|row| row.batch_id.as_slice()).collect();
+            let hooks = self.store.scheduler.hooks();
+            let withdrawals = hooks.event_details(self.connection, &ids)?;
             self.examined += part.len();
             for named in part {
                 if self.found.len() >= self.count {

@@ -147,20 +147,8 @@ impl Store {
 /// exactly what would happen. What is about one service does not wait long for a transaction that keeps the service
 /// locked.
 fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
-    match &action.target {
-        OperatorTarget::Nonces { .. } => store.act_on_nonces(action),
-        _ => act_with(store, action, |connection| carry_out(store, connection, action)),
-    }
-}
-
-/// Like [`act`], with the function that carries the action out.
-pub(crate) fn act_with(
-    store: &Store,
-    action: &OperatorAction,
-    carry_out: impl FnOnce(&mut Connection) -> Result<ActionOutcome, StoreError>,
-) -> Result<ActionOutcome, StoreError> {
     let work = |connection: &mut Connection| {
-        let outcome = carry_out(connection)?;
+        let outcome = carry_out(store, connection, action)?;
         if let ActionOutcome::Done(effect) = &outcome {
             record_action(connection, action, effect, store.now())?;
         }
@@ -252,10 +240,10 @@ fn carry_out(
         {
             change_drain(connection, action.verb, instance)
         }
-        OperatorTarget::Service(_)
-        | OperatorTarget::Nonces { .. }
-        | OperatorTarget::AllServices
-        | OperatorTarget::Instance(_) => {
+        OperatorTarget::Nonces { .. } => {
+            store.scheduler.hooks().act_on_nonces(store, connection, action)
+        }
+        OperatorTarget::Service(_) | OperatorTarget::AllServices | OperatorTarget::Instance(_) => {
             Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }))
         }
     }

@@ -8,7 +8,6 @@ use diesel::{
 use grid_batch_core::{Ahead, BatchState, ServiceId, StoredBatch, Timestamp, WaitReason};
 
 use super::{
-    ahead_by_pool::PoolHeads,
     pauses::paused_since,
     wait_reason_rows::{BlockerBatch, load_blockers, load_first_halt},
     wait_reasons::load_wait_reasons,
@@ -49,8 +48,8 @@ fn ahead_unless_paused(
     if let Some(ahead) = scheduled {
         return Ok(created_at.iter().map(|at| ahead.get(at).cloned()).collect());
     }
-    if let Some(by_pool) = PoolHeads::load(connection, service_id)? {
-        return by_pool.ahead(connection, service_id, created_at);
+    if let Some(by_pool) = store.scheduler.hooks().ahead(connection, service_id, created_at)? {
+        return Ok(by_pool);
     }
     let Some(head) = load_head(connection, service_id)? else {
         return Ok(vec![None; created_at.len()]);
@@ -116,9 +115,10 @@ fn all_ahead_unless_paused(
         return Ok(ahead.remove(&created_at));
     }
     if !batch.progress.state.is_terminal()
-        && let Some(by_pool) = PoolHeads::load(connection, service_id)?
+        && let Some(mut by_pool) =
+            store.scheduler.hooks().ahead(connection, service_id, &[created_at])?
     {
-        return Ok(by_pool.ahead(connection, service_id, &[created_at])?.pop().flatten());
+        return Ok(by_pool.pop().flatten());
     }
     let count = count_ahead(connection, batch)?;
     if let Some(halt) = load_halt(connection, service_id)?
@@ -172,7 +172,7 @@ pub(super) fn load_head(
 
 /// When the open batches of a service were stored, from `first` to before `end`, in order: one more than
 /// are counted.
-pub(super) fn load_open_times(
+pub(crate) fn load_open_times(
     connection: &mut Connection,
     service_id: &ServiceId,
     first: Timestamp,
@@ -192,15 +192,18 @@ pub(super) fn load_open_times(
 /// How many open batches of its service come before a batch; of more than [`Ahead::MAX_COUNTED`], one
 /// more than that.
 pub(crate) fn count_ahead_to_limit(
+    store: &Store,
     connection: &mut Connection,
     batch: &StoredBatch,
 ) -> Result<u64, StoreError> {
     if batch.progress.state.is_terminal() {
         return Ok(0);
     }
-    if let Some(by_pool) = PoolHeads::load(connection, &batch.service_id)? {
-        let ahead = by_pool.ahead(connection, &batch.service_id, &[batch.created_at])?.pop();
-        return Ok(ahead.flatten().map_or(0, |ahead| ahead.count + u64::from(ahead.more)));
+    let (service_id, created_at) = (&batch.service_id, batch.created_at);
+    if let Some(mut by_pool) =
+        store.scheduler.hooks().ahead(connection, service_id, &[created_at])?
+    {
+        return Ok(by_pool.pop().flatten().map_or(0, |ahead| ahead.count + u64::from(ahead.more)));
     }
     let Some(head) = load_head_time(connection, &batch.service_id)? else { return Ok(0) };
     let open = load_open_times(connection, &batch.service_id, head, batch.created_at)?;

@@ -6,10 +6,7 @@ use grid_batch_core::{
 use super::{batch_actions::LockedBatch, different_states::states_differ};
 use crate::{
     batch::{AttemptLog, REFUSED, end_waiting, record_locked},
-    sql::{
-        Connection, Store, StoreError,
-        schema::{database_state, withdrawals},
-    },
+    sql::{Connection, Store, StoreError, schema::database_state},
 };
 
 pub(super) fn decide(
@@ -20,7 +17,7 @@ pub(super) fn decide(
     (decision, reason): (Decision, Option<&str>),
 ) -> Result<ChangeOutcome, StoreError> {
     let LockedBatch { seq, batch, .. } = locked;
-    if let Some(refusal) = refusal(connection, *seq, batch, attempt, decision)? {
+    if let Some(refusal) = refusal(store, connection, *seq, batch, attempt, decision)? {
         return Ok(ChangeOutcome::Stale(refusal));
     }
     let change = change(batch, attempt, (decision, reason));
@@ -62,6 +59,7 @@ fn restored_seq(connection: &mut Connection) -> Result<Option<i64>, StoreError> 
 /// Why a decision cannot be recorded, for an operator. `transition` refuses it as well, in general
 /// words.
 fn refusal(
+    store: &Store,
     connection: &mut Connection,
     seq: i64,
     batch: &StoredBatch,
@@ -70,6 +68,7 @@ fn refusal(
 ) -> Result<Option<Stale>, StoreError> {
     let (state, present) = (batch.progress.state, batch.progress.attempts);
     let is_refused = batch.held.as_ref().is_some_and(|hold| hold.reason.starts_with(REFUSED));
+    let hooks = store.scheduler.hooks();
     let waits_for_decision = batch.held.is_some() && (state.awaits_poller() || is_refused);
     Ok(if state.is_terminal() {
         Some(TransitionError::Ended { state }.into())
@@ -77,7 +76,7 @@ fn refusal(
         Some(Stale::DecidedOtherAttempt { given: attempt, present })
     } else if !state.awaits_queuer() && !state.awaits_poller() {
         Some(Stale::WithSubmitter)
-    } else if !waits_for_decision && is_of_withdrawal(connection, seq)? {
+    } else if !waits_for_decision && hooks.is_of_withdrawal(connection, seq)? {
         Some(Stale::Withdrawal)
     } else if decision == Decision::Absent && state.awaits_queuer() {
         Some(Stale::NotAtLedger { state })
@@ -86,13 +85,6 @@ fn refusal(
     } else {
         None
     })
-}
-
-fn is_of_withdrawal(connection: &mut Connection, seq: i64) -> Result<bool, StoreError> {
-    let query =
-        withdrawals::table.filter(withdrawals::batch_seq.eq(seq)).select(withdrawals::batch_seq);
-    let found: Vec<i64> = connection.load_query("is_of_withdrawal", query)?;
-    Ok(!found.is_empty())
 }
 
 fn change(

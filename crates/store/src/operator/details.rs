@@ -19,7 +19,7 @@ use crate::sql::{
     rows::{batch_id as header_id, label, limit, read_deadline, time},
     schema::{
         batch_payloads, batches, commits_after_invalid, submission_attempts, transaction_receipts,
-        transactions, waiting_holds, withdrawals,
+        transactions, waiting_holds,
     },
 };
 
@@ -95,10 +95,9 @@ impl BatchQueryStore for Store {
             let waits_behind_another = record.waits_behind_another();
             let hold = if waits_behind_another { waiting_hold(connection, seq)? } else { None };
             let batch = with_waiting_hold(record, hold)?;
-            let (label, of_withdrawal) = load_origin(connection, seq)?;
             Ok(Some(BatchDetails {
-                label,
-                of_withdrawal,
+                label: load_label(connection, seq)?,
+                of_withdrawal: self.scheduler.hooks().is_of_withdrawal(connection, seq)?,
                 deadline: load_deadline(connection, seq)?,
                 ahead: all_ahead(self, connection, &batch)?,
                 transaction_ids: load_transaction_ids(connection, seq)?,
@@ -214,19 +213,10 @@ fn load_deadline(connection: &mut Connection, seq: i64) -> Result<Option<Deadlin
     read_deadline(found.into_iter().next().flatten())
 }
 
-/// The label of a batch, and whether it belongs to a withdrawal.
-fn load_origin(
-    connection: &mut Connection,
-    seq: i64,
-) -> Result<(Option<BatchLabel>, bool), StoreError> {
-    let withdrawal = withdrawals::table
-        .filter(withdrawals::batch_seq.eq(seq))
-        .select(withdrawals::batch_seq)
-        .single_value();
-    let query = batches::table.filter(batches::seq.eq(seq)).select((batches::label, withdrawal));
-    let found: Vec<(Option<String>, Option<i64>)> = connection.load_query("origin", query)?;
-    let (text, withdrawal) = found.into_iter().next().unwrap_or_default();
-    Ok((label(text)?, withdrawal.is_some()))
+fn load_label(connection: &mut Connection, seq: i64) -> Result<Option<BatchLabel>, StoreError> {
+    let query = batches::table.filter(batches::seq.eq(seq)).select(batches::label);
+    let found = connection.load_query::<_, Option<String>>("load_label", query)?;
+    label(found.into_iter().next().flatten())
 }
 
 fn load_transaction_ids(connection: &mut Connection, seq: i64) -> Result<Vec<ItemId>, StoreError> {

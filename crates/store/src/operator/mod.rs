@@ -3,7 +3,6 @@
 mod act;
 mod action_log;
 mod ahead;
-mod ahead_by_pool;
 mod batch_actions;
 mod decide;
 mod details;
@@ -26,8 +25,7 @@ mod tokens;
 mod wait_reason_rows;
 mod wait_reasons;
 
-pub(crate) use act::act_with;
-pub(crate) use ahead::count_ahead_to_limit;
+pub(crate) use ahead::{count_ahead_to_limit, load_open_times};
 pub(crate) use batch_actions::try_again;
 pub(crate) use drain::set_draining;
 pub(crate) use held::{waiting_holds_of, with_waiting_hold};

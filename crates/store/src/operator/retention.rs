@@ -12,15 +12,14 @@ use grid_batch_core::{
 use crate::{
     events::{remove_events_of, remove_groups},
     service_history::keep_past_transactions,
-    sql::{Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
+    sql::{Connection, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
 };
 
-/// The batches that ended before a time, without those that withdrawals need, those that others wait for still,
+/// The batches that ended before a time, without those that others wait for still,
 /// and those with an event since: a reader of events may not have read it. The last two that were sent and committed
 /// are the anchors of a service whose history is recorded.
-const IS_REMOVABLE: &str = "b.ended_at is not null and (
+const HAS_ENDED: &str = "b.ended_at is not null and (
     select count(*) from batch_events e where e.batch_seq = b.seq and e.at >= ?) = 0 and (
-    select count(*) from withdrawals w where w.batch_seq = b.seq) = 0 and (
     select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
     select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0 and (
     b.dlt_status is null or b.dlt_status <> 'COMMITTED' or b.attempts = 0 or (
@@ -80,7 +79,7 @@ impl Store {
         self.pools.write()?.write_transaction(|connection| {
             remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
             let window = Window::load(connection, from, count)?;
-            let remove = remove_statement(connection.dialect(), &window, before);
+            let remove = remove_statement(self, &window, before);
             let removed: Vec<RemovedRow> = connection.load(&remove)?;
             let is_committed = |row: &&RemovedRow| row.dlt_status.as_deref() == Some("COMMITTED");
             let committed = removed.iter().filter(is_committed);
@@ -102,7 +101,7 @@ impl Store {
         let now = self.now();
         let mut connection = self.pools.read()?;
         let window = Window::load(&mut connection, from, count)?;
-        let select = select_statement(connection.dialect(), &window, before);
+        let select = select_statement(self, &window, before);
         let rows: Vec<RemovableRow> = connection.load(&select)?;
         Ok(Removable {
             batches: rows.len(),
@@ -160,8 +159,17 @@ impl Window {
     }
 }
 
+/// The condition that retention removes `batches b`.
+fn is_removable(store: &Store) -> String {
+    match store.scheduler.hooks().is_removable() {
+        Some(condition) => format!("{HAS_ENDED} and {condition}"),
+        None => HAS_ENDED.to_owned(),
+    }
+}
+
 /// By hand: Diesel has no `skip locked` for both databases, and no delete with it.
-fn remove_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Statement<'static> {
+fn remove_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
+    let (dialect, is_removable) = (store.dialect(), is_removable(store));
     let lock = dialect.locking("for update of b skip locked");
     Statement::new(
         dialect,
@@ -169,7 +177,7 @@ fn remove_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Sta
             "-- remove_ended
              delete from batches where seq in (
                  select b.seq from {{x}} join batches b on b.seq = x.seq
-                 where {IS_REMOVABLE} order by b.seq {lock})
+                 where {is_removable} order by b.seq {lock})
              returning seq, service_id, dlt_status"
         ),
     )
@@ -195,15 +203,16 @@ fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result
     Ok(())
 }
 
-fn select_statement(dialect: Dialect, window: &Window, before: Timestamp) -> Statement<'static> {
+fn select_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
+    let is_removable = is_removable(store);
     Statement::new(
-        dialect,
+        store.dialect(),
         format!(
             "-- count_removable
              select b.ended_at, cast(length(p.serialized_batch) as bigint) as length
              from {{x}} join batches b on b.seq = x.seq
              join batch_payloads p on p.batch_seq = b.seq
-             where {IS_REMOVABLE}"
+             where {is_removable}"
         ),
     )
     .rows(window.ended_before(before))

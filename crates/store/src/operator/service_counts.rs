@@ -54,22 +54,20 @@ const OPEN: &str = "-- open_services
      ) as x";
 
 /// The hold of a batch that waits behind another one begins with its turn. A batch that misses a transaction
-/// has no turn. A payment without the event of its pool is held although its batch has ended.
-const HELD: &str = "-- held_services
-     select count(x.service_id) as count from (
+/// has no turn.
+const HELD: &str = "
          select s.service_id from lanes s where s.busy and s.held_at is not null
          union
          select (select w.service_id from waiting_batches w
                  where w.batch_seq = h.batch_seq
                      and (w.position is null or h.cause = 'MISSING_TRANSACTION'))
-         from waiting_holds h where h.batch_seq > 0
-         union
-         select n.service_id from account_nonces n
-         where n.service_id > '' and n.pool_withdrawal_id = ''
-             and (select w.list_state from withdrawals w
-                  where w.seq = n.withdrawal_seq and (
-                      select b.dlt_status from batches b where b.seq = w.batch_seq) is not null) = 'OPEN'
-     ) as x";
+         from waiting_holds h where h.batch_seq > 0";
+
+fn held_services(store: &Store) -> String {
+    let others = store.scheduler.hooks().held_services();
+    let others = others.map(|query| format!(" union {query}")).unwrap_or_default();
+    format!("-- held_services\n select count(x.service_id) as count from ({HELD}{others}) as x")
+}
 
 /// No lane is read while the database never went back.
 const RESTORED: &str = "-- restored_services
@@ -77,7 +75,7 @@ const RESTORED: &str = "-- restored_services
      from database_state d cross join lanes s
      where d.id = 1 and d.restored_seq is not null and s.busy and s.batch_seq <= d.restored_seq";
 
-fn count_services(connection: &mut Connection, sql: &'static str) -> Result<u64, StoreError> {
+fn count_services(connection: &mut Connection, sql: impl Into<String>) -> Result<u64, StoreError> {
     let statement = Statement::new(connection.dialect(), sql);
     let rows: Vec<CountRow> = connection.load(&statement)?;
     single_count(&rows.iter().map(|row| row.count).collect::<Vec<_>>())
@@ -95,7 +93,7 @@ impl Store {
     pub fn service_counts(&self) -> Result<ServiceCounts, StoreError> {
         let mut connection = self.pools.read()?;
         let open = count_services(&mut connection, OPEN)?;
-        let held = count_services(&mut connection, HELD)?;
+        let held = count_services(&mut connection, held_services(self))?;
         let restored = count_services(&mut connection, RESTORED)?;
         // The error of a batch that the ledger has by now is past.
         let not_at_ledger = lanes::dlt_status.is_null().or(lanes::dlt_status

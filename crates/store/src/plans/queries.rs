@@ -1,6 +1,8 @@
 //! The plans of what operators look at: the queries of Diesel's query builder.
 
+#[cfg(feature = "withdrawals")]
 mod pages;
+#[cfg(feature = "withdrawals")]
 mod tests;
 
 use std::cell::RefCell;

@@ -10,7 +10,7 @@ use grid_batch_core::{
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, NewSignedTransaction, NonceOutcome, NonceUse, Reward, RewardId,
-    SigningStore, Withdrawal, WithdrawalId, WithdrawalKind,
+    SigningStore, Withdrawal, WithdrawalId, WithdrawalKind, WithdrawalStore,
 };
 
 use super::{Recording, execute, recording, register_worker, texts};

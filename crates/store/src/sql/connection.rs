@@ -148,6 +148,10 @@ impl Connection {
         }
     }
 
+    pub(crate) fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
+        Statement::new(self.dialect(), sql)
+    }
+
     pub(crate) fn batch_execute(&mut self, sql: &str) -> diesel::QueryResult<()> {
         on_either!(self, inner => inner.batch_execute(sql))
     }

@@ -11,6 +11,7 @@ use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{
     ClientId, Clock, SchedulingRules, ServiceId, SignerId, SystemClock, Timestamp,
 };
+#[cfg(feature = "withdrawals")]
 use grid_batch_withdrawals::PaymentLimits;
 
 use super::{
@@ -29,6 +30,7 @@ use super::{
     unreadable_services::UnreadableServices,
     url::{Access, DatabaseUrl},
 };
+use crate::InstalledHooks;
 
 /// A durable store of batches: what [`add`](grid_batch_core::IntakeStore::add) has returned survives a crash.
 ///
@@ -47,6 +49,7 @@ pub struct Store {
     pub(crate) incomplete_of_services: Arc<OpenCounts<ServiceId>>,
     /// The signer whose missing transaction was looked for last at the ledger.
     pub(crate) last_signer: Arc<Mutex<Option<Vec<u8>>>>,
+    #[cfg(feature = "withdrawals")]
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
     /// Whether the ledger applies a batch again when it arrives again.
@@ -71,6 +74,7 @@ pub struct StoreOptions {
     /// How much intake may store.
     pub intake_limits: IntakeLimits,
     /// How much may be scheduled from pools.
+    #[cfg(feature = "withdrawals")]
     pub payment_limits: Arc<PaymentLimits>,
     /// How the batches of each service are scheduled.
     pub scheduling: Arc<SchedulingRules>,
@@ -91,6 +95,7 @@ impl Default for StoreOptions {
             idle_transaction_timeout: Duration::from_secs(15),
             clock,
             intake_limits,
+            #[cfg(feature = "withdrawals")]
             payment_limits: Arc::default(),
             scheduling: Arc::default(),
             leaves_policies: false,
@@ -118,11 +123,12 @@ impl Store {
         // Read before the database is, which therefore has at least this.
         let last_seen = Arc::new(LastSeen::starting_with(FileLock::kept(url)));
         let locked = Arc::default();
-        let StoreOptions { clock, intake_limits, payment_limits, .. } = options;
+        let StoreOptions { clock, intake_limits, .. } = options;
         let scheduler = Arc::new(Scheduler::new(
             options.scheduling,
             options.leaves_policies,
             EventSink::new(options.writes_events),
+            Arc::new(InstalledHooks),
         ));
         let store = Self {
             pools,
@@ -134,7 +140,8 @@ impl Store {
             missing_of_signers: Arc::default(),
             incomplete_of_services: Arc::default(),
             last_signer: Arc::default(),
-            payment_limits,
+            #[cfg(feature = "withdrawals")]
+            payment_limits: options.payment_limits,
             scheduler,
             applies_again: Arc::default(),
             clock,

@@ -12,6 +12,7 @@ pub(crate) mod file_lock;
 pub(crate) mod find_locked;
 pub(crate) mod groups;
 pub(crate) mod handle;
+pub(crate) mod hooks;
 pub(crate) mod intake_limits;
 pub(crate) mod last_seen;
 pub(crate) mod locked_services;

@@ -291,16 +291,6 @@ pub(crate) fn is_ready(lane: &str) -> String {
     )
 }
 
-/// The condition that the batch is of a withdrawal that has an open nonce.
-pub(crate) fn has_open_nonce(batch_seq: &str) -> String {
-    format!(
-        "coalesce((
-             select n.outcome is null from account_nonces n
-             where n.withdrawal_seq = (select o.seq from withdrawals o where o.batch_seq = {batch_seq})
-             order by n.withdrawal_seq desc, n.nonce desc limit 1), false)"
-    )
-}
-
 /// The condition that the batch of a lane is with a submitter.
 pub(crate) fn with_submitter(lane: &str) -> String {
     in_states(lane, |state| state == BatchState::Submitting)

@@ -9,14 +9,15 @@ use std::{
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
 use grid_batch_support::lock;
 
-use super::event_sink::EventSink;
+use super::{event_sink::EventSink, hooks::BatchHooks};
 
-/// The rules of a store, where its events go, and whether it has left something to the job that frees
-/// dependents.
-#[derive(Debug, Default)]
+/// The rules of a store, where its events go, what else happens with a batch, and whether it has left something
+/// to the job that frees dependents.
+#[derive(Debug)]
 pub(crate) struct Scheduler {
     rules: Arc<SchedulingRules>,
     events: EventSink,
+    hooks: Arc<dyn BatchHooks>,
     leaves_policies: bool,
     may_halt: bool,
     dependents_wait: AtomicBool,
@@ -31,14 +32,28 @@ impl Scheduler {
         rules: Arc<SchedulingRules>,
         leaves_policies: bool,
         events: EventSink,
+        hooks: Arc<dyn BatchHooks>,
     ) -> Self {
-        let may_halt = rules.may_halt();
-        Self { rules, events, leaves_policies, may_halt, ..Self::default() }
+        Self {
+            may_halt: rules.may_halt(),
+            rules,
+            events,
+            hooks,
+            leaves_policies,
+            dependents_wait: AtomicBool::default(),
+            ended_unsent: AtomicU64::default(),
+            turns: Mutex::default(),
+        }
     }
 
     /// Where the events of changes go.
     pub(crate) fn events(&self) -> &EventSink {
         &self.events
+    }
+
+    /// What other parts do with batches.
+    pub(crate) fn hooks(&self) -> &dyn BatchHooks {
+        &*self.hooks
     }
 
     /// How the batches of a service are scheduled.

@@ -20,8 +20,8 @@ use crate::{
         ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros,
         rows::{
-            AHEAD, AttemptRow, ServiceRow, confirmed_ledger, has_open_nonce, is_ready, limit,
-            progress, read_deadline, service_id, service_rows, takeable_by,
+            AHEAD, AttemptRow, ServiceRow, confirmed_ledger, is_ready, limit, progress,
+            read_deadline, service_id, service_rows, takeable_by,
         },
     },
 };
@@ -294,6 +294,8 @@ struct Candidate {
     lane: i32,
     batch_seq: i64,
     position: i64,
+    /// Its service has several lanes because of a parked pool.
+    by_pool: bool,
     in_lane: InLane,
     /// How many bytes it has, if it can be taken, unless another batch of its service prevents it.
     length: Option<usize>,
@@ -339,6 +341,7 @@ fn find_candidates(
     let services = shares.iter().map(|share| &share.service_id);
     let to_lock: BTreeSet<ServiceId> = services.filter(needs_lock).cloned().collect();
     lanes.retain(|service, _| !to_lock.contains(service));
+    mark_not_overtaken(store, connection, &mut lanes)?;
     let mut chosen = Vec::new();
     for share in shares {
         // A service that is named twice gives the first share only.
@@ -353,6 +356,24 @@ fn find_candidates(
         chosen.extend(next.into_iter().take(share.batches).map(|next| lanes[next].clone()));
     }
     Ok(Candidates { batches: chosen, to_lock })
+}
+
+/// Marks the batches in lanes by pool that no other one overtakes. Few services have such lanes.
+fn mark_not_overtaken(
+    store: &Store,
+    connection: &mut Connection,
+    lanes: &mut HashMap<ServiceId, Vec<Candidate>>,
+) -> Result<(), StoreError> {
+    let by_pool = lanes.values().flatten().filter(|lane| lane.by_pool);
+    let by_pool: Vec<i64> = by_pool.map(|lane| lane.batch_seq).collect();
+    if by_pool.is_empty() {
+        return Ok(());
+    }
+    let not_overtaken = store.scheduler.hooks().not_overtaken(connection, &by_pool)?;
+    for lane in lanes.values_mut().flatten() {
+        lane.in_lane.goes_first = not_overtaken.contains(&lane.batch_seq);
+    }
+    Ok(())
 }
 
 /// The batches in the lanes of this instance's services, in the order of each service.
@@ -381,15 +402,14 @@ fn candidates_statement<'a>(
     now: i64,
     shares: &'a [ServiceShare],
 ) -> Statement<'a> {
-    let (ready, has_nonce) = (is_ready("h"), has_open_nonce("h.batch_seq"));
+    let ready = is_ready("h");
     Statement::new(
         dialect,
         format!(
             "-- round_candidates
              select h.service_id, h.lane, h.batch_seq, coalesce(h.position, h.created_at) as position,
                  h.submitted, h.dlt_status, h.blocker_seq is not null as is_blocked,
-                 h.held_at is not null as is_held, h.pool_parked,
-                 case when h.by_pool then {has_nonce} else false end as has_nonce,
+                 h.held_at is not null as is_held, h.pool_parked, h.by_pool,
                  case when {ready} then (
                      select cast(length(p.serialized_batch) as bigint) from batch_payloads p
                      where p.batch_seq = h.batch_seq) end as length
@@ -426,7 +446,7 @@ struct CandidateRow {
     #[diesel(sql_type = Bool)]
     pool_parked: bool,
     #[diesel(sql_type = Bool)]
-    has_nonce: bool,
+    by_pool: bool,
     #[diesel(sql_type = Nullable<BigInt>)]
     length: Option<i64>,
 }
@@ -440,6 +460,7 @@ impl CandidateRow {
             lane: self.lane,
             batch_seq: self.batch_seq,
             position: self.position,
+            by_pool: self.by_pool,
             in_lane: InLane {
                 state,
                 is_ready: length.is_some(),
@@ -449,8 +470,7 @@ impl CandidateRow {
                 may_be_overtaken: self.pool_parked
                     && state == BatchState::Delayed
                     && length.is_none(),
-                // A ledger takes nonces in order.
-                goes_first: self.has_nonce,
+                goes_first: false,
             },
             length,
         })

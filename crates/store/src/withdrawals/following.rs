@@ -1,52 +1,27 @@
+//! The withdrawals behind one that may be at the ledger, which are signed ahead of their turns.
+
 use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer},
 };
 use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId, Timestamp};
-use grid_batch_withdrawals::{BatchAttempt, FollowingPayment, FollowingPayments};
+use grid_batch_withdrawals::{
+    BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction, Payment,
+};
 
 use super::{
-    nonce_row::{NONCE_COLUMNS, WITH_NONCE},
-    nonces::highest_nonce,
-    payment::{IS_RESTORED, PaymentRow, StoredPayment},
-    rows::WITHDRAWAL_COLUMNS,
-    to_stored,
-    transactions::{AccountNonce, signed_transactions},
-    unsettled::stored_nonces,
-};
-use crate::{
-    batch::{FirstOpenRow, PoolHead, load_first_open, load_pool_heads},
-    sql::{
-        Connection, Statement, Store, StoreError,
-        rows::{batch_id as read_batch_id, in_states, limit},
+    nonces::NewNonce,
+    pool_lanes::{FirstOpenRow, PoolHead, load_first_open, load_pool_heads},
+    rows::{
+        AccountNonce, IS_RESTORED, NONCE_COLUMNS, PaymentRow, StoredPayment, WITH_NONCE,
+        WITHDRAWAL_COLUMNS,
     },
+    transactions::signed_transactions,
 };
-
-/// The withdrawals behind that of a batch, if the batch may be at the ledger.
-pub(crate) fn following_payments(
-    store: &Store,
-    service_id: &ServiceId,
-    batch_id: &ItemId,
-    count: usize,
-) -> Result<Option<FollowingPayments>, StoreError> {
-    store.pools.read()?.snapshot(|connection| {
-        let Some(head) = find_head(connection, service_id, batch_id, "")? else { return Ok(None) };
-        let Behind { payments, due_pools } =
-            load_following(connection, service_id, &head, count, store.now())?;
-        Ok(Some(FollowingPayments {
-            head: BatchAttempt {
-                service_id: service_id.clone(),
-                batch_id: *batch_id,
-                attempt_id: head.attempt_id()?,
-            },
-            is_under_way: head.is_under_way,
-            next_nonce: highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1),
-            has_unsettled: !stored_nonces(connection, service_id)?.is_empty(),
-            payments: payments.into_iter().map(|stored| stored.split().1).collect(),
-            due_pools,
-        }))
-    })
-}
+use crate::sql::{
+    Connection, Statement, StoreError,
+    rows::{batch_id as read_batch_id, in_states, limit},
+};
 
 /// A following withdrawal and the `seq` of its row.
 pub(super) struct StoredFollowing {
@@ -100,9 +75,8 @@ pub(super) fn find_head(
 ) -> Result<Option<HeadRow>, StoreError> {
     let accepted = in_states("s", |state| matches!(state, BatchState::Pending | BatchState::Valid));
     let sent = in_states("s", BatchState::awaits_poller);
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
+    let statement = connection
+        .statement(format!(
             "-- head_at_ledger
              select s.epoch, s.attempts, s.created_at,
                  ({accepted} and s.held_at is null) as is_under_way,
@@ -110,10 +84,9 @@ pub(super) fn find_head(
                   where o.service_id = s.service_id and o.busy) > 1 as has_others
              from lanes s
              where s.service_id = ? and s.batch_id = ? and {sent} {lock}"
-        ),
-    )
-    .text(service_id.as_str())
-    .bytes(batch_id.as_bytes());
+        ))
+        .text(service_id.as_str())
+        .bytes(batch_id.as_bytes());
     let rows: Vec<HeadRow> = connection.load(&statement)?;
     Ok(rows.into_iter().next())
 }
@@ -122,7 +95,7 @@ pub(super) fn find_head(
 #[derive(Default)]
 pub(super) struct Behind {
     pub(super) payments: Vec<StoredFollowing>,
-    due_pools: Vec<String>,
+    pub(super) due_pools: Vec<String>,
 }
 
 /// The open withdrawals behind the one that is under way, without those of parked pools, and without those that
@@ -135,7 +108,7 @@ pub(super) fn load_following(
     now: Timestamp,
 ) -> Result<Behind, StoreError> {
     if !head.has_others {
-        let payments = load_behind(connection, service_id, (head.created_at, None), count)?;
+        let payments = load_behind(connection, service_id, None, head.created_at, count)?;
         return Ok(Behind { payments, ..Behind::default() });
     }
     let (parked, in_order): (Vec<PoolHead>, Vec<PoolHead>) =
@@ -147,8 +120,8 @@ pub(super) fn load_following(
     let mut payments = Vec::new();
     for FirstOpenRow { pool, .. } in load_first_open(connection, service_id)? {
         if !is_parked(&pool) {
-            let behind = (head.created_at, Some(pool.as_str()));
-            payments.extend(load_behind(connection, service_id, behind, count)?);
+            let behind = load_behind(connection, service_id, Some(&pool), head.created_at, count)?;
+            payments.extend(behind);
         }
     }
     payments.sort_unstable_by_key(|following| following.created_at);
@@ -164,73 +137,44 @@ pub(super) fn load_following(
 fn load_behind(
     connection: &mut Connection,
     service_id: &ServiceId,
-    (created_at, pool): (i64, Option<&str>),
+    pool: Option<&str>,
+    created_at: i64,
     count: usize,
 ) -> Result<Vec<StoredFollowing>, StoreError> {
-    let dialect = connection.dialect();
     let columns =
         format!("{FOLLOWING_COLUMNS}, {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}");
     let statement = match pool {
-        None => Statement::new(
-            dialect,
-            format!(
+        None => connection
+            .statement(format!(
                 "-- following_payments
                  select {columns}
                  from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
                  where b.service_id = ? and b.created_at > ? and b.ended_at is null
                  order by b.service_id, b.created_at limit ?"
-            ),
-        )
-        .text(service_id.as_str()),
-        Some(pool) => Statement::new(
-            dialect,
-            format!(
+            ))
+            .text(service_id.as_str()),
+        Some(pool) => connection
+            .statement(format!(
                 "-- following_payments_of_pool
                  select {columns}
                  from withdrawals w join batches b on b.seq = w.batch_seq {WITH_NONCE}
                  where w.service_id = ? and w.pool = ? and w.list_state = 'OPEN'
                      and b.created_at > ? and b.ended_at is null
                  order by w.service_id, w.pool, w.batch_seq limit ?"
-            ),
-        )
-        .text(service_id.as_str())
-        .text(pool),
+            ))
+            .text(service_id.as_str())
+            .text(pool),
     };
     load_rows(connection, &statement.long(created_at).long(limit(count)))
 }
 
-/// The open withdrawals with open nonces from this one on.
-pub(crate) fn open_payments_from(
-    store: &Store,
-    service_id: &ServiceId,
-    nonce: u64,
-) -> Result<Vec<FollowingPayment>, StoreError> {
-    let statement = store
-        .statement(format!(
-            "-- open_payments_from
-             select {FOLLOWING_COLUMNS}, {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
-             from account_nonces n
-             join withdrawals w on w.seq = n.withdrawal_seq
-             join batches b on b.seq = w.batch_seq
-             where n.service_id = ? and n.nonce >= ? and n.outcome is null and b.ended_at is null
-             order by n.service_id, n.nonce"
-        ))
-        .text(service_id.as_str())
-        .long(to_stored("nonce", nonce)?);
-    let payments = store.pools.read()?.snapshot(|connection| load_rows(connection, &statement))?;
-    Ok(payments.into_iter().map(|stored| stored.split().1).collect())
-}
-
-fn load_rows(
+pub(super) fn load_rows(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Vec<StoredFollowing>, StoreError> {
     let rows: Vec<FollowingRow> = connection.load(statement)?;
     let keys: Vec<AccountNonce> = rows.iter().filter_map(|row| row.payment.nonce_key()).collect();
-    let mut transactions = match keys.is_empty() {
-        true => Default::default(),
-        false => signed_transactions(connection, &keys)?,
-    };
+    let mut transactions = signed_transactions(connection, &keys)?;
     rows.into_iter()
         .map(|row| {
             Ok(StoredFollowing {
@@ -244,7 +188,7 @@ fn load_rows(
 }
 
 /// The first columns of a [`FollowingRow`], from `batches b`.
-const FOLLOWING_COLUMNS: &str = "b.batch_id, b.created_at, (
+pub(super) const FOLLOWING_COLUMNS: &str = "b.batch_id, b.created_at, (
         select h.held_at from waiting_holds h where h.batch_seq = b.seq
     ) is not null or (
         select l.held_at from lanes l where l.service_id = b.service_id and l.batch_seq = b.seq
@@ -264,4 +208,55 @@ struct FollowingRow {
     is_held: bool,
     #[diesel(embed)]
     payment: PaymentRow,
+}
+
+/// The nonce of each transaction, with the withdrawal that gets it.
+pub(super) fn nonces_with_owners(
+    present: &FollowingPayments,
+    seqs: &[i64],
+    signed: &[NewSignedTransaction],
+) -> Vec<NewNonce> {
+    let unsigned: Vec<_> = present.unsigned().take(signed.len()).collect();
+    let payments = present.payments.iter().zip(seqs);
+    payments
+        .filter(|(following, _)| unsigned.iter().any(|it| it.batch_id == following.batch_id))
+        .zip(signed)
+        .map(|((following, seq), signed)| NewNonce {
+            nonce: signed.nonce,
+            owner: Some((*seq, following.payment.generation)),
+        })
+        .collect()
+}
+
+/// Locks the lane of the withdrawal that is under way, if it is in the same attempt and epoch.
+pub(super) fn lock_head(
+    connection: &mut Connection,
+    head: &BatchAttempt,
+) -> Result<Option<HeadRow>, StoreError> {
+    let lock = connection.dialect().locking("for update of s");
+    let found = find_head(connection, &head.service_id, &head.batch_id, lock)?;
+    let Some(found) = found else { return Ok(None) };
+    let is_same = found.is_under_way && found.attempt_id()? == head.attempt_id;
+    Ok(is_same.then_some(found))
+}
+
+/// Whether the transactions have consecutive nonces from the next one on, and the withdrawals that they
+/// were signed for are still the first that may be signed.
+pub(super) fn is_for_first_unsigned(
+    read: &FollowingPayments,
+    present: &FollowingPayments,
+    signed: &[NewSignedTransaction],
+) -> bool {
+    let has_next_nonces = (read.next_nonce..).zip(signed).all(|(nonce, it)| it.nonce == nonce);
+    let ids = |payments: &FollowingPayments| -> Vec<_> {
+        payments.unsigned().take(signed.len()).map(|following| following.batch_id).collect()
+    };
+    let (before, now) = (ids(read), ids(present));
+    has_next_nonces && !signed.is_empty() && before.len() == signed.len() && before == now
+}
+
+/// The nonce of a payment, if it is open, and the position of its next transaction.
+pub(super) fn next_position(payment: Payment) -> Option<(u64, usize)> {
+    let open = payment.nonce.filter(|nonce| nonce.outcome.is_none())?;
+    (!payment.cancel_requested).then_some((open.nonce, open.transactions.len()))
 }

@@ -1,59 +1,142 @@
-//! Pages of withdrawals. First the withdrawals of the page are selected, by index whatever the states,
-//! and then they are read.
+//! Withdrawals with everything that is stored about them: one, pages, and failed ones.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+};
 
-use diesel::{dsl::IntoBoxed, prelude::*};
-use grid_batch_core::DltStatus;
-use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState};
+use diesel::{alias, dsl::IntoBoxed, prelude::*};
+use grid_batch_core::{DltStatus, Hold};
+use grid_batch_withdrawals::{
+    FailedFilter, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState,
+};
 
 use super::{
-    details::{WithdrawalRecord, add_details, withdrawals_with_batch},
     heads::{Head, load_heads},
-    rows::WithdrawalRow,
+    rows::{AccountNonce, NonceRow, WithdrawalRow},
+    schema::{account_nonces, withdrawals},
+    transactions::signed_transactions,
 };
-use crate::sql::{
-    Connection, Store, StoreError, any_connection::MultiBackend, query::BatchRecord, rows::limit,
-    schema::withdrawals,
+use crate::{
+    operator::{waiting_holds_of, with_waiting_hold},
+    sql::{
+        Connection, StoreError,
+        any_connection::MultiBackend,
+        query::{BatchRecord, lane_holds_batch},
+        rows::limit,
+        schema::{batches, lanes, transaction_receipts},
+    },
 };
+
+/// A withdrawal with its batch, as stored.
+pub(super) type WithdrawalRecord = (WithdrawalRow, BatchRecord);
+
+/// Every withdrawal with its latest batch.
+#[diesel::dsl::auto_type]
+pub(super) fn withdrawals_with_batch() -> _ {
+    withdrawals::table.inner_join(batches::table).left_join(lanes::table.on(lane_holds_batch()))
+}
+
+pub(super) fn find_withdrawal(
+    connection: &mut Connection,
+    id: &WithdrawalId,
+) -> Result<Option<WithdrawalDetails>, StoreError> {
+    let query = withdrawals_with_batch()
+        .filter(withdrawals::withdrawal_id.eq(&id.as_bytes()[..]))
+        .select(WithdrawalRecord::as_select());
+    let records = connection.load_query("withdrawal", query)?;
+    Ok(add_details(connection, records)?.into_iter().next())
+}
+
+/// Reads what else belongs to these withdrawals: nonces, signed transactions, reasons.
+pub(super) fn add_details(
+    connection: &mut Connection,
+    records: Vec<WithdrawalRecord>,
+) -> Result<Vec<WithdrawalDetails>, StoreError> {
+    if records.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut nonces = load_latest_nonces(connection, &records)?;
+    let batch_seqs = records.iter().map(|(_, batch)| batch.seq()).collect();
+    let mut fail_reasons = load_fail_reasons(connection, batch_seqs)?;
+    let mut holds = load_waiting_holds(connection, &records)?;
+    let keys: Vec<AccountNonce> = nonces.values().filter_map(NonceRow::key).collect();
+    let mut signed = signed_transactions(connection, &keys)?;
+    records
+        .into_iter()
+        .map(|(withdrawal, batch)| {
+            let batch_seq = batch.seq();
+            let nonce = match nonces.remove(&withdrawal.withdrawal_seq) {
+                Some(nonce) => nonce.into_nonce(&mut signed)?,
+                None => None,
+            };
+            Ok(WithdrawalDetails {
+                created_at: withdrawal.created_at(),
+                generation: withdrawal.generation()?,
+                cancelled_at: withdrawal.cancelled_at(),
+                end: withdrawal.end(),
+                ahead: None,
+                nonce,
+                withdrawal: withdrawal.into_withdrawal()?,
+                fail_reason: fail_reasons.remove(&batch_seq),
+                batch: with_waiting_hold(batch, holds.remove(&batch_seq))?,
+            })
+        })
+        .collect()
+}
+
+/// The highest nonce of each withdrawal that has one, by the withdrawal's number.
+fn load_latest_nonces(
+    connection: &mut Connection,
+    records: &[WithdrawalRecord],
+) -> Result<HashMap<i64, NonceRow>, StoreError> {
+    let seqs: Vec<i64> = records.iter().map(|(withdrawal, _)| withdrawal.withdrawal_seq).collect();
+    let query = account_nonces::table
+        .filter(account_nonces::withdrawal_seq.eq_any(seqs))
+        .order_by(account_nonces::nonce)
+        .select((account_nonces::withdrawal_seq.assume_not_null(), NonceRow::as_select()));
+    // Of several rows with one key, a map keeps the last.
+    Ok(connection.load_query("withdrawal_nonces", query)?.into_iter().collect())
+}
+
+/// The holds of those that wait behind others, by the batch's number.
+fn load_waiting_holds(
+    connection: &mut Connection,
+    records: &[WithdrawalRecord],
+) -> Result<HashMap<i64, Hold>, StoreError> {
+    let waiting = records.iter().map(|(_, batch)| batch).filter(|b| b.waits_behind_another());
+    let seqs: Vec<i64> = waiting.map(BatchRecord::seq).collect();
+    if seqs.is_empty() { Ok(HashMap::new()) } else { waiting_holds_of(connection, seqs) }
+}
+
+/// The first reason why each invalid batch is invalid, by the batch's number.
+pub(super) fn load_fail_reasons(
+    connection: &mut Connection,
+    seqs: Vec<i64>,
+) -> Result<HashMap<i64, String>, StoreError> {
+    let query = transaction_receipts::table
+        .filter(transaction_receipts::batch_seq.eq_any(seqs))
+        .filter(transaction_receipts::position.eq(0))
+        .select((transaction_receipts::batch_seq, transaction_receipts::error_message));
+    Ok(connection.load_query("withdrawal_fail_reasons", query)?.into_iter().collect())
+}
 
 /// The `list_state` of a withdrawal whose batch is open.
 const OPEN: &str = "OPEN";
 
 type Selection<'a> = IntoBoxed<'a, withdrawals::table, MultiBackend>;
 
-pub(crate) fn withdrawals(
-    store: &Store,
-    filter: &WithdrawalFilter,
-    before: Option<&WithdrawalId>,
-    count: usize,
-) -> Result<Vec<WithdrawalDetails>, StoreError> {
-    store.pools.read()?.snapshot(|connection| {
-        let before = match before {
-            Some(id) => match find_seq(connection, id)? {
-                Some(seq) => seq,
-                None => return Ok(Vec::new()),
-            },
-            None => i64::MAX,
-        };
-        let page = Page { filter, before, count };
-        let seqs = page.select(connection)?;
-        let records = load_records(connection, seqs)?;
-        add_details(connection, records)
-    })
-}
-
 /// The withdrawals that a page shows: of those that the filter selects, the newest before `before`.
-struct Page<'f> {
-    filter: &'f WithdrawalFilter,
-    before: i64,
-    count: usize,
+pub(super) struct Page<'f> {
+    pub(super) filter: &'f WithdrawalFilter,
+    pub(super) before: i64,
+    pub(super) count: usize,
 }
 
 impl Page<'_> {
     /// The numbers of the withdrawals, the newest first. Each state is read from where the page starts
     /// until the page is full.
-    fn select(&self, connection: &mut Connection) -> Result<Vec<i64>, StoreError> {
+    pub(super) fn select(&self, connection: &mut Connection) -> Result<Vec<i64>, StoreError> {
         let wants = |state| self.filter.states.is_empty() || self.filter.states.contains(&state);
         let mut seqs = Vec::new();
         if wants(WithdrawalState::Withdrawn) {
@@ -138,7 +221,10 @@ impl Page<'_> {
     }
 }
 
-fn find_seq(connection: &mut Connection, id: &WithdrawalId) -> Result<Option<i64>, StoreError> {
+pub(super) fn find_seq(
+    connection: &mut Connection,
+    id: &WithdrawalId,
+) -> Result<Option<i64>, StoreError> {
     let query = withdrawals::table
         .filter(withdrawals::withdrawal_id.eq(&id.as_bytes()[..]))
         .select(withdrawals::seq);
@@ -147,19 +233,53 @@ fn find_seq(connection: &mut Connection, id: &WithdrawalId) -> Result<Option<i64
 }
 
 /// Reads withdrawals with their batches, the newest first.
-fn load_records(
+pub(super) fn load_records(
     connection: &mut Connection,
     seqs: Vec<i64>,
 ) -> Result<Vec<WithdrawalRecord>, StoreError> {
     if seqs.is_empty() {
         return Ok(Vec::new());
     }
-    let query = withdrawals_with_batch().filter(withdrawals::seq.eq_any(seqs)).select(<(
-        WithdrawalRow,
-        BatchRecord,
-    )>::as_select(
-    ));
+    let query = withdrawals_with_batch()
+        .filter(withdrawals::seq.eq_any(seqs))
+        .select(WithdrawalRecord::as_select());
     let mut records: Vec<WithdrawalRecord> = connection.load_query("withdrawals", query)?;
     records.sort_unstable_by_key(|(withdrawal, _)| Reverse(withdrawal.withdrawal_seq));
     Ok(records)
 }
+
+/// A withdrawal, the number of its batch, and when that ended.
+type FailedRecord = (WithdrawalRow, i64, Option<i64>);
+
+pub(super) fn load_page(
+    connection: &mut Connection,
+    filter: &FailedFilter,
+    after: Option<&WithdrawalId>,
+    count: usize,
+) -> Result<Vec<FailedRecord>, StoreError> {
+    let mut page = withdrawals::table
+        .inner_join(batches::table)
+        .filter(withdrawals::list_state.eq(DltStatus::Invalid.as_str()))
+        .select((WithdrawalRow::as_select(), batches::seq, batches::ended_at))
+        .order_by(withdrawals::seq)
+        .limit(limit(count))
+        .into_boxed();
+    if let Some(pool) = &filter.pool {
+        page = page.filter(withdrawals::pool.eq(pool));
+    }
+    if let Some(service_id) = &filter.service_id {
+        page = page.filter(withdrawals::service_id.eq(service_id.as_str()));
+    }
+    if let Some(since) = filter.failed_since {
+        page = page.filter(batches::ended_at.ge(since.as_micros()));
+    }
+    if let Some(after) = after {
+        let seq = cursor
+            .filter(cursor.field(withdrawals::withdrawal_id).eq(&after.as_bytes()[..]))
+            .select(cursor.field(withdrawals::seq));
+        page = page.filter(withdrawals::seq.nullable().gt(seq.single_value()));
+    }
+    connection.load_query("failed_withdrawals", page)
+}
+
+alias!(withdrawals as cursor: FailedCursor);

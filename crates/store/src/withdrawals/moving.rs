@@ -1,22 +1,94 @@
-use std::slice;
+//! Open withdrawals of a gas admin whose pools have another one now: which there are, which can be moved, and moving them.
 
-use grid_batch_core::{
-    Change, ChangeOutcome, Decision, Event, NewBatch, ServiceId, StoredBatch, Timestamp,
+use std::{
+    collections::{HashMap, HashSet},
+    slice,
 };
-use grid_batch_withdrawals::{MoveStep, Withdrawal};
+
+use diesel::{
+    alias,
+    dsl::{count_star, exists, min, not},
+    prelude::*,
+};
+use grid_batch_core::{
+    BatchState, Change, ChangeOutcome, Decision, Event, NewBatch, Progress, ServiceId, StoredBatch,
+    Timestamp,
+};
+use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals, Withdrawal};
 
 use super::{
     batch_of,
-    movable::{GasAdminOfPool, Movable, examine},
-    unsettled::pools_of,
+    list::{WithdrawalRecord, withdrawals_with_batch},
+    nonces::pools_of,
+    pool_lanes::fill_beside_parked,
+    schema::{account_nonces, withdrawals},
 };
 use crate::{
-    batch::{
-        AttemptLog, end_waiting, fill_beside_parked, lock_lanes_of, lock_services, record_locked,
-    },
+    batch::{AttemptLog, REFUSED, end_waiting, lock_lanes_of, lock_services, record_locked},
     intake::{CreatedAtAllocator, insert},
-    sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
+    sql::{
+        Connection, Rows, Store, StoreError,
+        groups::LOCK_LIMIT,
+        rows::{limit, service_id},
+        schema::{batches, database_state, lanes, waiting_holds},
+    },
 };
+
+alias!(lanes as heads: Heads, lanes as older_heads: OlderHeads);
+
+impl Store {
+    /// How many open withdrawals each pool has at each gas admin. The cost grows with their number.
+    pub fn open_withdrawals(&self) -> Result<Vec<OpenWithdrawals>, StoreError> {
+        let not_before_head = batches::service_id
+            .eq(heads.field(lanes::service_id))
+            .and(batches::created_at.nullable().ge(heads.field(lanes::created_at)));
+        let older_head = older_heads
+            .filter(older_heads.field(lanes::busy))
+            .filter(older_heads.field(lanes::service_id).eq(heads.field(lanes::service_id)))
+            .filter(older_heads.field(lanes::created_at).lt(heads.field(lanes::created_at)));
+        let query = heads
+            .inner_join(batches::table.on(not_before_head))
+            .inner_join(withdrawals::table.on(withdrawals::batch_seq.eq(batches::seq)))
+            .filter(heads.field(lanes::busy))
+            .filter(not(exists(older_head)))
+            .filter(batches::ended_at.is_null())
+            .group_by((withdrawals::service_id, withdrawals::pool))
+            .order_by((withdrawals::service_id, withdrawals::pool))
+            .select((withdrawals::service_id, withdrawals::pool, count_star()));
+        let rows: Vec<(String, String, i64)> =
+            self.pools.read()?.load_query("open_withdrawals", query)?;
+        rows.into_iter()
+            .map(|(service, pool, open)| {
+                let open = u64::try_from(open).map_err(StoreError::corrupt)?;
+                Ok(OpenWithdrawals { service_id: service_id(&service)?, pool, open })
+            })
+            .collect()
+    }
+}
+
+/// The open withdrawals of a service, in the order of its queue, from the one after `after`.
+fn open_withdrawals_of(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    after: Option<Timestamp>,
+    count: usize,
+) -> Result<Vec<WithdrawalRecord>, StoreError> {
+    let oldest_head = heads
+        .filter(heads.field(lanes::service_id).eq(service_id.as_str()))
+        .select(min(heads.field(lanes::created_at)));
+    let query = withdrawals_with_batch()
+        .filter(batches::service_id.eq(service_id.as_str()))
+        .filter(batches::ended_at.is_null())
+        .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
+        .filter(batches::created_at.gt(after.map_or(i64::MIN, Timestamp::as_micros)))
+        .order_by((batches::service_id, batches::created_at))
+        .limit(limit(count))
+        .select(WithdrawalRecord::as_select());
+    connection.load_query("open_withdrawals_of", query)
+}
+
+/// Where the open withdrawals of pools belong: the gas admin of each pool.
+pub type GasAdminOfPool<'a> = dyn Fn(&str) -> Option<ServiceId> + 'a;
 
 impl Store {
     /// Which of a gas admin's open withdrawals [`move_withdrawals`](Self::move_withdrawals) would move
@@ -95,13 +167,6 @@ fn move_all(
     detach_nonces(connection, movable)
 }
 
-impl Movable {
-    fn next_batch(&self) -> NewBatch {
-        let moved = Withdrawal { service_id: self.to.clone(), ..self.withdrawal.clone() };
-        batch_of(&moved, self.generation + 1)
-    }
-}
-
 fn end_batch(
     store: &Store,
     connection: &mut Connection,
@@ -129,35 +194,190 @@ fn write_moved(
     movable: &[Movable],
     batch_seqs: Vec<i64>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- move_withdrawals
-         update withdrawals as w
-         set service_id = x.service_id, generation = x.generation, batch_seq = x.batch_seq
-         from {x} where w.seq = x.withdrawal_seq",
-    )
-    .rows(
-        Rows::default()
-            .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq))
-            .text("service_id", movable.iter().map(|movable| movable.to.as_str()))
-            .long("generation", movable.iter().map(|movable| i64::from(movable.generation) + 1))
-            .long("batch_seq", batch_seqs),
-    );
+    let statement = connection
+        .statement(
+            "-- move_withdrawals
+             update withdrawals as w
+             set service_id = x.service_id, generation = x.generation, batch_seq = x.batch_seq
+             from {x} where w.seq = x.withdrawal_seq",
+        )
+        .rows(
+            Rows::default()
+                .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq))
+                .text("service_id", movable.iter().map(|movable| movable.to.as_str()))
+                .long("generation", movable.iter().map(|movable| i64::from(movable.generation) + 1))
+                .long("batch_seq", batch_seqs),
+        );
     connection.execute(&statement).map(drop)
 }
 
 /// Nonces of the former gas admin that did not pay are no nonces of the withdrawals any more: the next
 /// nonce belongs to another account and may be lower.
 fn detach_nonces(connection: &mut Connection, movable: &[Movable]) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- detach_nonces
-         update account_nonces as n set withdrawal_seq = null, generation = null
-         from {x} where n.withdrawal_seq = x.withdrawal_seq",
-    )
-    .rows(
-        Rows::default()
-            .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq)),
-    );
+    let statement = connection
+        .statement(
+            "-- detach_nonces
+             update account_nonces as n set withdrawal_seq = null, generation = null
+             from {x} where n.withdrawal_seq = x.withdrawal_seq",
+        )
+        .rows(
+            Rows::default()
+                .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq)),
+        );
     connection.execute(&statement).map(drop)
+}
+
+/// Open withdrawals of one gas admin, in order.
+struct Examined {
+    pub(super) movable: Vec<Movable>,
+    kept: Vec<(OpenWithdrawal, MoveObstacle)>,
+    count: usize,
+    last: Option<Timestamp>,
+}
+
+/// A withdrawal that can be moved.
+struct Movable {
+    pub(super) withdrawal_seq: i64,
+    /// As it is now, at its former gas admin.
+    pub(super) withdrawal: Withdrawal,
+    pub(super) generation: u32,
+    pub(super) batch_seq: i64,
+    pub(super) batch: StoredBatch,
+    pub(super) waits_behind_another: bool,
+    pub(super) to: ServiceId,
+}
+
+impl Examined {
+    /// The step that moved them, or would.
+    pub(super) fn into_step(self, count: usize) -> MoveStep {
+        MoveStep {
+            moved: self.movable.iter().map(Movable::open_withdrawal).collect(),
+            kept: self.kept,
+            next: self.last.filter(|_| self.count == count),
+        }
+    }
+}
+
+impl Movable {
+    fn open_withdrawal(&self) -> OpenWithdrawal {
+        OpenWithdrawal { id: self.withdrawal.id, batch_id: self.batch.batch_id }
+    }
+
+    fn next_batch(&self) -> NewBatch {
+        let moved = Withdrawal { service_id: self.to.clone(), ..self.withdrawal.clone() };
+        batch_of(&moved, self.generation + 1)
+    }
+}
+
+/// Reads open withdrawals and finds out which can be moved. To move them, the service must be locked.
+fn examine(
+    connection: &mut Connection,
+    from: &ServiceId,
+    gas_admin_of: &GasAdminOfPool<'_>,
+    after: Option<Timestamp>,
+    count: usize,
+) -> Result<Examined, StoreError> {
+    let records = open_withdrawals_of(connection, from, after, count)?;
+    let batch_seqs: Vec<i64> = records.iter().map(|(_, batch)| batch.seq()).collect();
+    let signed = find_signed(connection, &records)?;
+    let held = find_waiting_holds(connection, batch_seqs)?;
+    let restored_seq = restored_seq(connection)?;
+    let (mut movable, mut kept) = (Vec::new(), Vec::new());
+    let (count, mut last) = (records.len(), None);
+    for (withdrawal, batch) in records {
+        let (batch_seq, waits_behind_another) = (batch.seq(), batch.waits_behind_another());
+        let batch = batch.into_batch()?;
+        last = Some(batch.created_at);
+        let (withdrawal_seq, generation) = (withdrawal.withdrawal_seq, withdrawal.generation()?);
+        let withdrawal = withdrawal.into_withdrawal()?;
+        let Some(to) = gas_admin_of(&withdrawal.pool).filter(|to| to != from) else { continue };
+        let obstacle = if signed.contains(&withdrawal_seq) {
+            Some(MoveObstacle::Signed)
+        } else if waits_behind_another && batch_seq <= restored_seq {
+            Some(MoveObstacle::InDoubt)
+        } else if held.contains(&batch_seq) {
+            Some(MoveObstacle::Held)
+        } else {
+            obstacle(&batch)
+        };
+        match obstacle {
+            Some(obstacle) => {
+                let kept_withdrawal =
+                    OpenWithdrawal { id: withdrawal.id, batch_id: batch.batch_id };
+                kept.push((kept_withdrawal, obstacle));
+                // Those behind it must not overtake it.
+                if obstacle == MoveObstacle::Submitting {
+                    return Ok(Examined { movable, kept, count, last: None });
+                }
+            }
+            None => movable.push(Movable {
+                withdrawal_seq,
+                withdrawal,
+                generation,
+                batch_seq,
+                batch,
+                waits_behind_another,
+                to,
+            }),
+        }
+    }
+    Ok(Examined { movable, kept, count, last })
+}
+
+/// Why the batch of a withdrawal cannot end without an attempt, if nothing was signed for it.
+fn obstacle(batch: &StoredBatch) -> Option<MoveObstacle> {
+    let Progress { state, earlier_may_arrive, .. } = batch.progress;
+    // A hold that began because there is no key, or because the pool's node refuses it, is no decision.
+    let is_held = batch.held.as_ref().is_some_and(|hold| !hold.reason.starts_with(REFUSED));
+    match state {
+        BatchState::Submitting => Some(MoveObstacle::Submitting),
+        _ if state.awaits_poller() || earlier_may_arrive => Some(MoveObstacle::InDoubt),
+        _ if is_held => Some(MoveObstacle::Held),
+        _ => None,
+    }
+}
+
+/// Those of these withdrawals that were or may be paid with a nonce, or whose present generation has
+/// ended with one: it was closed ahead of its batch.
+fn find_signed(
+    connection: &mut Connection,
+    records: &[WithdrawalRecord],
+) -> Result<HashSet<i64>, StoreError> {
+    let mut generations = HashMap::new();
+    for (withdrawal, _) in records {
+        generations.insert(withdrawal.withdrawal_seq, i64::from(withdrawal.generation()?));
+    }
+    let query = account_nonces::table
+        .filter(account_nonces::withdrawal_seq.eq_any(generations.keys().copied()))
+        .filter(account_nonces::outcome.is_null().or(account_nonces::outcome.ne("USED_ELSEWHERE")))
+        .select((
+            account_nonces::withdrawal_seq.assume_not_null(),
+            account_nonces::generation,
+            account_nonces::outcome,
+        ));
+    let nonces: Vec<(i64, Option<i32>, Option<String>)> =
+        connection.load_query("nonces_of_withdrawals", query)?;
+    let is_signed = |(seq, generation, outcome): &(i64, Option<i32>, Option<String>)| {
+        let is_payable = outcome.as_deref().is_none_or(|outcome| outcome == "WITHDRAWN");
+        is_payable || generations.get(seq).copied() == generation.map(i64::from)
+    };
+    Ok(nonces.iter().filter(|nonce| is_signed(nonce)).map(|(seq, _, _)| *seq).collect())
+}
+
+/// Those of these batches that an operator holds and that wait behind another one.
+fn find_waiting_holds(
+    connection: &mut Connection,
+    batch_seqs: Vec<i64>,
+) -> Result<HashSet<i64>, StoreError> {
+    let query = waiting_holds::table
+        .filter(waiting_holds::batch_seq.eq_any(batch_seqs))
+        .select(waiting_holds::batch_seq);
+    Ok(connection.load_query("waiting_holds_of", query)?.into_iter().collect())
+}
+
+/// The last batch that was stored when the database was restored; 0 if it never was.
+fn restored_seq(connection: &mut Connection) -> Result<i64, StoreError> {
+    let query = database_state::table.find(1).select(database_state::restored_seq);
+    let rows: Vec<Option<i64>> = connection.load_query("restored_seq", query)?;
+    Ok(rows.into_iter().next().flatten().unwrap_or_default())
 }

@@ -1,10 +1,6 @@
 //! What operators decide about the nonces of an account.
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Nullable},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     ActionEffect, ActionOutcome, ActionRefusal, OperatorAction, OperatorTarget, OperatorVerb,
     ServiceId,
@@ -12,17 +8,15 @@ use grid_batch_core::{
 use grid_batch_withdrawals::NonceUse;
 
 use super::{
-    nonces::{NewNonce, highest_nonce, insert_nonces},
-    payment::{find_payment, may_be_paid},
-    rows::whole,
+    nonces::{NewNonce, find_payment, highest_nonce, insert_nonces},
+    rows::{load_number, load_numbers, may_be_paid, to_stored, whole},
     settle::insert_elsewhere,
-    to_stored,
 };
 use crate::{
     batch::lock_services,
-    operator::{act_with, try_again},
+    operator::try_again,
     sql::{
-        Connection, Statement, Store, StoreError,
+        Connection, Store, StoreError,
         rows::batch_id,
         schema::{lanes, services},
     },
@@ -40,37 +34,34 @@ struct Decision<'a> {
     last: u64,
 }
 
-impl Store {
-    /// Carries out and logs what an operator decides about nonces. The withdrawal that waited for it is tried again.
-    pub(crate) fn act_on_nonces(
-        &self,
-        action: &OperatorAction,
-    ) -> Result<ActionOutcome, StoreError> {
-        let OperatorTarget::Nonces { service_id, first, last } = &action.target else {
-            return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
-        };
-        let reason = action.reason.as_deref();
-        let decision = Decision { service_id, first: *first, last: *last };
-        act_with(self, action, |connection| {
-            lock_services(connection, [service_id])?;
-            if !is_stored(connection, service_id)? {
-                return Ok(ActionOutcome::NotFound);
-            }
-            let decided = match action.verb {
-                OperatorVerb::NoncesElsewhere => decision.elsewhere(connection)?,
-                OperatorVerb::StartNonce => decision.start(self, connection)?,
-                OperatorVerb::FillNonces => decision.fill(self, connection)?,
-                verb => Err(ActionRefusal::WrongTarget { verb }),
-            };
-            Ok(match decided {
-                Ok((before, after)) => {
-                    let next_waits = try_heads_again(self, connection, service_id, reason)?;
-                    ActionOutcome::Done(ActionEffect { before, after, state: None, next_waits })
-                }
-                Err(refusal) => ActionOutcome::Refused(refusal),
-            })
-        })
+/// Carries out what an operator decides about nonces. The withdrawal that waited for it is tried again.
+pub(super) fn act_on_nonces(
+    store: &Store,
+    connection: &mut Connection,
+    action: &OperatorAction,
+) -> Result<ActionOutcome, StoreError> {
+    let OperatorTarget::Nonces { service_id, first, last } = &action.target else {
+        return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
+    };
+    let reason = action.reason.as_deref();
+    let decision = Decision { service_id, first: *first, last: *last };
+    lock_services(connection, [service_id])?;
+    if !is_stored(connection, service_id)? {
+        return Ok(ActionOutcome::NotFound);
     }
+    let decided = match action.verb {
+        OperatorVerb::NoncesElsewhere => decision.elsewhere(connection)?,
+        OperatorVerb::StartNonce => decision.start(store, connection)?,
+        OperatorVerb::FillNonces => decision.fill(store, connection)?,
+        verb => Err(ActionRefusal::WrongTarget { verb }),
+    };
+    Ok(match decided {
+        Ok((before, after)) => {
+            let next_waits = try_heads_again(store, connection, service_id, reason)?;
+            ActionOutcome::Done(ActionEffect { before, after, state: None, next_waits })
+        }
+        Err(refusal) => ActionOutcome::Refused(refusal),
+    })
 }
 
 /// What the nonces were before and after, in words; or why the action is refused.
@@ -180,18 +171,18 @@ fn close_undecided(
     first: u64,
     last: u64,
 ) -> Result<usize, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- close_undecided_nonces
-         update account_nonces
-         set outcome = 'USED_ELSEWHERE', undecided = false,
-             note = 'an operator decided that it was used for no open withdrawal'
-         where service_id = ? and nonce >= ? and nonce <= ?
-             and coalesce(outcome, '') = '' and undecided",
-    )
-    .text(service_id.as_str())
-    .long(to_stored("nonce", first)?)
-    .long(to_stored("nonce", last)?);
+    let statement = connection
+        .statement(
+            "-- close_undecided_nonces
+             update account_nonces
+             set outcome = 'USED_ELSEWHERE', undecided = false,
+                 note = 'an operator decided that it was used for no open withdrawal'
+             where service_id = ? and nonce >= ? and nonce <= ?
+                 and coalesce(outcome, '') = '' and undecided",
+        )
+        .text(service_id.as_str())
+        .long(to_stored("nonce", first)?)
+        .long(to_stored("nonce", last)?);
     connection.execute(&statement)
 }
 
@@ -203,9 +194,7 @@ fn end_as_not_paid(
     last: u64,
 ) -> Result<usize, StoreError> {
     let (first, last) = (to_stored("nonce", first)?, to_stored("nonce", last)?);
-    let dialect = connection.dialect();
-    let withdraw = Statement::new(
-        dialect,
+    let withdraw = connection.statement(
         "-- withdraw_payments
          update account_nonces
          set outcome = 'USED_ELSEWHERE', pool_withdrawal_id = null
@@ -220,9 +209,7 @@ fn end_as_not_paid(
         return Ok(0);
     }
     // Of those whose batches have ended, only these have no end.
-    let end = Statement::new(
-        dialect,
-        "-- end_as_not_paid
+    let end = connection.statement("-- end_as_not_paid
          update withdrawals set list_state = 'INVALID'
          where seq in (select n.withdrawal_seq from account_nonces n
                        where n.service_id = ? and n.nonce >= ? and n.nonce <= ?
@@ -240,19 +227,18 @@ fn first_with_withdrawal(
     service_id: &ServiceId,
     from: u64,
 ) -> Result<Option<u64>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- first_signed_nonce
-         select min(n.nonce) as nonce from account_nonces n
-         where n.service_id = ? and n.nonce >= ?
-             and (n.withdrawal_seq is not null or exists (
-                 select 1 from signed_transactions k
-                 where k.service_id = n.service_id and k.nonce = n.nonce))",
-    )
-    .text(service_id.as_str())
-    .long(to_stored("nonce", from)?);
-    let rows: Vec<NonceRow> = connection.load(&statement)?;
-    rows.first().and_then(|row| row.nonce).map(whole).transpose()
+    let statement = connection
+        .statement(
+            "-- first_signed_nonce
+             select min(n.nonce) as number from account_nonces n
+             where n.service_id = ? and n.nonce >= ?
+                 and (n.withdrawal_seq is not null or exists (
+                     select 1 from signed_transactions k
+                     where k.service_id = n.service_id and k.nonce = n.nonce))",
+        )
+        .text(service_id.as_str())
+        .long(to_stored("nonce", from)?);
+    load_number(connection, &statement)?.map(whole).transpose()
 }
 
 fn stored_between(
@@ -261,17 +247,16 @@ fn stored_between(
     first: u64,
     last: u64,
 ) -> Result<Vec<u64>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- stored_nonces
-         select n.nonce from account_nonces n
-         where n.service_id = ? and n.nonce >= ? and n.nonce <= ? order by n.nonce",
-    )
-    .text(service_id.as_str())
-    .long(to_stored("nonce", first)?)
-    .long(to_stored("nonce", last)?);
-    let rows: Vec<NonceRow> = connection.load(&statement)?;
-    rows.into_iter().filter_map(|row| row.nonce).map(whole).collect()
+    let statement = connection
+        .statement(
+            "-- stored_nonces
+             select n.nonce as number from account_nonces n
+             where n.service_id = ? and n.nonce >= ? and n.nonce <= ? order by n.nonce",
+        )
+        .text(service_id.as_str())
+        .long(to_stored("nonce", first)?)
+        .long(to_stored("nonce", last)?);
+    load_numbers(connection, &statement)?.into_iter().map(whole).collect()
 }
 
 /// Notes that an operator has these nonces filled, so that they do not count as missing.
@@ -281,16 +266,16 @@ fn note_filled(
     first: u64,
     last: u64,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- note_filled_nonces
-         update account_nonces set note = 'an operator decided that it is filled'
-         where service_id = ? and nonce >= ? and nonce <= ?
-             and withdrawal_seq is null and coalesce(outcome, '') = '' and not undecided",
-    )
-    .text(service_id.as_str())
-    .long(to_stored("nonce", first)?)
-    .long(to_stored("nonce", last)?);
+    let statement = connection
+        .statement(
+            "-- note_filled_nonces
+             update account_nonces set note = 'an operator decided that it is filled'
+             where service_id = ? and nonce >= ? and nonce <= ?
+                 and withdrawal_seq is null and coalesce(outcome, '') = '' and not undecided",
+        )
+        .text(service_id.as_str())
+        .long(to_stored("nonce", first)?)
+        .long(to_stored("nonce", last)?);
     connection.execute(&statement).map(drop)
 }
 
@@ -300,18 +285,12 @@ fn remove_nonces(
     service_id: &ServiceId,
     from: u64,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- remove_nonces
-         delete from account_nonces where service_id = ? and nonce >= ?",
-    )
-    .text(service_id.as_str())
-    .long(to_stored("nonce", from)?);
+    let statement = connection
+        .statement(
+            "-- remove_nonces
+             delete from account_nonces where service_id = ? and nonce >= ?",
+        )
+        .text(service_id.as_str())
+        .long(to_stored("nonce", from)?);
     connection.execute(&statement).map(drop)
-}
-
-#[derive(QueryableByName)]
-struct NonceRow {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    nonce: Option<i64>,
 }

@@ -1,39 +1,35 @@
+//! The nonces of accounts: which are assigned, and which withdrawals they pay.
+
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Nullable},
+    sql_types::{BigInt, Binary, Bool, Nullable, Text},
 };
-use grid_batch_core::{Hex, ServiceId, Timestamp};
-use grid_batch_withdrawals::NonceOutcome;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
+use grid_batch_withdrawals::{BatchAttempt, UnsettledNonce};
 
 use super::{
-    nonce_row::{OutcomeRow, outcome_columns},
-    payment::StoredPayment,
-    rows::whole,
-    to_stored,
+    rows::{
+        IS_RESTORED, NONCE_COLUMNS, PaymentRow, StoredPayment, TransactionsByNonce, WITH_NONCE,
+        WITHDRAWAL_COLUMNS, hash, load_number, to_stored, whole,
+    },
+    transactions::{MAY_PAY, WITH_CURRENT_BATCH, signed_transactions},
 };
-use crate::sql::{
-    Connection, Rows, Statement, Store, StoreError, error::SigningError, groups::LOCK_LIMIT,
-    rows::storable,
+use crate::{
+    batch::{lock_lanes, lock_services},
+    sql::{Connection, Rows, StoreError},
 };
-
-/// The nonce after the highest one of the account.
-pub(crate) fn next_nonce(store: &Store, service_id: &ServiceId) -> Result<Option<u64>, StoreError> {
-    let highest = highest_nonce(&mut *store.pools.read()?, service_id)?;
-    Ok(highest.map(|highest| highest + 1))
-}
 
 pub(super) fn highest_nonce(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Option<u64>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- highest_nonce
-         select max(n.nonce) as nonce from account_nonces n where n.service_id = ?",
-    )
-    .text(service_id.as_str());
-    let rows: Vec<HighestRow> = connection.load(&statement)?;
-    rows.first().and_then(|row| row.nonce).map(whole).transpose()
+    let statement = connection
+        .statement(
+            "-- highest_nonce
+             select max(n.nonce) as number from account_nonces n where n.service_id = ?",
+        )
+        .text(service_id.as_str());
+    load_number(connection, &statement)?.map(whole).transpose()
 }
 
 /// A nonce to insert.
@@ -64,186 +60,167 @@ pub(super) fn insert_nonces(
     let numbers = nonces.iter().map(|it| to_stored("nonce", it.nonce));
     let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
     let owners = || nonces.iter().map(|it| it.owner);
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- insert_nonce
-         insert into account_nonces
-             (service_id, nonce, withdrawal_seq, generation, assigned_at)
-         select service_id, nonce, withdrawal_seq, generation, assigned_at from {x}",
-    )
-    .rows(
-        Rows::default()
-            .text("service_id", nonces.iter().map(|_| service_id.as_str()))
-            .long("nonce", numbers)
-            .optional_long("withdrawal_seq", owners().map(|owner| owner.map(|(seq, _)| seq)))
-            .optional_long("generation", owners().map(|owner| owner.map(|(_, it)| it.into())))
-            .long("assigned_at", nonces.iter().map(|_| now.as_micros())),
-    );
+    let statement = connection
+        .statement(
+            "-- insert_nonce
+             insert into account_nonces
+                 (service_id, nonce, withdrawal_seq, generation, assigned_at)
+             select service_id, nonce, withdrawal_seq, generation, assigned_at from {x}",
+        )
+        .rows(
+            Rows::default()
+                .text("service_id", nonces.iter().map(|_| service_id.as_str()))
+                .long("nonce", numbers)
+                .optional_long("withdrawal_seq", owners().map(|owner| owner.map(|(seq, _)| seq)))
+                .optional_long("generation", owners().map(|owner| owner.map(|(_, it)| it.into())))
+                .long("assigned_at", nonces.iter().map(|_| now.as_micros())),
+        );
     connection.execute(&statement).map(drop)
 }
 
-/// Records that transactions were sent, and the node's error, if any.
-pub(crate) fn mark_sent(
-    store: &Store,
-    sent: &[([u8; 32], Option<String>)],
-) -> Result<(), StoreError> {
-    let errors: Vec<_> = sent.iter().map(|(_, error)| error.as_deref().map(storable)).collect();
-    let now = store.now().as_micros();
-    let statement = store
-        .statement(
-            "-- mark_sent
-             update signed_transactions as k
-             set sent_at = x.sent_at, last_error = x.last_error
-             from {x} where k.hash = x.hash",
-        )
-        .rows(
-            Rows::default()
-                .bytes("hash", sent.iter().map(|(hash, _)| &hash[..]))
-                .long("sent_at", sent.iter().map(|_| now))
-                .optional_text("last_error", errors.iter().map(Option::as_deref)),
-        );
-    let marked = store.pools.write()?.execute(&statement)?;
-    match sent {
-        [(hash, _)] if marked == 0 => {
-            Err(SigningError::UnknownTransaction { hash: Hex(hash).to_string() }.into())
-        }
-        _ => Ok(()),
+/// The payment to sign for, while the batch is with the submitter of this attempt. The account is
+/// locked until the end of the transaction.
+pub(super) fn lock_payment(
+    connection: &mut Connection,
+    attempt: &BatchAttempt,
+) -> Result<Option<StoredPayment>, StoreError> {
+    lock_services(connection, [&attempt.service_id])?;
+    let key = (attempt.service_id.clone(), attempt.batch_id);
+    let lanes = lock_lanes(connection, &[key.clone()].into())?;
+    if !lanes.get(&key).is_some_and(|lane| lane.is_with_submitter(attempt.attempt_id)) {
+        return Ok(None);
     }
+    find_payment(connection, &attempt.service_id, &attempt.batch_id)
 }
 
-/// Records a note about an open nonce. The same note again is not written.
-pub(crate) fn note(
-    store: &Store,
+pub(super) fn find_payment(
+    connection: &mut Connection,
     service_id: &ServiceId,
-    nonce: u64,
-    note: Option<&str>,
-) -> Result<(), StoreError> {
-    let note = note.map(storable);
-    let statement = store
-        .statement(
-            "-- note
-             update account_nonces as n set note = x.note from {x}
-             where n.service_id = x.service_id and n.nonce = x.nonce
-                 and n.outcome is null and n.note is distinct from x.note",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", [service_id.as_str()])
-                .long("nonce", [to_stored("nonce", nonce)?])
-                .optional_text("note", [note.as_deref()]),
-        );
-    store.pools.write()?.execute(&statement).map(drop)
-}
-
-/// Records the hash of a transaction with an open nonce that was not signed here.
-pub(crate) fn record_foreign_use(
-    store: &Store,
-    service_id: &ServiceId,
-    nonce: u64,
-    hash: &[u8; 32],
-) -> Result<(), StoreError> {
-    let statement = store
-        .statement(
-            "-- record_foreign_use
-             update account_nonces as n set foreign_hash = x.foreign_hash from {x}
-             where n.service_id = x.service_id and n.nonce = x.nonce
-                 and n.outcome is null and n.foreign_hash is distinct from x.foreign_hash",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", [service_id.as_str()])
-                .long("nonce", [to_stored("nonce", nonce)?])
-                .bytes("foreign_hash", [&hash[..]]),
-        );
-    store.pools.write()?.execute(&statement).map(drop)
-}
-
-/// Records the final outcome of a nonce. Another outcome than the stored one is refused.
-pub(crate) fn close_nonce(
-    store: &Store,
-    service_id: &ServiceId,
-    nonce: u64,
-    outcome: &NonceOutcome,
-) -> Result<(), StoreError> {
-    let number = to_stored("nonce", nonce)?;
-    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
-        let stored = lock_nonce(connection, service_id, number)?;
-        match check_outcome(service_id, nonce, stored, Some(outcome))? {
-            true => write_outcome(connection, service_id, number, outcome),
-            false => Ok(()),
-        }
-    })
-}
-
-/// Whether the nonce is still open. Another outcome than the stored one is an error, and so is a nonce
-/// that is not stored.
-pub(super) fn check_outcome(
-    service_id: &ServiceId,
-    nonce: u64,
-    stored: Option<OutcomeRow>,
-    given: Option<&NonceOutcome>,
-) -> Result<bool, StoreError> {
-    let service = || service_id.clone();
-    let Some(row) = stored else {
-        return Err(SigningError::UnassignedNonce { service_id: service(), nonce }.into());
+    batch_id: &ItemId,
+) -> Result<Option<StoredPayment>, StoreError> {
+    let statement = connection
+        .statement(format!(
+            "-- payment
+             select {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
+             from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
+             where b.batch_id = ? and b.service_id = ?"
+        ))
+        .bytes(batch_id.as_bytes())
+        .text(service_id.as_str());
+    let rows: Vec<PaymentRow> = connection.load(&statement)?;
+    let Some(row) = rows.into_iter().next() else { return Ok(None) };
+    let mut transactions = match row.nonce_key() {
+        Some(key) => signed_transactions(connection, &[key])?,
+        None => TransactionsByNonce::new(),
     };
-    match (row.read()?, given) {
-        (None, _) => Ok(true),
-        (Some(stored), Some(given)) if stored != *given => {
-            let (service_id, given) = (service(), given.clone());
-            Err(SigningError::OutcomeConflict { service_id, nonce, stored, given }.into())
-        }
-        (Some(_), _) => Ok(false),
-    }
+    row.into_stored(&mut transactions).map(Some)
 }
 
-fn lock_nonce(
+/// Whether a payment that is not cancelled may be made with this nonce; `None` if it was never assigned.
+pub(super) fn may_pay(
     connection: &mut Connection,
     service_id: &ServiceId,
     nonce: i64,
-) -> Result<Option<OutcomeRow>, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of n");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_nonce
-             select n.outcome, n.pool_withdrawal_id from account_nonces n
-             where n.service_id = ? and n.nonce = ? {lock}"
-        ),
-    )
-    .text(service_id.as_str())
-    .long(nonce);
-    let rows: Vec<OutcomeRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().next())
-}
-
-fn write_outcome(
-    connection: &mut Connection,
-    service_id: &ServiceId,
-    nonce: i64,
-    outcome: &NonceOutcome,
-) -> Result<(), StoreError> {
-    let (outcome, pool_withdrawal_id) = outcome_columns(outcome);
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- close_nonce
-         update account_nonces as n
-         set outcome = x.outcome, pool_withdrawal_id = x.pool_withdrawal_id
-         from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
-    )
-    .rows(
-        Rows::default()
-            .text("service_id", [service_id.as_str()])
-            .long("nonce", [nonce])
-            .text("outcome", [outcome])
-            .optional_text("pool_withdrawal_id", [pool_withdrawal_id]),
-    );
-    connection.execute(&statement).map(drop)
+) -> Result<Option<bool>, StoreError> {
+    let statement = connection
+        .statement(format!(
+            "-- may_pay
+             select {MAY_PAY} and (n.outcome is not null or w.cancelled_at is null) as may_pay
+             from account_nonces n {WITH_CURRENT_BATCH}
+             where n.service_id = ? and n.nonce = ?"
+        ))
+        .text(service_id.as_str())
+        .long(nonce);
+    let rows: Vec<MayPayRow> = connection.load(&statement)?;
+    Ok(rows.first().map(|row| row.may_pay))
 }
 
 #[derive(QueryableByName)]
-struct HighestRow {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    nonce: Option<i64>,
+struct MayPayRow {
+    #[diesel(sql_type = Bool)]
+    may_pay: bool,
+}
+
+pub(super) fn stored_nonces(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Vec<UnsettledNonce>, StoreError> {
+    let statement = connection
+        .statement(
+            "-- unsettled_nonces
+             select n.nonce, n.undecided, n.note, k.hash,
+                 (n.withdrawal_seq is null and not n.undecided and n.note is not null) as to_fill
+             from account_nonces n
+             left join withdrawals w on w.seq = n.withdrawal_seq
+             left join batches b on b.seq = w.batch_seq
+             left join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
+             where n.service_id = ? and coalesce(n.outcome, '') = ''
+                 and (n.undecided or n.withdrawal_seq is null or b.dlt_status is not null)
+             order by n.nonce, k.position",
+        )
+        .text(service_id.as_str());
+    let rows: Vec<UnsettledRow> = connection.load(&statement)?;
+    let mut nonces: Vec<UnsettledNonce> = Vec::new();
+    for row in rows {
+        let nonce = whole(row.nonce)?;
+        if nonces.last().is_none_or(|last| last.nonce != nonce) {
+            let undecided = row.undecided.then(|| row.note.unwrap_or_default());
+            let to_fill = row.to_fill;
+            nonces.push(UnsettledNonce { nonce, undecided, to_fill, hashes: Vec::new() });
+        }
+        if let (Some(last), Some(bytes)) = (nonces.last_mut(), row.hash) {
+            last.hashes.push(hash(bytes)?);
+        }
+    }
+    Ok(nonces)
+}
+
+#[derive(QueryableByName)]
+struct UnsettledRow {
+    #[diesel(sql_type = BigInt)]
+    nonce: i64,
+    #[diesel(sql_type = Bool)]
+    undecided: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    note: Option<String>,
+    #[diesel(sql_type = Nullable<Binary>)]
+    hash: Option<Vec<u8>>,
+    #[diesel(sql_type = Bool)]
+    to_fill: bool,
+}
+
+/// Whether it cannot be decided what the chain used a nonce of the account for.
+pub(super) fn has_undecided_nonce(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<bool, StoreError> {
+    let statement = connection
+        .statement(
+            "-- has_undecided_nonce
+             select n.nonce as number from account_nonces n
+             where n.service_id = ? and coalesce(n.outcome, '') = '' and n.undecided
+             order by n.nonce limit 1",
+        )
+        .text(service_id.as_str());
+    Ok(load_number(connection, &statement)?.is_some())
+}
+
+pub(super) fn pools_of(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+) -> Result<Vec<String>, StoreError> {
+    let statement = connection
+        .statement(
+            "-- pools
+             select distinct w.pool from withdrawals w where w.service_id = ? order by w.pool",
+        )
+        .text(service_id.as_str());
+    let rows: Vec<PoolRow> = connection.load(&statement)?;
+    Ok(rows.into_iter().map(|row| row.pool).collect())
+}
+
+#[derive(QueryableByName)]
+struct PoolRow {
+    #[diesel(sql_type = Text)]
+    pool: String,
 }

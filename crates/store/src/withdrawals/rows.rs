@@ -1,27 +1,35 @@
+//! The rows of withdrawals, of the nonces of accounts, and of signed transactions.
+
+use std::collections::HashMap;
+
 use diesel::{
-    Queryable, QueryableByName, Selectable,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
+    NullableExpressionMethods, Queryable, QueryableByName, Selectable,
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{DltStatus, Timestamp};
-use grid_batch_withdrawals::{RewardId, Withdrawal, WithdrawalEnd, WithdrawalId};
+use grid_batch_withdrawals::{
+    AssignedNonce, FinalTransaction, NewSignedTransaction, NonceOutcome, Payment, RewardId,
+    SignedTransaction, Withdrawal, WithdrawalEnd, WithdrawalId,
+};
 
+use super::schema::{account_nonces, withdrawals};
 use crate::sql::{
-    StoreError,
+    Connection, Statement, StoreError,
+    error::SigningError,
     rows::{service_id, time},
-    schema::withdrawals,
 };
 
 /// The columns of a [`WithdrawalRow`], from `withdrawals w`. None has the name of a batch's column.
-pub(crate) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
+pub(super) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
     w.service_id as gas_admin, w.kind, w.reward_id, w.pool, w.beneficiary, w.amount, w.generation,
     w.created_at as scheduled_at, w.cancelled_at, w.idempotency_key, w.list_state";
 
 /// A withdrawal, without its batch.
 #[derive(QueryableByName, Queryable, Selectable)]
 #[diesel(table_name = withdrawals)]
-pub(crate) struct WithdrawalRow {
+pub(super) struct WithdrawalRow {
     #[diesel(sql_type = BigInt, select_expression = withdrawals::seq)]
-    pub(crate) withdrawal_seq: i64,
+    pub(super) withdrawal_seq: i64,
     #[diesel(sql_type = Binary)]
     withdrawal_id: Vec<u8>,
     #[diesel(sql_type = Text, select_expression = withdrawals::service_id)]
@@ -49,16 +57,16 @@ pub(crate) struct WithdrawalRow {
 }
 
 impl WithdrawalRow {
-    pub(crate) fn created_at(&self) -> Timestamp {
+    pub(super) fn created_at(&self) -> Timestamp {
         Timestamp::from_micros(self.scheduled_at)
     }
 
-    pub(crate) fn cancelled_at(&self) -> Option<Timestamp> {
+    pub(super) fn cancelled_at(&self) -> Option<Timestamp> {
         time(self.cancelled_at)
     }
 
     /// How the withdrawal ended, as far as is known.
-    pub(crate) fn end(&self) -> Option<WithdrawalEnd> {
+    pub(super) fn end(&self) -> Option<WithdrawalEnd> {
         match self.list_state.parse() {
             Ok(DltStatus::Committed) => Some(WithdrawalEnd::Withdrawn),
             Ok(DltStatus::Invalid) => Some(WithdrawalEnd::Failed),
@@ -66,11 +74,11 @@ impl WithdrawalRow {
         }
     }
 
-    pub(crate) fn generation(&self) -> Result<u32, StoreError> {
+    pub(super) fn generation(&self) -> Result<u32, StoreError> {
         u32::try_from(self.generation).map_err(StoreError::corrupt)
     }
 
-    pub(crate) fn into_withdrawal(self) -> Result<Withdrawal, StoreError> {
+    pub(super) fn into_withdrawal(self) -> Result<Withdrawal, StoreError> {
         Ok(Withdrawal {
             id: withdrawal_id(&self.withdrawal_id)?,
             service_id: service_id(&self.gas_admin)?,
@@ -100,4 +108,266 @@ pub(super) fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
 
 pub(super) fn whole(number: i64) -> Result<u64, StoreError> {
     u64::try_from(number).map_err(StoreError::corrupt)
+}
+
+/// A number as the databases store it.
+pub(super) fn to_stored(what: &'static str, value: impl Into<u128>) -> Result<i64, StoreError> {
+    let value = value.into();
+    i64::try_from(value).map_err(|_| SigningError::TooLarge { what, value }.into())
+}
+
+/// The columns of a [`NonceRow`], from `account_nonces n`.
+pub(super) const NONCE_COLUMNS: &str = "n.service_id as account, n.nonce,
+    n.generation as nonce_generation, n.assigned_at, n.note, n.foreign_hash, n.outcome,
+    n.pool_withdrawal_id, n.mined_hash, n.block_number, n.gas_used, n.gas_price";
+
+/// Joins the highest nonce that was assigned to `withdrawals w`, if there is one.
+pub(super) const WITH_NONCE: &str =
+    "left join account_nonces n on n.withdrawal_seq = w.seq and n.nonce = (
+         select max(m.nonce) from account_nonces m where m.withdrawal_seq = w.seq)";
+
+/// The columns of a nonce, all null without one.
+#[derive(QueryableByName, Queryable, Selectable)]
+#[diesel(table_name = account_nonces)]
+pub(super) struct NonceRow {
+    #[diesel(sql_type = Nullable<Text>, select_expression = account_nonces::service_id.nullable())]
+    account: Option<String>,
+    #[diesel(sql_type = Nullable<BigInt>, select_expression = account_nonces::nonce.nullable())]
+    nonce: Option<i64>,
+    #[diesel(sql_type = Nullable<Integer>, select_expression = account_nonces::generation)]
+    nonce_generation: Option<i32>,
+    #[diesel(sql_type = Nullable<BigInt>, select_expression = account_nonces::assigned_at.nullable())]
+    assigned_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    note: Option<String>,
+    #[diesel(sql_type = Nullable<Binary>)]
+    foreign_hash: Option<Vec<u8>>,
+    #[diesel(embed)]
+    outcome: OutcomeRow,
+    #[diesel(sql_type = Nullable<Binary>)]
+    mined_hash: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    block_number: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    gas_used: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    gas_price: Option<i64>,
+}
+
+impl NonceRow {
+    pub(super) fn key(&self) -> Option<AccountNonce> {
+        Some((self.account.clone()?, self.nonce?))
+    }
+
+    pub(super) fn into_nonce(
+        self,
+        transactions: &mut TransactionsByNonce,
+    ) -> Result<Option<AssignedNonce>, StoreError> {
+        let (Some(key), Some(generation), Some(assigned_at)) =
+            (self.key(), self.nonce_generation, time(self.assigned_at))
+        else {
+            return Ok(None);
+        };
+        let final_transaction = match self.mined_hash.zip(self.block_number) {
+            Some((mined_hash, block)) => Some(FinalTransaction {
+                hash: hash(mined_hash)?,
+                block: whole(block)?,
+                gas_used: self.gas_used.map(whole).transpose()?,
+                gas_price: self.gas_price.map(whole).transpose()?.map(u128::from),
+            }),
+            None => None,
+        };
+        Ok(Some(AssignedNonce {
+            nonce: whole(key.1)?,
+            generation: u32::try_from(generation).map_err(StoreError::corrupt)?,
+            assigned_at,
+            note: self.note,
+            foreign_hash: self.foreign_hash.map(hash).transpose()?,
+            outcome: self.outcome.read()?,
+            final_transaction,
+            transactions: transactions.remove(&key).unwrap_or_default(),
+        }))
+    }
+}
+
+/// The outcome of a nonce.
+#[derive(QueryableByName, Queryable, Selectable)]
+#[diesel(table_name = account_nonces)]
+pub(super) struct OutcomeRow {
+    #[diesel(sql_type = Nullable<Text>)]
+    outcome: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    pool_withdrawal_id: Option<String>,
+}
+
+impl OutcomeRow {
+    pub(super) fn read(self) -> Result<Option<NonceOutcome>, StoreError> {
+        match (self.outcome.as_deref(), self.pool_withdrawal_id.as_deref()) {
+            (None, None) => Ok(None),
+            (Some("WITHDRAWN"), Some("")) => Ok(Some(NonceOutcome::WithoutEvent)),
+            (Some("WITHDRAWN"), Some(withdrawal_id)) => {
+                let withdrawal_id = withdrawal_id.to_owned();
+                Ok(Some(NonceOutcome::Withdrawn { withdrawal_id }))
+            }
+            (Some("REVERTED"), None) => Ok(Some(NonceOutcome::Reverted)),
+            (Some("CANCELLED"), None) => Ok(Some(NonceOutcome::Cancelled)),
+            (Some("USED_ELSEWHERE"), None) => Ok(Some(NonceOutcome::UsedElsewhere)),
+            (outcome, _) => {
+                Err(StoreError::corrupt(format!("a nonce with the outcome {outcome:?}")))
+            }
+        }
+    }
+}
+
+/// The columns of an [`OutcomeRow`].
+pub(super) fn outcome_columns(outcome: &NonceOutcome) -> (&'static str, Option<&str>) {
+    match outcome {
+        NonceOutcome::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
+        // The id of a payment is not null in the table.
+        NonceOutcome::WithoutEvent => ("WITHDRAWN", Some("")),
+        NonceOutcome::Reverted => ("REVERTED", None),
+        NonceOutcome::Cancelled => ("CANCELLED", None),
+        NonceOutcome::UsedElsewhere => ("USED_ELSEWHERE", None),
+    }
+}
+
+/// The service of an account, and a nonce.
+pub(super) type AccountNonce = (String, i64);
+
+/// The transactions that were signed with each nonce, in order.
+pub(super) type TransactionsByNonce = HashMap<AccountNonce, Vec<SignedTransaction>>;
+
+/// The columns of a [`SignedRow`], from `signed_transactions k`.
+pub(super) const SIGNED_COLUMNS: &str = "k.service_id as account, k.nonce, k.hash, k.bytes,
+    k.max_fee, k.tip, k.is_filler, k.signed_at, k.sent_at, k.last_error, k.adopted";
+
+#[derive(QueryableByName)]
+pub(super) struct SignedRow {
+    #[diesel(sql_type = Text)]
+    pub(super) account: String,
+    #[diesel(sql_type = BigInt)]
+    pub(super) nonce: i64,
+    #[diesel(sql_type = Binary)]
+    hash: Vec<u8>,
+    #[diesel(sql_type = Binary)]
+    bytes: Vec<u8>,
+    #[diesel(sql_type = BigInt)]
+    max_fee: i64,
+    #[diesel(sql_type = BigInt)]
+    tip: i64,
+    #[diesel(sql_type = Bool)]
+    is_filler: bool,
+    #[diesel(sql_type = BigInt)]
+    signed_at: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    sent_at: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    last_error: Option<String>,
+    #[diesel(sql_type = Bool)]
+    adopted: bool,
+}
+
+impl SignedRow {
+    pub(super) fn into_transaction(self) -> Result<SignedTransaction, StoreError> {
+        Ok(SignedTransaction {
+            signed: NewSignedTransaction {
+                nonce: whole(self.nonce)?,
+                hash: hash(self.hash)?,
+                bytes: self.bytes,
+                max_fee: whole(self.max_fee)?.into(),
+                tip: whole(self.tip)?.into(),
+                is_filler: self.is_filler,
+            },
+            signed_at: Timestamp::from_micros(self.signed_at),
+            sent_at: time(self.sent_at),
+            last_error: self.last_error,
+            adopted: self.adopted,
+        })
+    }
+}
+
+/// Whether `batches b` was stored before the database was restored.
+pub(super) const IS_RESTORED: &str = "coalesce(b.seq <= (select d.restored_seq from database_state d where d.id = 1), false) as is_restored";
+
+/// A payment and the `seq` of its withdrawal.
+pub(super) struct StoredPayment {
+    pub(super) withdrawal_seq: i64,
+    pub(super) payment: Payment,
+}
+
+/// A withdrawal with its highest nonce.
+#[derive(QueryableByName)]
+pub(super) struct PaymentRow {
+    #[diesel(embed)]
+    withdrawal: WithdrawalRow,
+    #[diesel(embed)]
+    nonce: NonceRow,
+    #[diesel(sql_type = Bool)]
+    is_restored: bool,
+}
+
+impl PaymentRow {
+    pub(super) fn nonce_key(&self) -> Option<AccountNonce> {
+        self.nonce.key()
+    }
+
+    pub(super) fn into_stored(
+        self,
+        transactions: &mut TransactionsByNonce,
+    ) -> Result<StoredPayment, StoreError> {
+        let Self { withdrawal, nonce, is_restored } = self;
+        let generation = withdrawal.generation()?;
+        let cancel_requested = withdrawal.cancelled_at().is_some();
+        let withdrawal_seq = withdrawal.withdrawal_seq;
+        let withdrawal = withdrawal.into_withdrawal()?;
+        let latest = nonce.into_nonce(transactions)?;
+        let payment = Payment {
+            withdrawal_id: withdrawal.id,
+            generation,
+            pool: withdrawal.pool,
+            beneficiary: withdrawal.beneficiary,
+            amount: withdrawal.amount,
+            cancel_requested,
+            is_restored,
+            nonce: latest.filter(|nonce| counts(nonce, generation)),
+        };
+        Ok(StoredPayment { withdrawal_seq, payment })
+    }
+}
+
+/// A nonce that paid nothing no longer counts in the next generation.
+fn counts(nonce: &AssignedNonce, generation: u32) -> bool {
+    may_be_paid(nonce) || nonce.generation == generation
+}
+
+/// Whether the withdrawal is, or may still be, paid with this nonce.
+pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
+    matches!(
+        nonce.outcome,
+        None | Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent)
+    )
+}
+
+/// The first number that a statement selects as `number`.
+pub(super) fn load_number(
+    connection: &mut Connection,
+    statement: &Statement<'_>,
+) -> Result<Option<i64>, StoreError> {
+    let rows: Vec<NumberRow> = connection.load(statement)?;
+    Ok(rows.into_iter().find_map(|row| row.number))
+}
+
+/// The numbers that a statement selects as `number`.
+pub(super) fn load_numbers(
+    connection: &mut Connection,
+    statement: &Statement<'_>,
+) -> Result<Vec<i64>, StoreError> {
+    let rows: Vec<NumberRow> = connection.load(statement)?;
+    Ok(rows.into_iter().filter_map(|row| row.number).collect())
+}
+
+#[derive(QueryableByName)]
+struct NumberRow {
+    #[diesel(sql_type = Nullable<BigInt>)]
+    number: Option<i64>,
 }

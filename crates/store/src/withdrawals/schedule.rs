@@ -1,18 +1,23 @@
-use std::collections::BTreeSet;
+//! Stores withdrawals with their first batches, as far as the limits allow.
 
-use grid_batch_core::{NewBatch, ServiceId, Timestamp};
-use grid_batch_withdrawals::{ScheduleOutcome, Withdrawal, WithdrawalConflict};
+use std::collections::{BTreeSet, HashMap};
+
+use grid_batch_core::{BatchConflict, NewBatch, ServiceId, Timestamp};
+use grid_batch_withdrawals::{
+    Amount, PaymentLimitError, PaymentLimits, ScheduleOutcome, Withdrawal, WithdrawalConflict,
+    WithdrawalId,
+};
 
 use super::{
     batch_of,
-    new_withdrawals::{Decision, IntakeLimits, Pair, decide},
+    payment_sums::PaymentSums,
+    pool_lanes::fill_beside_parked,
     rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
 };
 use crate::{
-    batch::{PaymentSums, fill_beside_parked},
     intake::{Capacity, CreatedAtAllocator, insert_dated},
     sql::{
-        Connection, Rows, Statement, Store, StoreError,
+        Connection, Rows, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
     },
 };
@@ -25,36 +30,8 @@ type Scheduled = Result<ScheduleOutcome, WithdrawalConflict>;
 /// A batch that was just inserted: its `seq` and its `created_at`.
 type Inserted = (i64, Timestamp);
 
-/// Stores withdrawals with their first batches, except those whose id another withdrawal has: in one
-/// commit unless rows of their services are locked.
-pub(crate) fn schedule(
-    store: &Store,
-    withdrawals: &[Withdrawal],
-) -> Result<Vec<Scheduled>, StoreError> {
-    let mut outcomes: Vec<Option<Scheduled>> = withdrawals.iter().map(|_| None).collect();
-    // Requests for the same id at different services lock different rows. The database refuses the
-    // second insert, and its retry finds the first withdrawal: each time at least one more.
-    let mut retries_left = withdrawals.len();
-    loop {
-        match schedule_rest(store, withdrawals, &mut outcomes) {
-            Some(error) if error.is_duplicate() && retries_left > 0 => retries_left -= 1,
-            Some(error) if !matches!(error, StoreError::ServicesLocked { .. }) => {
-                return Err(error);
-            }
-            _ => break,
-        }
-    }
-    let locked = |withdrawal: &Withdrawal| WithdrawalConflict::ServiceLocked {
-        service_id: withdrawal.service_id.clone(),
-    };
-    let outcome = |(outcome, withdrawal): (Option<Scheduled>, &Withdrawal)| {
-        outcome.unwrap_or_else(|| Err(locked(withdrawal)))
-    };
-    Ok(outcomes.into_iter().zip(withdrawals).map(outcome).collect())
-}
-
 /// Schedules the withdrawals that have no outcome yet.
-fn schedule_rest(
+pub(super) fn schedule_rest(
     store: &Store,
     withdrawals: &[Withdrawal],
     outcomes: &mut [Option<Scheduled>],
@@ -125,15 +102,13 @@ fn find_withdrawals(
     withdrawals: &[&Withdrawal],
 ) -> Result<Vec<Withdrawal>, StoreError> {
     let ids = withdrawals.iter().map(|withdrawal| &withdrawal.id.as_bytes()[..]);
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
+    let statement = connection
+        .statement(format!(
             "-- find_withdrawals
              select {WITHDRAWAL_COLUMNS}
              from {{x}} join withdrawals w on w.withdrawal_id = x.withdrawal_id"
-        ),
-    )
-    .rows(Rows::default().bytes("withdrawal_id", ids));
+        ))
+        .rows(Rows::default().bytes("withdrawal_id", ids));
     let rows: Vec<WithdrawalRow> = connection.load(&statement)?;
     rows.into_iter().map(WithdrawalRow::into_withdrawal).collect()
 }
@@ -146,35 +121,140 @@ fn insert_withdrawals(
     counted_at: i64,
 ) -> Result<(), StoreError> {
     let new = || pairs.iter().map(|(withdrawal, _)| *withdrawal);
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- insert_withdrawals
-         insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key)
-         select withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key
-         from {x} order by created_at, service_id",
-    )
-    .rows(
-        Rows::default()
-            .bytes("withdrawal_id", new().map(|w| &w.id.as_bytes()[..]))
-            .text("service_id", new().map(|w| w.service_id.as_str()))
-            .text("kind", new().map(|w| w.kind.as_str()))
-            .optional_bytes(
-                "reward_id",
-                new().map(|w| w.reward_id.as_ref().map(|id| &id.as_bytes()[..])),
-            )
-            .text("pool", new().map(|w| w.pool.as_str()))
-            .text("beneficiary", new().map(|w| w.beneficiary.as_str()))
-            .text("amount", new().map(|w| w.amount.as_str()))
-            .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
-            .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
-            .long("counted_at", new().map(|_| counted_at))
-            .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref())),
-    );
+    let statement = connection
+        .statement(
+            "-- insert_withdrawals
+             insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
+                 beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key)
+             select withdrawal_id, service_id, kind, reward_id, pool,
+                 beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key
+             from {x} order by created_at, service_id",
+        )
+        .rows(
+            Rows::default()
+                .bytes("withdrawal_id", new().map(|w| &w.id.as_bytes()[..]))
+                .text("service_id", new().map(|w| w.service_id.as_str()))
+                .text("kind", new().map(|w| w.kind.as_str()))
+                .optional_bytes(
+                    "reward_id",
+                    new().map(|w| w.reward_id.as_ref().map(|id| &id.as_bytes()[..])),
+                )
+                .text("pool", new().map(|w| w.pool.as_str()))
+                .text("beneficiary", new().map(|w| w.beneficiary.as_str()))
+                .text("amount", new().map(|w| w.amount.as_str()))
+                .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
+                .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
+                .long("counted_at", new().map(|_| counted_at))
+                .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref())),
+        );
     connection.execute(&statement).map(drop)
 }
 
 fn batches<'p>(pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> Vec<&'p NewBatch> {
     pairs.into_iter().map(|(_, batch)| batch).collect()
+}
+
+/// A withdrawal and its first batch.
+type Pair<'a> = (&'a Withdrawal, NewBatch);
+
+/// What is done with a withdrawal that is scheduled.
+enum Decision {
+    /// It is stored behind so many open batches.
+    Store {
+        ahead: u64,
+    },
+    /// It is stored already.
+    Keep,
+    Refuse(WithdrawalConflict),
+}
+
+/// What is done with each withdrawal, and the pairs to store.
+fn decide<'p>(
+    pairs: &'p [Pair<'p>],
+    stored: Vec<Withdrawal>,
+    limits: &mut IntakeLimits<'_>,
+) -> Result<(Vec<Decision>, Vec<&'p Pair<'p>>), StoreError> {
+    let mut known: HashMap<WithdrawalId, Withdrawal> =
+        stored.into_iter().map(|withdrawal| (withdrawal.id, withdrawal)).collect();
+    let (mut decisions, mut new) = (Vec::new(), Vec::new());
+    for pair in pairs {
+        let decision = decide_one(pair, &known, limits)?;
+        if let Decision::Store { .. } = decision {
+            known.insert(pair.0.id, pair.0.clone());
+            new.push(pair);
+        }
+        decisions.push(decision);
+    }
+    Ok((decisions, new))
+}
+
+fn decide_one(
+    (withdrawal, batch): &Pair<'_>,
+    known: &HashMap<WithdrawalId, Withdrawal>,
+    limits: &mut IntakeLimits<'_>,
+) -> Result<Decision, StoreError> {
+    match known.get(&withdrawal.id) {
+        Some(stored) if has_same_terms(stored, withdrawal) => return Ok(Decision::Keep),
+        Some(stored) => {
+            let stored = Box::new(stored.clone());
+            return Ok(Decision::Refuse(WithdrawalConflict::OtherTerms { stored }));
+        }
+        None => {}
+    }
+    if let Err(error) = limits.check_payment(withdrawal)? {
+        return Ok(Decision::Refuse(error.into()));
+    }
+    let ahead = limits.capacity.open(batch.service_id.as_str());
+    match limits.capacity.take(batch, false) {
+        Ok(()) => {
+            limits.count_payment(withdrawal)?;
+            Ok(Decision::Store { ahead })
+        }
+        Err(BatchConflict::QueueFull { service_id, open, limit }) => {
+            Ok(Decision::Refuse(WithdrawalConflict::QueueFull { service_id, open, limit }))
+        }
+        Err(other) => Err(StoreError::corrupt(other)),
+    }
+}
+
+/// What limits the withdrawals that a group may store.
+struct IntakeLimits<'a> {
+    pub(super) capacity: Capacity<'a>,
+    pub(super) sums: PaymentSums,
+    pub(super) payments: &'a PaymentLimits,
+}
+
+impl IntakeLimits<'_> {
+    fn check_payment(
+        &self,
+        withdrawal: &Withdrawal,
+    ) -> Result<Result<(), PaymentLimitError>, StoreError> {
+        let amount = amount_of(withdrawal)?;
+        Ok(self.sums.check(self.payments, &withdrawal.pool, &amount))
+    }
+
+    fn count_payment(&mut self, withdrawal: &Withdrawal) -> Result<(), StoreError> {
+        self.sums.add(&withdrawal.pool, &amount_of(withdrawal)?);
+        Ok(())
+    }
+}
+
+/// The amount of a withdrawal, which is stored as a text.
+pub(super) fn amount_of(withdrawal: &Withdrawal) -> Result<Amount, StoreError> {
+    withdrawal.amount.parse().map_err(StoreError::corrupt)
+}
+
+/// Whether both are the same withdrawal. The gas admin and the idempotency key may differ: a pool can
+/// get another gas admin, and the only withdrawal of a member may have been requested with another key.
+fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
+    let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, .. } = stored;
+    (id, kind, reward_id, pool, beneficiary, amount)
+        == (
+            &given.id,
+            &given.kind,
+            &given.reward_id,
+            &given.pool,
+            &given.beneficiary,
+            &given.amount,
+        )
 }

@@ -1,66 +1,107 @@
+//! What the chain used nonces for that are not settled, as it was found out or as an operator decided.
+
 use diesel::{
     QueryableByName,
-    sql_types::{BigInt, Bool, Integer, Nullable, Text},
+    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_core::{ServiceId, Timestamp};
-use grid_batch_withdrawals::{NewSignedTransaction, NonceUse, SignedTransaction, WithdrawalId};
-
-use super::{nonce_actions::try_heads_again, to_stored, transactions::insert_stored};
-use crate::{
-    batch::lock_services,
-    sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT, rows::storable},
+use grid_batch_withdrawals::{
+    NewSignedTransaction, NonceUse, SignedTransaction, UnsettledNonce, WithdrawalId,
 };
 
-/// Stores what the chain used a nonce for. `false`: nothing was stored, because the nonce has an outcome
-/// already, or the withdrawal cannot have been paid with it.
-pub(crate) fn settle_nonce(
-    store: &Store,
-    service_id: &ServiceId,
-    nonce: u64,
-    used_at: Timestamp,
-    nonce_use: &NonceUse,
-) -> Result<bool, StoreError> {
-    let number = to_stored("nonce", nonce)?;
-    let now = store.now();
-    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
-        lock_services(connection, [service_id])?;
-        let stored = find_nonce(connection, service_id, number)?;
-        if stored.as_ref().is_some_and(|stored| stored.outcome.is_some()) {
-            return Ok(false);
-        }
-        // It was assigned after its use was looked for. What becomes of the withdrawal is found out with it.
-        let is_assigned = stored.as_ref().is_some_and(|it| it.is_of_open && !it.undecided);
-        if is_assigned && !matches!(nonce_use, NonceUse::Withdrawal { .. }) {
-            return Ok(false);
-        }
-        let former = stored.as_ref().and_then(StoredNonceRow::owner);
-        let owner = match nonce_use {
-            NonceUse::Withdrawal { id, .. } => {
-                let Some(owner) = payable_owner(connection, service_id, id, number)? else {
-                    return Ok(false);
-                };
-                Some(owner)
-            }
-            // A nonce stays with its withdrawal, unless it is moved to another one.
-            NonceUse::Elsewhere { .. } | NonceUse::Undecided { .. } => former,
+use super::{
+    nonce_actions::try_heads_again,
+    rows::{hash, to_stored, whole},
+    transactions::{count_transactions, insert_all_stored, remove_transactions},
+};
+use crate::{
+    batch::lock_services,
+    sql::{Connection, Rows, Store, StoreError, groups::LOCK_LIMIT, rows::storable},
+};
+
+impl Store {
+    /// The nonces of which it cannot be decided what the chain used them for, with the reason.
+    pub fn undecided_nonces(&self) -> Result<Vec<(ServiceId, UnsettledNonce)>, StoreError> {
+        // Every service id is greater than the empty text.
+        let statement = self
+            .statement(
+                "-- undecided_nonces
+                 select n.service_id as account, n.nonce, n.note, n.foreign_hash as hash
+                 from account_nonces n
+                 where n.service_id > ? and coalesce(n.outcome, '') = '' and n.undecided
+                 union all
+                 select n.service_id as account, n.nonce, n.note, n.mined_hash as hash
+                 from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
+                 join batches b on b.seq = w.batch_seq
+                 where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+                     and b.dlt_status is not null
+                 order by account, nonce",
+            )
+            .text("")
+            .text("");
+        let rows: Vec<UndecidedRow> = self.pools.read()?.load(&statement)?;
+        let read = |row: UndecidedRow| {
+            let nonce = UnsettledNonce {
+                nonce: whole(row.nonce)?,
+                undecided: Some(row.note.unwrap_or_default()),
+                to_fill: false,
+                hashes: row.hash.map(hash).transpose()?.into_iter().collect(),
+            };
+            Ok((row.account.parse().map_err(StoreError::corrupt)?, nonce))
         };
-        let settled = SettledNonce::new(nonce_use, owner);
-        match stored {
-            None => insert_settled(connection, service_id, number, &settled, used_at)?,
-            Some(_) => update_settled(connection, service_id, number, &settled)?,
-        }
-        if withdrawal_of(owner) != withdrawal_of(former) {
-            remove_transactions(connection, service_id, number)?;
-        }
-        if let NonceUse::Withdrawal { transaction, .. } = nonce_use {
-            adopt(connection, service_id, number, transaction.clone(), now)?;
-        }
-        Ok(true)
-    })
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Records an operator's decision about an undecided nonce: it was used for this withdrawal. `false`: it is
+    /// not undecided, or the withdrawal cannot have been paid with it.
+    pub fn decide_nonce(
+        &self,
+        service_id: &ServiceId,
+        nonce: u64,
+        paid: &WithdrawalId,
+    ) -> Result<bool, StoreError> {
+        let number = to_stored("nonce", nonce)?;
+        self.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+            lock_services(connection, [service_id])?;
+            let Some(stored) = find_nonce(connection, service_id, number)? else {
+                return Ok(false);
+            };
+            if !stored.undecided && !stored.is_without_event() {
+                return Ok(false);
+            }
+            let Some(owner) = payable_owner(connection, service_id, paid, number)? else {
+                return Ok(false);
+            };
+            let is_moved = withdrawal_of(Some(owner)) != withdrawal_of(stored.owner());
+            if stored.is_without_event() {
+                return if is_moved { Ok(false) } else { end_as_paid(connection, owner.0) };
+            }
+            let note = Some("an operator decided that it was used for this withdrawal");
+            let settled = SettledNonce { owner: Some(owner), note, ..SettledNonce::default() };
+            if is_moved {
+                remove_transactions(connection, service_id, number)?;
+            }
+            update_settled(connection, service_id, number, &settled)?;
+            try_heads_again(self, connection, service_id, None)?;
+            Ok(true)
+        })
+    }
+}
+
+#[derive(QueryableByName)]
+struct UndecidedRow {
+    #[diesel(sql_type = Text)]
+    account: String,
+    #[diesel(sql_type = BigInt)]
+    nonce: i64,
+    #[diesel(sql_type = Nullable<Text>)]
+    note: Option<String>,
+    #[diesel(sql_type = Nullable<Binary>)]
+    hash: Option<Vec<u8>>,
 }
 
 /// Stores a transaction that was found on the chain after those that are stored for its nonce.
-fn adopt(
+pub(super) fn adopt(
     connection: &mut Connection,
     service_id: &ServiceId,
     nonce: i64,
@@ -75,51 +116,13 @@ fn adopt(
         last_error: None,
         adopted: true,
     };
-    insert_stored(connection, service_id, &adopted, position)
-}
-
-/// Records an operator's decision about an undecided nonce: it was used for this withdrawal. `false`: it is
-/// not undecided, or the withdrawal cannot have been paid with it.
-pub(crate) fn decide_nonce(
-    store: &Store,
-    service_id: &ServiceId,
-    nonce: u64,
-    paid: &WithdrawalId,
-) -> Result<bool, StoreError> {
-    let number = to_stored("nonce", nonce)?;
-    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
-        lock_services(connection, [service_id])?;
-        let Some(stored) = find_nonce(connection, service_id, number)? else { return Ok(false) };
-        if !stored.undecided && !stored.is_without_event() {
-            return Ok(false);
-        }
-        let Some(owner) = payable_owner(connection, service_id, paid, number)? else {
-            return Ok(false);
-        };
-        let is_moved = withdrawal_of(Some(owner)) != withdrawal_of(stored.owner());
-        if stored.is_without_event() {
-            return if is_moved { Ok(false) } else { end_as_paid(connection, owner) };
-        }
-        let note = Some("an operator decided that it was used for this withdrawal");
-        let settled = SettledNonce { owner: Some(owner), note, ..SettledNonce::default() };
-        if is_moved {
-            remove_transactions(connection, service_id, number)?;
-        }
-        update_settled(connection, service_id, number, &settled)?;
-        try_heads_again(store, connection, service_id, None)?;
-        Ok(true)
-    })
+    insert_all_stored(connection, service_id, &[(adopted, position)])
 }
 
 /// Records an operator's decision that the withdrawal was made whose transaction succeeded without the event of the
 /// pool. `false`: its batch has not ended, or the decision was made before.
-fn end_as_paid(
-    connection: &mut Connection,
-    (withdrawal_seq, _): Owner,
-) -> Result<bool, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- end_as_paid
+fn end_as_paid(connection: &mut Connection, withdrawal_seq: i64) -> Result<bool, StoreError> {
+    let statement = connection.statement("-- end_as_paid
          update withdrawals set list_state = 'COMMITTED'
          where seq = ? and list_state = 'OPEN'
              and (select b.dlt_status from batches b where b.seq = withdrawals.batch_seq) is not null",
@@ -131,13 +134,13 @@ fn end_as_paid(
 /// The `seq` and the generation of a withdrawal that has a nonce.
 type Owner = (i64, i32);
 
-fn withdrawal_of(owner: Option<Owner>) -> Option<i64> {
+pub(super) fn withdrawal_of(owner: Option<Owner>) -> Option<i64> {
     owner.map(|(withdrawal_seq, _)| withdrawal_seq)
 }
 
 /// What is written about a nonce that the chain has used.
 #[derive(Default)]
-struct SettledNonce<'a> {
+pub(super) struct SettledNonce<'a> {
     owner: Option<Owner>,
     hash: Option<&'a [u8; 32]>,
     note: Option<&'a str>,
@@ -146,7 +149,7 @@ struct SettledNonce<'a> {
 }
 
 impl<'a> SettledNonce<'a> {
-    fn new(nonce_use: &'a NonceUse, owner: Option<Owner>) -> Self {
+    pub(super) fn new(nonce_use: &'a NonceUse, owner: Option<Owner>) -> Self {
         let nonce = Self { owner, ..Self::default() };
         match nonce_use {
             NonceUse::Withdrawal { .. } => nonce,
@@ -186,7 +189,7 @@ pub(super) fn insert_elsewhere(
     insert_settled(connection, service_id, number, &settled, used_at)
 }
 
-fn insert_settled(
+pub(super) fn insert_settled(
     connection: &mut Connection,
     service_id: &ServiceId,
     nonce: i64,
@@ -194,9 +197,7 @@ fn insert_settled(
     used_at: Timestamp,
 ) -> Result<(), StoreError> {
     let note = settled.note.map(storable);
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- insert_settled_nonce
+    let statement = connection.statement("-- insert_settled_nonce
          insert into account_nonces
              (service_id, nonce, withdrawal_seq, generation, foreign_hash, note, outcome, undecided,
               assigned_at)
@@ -212,125 +213,87 @@ fn insert_settled(
     connection.execute(&statement).map(drop)
 }
 
-fn update_settled(
+pub(super) fn update_settled(
     connection: &mut Connection,
     service_id: &ServiceId,
     nonce: i64,
     settled: &SettledNonce<'_>,
 ) -> Result<(), StoreError> {
     let note = settled.note.map(storable);
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- settle_nonce
-         update account_nonces as n
-         set withdrawal_seq = x.withdrawal_seq, generation = x.generation,
-             foreign_hash = x.foreign_hash, note = x.note, outcome = x.outcome,
-             undecided = x.undecided
-         from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
-    )
-    .rows(settled.rows(service_id, nonce, note.as_deref()));
+    let statement = connection
+        .statement(
+            "-- settle_nonce
+             update account_nonces as n
+             set withdrawal_seq = x.withdrawal_seq, generation = x.generation,
+                 foreign_hash = x.foreign_hash, note = x.note, outcome = x.outcome,
+                 undecided = x.undecided
+             from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
+        )
+        .rows(settled.rows(service_id, nonce, note.as_deref()));
     connection.execute(&statement).map(drop)
 }
 
 /// The withdrawal, if this nonce may be the one that pays it: it is open and has no other nonce with
 /// which it was or may be paid, or the nonce is its own already.
-fn payable_owner(
+pub(super) fn payable_owner(
     connection: &mut Connection,
     service_id: &ServiceId,
     id: &WithdrawalId,
     nonce: i64,
 ) -> Result<Option<Owner>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- payable_owner
-         select w.seq as withdrawal_seq, w.generation
-         from withdrawals w
-         join batches b on b.seq = w.batch_seq
-         left join account_nonces n on n.withdrawal_seq = w.seq
-             and (n.outcome is null or n.outcome = 'WITHDRAWN')
-         where w.withdrawal_id = ? and w.service_id = ?
-             and ((n.nonce is null and b.dlt_status is null) or n.nonce = ?)",
-    )
-    .bytes(id.as_bytes())
-    .text(service_id.as_str())
-    .long(nonce);
+    let statement = connection
+        .statement(
+            "-- payable_owner
+             select w.seq as withdrawal_seq, w.generation
+             from withdrawals w
+             join batches b on b.seq = w.batch_seq
+             left join account_nonces n on n.withdrawal_seq = w.seq
+                 and (n.outcome is null or n.outcome = 'WITHDRAWN')
+             where w.withdrawal_id = ? and w.service_id = ?
+                 and ((n.nonce is null and b.dlt_status is null) or n.nonce = ?)",
+        )
+        .bytes(id.as_bytes())
+        .text(service_id.as_str())
+        .long(nonce);
     let rows: Vec<OwnerRow> = connection.load(&statement)?;
     Ok(rows.first().map(|row| (row.withdrawal_seq, row.generation)))
 }
 
-fn find_nonce(
+pub(super) fn find_nonce(
     connection: &mut Connection,
     service_id: &ServiceId,
     nonce: i64,
 ) -> Result<Option<StoredNonceRow>, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of n");
-    let statement = Statement::new(
-        dialect,
-        format!(
+    let lock = connection.dialect().locking("for update of n");
+    let statement = connection
+        .statement(format!(
             "-- find_nonce
              select n.withdrawal_seq, n.generation, n.outcome, n.undecided, n.pool_withdrawal_id,
                  coalesce((select w.list_state = 'OPEN' from withdrawals w
                            where w.seq = n.withdrawal_seq), false) as is_of_open
              from account_nonces n where n.service_id = ? and n.nonce = ? {lock}"
-        ),
-    )
-    .text(service_id.as_str())
-    .long(nonce);
+        ))
+        .text(service_id.as_str())
+        .long(nonce);
     let rows: Vec<StoredNonceRow> = connection.load(&statement)?;
     Ok(rows.into_iter().next())
 }
 
-/// Removes what was signed for the withdrawal that had the nonce before: none of it can be mined any
-/// more.
-fn remove_transactions(
-    connection: &mut Connection,
-    service_id: &ServiceId,
-    nonce: i64,
-) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- remove_transactions
-         delete from signed_transactions where service_id = ? and nonce = ?",
-    )
-    .text(service_id.as_str())
-    .long(nonce);
-    connection.execute(&statement).map(drop)
-}
-
-fn count_transactions(
-    connection: &mut Connection,
-    service_id: &ServiceId,
-    nonce: i64,
-) -> Result<usize, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- count_transactions
-         select count(*) as transactions from signed_transactions k
-         where k.service_id = ? and k.nonce = ?",
-    )
-    .text(service_id.as_str())
-    .long(nonce);
-    let rows: Vec<CountRow> = connection.load(&statement)?;
-    let count = rows.first().map_or(0, |row| row.transactions);
-    usize::try_from(count).map_err(StoreError::corrupt)
-}
-
 #[derive(QueryableByName)]
-struct StoredNonceRow {
+pub(super) struct StoredNonceRow {
     #[diesel(sql_type = Nullable<BigInt>)]
     withdrawal_seq: Option<i64>,
     #[diesel(sql_type = Nullable<Integer>)]
     generation: Option<i32>,
     #[diesel(sql_type = Nullable<Text>)]
-    outcome: Option<String>,
+    pub(super) outcome: Option<String>,
     #[diesel(sql_type = Bool)]
-    undecided: bool,
+    pub(super) undecided: bool,
     #[diesel(sql_type = Nullable<Text>)]
     pool_withdrawal_id: Option<String>,
     /// Whether it belongs to a withdrawal that has not ended.
     #[diesel(sql_type = Bool)]
-    is_of_open: bool,
+    pub(super) is_of_open: bool,
 }
 
 impl StoredNonceRow {
@@ -338,7 +301,7 @@ impl StoredNonceRow {
         self.pool_withdrawal_id.as_deref() == Some("")
     }
 
-    fn owner(&self) -> Option<Owner> {
+    pub(super) fn owner(&self) -> Option<Owner> {
         self.withdrawal_seq.zip(self.generation)
     }
 }
@@ -349,10 +312,4 @@ struct OwnerRow {
     withdrawal_seq: i64,
     #[diesel(sql_type = Integer)]
     generation: i32,
-}
-
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    transactions: i64,
 }

@@ -32,9 +32,11 @@ mod rounds;
 mod scheduling;
 mod service_histories;
 mod services;
+#[cfg(feature = "withdrawals")]
 mod signing;
 mod status_view;
 mod tokens;
 mod under_way;
 mod webhooks;
+#[cfg(feature = "withdrawals")]
 mod withdrawals;

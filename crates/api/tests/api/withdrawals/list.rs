@@ -1,4 +1,4 @@
-use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
+use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind, WithdrawalStore};
 use serde_json::{Value, json};
 
 use super::test_pools::{ADMIN, server_with_pools, withdrawal_request};

@@ -1,3 +1,4 @@
+use grid_batch_withdrawals::WithdrawalStore;
 use std::sync::mpsc;
 
 use grid_batch_core::{BatchQueryStore, BatchState};

@@ -1,5 +1,7 @@
 use grid_batch_core::{Decision, Event, Evidence, LedgerStatus, Outcome, Timestamp};
-use grid_batch_withdrawals::{NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId};
+use grid_batch_withdrawals::{
+    NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId, WithdrawalStore,
+};
 use serde_json::{Value, json};
 
 use super::test_pools::server_with_pools;

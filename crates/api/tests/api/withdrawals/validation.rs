@@ -1,6 +1,6 @@
 use super::test_pools::{JSON, server_with_pools};
 use crate::{client::Response, test_server::TestServer};
-use grid_batch_withdrawals::WithdrawalFilter;
+use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalStore};
 
 fn post(server: &TestServer, path: &str, body: &str) -> Response {
     server.client().request("POST", path, &[JSON], body.as_bytes())

@@ -11,6 +11,7 @@ pub(in crate::commands) struct Database {
     pub(in crate::commands) store: Store,
     url: DatabaseUrl,
     /// Whether the configuration has pools, and so their payment limits.
+    #[cfg(feature = "evm")]
     pub(in crate::commands) knows_pools: bool,
 }
 
@@ -27,6 +28,7 @@ impl Database {
 
     /// Opens it to schedule withdrawals within the payment limits of the settings, or to read which ones
     /// would be scheduled.
+    #[cfg(feature = "evm")]
     pub(in crate::commands) fn to_schedule(
         matches: &ArgMatches,
         is_confirmed: bool,
@@ -47,8 +49,12 @@ impl Database {
     }
 
     fn new(store: Store, config: Config) -> Self {
-        let knows_pools = config.has_pools();
-        Self { store, url: config.database, knows_pools }
+        Self {
+            store,
+            #[cfg(feature = "evm")]
+            knows_pools: config.has_pools(),
+            url: config.database,
+        }
     }
 
     /// Its URL without the password.
@@ -60,6 +66,14 @@ impl Database {
     pub(in crate::commands) fn now(&self) -> Timestamp {
         self.store.clock().now()
     }
+}
+
+/// Why a command about withdrawals does nothing in a database.
+#[cfg(not(feature = "evm"))]
+pub(in crate::commands) fn without_withdrawals() -> Failure {
+    Failure::usage(
+        "this build knows the withdrawals of a running server only: give --url, or build it with --features evm",
+    )
 }
 
 pub(in crate::commands) fn json_flag() -> Arg {

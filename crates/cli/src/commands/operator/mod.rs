@@ -18,6 +18,8 @@ pub(super) use batch_arguments::{NamedBatches, Word, attempt_flag, batch_argumen
 pub(super) use batch_json::{action_json, batch_json, details_json};
 pub(super) use batch_name::BatchName;
 pub(super) use changes::{Changed, act_on_each};
+#[cfg(not(feature = "evm"))]
+pub(super) use database::without_withdrawals;
 pub(super) use database::{Database, json_flag, print_json, reason, reason_flag, wants_json};
 pub(super) use report::{ChangedBatch, Report};
 pub(super) use service_selection::ServiceSelection;

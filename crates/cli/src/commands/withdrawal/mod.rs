@@ -6,6 +6,8 @@ mod list;
 mod name;
 mod request;
 mod retry;
+#[cfg(feature = "evm")]
+mod retry_in_database;
 mod show;
 
 use std::process::ExitCode;
@@ -14,7 +16,8 @@ use clap::{ArgMatches, Command};
 
 use crate::commands::failure::Failure;
 
-pub(crate) use retry::{retry_withdrawals, retry_withdrawals_command};
+#[cfg(feature = "evm")]
+pub(crate) use retry_in_database::{retry_in_database, retry_withdrawals_command};
 
 pub(crate) fn command() -> Command {
     Command::new("withdrawal")

@@ -7,26 +7,28 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, builder::ValueParser, value_parser};
 use grid_batch_core::ServiceId;
-use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals};
 use humantime::{format_rfc3339_seconds, parse_duration};
 use serde_json::{Value, json};
 
+#[cfg(feature = "evm")]
+use super::retry_in_database;
 use super::{cancel::act_on_each, name::withdrawals_argument};
+#[cfg(not(feature = "evm"))]
+use crate::commands::operator::without_withdrawals;
 use crate::commands::{
     failure::Failure,
-    flags,
-    operator::{Database, json_flag, print_json, print_wrapped, wants_json},
+    operator::{json_flag, print_json, print_wrapped, wants_json},
     print::print_stdout,
     remote::{self, Server, Source, age, field},
 };
 
 const DEFAULT_LIMIT: &str = "1000";
 
-const UNKNOWN_LIMITS: &str = "the configuration has no evm.pools, so the payment limits of the pools are not \
+pub(super) const UNKNOWN_LIMITS: &str = "the configuration has no evm.pools, so the payment limits of the pools are not \
                               known; give the server's configuration with --config";
 
 /// What selects failed withdrawals.
-const FILTERS: [&str; 5] = ["pool", "service", "since", "reason", "all"];
+pub(super) const FILTERS: [&str; 5] = ["pool", "service", "since", "reason", "all"];
 
 pub(super) fn command() -> Command {
     Command::new("retry")
@@ -44,21 +46,11 @@ pub(super) fn command() -> Command {
         .args(remote::flags_of_both())
 }
 
-/// The command for a database alone, for scripts.
-pub(crate) fn retry_withdrawals_command() -> Command {
-    Command::new("retry-withdrawals")
-        .about("The same as `withdrawal retry` with filters and a database")
-        .args(filter_flags())
-        .group(group(&FILTERS))
-        .arg(json_flag())
-        .args(flags::of_database())
-}
-
-fn group<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> ArgGroup {
+pub(super) fn group<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> ArgGroup {
     ArgGroup::new("selection").args(names.into_iter().copied()).required(true).multiple(true)
 }
 
-fn filter_flags() -> [Arg; 7] {
+pub(super) fn filter_flags() -> [Arg; 7] {
     [
         Arg::new("pool")
             .long("pool")
@@ -100,49 +92,25 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             "withdrawals are named for a running server: give --url, or select those of the database with filters",
         )),
         (false, Source::Server) => retry_at_server(matches),
+        #[cfg(feature = "evm")]
         (false, Source::Database) => retry_in_database(matches),
+        #[cfg(not(feature = "evm"))]
+        (false, Source::Database) => Err(without_withdrawals()),
     }
-}
-
-pub(crate) fn retry_withdrawals(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    retry_in_database(matches)
 }
 
 /// What was scheduled again, or would be.
 #[derive(Default)]
-struct Retried {
+pub(super) struct Retried {
     /// Each as an object with `id`, `pool`, `beneficiary`, `amount`, `failed_at` and `fail_reason`.
-    withdrawals: Vec<Value>,
+    pub(super) withdrawals: Vec<Value>,
     /// Those that a payment limit excludes, as `id` and `reason`.
-    refused: Vec<Value>,
+    pub(super) refused: Vec<Value>,
     /// How many a payment limit excludes; not all of them are named.
-    refused_count: u64,
+    pub(super) refused_count: u64,
     /// Whether the payment limits of the pools are known.
-    limits_are_known: bool,
-    has_more: bool,
-}
-
-fn retry_in_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let is_confirmed = matches.get_flag("yes");
-    let database = Database::to_schedule(matches, is_confirmed)?;
-    if is_confirmed && !database.knows_pools {
-        return Err(Failure::configuration(UNKNOWN_LIMITS));
-    }
-    let since = matches.get_one::<Duration>("since");
-    let filter = FailedFilter {
-        pool: text(matches, "pool"),
-        service_id: matches.get_one::<ServiceId>("service").cloned(),
-        failed_since: since.map(|age| database.now().minus(*age)),
-        reason_contains: text(matches, "reason"),
-    };
-    let found = if is_confirmed {
-        filter.retry(&database.store, limit(matches))?
-    } else {
-        filter.find(&database.store, limit(matches))?
-    };
-    let retried = Retried::of_database(found, database.knows_pools);
-    print(matches, &retried, "database", &database.name());
-    Ok(ExitCode::SUCCESS)
+    pub(super) limits_are_known: bool,
+    pub(super) has_more: bool,
 }
 
 /// Asks the server for those that the filters select, in several requests.
@@ -186,28 +154,15 @@ fn without_nulls(fields: &Value) -> Value {
     given.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn text(matches: &ArgMatches, name: &str) -> Option<String> {
+pub(super) fn text(matches: &ArgMatches, name: &str) -> Option<String> {
     matches.get_one::<String>(name).cloned()
 }
 
-fn limit(matches: &ArgMatches) -> usize {
+pub(super) fn limit(matches: &ArgMatches) -> usize {
     matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize
 }
 
 impl Retried {
-    fn of_database(found: FailedWithdrawals, limits_are_known: bool) -> Self {
-        let refused = found.refused.iter().map(|(failed, error)| {
-            json!({"id": failed.withdrawal.id.to_string(), "reason": error.to_string()})
-        });
-        Self {
-            refused: refused.collect(),
-            refused_count: found.refused_count,
-            limits_are_known,
-            withdrawals: found.withdrawals.iter().map(failed_json).collect(),
-            has_more: found.has_more,
-        }
-    }
-
     fn add(&mut self, answer: &Value) {
         let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
         self.withdrawals.extend(list("data"));
@@ -218,21 +173,8 @@ impl Retried {
     }
 }
 
-fn failed_json(failed: &FailedWithdrawal) -> Value {
-    let FailedWithdrawal { withdrawal, failed_at, fail_reason } = failed;
-    json!({
-        "id": withdrawal.id.to_string(),
-        "service_id": withdrawal.service_id.as_str(),
-        "pool": withdrawal.pool,
-        "beneficiary": withdrawal.beneficiary,
-        "amount": withdrawal.amount,
-        "failed_at": failed_at.rfc3339(),
-        "fail_reason": fail_reason,
-    })
-}
-
 /// Prints what was found, and where: the kind of place, and its name.
-fn print(matches: &ArgMatches, retried: &Retried, kind: &str, place: &str) {
+pub(super) fn print(matches: &ArgMatches, retried: &Retried, kind: &str, place: &str) {
     let is_confirmed = matches.get_flag("yes");
     if wants_json(matches) {
         return print_json(&json!({

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use grid_batch_core::{Ledger, LedgerIdentity};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_store::Store;
+#[cfg(feature = "evm")]
 use grid_batch_withdrawals::WithdrawalRules;
 
 use super::{gas::GasMonitor, ledger_check::LedgerCheck};
@@ -73,6 +74,7 @@ impl Config {
 pub(super) struct ServerLedger {
     pub(super) ledger: Arc<dyn Ledger>,
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
+    #[cfg(feature = "evm")]
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
     /// Watches the gas price and the balances, if the ledger has gas.
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
@@ -80,7 +82,12 @@ pub(super) struct ServerLedger {
 
 impl ServerLedger {
     fn new(ledger: Arc<dyn Ledger>) -> Self {
-        Self { ledger, withdrawals: None, gas: None }
+        Self {
+            ledger,
+            #[cfg(feature = "evm")]
+            withdrawals: None,
+            gas: None,
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use grid_batch_core::{
     OperatorStore, OperatorTarget, OperatorVerb, PageCursor, ServiceId, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
-use grid_batch_withdrawals::{FailedFilter, RewardId, WithdrawalFilter, WithdrawalState};
+use grid_batch_withdrawals::{
+    FailedFilter, RewardId, WithdrawalFilter, WithdrawalState, WithdrawalStore,
+};
 
 use super::{QueryPlan, pages::planned_pages, plans_of};
 use crate::{

@@ -1,4 +1,5 @@
 mod claim;
+#[cfg(feature = "withdrawals")]
 mod signing;
 
 use std::{error::Error, path::PathBuf};
@@ -17,6 +18,7 @@ use super::{
 };
 
 pub use claim::ClaimError;
+#[cfg(feature = "withdrawals")]
 pub use signing::SigningError;
 
 /// What the database or its client library reported.
@@ -33,6 +35,7 @@ pub enum StoreError {
     #[error(transparent)]
     Claims(#[from] ClaimError),
     /// A signed transaction or the outcome of a nonce cannot be stored.
+    #[cfg(feature = "withdrawals")]
     #[error(transparent)]
     Signing(#[from] SigningError),
     /// No connection to the database could be opened: try again later.

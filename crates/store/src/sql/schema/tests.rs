@@ -11,6 +11,7 @@ use grid_batch_test_postgres::TestDatabase;
 use super::*;
 use crate::{
     StoreOptions,
+    plans::TABLES_OF_WITHDRAWALS,
     sql::{Connection, Store},
 };
 
@@ -103,7 +104,7 @@ fn defined(is_postgres: bool) -> Schema {
             [$(($name.to_owned(), columns_of($table::table, is_postgres))),*].into()
         };
     }
-    tables! {
+    let tables: Schema = tables! {
         "services": services,
         "ledger": ledger,
         "instances": instances,
@@ -130,19 +131,27 @@ fn defined(is_postgres: bool) -> Schema {
         "transaction_lookups": transaction_lookups,
         "changed_blockers": changed_blockers,
         "halts": halts,
-        "rewards": rewards,
-        "withdrawals": withdrawals,
-        "account_nonces": account_nonces,
-        "payment_sums": payment_sums,
-        "last_failures": last_failures,
-        "signed_transactions": signed_transactions,
         "event_groups": event_groups,
         "batch_events": batch_events,
         "event_feed": event_feed,
         "webhooks": webhooks,
         "failed_deliveries": failed_deliveries,
         "tokens": tokens,
-    }
+    };
+    #[cfg(feature = "withdrawals")]
+    let tables = {
+        use crate::withdrawals::schema::*;
+        let others: Schema = tables! {
+            "rewards": rewards,
+            "withdrawals": withdrawals,
+            "account_nonces": account_nonces,
+            "payment_sums": payment_sums,
+            "last_failures": last_failures,
+            "signed_transactions": signed_transactions,
+        };
+        tables.into_iter().chain(others).collect()
+    };
+    tables
 }
 
 #[derive(QueryableByName)]
@@ -185,7 +194,10 @@ fn migrated(url: &str) -> Schema {
         .unwrap(),
     };
     let mut schema = Schema::new();
-    for row in rows {
+    let is_defined = |row: &ColumnRow| {
+        cfg!(feature = "withdrawals") || !TABLES_OF_WITHDRAWALS.contains(&&*row.table_name)
+    };
+    for row in rows.into_iter().filter(is_defined) {
         schema.entry(row.table_name).or_default().push(ColumnDefinition {
             name: row.column_name,
             sql_type: row.data_type,

@@ -1,6 +1,7 @@
 use grid_batch_core::{AttemptId, BatchResult, Evidence, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore,
+    WithdrawalStore,
 };
 
 use crate::{

@@ -14,6 +14,7 @@ use grid_batch_core::{
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     CancelOutcome, FollowingPayments, NonceOutcome, SigningStore, Withdrawal, WithdrawalState,
+    WithdrawalStore,
 };
 use proptest::{collection::vec, prelude::*};
 

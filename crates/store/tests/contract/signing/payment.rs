@@ -1,4 +1,4 @@
-use grid_batch_withdrawals::{NonceOutcome, Payment, SigningStore};
+use grid_batch_withdrawals::{NonceOutcome, Payment, SigningStore, WithdrawalStore};
 
 use crate::{
     fixture::{Database, on_both, service},

@@ -1,6 +1,7 @@
 use grid_batch_core::{LedgerStatus, TakenBatch, Timestamp};
 use grid_batch_withdrawals::{
     NewSignedTransaction, NonceOutcome, NonceUse, SigningStore, UnpaidWithdrawal, UnsettledNonce,
+    WithdrawalStore,
 };
 
 use crate::{

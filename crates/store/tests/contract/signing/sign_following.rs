@@ -2,7 +2,7 @@ use grid_batch_core::{Change, ClaimKeeper, Event, Evidence, LedgerStatus, Outcom
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, SigningStore,
-    WithdrawalFilter, WithdrawalId, WithdrawalState,
+    WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore,
 };
 
 use crate::{

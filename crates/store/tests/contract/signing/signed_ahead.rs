@@ -3,6 +3,7 @@
 use grid_batch_core::{Decision, Evidence, LedgerStatus, Outcome, TakenBatch};
 use grid_batch_withdrawals::{
     ClosedNonce, NonceOutcome, SigningStore, WithdrawalFilter, WithdrawalId, WithdrawalState,
+    WithdrawalStore,
 };
 
 use crate::{

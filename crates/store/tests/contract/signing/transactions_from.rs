@@ -1,5 +1,5 @@
 use grid_batch_core::LedgerStatus;
-use grid_batch_withdrawals::{NewSignedTransaction, NonceOutcome, SigningStore};
+use grid_batch_withdrawals::{NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalStore};
 
 use crate::{
     fixture::{Database, TestStore, on_both, service},

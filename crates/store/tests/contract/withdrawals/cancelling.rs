@@ -3,8 +3,8 @@ use std::time::Duration;
 use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Decision, Event, LedgerStatus, Outcome, Stale, TakenBatch,
 };
-use grid_batch_withdrawals::CancelOutcome;
 use grid_batch_withdrawals::SigningStore;
+use grid_batch_withdrawals::{CancelOutcome, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, TestStore, happened, on_both};

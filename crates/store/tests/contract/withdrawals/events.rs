@@ -1,5 +1,5 @@
 use grid_batch_core::{EventFilter, EventPosition, EventStore, EventWithdrawal, Hex};
-use grid_batch_withdrawals::SigningStore;
+use grid_batch_withdrawals::{SigningStore, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, TestStore, batch, on_both};

@@ -6,7 +6,7 @@ use grid_batch_core::{
 use grid_batch_withdrawals::{
     AheadCount, BatchAttempt, NewSignedTransaction, NonceOutcome, ScheduleOutcome,
     SignedTransaction, SigningStore, Withdrawal, WithdrawalConflict, WithdrawalDetails,
-    WithdrawalId, WithdrawalKind,
+    WithdrawalId, WithdrawalKind, WithdrawalStore,
 };
 
 use crate::fixture::{StoreExt, TestStore, happened, service};

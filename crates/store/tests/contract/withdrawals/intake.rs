@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_store::{IntakeLimits, StoreOptions};
-use grid_batch_withdrawals::{ScheduleOutcome, WithdrawalConflict, WithdrawalFilter};
+use grid_batch_withdrawals::{
+    ScheduleOutcome, WithdrawalConflict, WithdrawalFilter, WithdrawalStore,
+};
 
 use super::fixture::{ACCOUNT, KNOWN, WithdrawalsExt, is_stored, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, TestStore, batch, on_both, service};

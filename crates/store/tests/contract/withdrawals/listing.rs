@@ -1,6 +1,6 @@
 use grid_batch_withdrawals::{
     NonceOutcome, Reward, RewardId, Withdrawal, WithdrawalFilter, WithdrawalId, WithdrawalKind,
-    WithdrawalState,
+    WithdrawalState, WithdrawalStore,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};

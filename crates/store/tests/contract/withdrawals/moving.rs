@@ -7,6 +7,7 @@ use grid_batch_core::{BatchState, LedgerStatus, Outcome, ServiceId, Timestamp};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     AheadCount, MoveObstacle, MoveStep, NonceOutcome, OpenWithdrawals, SigningStore, WithdrawalId,
+    WithdrawalStore,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, signed, withdrawal, withdrawal_id};

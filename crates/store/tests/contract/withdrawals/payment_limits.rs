@@ -6,7 +6,7 @@ use grid_batch_core::{Decision, Outcome};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_withdrawals::{
     Amount, FailedFilter, FailedWithdrawals, PaymentLimitError, PaymentLimits, RetryOutcome,
-    ScheduleOutcome, Withdrawal, WithdrawalConflict,
+    ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalStore,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};

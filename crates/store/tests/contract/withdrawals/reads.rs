@@ -4,7 +4,7 @@ use std::{fs, thread};
 
 use grid_batch_core::{Decision, Outcome};
 use grid_batch_store::StoreOptions;
-use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalState};
+use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalState, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, is_stored, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, TestStore, on_both};

@@ -6,7 +6,7 @@ use grid_batch_core::{
 };
 use grid_batch_withdrawals::{
     ClosedNonce, FailedFilter, FinalTransaction, NonceOutcome, RetryOutcome, SigningStore,
-    WithdrawalFilter, WithdrawalState,
+    WithdrawalFilter, WithdrawalState, WithdrawalStore,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};

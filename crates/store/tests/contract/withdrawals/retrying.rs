@@ -1,7 +1,9 @@
 use std::thread;
 
 use grid_batch_core::{BatchState, Decision, LedgerStatus, Outcome};
-use grid_batch_withdrawals::{NonceOutcome, RetryOutcome, SigningStore, WithdrawalState};
+use grid_batch_withdrawals::{
+    NonceOutcome, RetryOutcome, SigningStore, WithdrawalState, WithdrawalStore,
+};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, exactly, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, on_both, service};

@@ -1,5 +1,5 @@
 use grid_batch_core::AddOutcome;
-use grid_batch_withdrawals::{Reward, RewardId};
+use grid_batch_withdrawals::{Reward, RewardId, WithdrawalStore};
 
 use crate::fixture::{Database, on_both};
 

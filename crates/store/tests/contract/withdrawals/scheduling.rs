@@ -1,10 +1,10 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchQueryStore, BatchState, Progress};
-use grid_batch_store::StoreError;
+use grid_batch_core::{BatchError, BatchQueryStore, BatchState, Progress};
 use grid_batch_withdrawals::{
     Reward, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalKind,
+    WithdrawalStore,
 };
 
 use super::fixture::{
@@ -188,7 +188,8 @@ fn withdrawal_of_an_unknown_reward_is_refused(db: &Database) {
         ..withdrawal(ACCOUNT, 1)
     };
     let error = store.schedule(std::slice::from_ref(&claimed)).unwrap_err();
-    assert!(matches!(error, StoreError::Refused(_)), "{error}");
+    let BatchError::InternalError(text) = error else { panic!("{error}") };
+    assert!(text.starts_with("the database refused a statement"), "{text}");
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 0);
     let reward = Reward {
         id: reward_id,

@@ -1,7 +1,7 @@
 //! Lists of withdrawals by state.
 
 use grid_batch_core::{Decision, Event, LedgerStatus, Outcome, Timestamp};
-use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
+use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
 use crate::fixture::{Database, StoreExt, TestStore, happened, on_both, service};

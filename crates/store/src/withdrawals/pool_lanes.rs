@@ -1,41 +1,40 @@
 //! The lanes of a gas admin with a parked pool. Each has the first open batch of a different pool.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use diesel::{
     QueryableByName,
+    prelude::*,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{ServiceId, Timestamp};
+use grid_batch_core::{Ahead, ServiceId, StoredBatch, Timestamp, WaitReason};
 
-use super::{lane::Lane, waiting::begin_waiting_holds};
+use super::{rows::load_numbers, schema::withdrawals};
 use crate::{
+    batch::begin_waiting_holds,
+    operator::load_open_times,
     scheduling::{InstalledRow, NextBatch, install_in_lanes, make_lanes},
     sql::{
-        Connection, Statement, StoreError,
-        rows::{AHEAD, ServiceRow, has_open_nonce, is_ready, service_rows},
+        Connection, Rows, StoreError,
+        query::{BatchRecord, lane_holds_batch},
+        rows::{AHEAD, ServiceRow, is_ready, service_rows},
+        schema::{batches, lanes},
     },
 };
 
-/// The services of which a pool was parked by this change.
-pub(super) fn with_parked_pool(lanes: &[&Lane]) -> BTreeSet<ServiceId> {
-    let parked = lanes.iter().filter(|lane| lane.delay.pool_parked && lane.position.is_none());
-    parked.map(|lane| lane.service_id.clone()).collect()
-}
-
 /// Installs new batches beside parked ones, if these locked services have any.
-pub(crate) fn fill_beside_parked<'a>(
+pub(super) fn fill_beside_parked<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a ServiceId>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- services_with_parked_pools
-         select distinct s.service_id
-         from {x} join lanes s on s.service_id = x.service_id where s.pool_parked",
-    )
-    .rows(service_rows(services));
+    let statement = connection
+        .statement(
+            "-- services_with_parked_pools
+             select distinct s.service_id
+             from {x} join lanes s on s.service_id = x.service_id where s.pool_parked",
+        )
+        .rows(service_rows(services));
     let rows: Vec<ServiceRow> = connection.load(&statement)?;
     let services = rows.iter().map(ServiceRow::read).collect::<Result<_, _>>()?;
     fill_by_pool(connection, &services, now).map(drop)
@@ -99,12 +98,12 @@ fn make_lanes_by_pool(
     lanes: &[i32],
 ) -> Result<(), StoreError> {
     make_lanes(connection, service_id, lanes)?;
-    let mark = Statement::new(
-        connection.dialect(),
-        "-- mark_lanes_by_pool
-         update lanes set by_pool = true where service_id = ?",
-    )
-    .text(service_id.as_str());
+    let mark = connection
+        .statement(
+            "-- mark_lanes_by_pool
+             update lanes set by_pool = true where service_id = ?",
+        )
+        .text(service_id.as_str());
     connection.execute(&mark).map(drop)
 }
 
@@ -114,19 +113,17 @@ fn load_lanes(
     now: Timestamp,
 ) -> Result<Vec<LaneRow>, StoreError> {
     let (is_due, has_nonce) = (is_ready("s"), has_open_nonce("s.batch_seq"));
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
+    let statement = connection
+        .statement(format!(
             "-- lanes_of_pools
              select s.lane, s.batch_seq, s.created_at, s.pool_parked, ({is_due}) as is_due,
                  {has_nonce} as has_nonce,
                  (select w.pool from withdrawals w where w.batch_seq = s.batch_seq) as pool
              from lanes s where s.service_id = ? order by s.service_id, s.lane"
-        ),
-    )
-    .long(/* next_try_at */ now.as_micros())
-    .long(/* since */ now.as_micros().saturating_add(AHEAD))
-    .text(service_id.as_str());
+        ))
+        .long(/* next_try_at */ now.as_micros())
+        .long(/* since */ now.as_micros().saturating_add(AHEAD))
+        .text(service_id.as_str());
     connection.load(&statement)
 }
 
@@ -134,14 +131,12 @@ fn load_lanes(
 ///
 /// The pools are found one after the other by index, so that the cost does not depend on how many
 /// withdrawals wait. A withdrawal without the event of its pool is open although its batch has ended.
-pub(crate) fn load_first_open(
+pub(super) fn load_first_open(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Vec<FirstOpenRow>, StoreError> {
     let has_nonce = has_open_nonce("b.seq");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
+    let statement = connection.statement(format!(
             "-- first_open_of_pools
              with recursive pools (pool) as (
                  select min(w.pool) from withdrawals w where w.service_id = ? and w.list_state = 'OPEN'
@@ -166,7 +161,7 @@ pub(crate) fn load_first_open(
 }
 
 /// The lanes of a gas admin that have a batch, in its order.
-pub(crate) fn load_pool_heads(
+pub(super) fn load_pool_heads(
     connection: &mut Connection,
     service_id: &ServiceId,
     now: Timestamp,
@@ -176,14 +171,14 @@ pub(crate) fn load_pool_heads(
 }
 
 /// A batch in a lane, or the first open one of its pool.
-pub(crate) struct PoolHead {
+pub(super) struct PoolHead {
     /// `None`: its withdrawal is moved at this moment.
-    pub(crate) pool: Option<String>,
-    pub(crate) created_at: i64,
+    pub(super) pool: Option<String>,
+    pub(super) created_at: i64,
     /// Only its pool is parked, so that batches of other pools overtake it.
-    pub(crate) is_parked: bool,
+    pub(super) is_parked: bool,
     /// It can be taken, unless another batch of the gas admin prevents it.
-    pub(crate) is_due: bool,
+    pub(super) is_due: bool,
     has_nonce: bool,
 }
 
@@ -196,9 +191,9 @@ impl PoolHead {
 
 /// The first open batch of a pool.
 #[derive(QueryableByName)]
-pub(crate) struct FirstOpenRow {
+pub(super) struct FirstOpenRow {
     #[diesel(sql_type = Text)]
-    pub(crate) pool: String,
+    pub(super) pool: String,
     #[diesel(sql_type = BigInt)]
     batch_seq: i64,
     #[diesel(sql_type = Binary)]
@@ -248,4 +243,107 @@ impl LaneRow {
         let created_at = self.created_at?;
         Some(PoolHead { pool: self.pool.clone(), created_at, is_parked, is_due, has_nonce })
     }
+}
+
+/// The condition that the batch is of a withdrawal that has an open nonce.
+fn has_open_nonce(batch_seq: &str) -> String {
+    format!(
+        "coalesce((
+             select n.outcome is null from account_nonces n
+             where n.withdrawal_seq = (select o.seq from withdrawals o where o.batch_seq = {batch_seq})
+             order by n.withdrawal_seq desc, n.nonce desc limit 1), false)"
+    )
+}
+
+/// Those of these batches whose withdrawals have an open nonce.
+pub(super) fn with_open_nonce(
+    connection: &mut Connection,
+    batch_seqs: &[i64],
+) -> Result<BTreeSet<i64>, StoreError> {
+    let has_nonce = has_open_nonce("x.batch_seq");
+    let statement = connection
+        .statement(format!(
+            "-- batches_with_nonces\n select x.batch_seq as number from {{x}} where {has_nonce}"
+        ))
+        .rows(Rows::default().long("batch_seq", batch_seqs.iter().copied()));
+    Ok(load_numbers(connection, &statement)?.into_iter().collect())
+}
+
+/// What is ahead of the open withdrawals of a gas admin that were stored at these times. `None`: its batches wait in
+/// one order.
+pub(super) fn ahead(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    created_at: &[Timestamp],
+) -> Result<Option<Vec<Option<Ahead>>>, StoreError> {
+    let lanes = LaneBatches::load(connection, service_id)?;
+    let Some(first) = lanes.0.first() else { return Ok(None) };
+    let last = created_at.iter().max().copied().unwrap_or_default();
+    let open = load_open_times(connection, service_id, first.batch.created_at, last)?;
+    let pools = load_pools(connection, service_id, created_at)?;
+    let before = |at: Timestamp| {
+        u64::try_from(open.partition_point(|open| *open < at.as_micros())).unwrap_or(u64::MAX)
+    };
+    let ahead_of = |at: &Timestamp| {
+        let head = lanes.head_of(*at, pools.get(&at.as_micros()).map(String::as_str))?;
+        let more = before(*at) > Ahead::MAX_COUNTED;
+        let count = before(*at).min(Ahead::MAX_COUNTED);
+        let count = count.saturating_sub(before(head.batch.created_at));
+        let (reason, head) = (WaitReason::Behind, Some(head.batch.clone()));
+        Some(Ahead { reason, head, head_waits: false, count, more })
+    };
+    Ok(Some(created_at.iter().map(ahead_of).collect()))
+}
+
+/// The batches in the lanes of a gas admin, the oldest first.
+struct LaneBatches(Vec<LaneBatch>);
+
+struct LaneBatch {
+    batch: StoredBatch,
+    /// Withdrawals of other pools overtake it.
+    is_parked: bool,
+    pool: String,
+}
+
+impl LaneBatches {
+    fn load(connection: &mut Connection, service_id: &ServiceId) -> Result<Self, StoreError> {
+        let query = lanes::table
+            .inner_join(batches::table.on(lane_holds_batch()))
+            .inner_join(withdrawals::table.on(withdrawals::batch_seq.eq(batches::seq)))
+            .filter(lanes::service_id.eq(service_id.as_str()))
+            .filter(lanes::by_pool)
+            .order_by(lanes::created_at)
+            .select((BatchRecord::as_select(), lanes::pool_parked, withdrawals::pool));
+        let rows: Vec<(BatchRecord, bool, String)> = connection.load_query("pool_heads", query)?;
+        rows.into_iter()
+            .map(|(batch, is_parked, pool)| {
+                Ok(LaneBatch { batch: batch.into_batch()?, is_parked, pool })
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The batch in a lane that the withdrawal of a pool waits for: the one of its pool if that is parked, or
+    /// the first one that is not parked.
+    fn head_of(&self, at: Timestamp, pool: Option<&str>) -> Option<&LaneBatch> {
+        let own = self.0.iter().find(|lane| Some(lane.pool.as_str()) == pool && lane.is_parked);
+        let not_parked = self.0.iter().find(|lane| !lane.is_parked);
+        let first = own.or(not_parked).or(self.0.first())?;
+        (first.batch.created_at < at).then_some(first)
+    }
+}
+
+/// The pools of the withdrawals of a service whose batches were stored at these times.
+fn load_pools(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    created_at: &[Timestamp],
+) -> Result<HashMap<i64, String>, StoreError> {
+    let created_at: Vec<i64> = created_at.iter().map(|at| at.as_micros()).collect();
+    let query = batches::table
+        .inner_join(withdrawals::table.on(withdrawals::batch_seq.eq(batches::seq)))
+        .filter(batches::service_id.eq(service_id.as_str()))
+        .filter(batches::created_at.eq_any(created_at))
+        .select((batches::created_at, withdrawals::pool));
+    Ok(connection.load_query("pools_of_batches", query)?.into_iter().collect())
 }

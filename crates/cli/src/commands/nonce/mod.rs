@@ -1,17 +1,20 @@
 //! `nonce`: an operator's decisions about the nonces of a gas admin.
 
+#[cfg(feature = "evm")]
+mod of_database;
+
 use std::{ops::RangeInclusive, process::ExitCode};
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, OperatorStore, OperatorTarget, OperatorVerb, ServiceId,
-};
+use grid_batch_core::{OperatorVerb, ServiceId};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
+#[cfg(not(feature = "evm"))]
+use crate::commands::operator::without_withdrawals;
 use crate::commands::{
     failure::Failure,
-    operator::{Database, dry_run_flag, is_dry_run, operator_action, reason_flag},
+    operator::{dry_run_flag, is_dry_run, reason_flag},
     print::print_stdout,
     remote::{self, Server, Source, field},
 };
@@ -23,6 +26,10 @@ type Nonces = RangeInclusive<u64>;
 #[derive(Debug, Clone)]
 enum NonceDecision {
     Verb(OperatorVerb),
+    #[cfg_attr(
+        not(feature = "evm"),
+        expect(dead_code, reason = "it is recorded in a database with withdrawals only")
+    )]
     Paid(WithdrawalId),
 }
 
@@ -77,21 +84,25 @@ fn parse_decision(text: &str) -> Result<NonceDecision, String> {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let (Some(service), Some(nonces), Some(decision)) = (
+    let decided = (
         matches.get_one::<ServiceId>("service"),
         matches.get_one::<Nonces>("nonce"),
         matches.get_one::<NonceDecision>("decision"),
-    ) else {
-        return list(matches);
-    };
-    match (decision, Source::of(matches)) {
-        (NonceDecision::Verb(verb), Source::Server) => {
+    );
+    match decided {
+        (Some(service), Some(nonces), Some(NonceDecision::Verb(verb)))
+            if Source::of(matches) == Source::Server =>
+        {
             act_on_server(matches, service, nonces, *verb)
         }
-        (NonceDecision::Verb(verb), Source::Database) => {
-            act_on_database(matches, service, nonces, *verb)
+        #[cfg(feature = "evm")]
+        (Some(service), Some(nonces), Some(decision)) => {
+            of_database::decide(matches, service, nonces, decision)
         }
-        (NonceDecision::Paid(id), _) => decide_paid(matches, service, nonces, id),
+        #[cfg(feature = "evm")]
+        _ => of_database::list(matches),
+        #[cfg(not(feature = "evm"))]
+        _ => Err(without_withdrawals()),
     }
 }
 
@@ -114,32 +125,6 @@ fn act_on_server(
     Ok(ExitCode::SUCCESS)
 }
 
-fn act_on_database(
-    matches: &ArgMatches,
-    service: &ServiceId,
-    nonces: &Nonces,
-    verb: OperatorVerb,
-) -> Result<ExitCode, Failure> {
-    let (service_id, first, last) = (service.clone(), *nonces.start(), *nonces.end());
-    if verb == OperatorVerb::StartNonce {
-        one(nonces)?;
-    }
-    let target = OperatorTarget::Nonces { service_id, first, last };
-    let database = Database::to_write(matches)?;
-    match database.store.act(&operator_action(matches, verb, target))? {
-        ActionOutcome::Done(ActionEffect { before, after, .. }) => {
-            print_change(matches, service, &before, &after);
-            Ok(ExitCode::SUCCESS)
-        }
-        ActionOutcome::Refused(refusal) => {
-            Err(Failure::new(format!("{service}: nothing changed: {refusal}")))
-        }
-        ActionOutcome::NotFound => Err(Failure::new(format!(
-            "{service}: there is no such service; it exists when the first withdrawal is scheduled"
-        ))),
-    }
-}
-
 fn print_change(matches: &ArgMatches, service: &ServiceId, before: &str, after: &str) {
     let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
     print_stdout(format_args!("{would}{service}: {before} -> {after}"));
@@ -152,32 +137,4 @@ fn one(nonces: &Nonces) -> Result<u64, Failure> {
     } else {
         Err(Failure::usage("this decision is about one nonce".to_owned()))
     }
-}
-
-fn decide_paid(
-    matches: &ArgMatches,
-    service: &ServiceId,
-    nonces: &Nonces,
-    withdrawal: &WithdrawalId,
-) -> Result<ExitCode, Failure> {
-    let nonce = one(nonces)?;
-    if is_dry_run(matches) {
-        return Err(Failure::usage("a decision for a withdrawal has no dry run".to_owned()));
-    }
-    if !Database::to_write(matches)?.store.decide_nonce(service, nonce, withdrawal)? {
-        return Err(Failure::new(format!(
-            "nothing changed: nonce {nonce} of {service} is not undecided, or the withdrawal is not \
-             open or has another nonce"
-        )));
-    }
-    print_stdout(format_args!("nonce {nonce} of {service} is decided"));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    for (service, nonce) in Database::to_read(matches)?.store.undecided_nonces()? {
-        let reason = nonce.undecided.unwrap_or_default();
-        print_stdout(format_args!("{service} {} {reason}", nonce.nonce));
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,110 @@
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+};
+
+use grid_batch_core::{
+    ActionOutcome, ActionRefusal, Ahead, BatchState, EventWithdrawal, ItemId, OperatorAction,
+    ServiceId, Timestamp,
+};
+
+use super::{Connection, Store, StoreError};
+
+/// A batch that has just ended.
+pub(crate) struct EndedBatch {
+    pub(crate) seq: i64,
+    pub(crate) id: ItemId,
+    pub(crate) state: BatchState,
+}
+
+/// What a part of the store above batches does when something happens to them, in the same transaction.
+///
+/// By default, a method does nothing and costs nothing.
+pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
+    /// Batches have ended. Their lanes still have them.
+    fn ended(
+        &self,
+        _connection: &mut Connection,
+        _ended: &[EndedBatch],
+        _now: Timestamp,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Installs the next batches of locked services in which batches of different pools overtake each other.
+    /// Returns those that were stored before the database was restored.
+    fn fill_by_pool(
+        &self,
+        _connection: &mut Connection,
+        _services: &BTreeSet<ServiceId>,
+        _now: Timestamp,
+    ) -> Result<BTreeSet<(ServiceId, ItemId)>, StoreError> {
+        Ok(BTreeSet::new())
+    }
+
+    /// Those of these batches, which are in lanes by pool, that no other one of their services overtakes.
+    fn not_overtaken(
+        &self,
+        _connection: &mut Connection,
+        _batch_seqs: &[i64],
+    ) -> Result<BTreeSet<i64>, StoreError> {
+        Ok(BTreeSet::new())
+    }
+
+    /// What is ahead of the open batches of a service that were stored at these times. `None`: they wait in one
+    /// order.
+    fn ahead(
+        &self,
+        _connection: &mut Connection,
+        _service_id: &ServiceId,
+        _created_at: &[Timestamp],
+    ) -> Result<Option<Vec<Option<Ahead>>>, StoreError> {
+        Ok(None)
+    }
+
+    /// Whether a batch tries a withdrawal, which decides how the batch ends unless it is held.
+    fn is_of_withdrawal(
+        &self,
+        _connection: &mut Connection,
+        _batch_seq: i64,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    /// Does what an operator asks for about the nonces of an account.
+    fn act_on_nonces(
+        &self,
+        _store: &Store,
+        _connection: &mut Connection,
+        action: &OperatorAction,
+    ) -> Result<ActionOutcome, StoreError> {
+        Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }))
+    }
+
+    /// What events of these batches tell beyond what happened to them, by the ids of the batches.
+    fn event_details(
+        &self,
+        _connection: &mut Connection,
+        _batch_ids: &[&[u8]],
+    ) -> Result<HashMap<Vec<u8>, EventWithdrawal>, StoreError> {
+        Ok(HashMap::new())
+    }
+
+    /// The condition that retention removes `batches b`, which has ended.
+    fn is_removable(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// A query for the `service_id` of services that wait for an operator although no batch of theirs is held.
+    fn held_services(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// The hooks of a build without any part that needs them.
+#[cfg(any(test, not(feature = "withdrawals")))]
+#[derive(Debug)]
+pub(crate) struct NoHooks;
+
+#[cfg(any(test, not(feature = "withdrawals")))]
+impl BatchHooks for NoHooks {}

@@ -1,0 +1,310 @@
+//! What happens to withdrawals when something happens to their batches.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use diesel::{
+    QueryableByName,
+    prelude::*,
+    sql_types::{BigInt, Binary, Nullable, Text},
+};
+use grid_batch_core::{
+    ActionOutcome, Ahead, BatchState, EventWithdrawal, Hex, ItemId, OperatorAction, ServiceId,
+    Timestamp,
+};
+use grid_batch_withdrawals::{Amount, WithdrawalId};
+
+use super::{nonce_actions, payment_sums::subtract, pool_lanes, schema::withdrawals};
+use crate::sql::{
+    Connection, Rows, Store, StoreError,
+    hooks::{BatchHooks, EndedBatch},
+};
+
+/// What withdrawals add to what happens to batches.
+#[derive(Debug)]
+pub(crate) struct WithdrawalHooks;
+
+impl BatchHooks for WithdrawalHooks {
+    /// Runs no statement if none of the batches has the id of a withdrawal's.
+    fn ended(
+        &self,
+        connection: &mut Connection,
+        ended: &[EndedBatch],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let tries_withdrawal = |batch: &&EndedBatch| WithdrawalId::of_batch(&batch.id).is_some();
+        let ended: Vec<&EndedBatch> = ended.iter().filter(tries_withdrawal).collect();
+        end_withdrawals(connection, &ended)?;
+        record_failures(connection, &ended, now)
+    }
+
+    fn fill_by_pool(
+        &self,
+        connection: &mut Connection,
+        services: &BTreeSet<ServiceId>,
+        now: Timestamp,
+    ) -> Result<BTreeSet<(ServiceId, ItemId)>, StoreError> {
+        let installed = pool_lanes::fill_by_pool(connection, services, now)?;
+        installed.iter().filter(|row| row.restored).map(|row| row.key()).collect()
+    }
+
+    /// A ledger takes nonces in order, so the withdrawal that has one is not overtaken.
+    fn not_overtaken(
+        &self,
+        connection: &mut Connection,
+        batch_seqs: &[i64],
+    ) -> Result<BTreeSet<i64>, StoreError> {
+        pool_lanes::with_open_nonce(connection, batch_seqs)
+    }
+
+    fn ahead(
+        &self,
+        connection: &mut Connection,
+        service_id: &ServiceId,
+        created_at: &[Timestamp],
+    ) -> Result<Option<Vec<Option<Ahead>>>, StoreError> {
+        pool_lanes::ahead(connection, service_id, created_at)
+    }
+
+    fn is_of_withdrawal(
+        &self,
+        connection: &mut Connection,
+        batch_seq: i64,
+    ) -> Result<bool, StoreError> {
+        let query = withdrawals::table
+            .filter(withdrawals::batch_seq.eq(batch_seq))
+            .select(withdrawals::batch_seq);
+        let found: Vec<i64> = connection.load_query("is_of_withdrawal", query)?;
+        Ok(!found.is_empty())
+    }
+
+    fn act_on_nonces(
+        &self,
+        store: &Store,
+        connection: &mut Connection,
+        action: &OperatorAction,
+    ) -> Result<ActionOutcome, StoreError> {
+        nonce_actions::act_on_nonces(store, connection, action)
+    }
+
+    fn event_details(
+        &self,
+        connection: &mut Connection,
+        batch_ids: &[&[u8]],
+    ) -> Result<HashMap<Vec<u8>, EventWithdrawal>, StoreError> {
+        withdrawals_of_events(connection, batch_ids)
+    }
+
+    /// The latest batch of a withdrawal stays with it.
+    fn is_removable(&self) -> Option<&'static str> {
+        Some("(select count(*) from withdrawals w where w.batch_seq = b.seq) = 0")
+    }
+
+    /// A payment without the event of its pool is held although its batch has ended.
+    fn held_services(&self) -> Option<&'static str> {
+        Some(
+            "select n.service_id from account_nonces n
+             where n.service_id > '' and n.pool_withdrawal_id = ''
+                 and (select w.list_state from withdrawals w
+                      where w.seq = n.withdrawal_seq and (
+                          select b.dlt_status from batches b where b.seq = w.batch_seq) is not null) = 'OPEN'",
+        )
+    }
+}
+
+/// Stores how withdrawals ended, so that lists by state read it by index: as their batches did, unless the chain has
+/// shown that they were made. Withdrawals whose pool did not emit its event are left to an operator.
+fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result<(), StoreError> {
+    let status = |batch: &&EndedBatch| Some((batch.seq, batch.state.dlt_status()?.as_str()));
+    let ended: Vec<(i64, &str)> = ended.iter().filter_map(status).collect();
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let statement = connection
+        .statement(
+            "-- end_withdrawals
+             update withdrawals as w
+             set list_state = coalesce(
+                 (select case n.pool_withdrawal_id when '' then 'OPEN' else 'COMMITTED' end
+                  from account_nonces n where n.withdrawal_seq = w.seq and n.outcome = 'WITHDRAWN'),
+                 x.dlt_status)
+             from {x} where w.batch_seq = x.batch_seq",
+        )
+        .rows(
+            Rows::default()
+                .long("batch_seq", ended.iter().map(|(seq, _)| *seq))
+                .text("dlt_status", ended.iter().map(|(_, status)| *status)),
+        );
+    connection.execute(&statement).map(drop)
+}
+
+/// Records the failures among withdrawals whose batches have just ended: their amounts no longer count in the sums of
+/// their pools, of which they are the last failures.
+fn record_failures(
+    connection: &mut Connection,
+    ended: &[&EndedBatch],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let invalid = ended.iter().filter(|batch| batch.state == BatchState::Invalid);
+    let batches: Vec<i64> = invalid.map(|batch| batch.seq).collect();
+    if batches.is_empty() {
+        return Ok(());
+    }
+    let failed = failed_withdrawals(connection, &batches)?;
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let mut counted = Vec::new();
+    for row in &failed {
+        if let Some(step) = row.counted_at {
+            counted.push(((row.pool.as_str(), step), row.amount()?));
+        }
+    }
+    subtract(connection, &counted)?;
+    mark_not_counted(connection, &failed)?;
+    write_last_failures(connection, &failed, now)
+}
+
+fn failed_withdrawals(
+    connection: &mut Connection,
+    batches: &[i64],
+) -> Result<Vec<FailedRow>, StoreError> {
+    let statement = connection
+        .statement(
+            "-- failed_withdrawals
+             select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at
+             from {x} join withdrawals w on w.batch_seq = x.batch_seq",
+        )
+        .rows(Rows::default().long("batch_seq", batches.iter().copied()));
+    connection.load(&statement)
+}
+
+fn mark_not_counted(connection: &mut Connection, failed: &[FailedRow]) -> Result<(), StoreError> {
+    let statement = connection
+        .statement(
+            "-- mark_not_counted
+             update withdrawals as w set counted_at = null
+             from {x} where w.seq = x.withdrawal_seq",
+        )
+        .rows(Rows::default().long("withdrawal_seq", failed.iter().map(|row| row.withdrawal_seq)));
+    connection.execute(&statement).map(drop)
+}
+
+fn write_last_failures(
+    connection: &mut Connection,
+    failed: &[FailedRow],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    // One row for each pool: a statement may change a row only once.
+    let last: BTreeMap<(&str, &str), &FailedRow> =
+        failed.iter().map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
+    let statement = connection
+        .statement(
+            "-- write_last_failures
+             insert into last_failures (service_id, pool, withdrawal_seq, batch_seq, failed_at)
+             select service_id, pool, withdrawal_seq, batch_seq, failed_at
+             from {x} where true order by service_id, pool
+             on conflict (service_id, pool) do update
+             set withdrawal_seq = excluded.withdrawal_seq, batch_seq = excluded.batch_seq,
+                 failed_at = excluded.failed_at",
+        )
+        .rows(
+            Rows::default()
+                .text("service_id", last.keys().map(|(service_id, _)| *service_id))
+                .text("pool", last.keys().map(|(_, pool)| *pool))
+                .long("withdrawal_seq", last.values().map(|row| row.withdrawal_seq))
+                .long("batch_seq", last.values().map(|row| row.batch_seq))
+                .long("failed_at", last.values().map(|_| now.as_micros())),
+        );
+    connection.execute(&statement).map(drop)
+}
+
+#[derive(QueryableByName)]
+struct FailedRow {
+    #[diesel(sql_type = BigInt)]
+    withdrawal_seq: i64,
+    #[diesel(sql_type = BigInt)]
+    batch_seq: i64,
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Text)]
+    pool: String,
+    #[diesel(sql_type = Text)]
+    amount: String,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    counted_at: Option<i64>,
+}
+
+impl FailedRow {
+    fn amount(&self) -> Result<Amount, StoreError> {
+        self.amount.parse().map_err(StoreError::corrupt)
+    }
+}
+
+/// The withdrawals that these batches try, by the ids of the batches. Runs no statement if no batch has the id of a
+/// withdrawal's.
+fn withdrawals_of_events(
+    connection: &mut Connection,
+    batch_ids: &[&[u8]],
+) -> Result<HashMap<Vec<u8>, EventWithdrawal>, StoreError> {
+    let named = batch_ids.iter().copied().filter_map(read_id);
+    let mut named: Vec<(&[u8], WithdrawalId, u32)> = named.collect();
+    if named.is_empty() {
+        return Ok(HashMap::new());
+    }
+    named.sort_unstable();
+    named.dedup();
+    let statement = connection
+        .statement(
+            "-- withdrawals_of_events
+             select x.batch_id, w.withdrawal_id, w.pool, w.amount, (
+                 select (
+                     select k.hash from signed_transactions k
+                     where k.service_id = n.service_id and k.nonce = n.nonce and not k.is_filler
+                     order by k.max_fee desc, k.position desc limit 1)
+                 from account_nonces n
+                 where n.withdrawal_seq = w.seq and coalesce(n.outcome, '') <> 'USED_ELSEWHERE'
+                     and (n.generation = x.generation
+                         or (n.generation < x.generation and n.outcome is null))
+                 order by n.nonce desc limit 1) as hash
+             from {x} join withdrawals w on w.withdrawal_id = x.withdrawal_id",
+        )
+        .rows(
+            Rows::default()
+                .bytes("batch_id", named.iter().map(|(batch_id, ..)| *batch_id))
+                .bytes("withdrawal_id", named.iter().map(|(_, id, _)| &id.as_bytes()[..]))
+                .long("generation", named.iter().map(|(.., generation)| i64::from(*generation)))
+                .in_chunks(),
+        );
+    let rows: Vec<EventRow> = connection.load(&statement)?;
+    rows.into_iter().map(EventRow::read).collect()
+}
+
+fn read_id(batch_id: &[u8]) -> Option<(&[u8], WithdrawalId, u32)> {
+    let bytes = batch_id.try_into().ok()?;
+    let (id, generation) = WithdrawalId::of_batch(&ItemId::from_bytes(bytes))?;
+    Some((batch_id, id, generation))
+}
+
+#[derive(QueryableByName)]
+struct EventRow {
+    #[diesel(sql_type = Binary)]
+    batch_id: Vec<u8>,
+    #[diesel(sql_type = Binary)]
+    withdrawal_id: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    pool: String,
+    #[diesel(sql_type = Text)]
+    amount: String,
+    #[diesel(sql_type = Nullable<Binary>)]
+    hash: Option<Vec<u8>>,
+}
+
+impl EventRow {
+    fn read(self) -> Result<(Vec<u8>, EventWithdrawal), StoreError> {
+        let Self { batch_id, withdrawal_id, pool, amount, hash } = self;
+        let id = WithdrawalId::try_from(&withdrawal_id[..]).map_err(StoreError::corrupt)?;
+        let transaction_hash = hash.map(|hash| format!("0x{}", Hex(&hash)));
+        let withdrawal = EventWithdrawal { id: id.to_string(), pool, amount, transaction_hash };
+        Ok((batch_id, withdrawal))
+    }
+}

@@ -1,0 +1,343 @@
+use std::collections::BTreeSet;
+
+use diesel::{insert_into, prelude::*};
+use grid_batch_core::{AddOutcome, BatchResult, BatchState, Timestamp};
+use grid_batch_withdrawals::{
+    AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimits,
+    PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal,
+    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState,
+    WithdrawalStore,
+};
+
+use super::{
+    batch_of,
+    list::{
+        Page, add_details, find_seq, find_withdrawal, load_fail_reasons, load_page, load_records,
+    },
+    payment_sums::{PaymentSums, sums_of_day},
+    pool_lanes::fill_beside_parked,
+    rows::reward_id,
+    schedule::{amount_of, schedule_rest},
+    schema::rewards,
+};
+use crate::{
+    batch::{Lane, lock_lanes, lock_services, write_open},
+    intake::{CreatedAtAllocator, insert},
+    operator::count_ahead_to_limit,
+    sql::{Connection, Rows, Store, StoreError, connection::on_either, groups::LOCK_LIMIT},
+};
+
+impl WithdrawalStore for Store {
+    /// One commit, unless rows of services are locked. There is at most one withdrawal with an id, however many
+    /// requests come at once. If the id is derived from what may be paid only once, no other lock is needed.
+    ///
+    /// ```no_run
+    /// # use grid_batch_withdrawals::{ScheduleOutcome, Withdrawal, WithdrawalStore};
+    /// # fn example(store: grid_batch_store::Store, withdrawal: Withdrawal) -> Result<(), Box<dyn std::error::Error>> {
+    /// for outcome in store.schedule(&[withdrawal])? {
+    ///     match outcome? {
+    ///         ScheduleOutcome::Stored { ahead, .. } => println!("scheduled behind {ahead} others"),
+    ///         ScheduleOutcome::AlreadyStored => println!("was scheduled before, and is paid once"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn schedule(
+        &self,
+        withdrawals: &[Withdrawal],
+    ) -> BatchResult<Vec<Result<ScheduleOutcome, WithdrawalConflict>>> {
+        let mut outcomes: Vec<Option<_>> = withdrawals.iter().map(|_| None).collect();
+        // Requests for the same id at different services lock different rows. The database refuses the
+        // second insert, and its retry finds the first withdrawal: each time at least one more.
+        let mut retries_left = withdrawals.len();
+        loop {
+            match schedule_rest(self, withdrawals, &mut outcomes) {
+                Some(error) if error.is_duplicate() && retries_left > 0 => retries_left -= 1,
+                Some(error) if !matches!(error, StoreError::ServicesLocked { .. }) => {
+                    return Err(error.into());
+                }
+                _ => break,
+            }
+        }
+        let locked = |withdrawal: &Withdrawal| WithdrawalConflict::ServiceLocked {
+            service_id: withdrawal.service_id.clone(),
+        };
+        let outcome = |(outcome, withdrawal): (Option<_>, &Withdrawal)| {
+            outcome.unwrap_or_else(|| Err(locked(withdrawal)))
+        };
+        Ok(outcomes.into_iter().zip(withdrawals).map(outcome).collect())
+    }
+
+    fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>> {
+        Ok(self.pools.read()?.snapshot(|connection| {
+            let Some(mut details) = find_withdrawal(connection, id)? else { return Ok(None) };
+            let found = count_ahead_to_limit(self, connection, &details.batch)?;
+            details.ahead = Some(AheadCount::of_found(found));
+            Ok(Some(details))
+        })?)
+    }
+
+    /// The cost grows with the number of withdrawals of the page, and, where the filter names more than one of pool,
+    /// service, reward and beneficiary, with the number that it skips.
+    fn withdrawals(
+        &self,
+        filter: &WithdrawalFilter,
+        before: Option<&WithdrawalId>,
+        limit: usize,
+    ) -> BatchResult<Vec<WithdrawalDetails>> {
+        Ok(self.pools.read()?.snapshot(|connection| {
+            let before = match before {
+                Some(id) => match find_seq(connection, id)? {
+                    Some(seq) => seq,
+                    None => return Ok(Vec::new()),
+                },
+                None => i64::MAX,
+            };
+            let page = Page { filter, before, count: limit };
+            let seqs = page.select(connection)?;
+            let records = load_records(connection, seqs)?;
+            add_details(connection, records)
+        })?)
+    }
+
+    /// A delay ends, and so does a hold that began because the ledger refused the payment: the cancellation is
+    /// another transaction.
+    fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome> {
+        self.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+            let Some(details) = lock_withdrawal(connection, id)? else {
+                return Ok(CancelOutcome::NotFound);
+            };
+            let state = details.batch.progress.state;
+            if state.is_terminal() {
+                return Ok(CancelOutcome::AlreadyEnded { state: WithdrawalState::of(&details) });
+            }
+            mark_cancelled(self, connection, id)?;
+            if state == BatchState::Delayed {
+                end_delay(connection, &details)?;
+            }
+            if state.awaits_poller() {
+                check_now(connection, &details)?;
+            }
+            Ok(CancelOutcome::Requested { state })
+        })
+    }
+
+    fn failed_withdrawals(
+        &self,
+        filter: &FailedFilter,
+        after: Option<&WithdrawalId>,
+        limit: usize,
+    ) -> BatchResult<Vec<FailedWithdrawal>> {
+        Ok(self.pools.read()?.snapshot(|connection| {
+            let records = load_page(connection, filter, after, limit)?;
+            if records.is_empty() {
+                return Ok(Vec::new());
+            }
+            let seqs = records.iter().map(|(_, batch_seq, _)| *batch_seq).collect();
+            let mut reasons = load_fail_reasons(connection, seqs)?;
+            records
+                .into_iter()
+                .map(|(row, batch_seq, ended_at)| {
+                    Ok(FailedWithdrawal {
+                        withdrawal: row.into_withdrawal()?,
+                        failed_at: Timestamp::from_micros(ended_at.unwrap_or_default()),
+                        fail_reason: reasons.remove(&batch_seq).unwrap_or_default(),
+                    })
+                })
+                .collect()
+        })?)
+    }
+
+    fn payment_budget(&self) -> BatchResult<PaymentBudget> {
+        let limits = PaymentLimits::clone(&self.payment_limits);
+        let pools: Vec<&str> = limits.day.keys().map(String::as_str).collect();
+        let scheduled = sums_of_day(&mut *self.pools.read()?, &pools, self.now())?;
+        Ok(PaymentBudget { limits, scheduled })
+    }
+
+    /// Of two calls at the same time, one starts the next generation. Transactions of earlier generations stay stored:
+    /// while one of them may be paid, no other is signed.
+    fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome> {
+        self.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+            let Some(details) = lock_withdrawal(connection, id)? else {
+                return Ok(RetryOutcome::NotFound);
+            };
+            let state = WithdrawalState::of(&details);
+            if state != WithdrawalState::Failed {
+                return Ok(RetryOutcome::NotFailed { state });
+            }
+            let (limits, pools) = (&self.payment_limits, [details.withdrawal.pool.as_str()].into());
+            let mut sums = PaymentSums::lock(connection, limits, pools, self.now())?;
+            let (pool, amount) = (&details.withdrawal.pool, amount_of(&details.withdrawal)?);
+            if let Err(error) = sums.check(limits, pool, &amount) {
+                return Ok(RetryOutcome::PaymentLimit(error));
+            }
+            sums.add(pool, &amount);
+            sums.write(connection)?;
+            let generation = details.generation + 1;
+            let batch = batch_of(&details.withdrawal, generation);
+            let now = self.now();
+            let mut created_at = CreatedAtAllocator::reserve(connection, &[&batch], now)?;
+            let seqs = insert(self, connection, &[&batch], &mut created_at)?;
+            let no_row = || StoreError::corrupt("no row of a batch just inserted");
+            let batch_seq = seqs.first().copied().ok_or_else(no_row)?;
+            start_generation(connection, id, generation, batch_seq, sums.step())?;
+            fill_beside_parked(connection, [&batch.service_id], now)?;
+            Ok(RetryOutcome::Scheduled { generation })
+        })
+    }
+
+    fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>> {
+        self.pools.write()?.write_transaction(|connection| {
+            if insert_reward(connection, reward)? {
+                return Ok(Ok(AddOutcome::Stored));
+            }
+            let stored = find_reward(connection, &reward.id)?
+                .ok_or_else(|| StoreError::corrupt("a reward that cannot be found"))?;
+            if stored.has_same_terms_as(reward) {
+                return Ok(Ok(AddOutcome::AlreadyStored));
+            }
+            Ok(Err(RewardConflict { stored }))
+        })
+    }
+
+    fn reward(&self, id: &RewardId) -> BatchResult<Option<Reward>> {
+        Ok(find_reward(&mut *self.pools.read()?, id)?)
+    }
+}
+
+impl Store {
+    /// What was scheduled from each of these pools in the last 24 hours.
+    pub fn pool_sums(&self, pools: &[&str]) -> Result<Vec<PoolSum>, StoreError> {
+        let now = self.now();
+        let mut sums = sums_of_day(&mut *self.pools.read()?, pools, now)?;
+        let sum = |pool: &&str| PoolSum {
+            pool: (*pool).to_owned(),
+            amount: sums.remove(*pool).unwrap_or_default(),
+        };
+        Ok(pools.iter().map(sum).collect())
+    }
+}
+
+/// The details of a withdrawal, with its service locked until the end of the transaction: nothing of
+/// the service is recorded or signed meanwhile.
+fn lock_withdrawal(
+    connection: &mut Connection,
+    id: &WithdrawalId,
+) -> Result<Option<WithdrawalDetails>, StoreError> {
+    let Some(found) = find_withdrawal(connection, id)? else { return Ok(None) };
+    lock_services(connection, [&found.withdrawal.service_id])?;
+    find_withdrawal(connection, id)
+}
+
+fn end_delay(connection: &mut Connection, details: &WithdrawalDetails) -> Result<(), StoreError> {
+    let batch = (details.batch.service_id.clone(), details.batch.batch_id);
+    let mut lanes = lock_lanes(connection, &BTreeSet::from([batch]))?;
+    lanes.retain(|_, lane| lane.end_delay());
+    write_open(connection, &lanes.values().collect::<Vec<&Lane>>())
+}
+
+/// Makes the status of the batch due: the transaction that used its nonce may be the cancellation.
+fn check_now(connection: &mut Connection, details: &WithdrawalDetails) -> Result<(), StoreError> {
+    let statement = connection
+        .statement(
+            "-- check_cancelled
+             update lanes set checked_at = null where service_id = ? and batch_id = ?",
+        )
+        .text(details.batch.service_id.as_str())
+        .bytes(details.batch.batch_id.as_bytes());
+    connection.execute(&statement).map(drop)
+}
+
+fn mark_cancelled(
+    store: &Store,
+    connection: &mut Connection,
+    id: &WithdrawalId,
+) -> Result<(), StoreError> {
+    let statement = connection
+        .statement(
+            "-- cancel_withdrawal
+             update withdrawals set cancelled_at = ?
+             where withdrawal_id = ? and cancelled_at is null",
+        )
+        .long(store.now().as_micros())
+        .bytes(id.as_bytes());
+    connection.execute(&statement).map(drop)
+}
+
+fn start_generation(
+    connection: &mut Connection,
+    id: &WithdrawalId,
+    generation: u32,
+    batch_seq: i64,
+    counted_at: i64,
+) -> Result<(), StoreError> {
+    let statement = connection
+        .statement(
+            "-- start_generation
+             update withdrawals as w
+             set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null,
+                 list_state = 'OPEN', counted_at = x.counted_at
+             from {x} where w.withdrawal_id = x.withdrawal_id",
+        )
+        .rows(
+            Rows::default()
+                .bytes("withdrawal_id", [&id.as_bytes()[..]])
+                .long("generation", [i64::from(generation)])
+                .long("batch_seq", [batch_seq])
+                .long("counted_at", [counted_at]),
+        );
+    connection.execute(&statement).map(drop)
+}
+
+/// Returns whether the reward is new.
+fn insert_reward(connection: &mut Connection, reward: &Reward) -> Result<bool, StoreError> {
+    let record = RewardRecord::from(reward);
+    // Diesel's `MultiConnection` has no `on conflict`; either connection by itself has.
+    let inserted = on_either!(connection, inner => insert_into(rewards::table)
+        .values(&record)
+        .on_conflict_do_nothing()
+        .execute(inner))?;
+    Ok(inserted > 0)
+}
+
+fn find_reward(connection: &mut Connection, id: &RewardId) -> Result<Option<Reward>, StoreError> {
+    let query = rewards::table.find(&id.as_bytes()[..]).select(RewardRecord::as_select());
+    let records = connection.load_query("reward", query)?;
+    records.into_iter().next().map(RewardRecord::into_reward).transpose()
+}
+
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = rewards)]
+struct RewardRecord {
+    reward_id: Vec<u8>,
+    pool: String,
+    amount: String,
+    once_per_member: bool,
+    created_at: i64,
+}
+
+impl From<&Reward> for RewardRecord {
+    fn from(reward: &Reward) -> Self {
+        Self {
+            reward_id: reward.id.as_bytes().to_vec(),
+            pool: reward.pool.clone(),
+            amount: reward.amount.clone(),
+            once_per_member: reward.once_per_member,
+            created_at: reward.created_at.as_micros(),
+        }
+    }
+}
+
+impl RewardRecord {
+    fn into_reward(self) -> Result<Reward, StoreError> {
+        Ok(Reward {
+            id: reward_id(&self.reward_id)?,
+            pool: self.pool,
+            amount: self.amount,
+            once_per_member: self.once_per_member,
+            created_at: Timestamp::from_micros(self.created_at),
+        })
+    }
+}
