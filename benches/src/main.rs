@@ -39,9 +39,10 @@ fn run_table(matches: &ArgMatches) -> io::Result<()> {
     };
     let rounds = matches.get_one("rounds").copied().unwrap_or(1);
     let rows = table::measure(&command_line::server(matches), size, rounds)?;
-    match matches.get_flag("json") {
-        true => println!("{}", table::json(&rows)),
-        false => println!("{}", table::text(&rows)),
+    if matches.get_flag("json") {
+        println!("{}", table::json(&rows));
+    } else {
+        println!("{}", table::text(&rows));
     }
     Ok(())
 }
@@ -68,9 +69,10 @@ fn run_backlog(matches: &ArgMatches) -> io::Result<()> {
 fn run_once(matches: &ArgMatches) -> io::Result<()> {
     let options = command_line::run_options(matches);
     let measurement = run::run(&options)?;
-    let text = match matches.get_flag("json") {
-        true => report::json(&options, &measurement).to_string(),
-        false => report::text(&options, &measurement),
+    let text = if matches.get_flag("json") {
+        report::json(&options, &measurement).to_string()
+    } else {
+        report::text(&options, &measurement)
     };
     println!("{text}");
     Ok(())

@@ -74,13 +74,11 @@ fn table_of(ledger: &LedgerType) -> Vec<(&'static str, String)> {
     let with = |keeps_order| declared_facts(ledger, keeps_order, Duration::from_secs(1)).unwrap();
     let (without, all) = (with(false), with(true));
     let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
-    let late = match all.late_arrival_limit.is_zero() {
-        true => "0",
-        false => "setting",
-    };
-    let order = match all.keeps_order == without.keeps_order {
-        true => yes(all.keeps_order),
-        false => "setting".to_owned(),
+    let late = if all.late_arrival_limit.is_zero() { "0" } else { "setting" };
+    let order = if all.keeps_order == without.keeps_order {
+        yes(all.keeps_order)
+    } else {
+        "setting".to_owned()
     };
     vec![
         ("second_arrival", format!("{:?}", all.second_arrival)),

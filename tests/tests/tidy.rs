@@ -96,6 +96,54 @@ fn test_helpers_are_not_included_by_path() {
     assert!(included.is_empty(), "use grid-batch-test-support: {included:?}");
 }
 
+/// An `if` says what the condition is for.
+#[test]
+fn no_match_has_true_or_false_as_an_arm() {
+    assert_no_line_is("an `if` is read more easily", is_bool_arm);
+}
+
+/// A caller sees what each of two parameters is.
+#[test]
+fn no_parameter_is_a_tuple() {
+    assert_no_line_is("give each part a parameter, or the pair a struct", has_tuple_parameter);
+}
+
+fn assert_no_line_is(rule: &str, is_found: fn(&str) -> bool) {
+    let mut found = Vec::new();
+    // This file has examples; `crates/store` still has some of both.
+    let is_exempt = |file: &Path| {
+        file.ends_with("tests/tests/tidy.rs") || file.starts_with(root().join("crates/store"))
+    };
+    for file in files(&["rs"]).iter().filter(|file| !is_exempt(file)) {
+        let source = read(file);
+        let lines = (1..).zip(source.lines()).filter(|(_, line)| is_found(line));
+        found.extend(lines.map(|(number, _)| format!("{}:{number}", file.display())));
+    }
+    assert!(found.is_empty(), "{rule}:\n{}", found.join("\n"));
+}
+
+/// Whether an arm of a `match` begins with `true` or `false`. The formatter begins a line with each arm.
+fn is_bool_arm(line: &str) -> bool {
+    let line = line.trim_start();
+    line.strip_prefix("true ")
+        .or_else(|| line.strip_prefix("false "))
+        .is_some_and(|rest| rest.starts_with("=>") || rest.starts_with("if "))
+}
+
+/// Whether a parameter of a function is written as `(a, b): (A, B)`. The formatter begins a line with `fn` or, if there is
+/// one line for each parameter, with the parameter.
+fn has_tuple_parameter(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_of_function = line.starts_with('(') || line.contains("fn ");
+    let is_name = |c: char| c.is_alphanumeric() || "_,&. ".contains(c);
+    let is_tuple = |rest: &str| {
+        rest.split_once(')').is_some_and(|(names, rest)| {
+            names.contains(',') && names.chars().all(is_name) && rest.starts_with(':')
+        })
+    };
+    is_of_function && !line.starts_with("//") && line.split('(').skip(1).any(is_tuple)
+}
+
 #[test]
 fn every_decision_is_in_the_index() {
     let directory = root().join("docs/decisions");
@@ -305,6 +353,16 @@ fn read(file: &Path) -> String {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+#[test]
+fn arms_and_tuple_parameters_are_found() {
+    assert!(["    true => a,", "false if b => c,"].iter().all(|line| is_bool_arm(line)));
+    assert!(!["(true, _) => a,", "Some(true) => b,", "true"].iter().any(|line| is_bool_arm(line)));
+    let with = ["fn f((a, b): (A, B)) {", "    (_, b): &C,", "fn g(a: A, (b, mut c): (B, C)) {"];
+    assert!(with.iter().all(|line| has_tuple_parameter(line)));
+    let without = ["let c = |(a, b): (A, B)| a;", "fn f(a: (A, B)) {", "let (a, b): (A, B) = c;"];
+    assert!(!without.iter().any(|line| has_tuple_parameter(line)));
 }
 
 #[test]

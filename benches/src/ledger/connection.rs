@@ -29,7 +29,7 @@ pub(super) async fn serve(stream: TcpStream, ledger: Rc<Ledger>) {
             input.drain(..length);
             if let Next::Events { service, last_seen } = next {
                 if writer.write_all(&output).await.is_ok() {
-                    serve_events(&ledger, reader, writer, input, (service, last_seen)).await;
+                    serve_events(&ledger, reader, writer, input, &service, last_seen).await;
                 }
                 return;
             }
@@ -56,16 +56,17 @@ async fn serve_events(
     mut reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     mut input: Vec<u8>,
-    (service, last_seen): (String, Option<String>),
+    service: &str,
+    last_seen: Option<String>,
 ) {
     let writer = Subscriber::new(writer);
     if ledger.kind == LedgerKind::Scabbard {
         let state = ledger.state.borrow();
-        for transaction in state.history(&service, last_seen.as_deref()) {
+        for transaction in state.history(service, last_seen.as_deref()) {
             writer.send(&frames::text(&responses::scabbard_event(transaction)));
         }
     }
-    let number = ledger.subscribers.borrow_mut().add(&service, writer.clone());
+    let number = ledger.subscribers.borrow_mut().add(service, writer.clone());
     'open: loop {
         while let Some(frame) = take_frame(&mut input) {
             match frame {

@@ -52,14 +52,14 @@ impl ConnectionLimits {
 #[derive(Debug, Default)]
 struct OpenConnections {
     next_id: u64,
-    by_id: HashMap<u64, OpenConnection>,
+    by_id: HashMap<u64, ConnectionEntry>,
     addresses: HashMap<IpAddr, AddressCounts>,
     requests: usize,
     is_full: bool,
 }
 
 #[derive(Debug)]
-struct OpenConnection {
+struct ConnectionEntry {
     address: IpAddr,
     /// Since when it waits for a complete request header.
     waiting_since: Option<Instant>,
@@ -137,7 +137,7 @@ impl Shared {
         let id = open.next_id;
         open.next_id += 1;
         let close = Arc::new(Notify::new());
-        let connection = OpenConnection {
+        let connection = ConnectionEntry {
             address,
             waiting_since: Some(now),
             is_closing: false,
@@ -165,7 +165,7 @@ impl OpenConnections {
             return;
         }
         let addresses = &self.addresses;
-        let rank = |connection: &OpenConnection| {
+        let rank = |connection: &ConnectionEntry| {
             let waited = now.duration_since(connection.waiting_since?);
             let of_address = addresses.get(&connection.address).map_or(0, |a| a.connections);
             (waited >= Connections::SHORTEST_WAIT).then_some((of_address, waited))

@@ -78,13 +78,14 @@ impl HealthReport {
             it.status = HealthStatus::Ok;
             it.reason = None;
         });
-        let stopping = match stops {
-            false => HealthPart::default(),
-            true => HealthPart {
+        let stopping = if stops {
+            HealthPart {
                 status: HealthStatus::Unhealthy,
                 reason: Some("the server stops".to_owned()),
                 ..HealthPart::default()
-            },
+            }
+        } else {
+            HealthPart::default()
         };
         self.parts.insert("running", stopping);
         Self::new(self.parts)

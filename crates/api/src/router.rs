@@ -128,8 +128,8 @@ fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
         return Router::new();
     };
     let (api, queries) = (Arc::clone(api), Arc::clone(&parts.query_store));
-    let callbacks = (parts.stored.clone(), Arc::clone(&parts.recall));
-    let context = OperatorContext::new(api, queries, operators, callbacks);
+    let (stored, recall) = (parts.stored.clone(), Arc::clone(&parts.recall));
+    let context = OperatorContext::new(api, queries, operators, stored, recall);
     operators::routes().with_state(Arc::new(context)).into()
 }
 

@@ -9,7 +9,7 @@ use grid_batch_support::{Job, Jobs, Shutdown};
 
 use crate::{
     ApiListener, ShutdownHandle,
-    batches::{BatchListStore, BatchQueue},
+    batches::{BatchListStore, BatchWriteQueue},
     group_commit::{GroupStore, GroupWriter, QueueOf},
     parts::{ApiParts, WithdrawalParts},
     rate_limits::Rates,
@@ -58,7 +58,7 @@ impl fmt::Debug for RunningApi {
 
 /// What is stored, and the queue of its writer.
 pub(crate) enum Intake {
-    Batches(BatchQueue),
+    Batches(BatchWriteQueue),
     Withdrawals(WithdrawalParts, WithdrawalQueue),
 }
 

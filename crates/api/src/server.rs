@@ -36,10 +36,10 @@ use tokio_io_timeout::TimeoutStream;
 use crate::{
     ApiOptions, TlsCertificate, TrustedProxies,
     connections::{ConnectionLimits, ConnectionPermit, Connections},
-    forwarding::Peer,
+    forwarding::ConnectionPeer,
     health,
-    http::{Dialect, counted_address, discard_body},
-    listener::{Accepted, RegisteredListener},
+    http::{ErrorDialect, counted_address, discard_body},
+    listener::{AcceptedConnection, RegisteredListener},
     state::OpenConnection,
 };
 
@@ -105,7 +105,7 @@ impl HttpServer {
     }
 
     /// The next connection of any listener.
-    async fn accept_any(&self, first: usize) -> io::Result<Accepted> {
+    async fn accept_any(&self, first: usize) -> io::Result<AcceptedConnection> {
         let count = self.listeners.len();
         poll_fn(|context| {
             let ready =
@@ -120,8 +120,13 @@ impl HttpServer {
         .await
     }
 
-    fn serve(&self, accepted: Accepted, permit: Arc<ConnectionPermit>, open: OpenConnection) {
-        let Accepted { stream, tls, peer } = accepted;
+    fn serve(
+        &self,
+        accepted: AcceptedConnection,
+        permit: Arc<ConnectionPermit>,
+        open: OpenConnection,
+    ) {
+        let AcceptedConnection { stream, tls, peer } = accepted;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.options.write_timeout));
         let stream = Box::pin(stream);
@@ -180,7 +185,7 @@ struct Connection {
     proxies: Arc<TrustedProxies>,
     header_timeout: Duration,
     permit: Arc<ConnectionPermit>,
-    peer: Peer,
+    peer: ConnectionPeer,
     shutdown: Shutdown,
     open: OpenConnection,
 }
@@ -224,9 +229,10 @@ async fn answer(
     let (mut parts, body) = request.into_parts();
     let client = connection.proxies.client(&parts, connection.peer);
     let permit = &connection.permit;
-    let in_progress = match health::PATHS.contains(&parts.uri.path()) {
-        true => Ok(permit.begin_health_request()),
-        false => permit.begin_request(client.counted_address()),
+    let in_progress = if health::PATHS.contains(&parts.uri.path()) {
+        Ok(permit.begin_health_request())
+    } else {
+        permit.begin_request(client.counted_address())
     };
     match in_progress {
         Ok(_in_progress) => {
@@ -236,7 +242,7 @@ async fn answer(
         }
         Err(error) => {
             discard_body(&parts.headers, Body::new(body));
-            Ok(Dialect::of(parts.uri.path()).write(error.into_response()))
+            Ok(ErrorDialect::of(parts.uri.path()).write(error.into_response()))
         }
     }
 }

@@ -41,9 +41,6 @@ fn types_of_the_description_have_different_names() {
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let found = entries.flat_map(|path| match path.is_dir() {
-        true => sources(&path),
-        false => vec![path],
-    });
+    let found = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
     found.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
 }

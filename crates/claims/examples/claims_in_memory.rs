@@ -92,12 +92,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let _ = sender.send((instance, claim.service_id.clone()));
             }
         };
+        let (requests, received) = ClaimRequests::new();
         ClaimMaintainer::start(
             &jobs,
             InMemoryClaims { instance, owners: Arc::clone(&owners) },
             ClaimMaintainerOptions::default(),
             subscriber,
-            ClaimRequests::new(),
+            requests,
+            received,
         )
     };
 

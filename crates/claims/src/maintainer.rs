@@ -59,7 +59,8 @@ impl ClaimMaintainer {
         claims: impl ClaimKeeper + 'static,
         options: ClaimMaintainerOptions,
         subscriber: impl RecordedSubscriber + 'static,
-        (requests, received): (ClaimRequests, ReceivedClaimRequests),
+        requests: ClaimRequests,
+        received: ReceivedClaimRequests,
     ) -> Result<Self, InternalError> {
         let health = ClaimHealth::default();
         let worker = MaintainerWorker::new(claims, options, subscriber, health.clone());
@@ -146,10 +147,8 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         }
         if Instant::now() >= self.next_renewal {
             let takeover_is_complete = self.renew_and_take();
-            let pause = match takeover_is_complete {
-                true => self.options.renewal_interval,
-                false => Duration::ZERO,
-            };
+            let pause =
+                if takeover_is_complete { self.options.renewal_interval } else { Duration::ZERO };
             self.next_renewal = Instant::now() + pause;
         }
     }
@@ -315,12 +314,12 @@ mod tests {
         claims.expect_renew().returning(|| Ok(true));
         claims.expect_take().returning(|_| Ok(takeover(0)));
         claims.expect_release().once().returning(|| Ok(0));
-        let channel = ClaimRequests::new();
-        let (requests, ignored) = (channel.0.clone(), |_: Recorded<'_>| ());
+        let (requests, received) = ClaimRequests::new();
+        let (sent, ignored) = (requests.clone(), |_: Recorded<'_>| ());
         let options = ClaimMaintainerOptions::default();
         let jobs = Jobs::start().unwrap();
-        drop(ClaimMaintainer::start(&jobs, claims, options, ignored, channel).unwrap());
+        drop(ClaimMaintainer::start(&jobs, claims, options, ignored, requests, received).unwrap());
         assert_eq!(jobs.reports(), []);
-        requests.claim(&[service()]);
+        sent.claim(&[service()]);
     }
 }

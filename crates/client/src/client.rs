@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    BatchStatus, ClientError, Problem, SubmittedBatch,
+    AcceptedBatch, BatchStatus, ClientError, Problem,
     path::{path_segment, with_query},
     submitted::{StatusesJson, SubmittedJson},
 };
@@ -76,7 +76,7 @@ impl Client {
         service_id: Option<&str>,
         label: Option<&str>,
         is_new: bool,
-    ) -> Result<Vec<SubmittedBatch>, ClientError> {
+    ) -> Result<Vec<AcceptedBatch>, ClientError> {
         let service = service_id.map(|service_id| ("service_id", service_id));
         let label = label.map(|label| ("label", label));
         let new = is_new.then_some(("new", "true"));

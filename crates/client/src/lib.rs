@@ -8,4 +8,4 @@ mod submitted;
 pub use client::{Client, ClientOptions};
 pub use error::{ClientError, Problem};
 pub use path::path_segment;
-pub use submitted::{BatchStatus, SubmittedBatch};
+pub use submitted::{AcceptedBatch, BatchStatus};

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A batch that a server has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubmittedBatch {
+pub struct AcceptedBatch {
     /// Its id.
     pub id: ItemId,
     /// The service that orders it.
@@ -59,15 +59,15 @@ struct SubmittedBatchJson {
 }
 
 impl SubmittedJson {
-    pub(crate) fn read(self) -> Result<Vec<SubmittedBatch>, String> {
+    pub(crate) fn read(self) -> Result<Vec<AcceptedBatch>, String> {
         self.data.into_iter().map(SubmittedBatchJson::read).collect()
     }
 }
 
 impl SubmittedBatchJson {
-    fn read(self) -> Result<SubmittedBatch, String> {
+    fn read(self) -> Result<AcceptedBatch, String> {
         let id = self.id.parse().map_err(|_| format!("{} is not a batch id", self.id))?;
-        Ok(SubmittedBatch { id, service_id: self.service_id })
+        Ok(AcceptedBatch { id, service_id: self.service_id })
     }
 }
 

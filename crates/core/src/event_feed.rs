@@ -198,9 +198,10 @@ impl FromStr for EventCursor {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b".-_".contains(&c);
         let is_cursor = (1..=Self::LONGEST).contains(&text.len()) && text.bytes().all(is_allowed);
-        match is_cursor {
-            true => Ok(Self(text.to_owned())),
-            false => Err(EventCursorError { value: Excerpt::of(text) }),
+        if is_cursor {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(EventCursorError { value: Excerpt::of(text) })
         }
     }
 }

@@ -37,7 +37,6 @@ mod operator;
 mod outage;
 mod outcome;
 mod pass_through;
-mod peer_service;
 mod query;
 mod recorded;
 mod retention;
@@ -111,7 +110,6 @@ pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
     SocketMessage, SocketMessages,
 };
-pub use peer_service::PeerService;
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
     PageCursor, QueueDepth,
@@ -120,7 +118,7 @@ pub use recorded::{Recorded, RecordedSubscriber};
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scheduling::{AfterInvalid, Scheduling, SchedulingRules, StrategyKind};
-pub use scope::{GlobalScopeId, ScopeId, ScopeIdError, ServiceScopeId};
+pub use scope::{GlobalScopeId, PeerService, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, ServiceOwner};
 pub use signer::SignerId;

@@ -105,9 +105,10 @@ impl SchedulingRules {
     /// How the batches of this service are scheduled.
     pub fn of(&self, service_id: &ServiceId) -> Scheduling {
         let scheduling = self.services.get(service_id).copied().unwrap_or(self.default);
-        match self.uses_declared_access {
-            true => scheduling,
-            false => Scheduling { after_invalid: scheduling.after_invalid, ..Scheduling::SERIAL },
+        if self.uses_declared_access {
+            scheduling
+        } else {
+            Scheduling { after_invalid: scheduling.after_invalid, ..Scheduling::SERIAL }
         }
     }
 

@@ -33,10 +33,7 @@ impl Ahead {
     #[must_use]
     pub fn visible(self, may_show: impl Fn(&ServiceId) -> bool) -> Self {
         let is_hidden = self.head.as_ref().is_some_and(|head| !may_show(&head.service_id));
-        match is_hidden {
-            true => Self { head: None, head_waits: false, ..self },
-            false => self,
-        }
+        if is_hidden { Self { head: None, head_waits: false, ..self } } else { self }
     }
 }
 

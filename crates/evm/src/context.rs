@@ -12,7 +12,7 @@ use crate::{
     ahead::AheadPauses,
     chain_facts::ChainFacts,
     gas::GasObservations,
-    heads::WakeUp,
+    heads::HeadWakeUp,
     memory::Memory,
     node::NodeClient,
     options::EvmOptions,
@@ -39,7 +39,7 @@ pub(crate) struct EvmContext {
     pub(crate) refused_ahead: Memory<ServiceId, bool>,
     pub(crate) unknown_pending: UnknownPendingLog,
     pub(crate) parked_log: ParkedLog,
-    pub(crate) wake_up: WakeUp,
+    pub(crate) wake_up: HeadWakeUp,
     pub(crate) sent_times: SentTimes,
     pub(crate) gas: GasObservations,
     pub(crate) facts: ChainFacts,
@@ -74,7 +74,7 @@ impl EvmContext {
             refused_ahead: Memory::default(),
             unknown_pending: UnknownPendingLog::default(),
             parked_log: ParkedLog::default(),
-            wake_up: WakeUp::new(),
+            wake_up: HeadWakeUp::new(),
             sent_times: SentTimes::default(),
             gas: GasObservations::default(),
             facts: ChainFacts::default(),
@@ -118,9 +118,10 @@ impl EvmContext {
     ) -> Result<GasQuote, NoPriceError> {
         let quote = self.read_price(node, urgency).await?;
         self.facts.set_quote(quote, self.monotonic());
-        Ok(match self.facts.is_legacy_only() {
-            true => GasQuote::without_base_fee(quote.price),
-            false => quote,
+        Ok(if self.facts.is_legacy_only() {
+            GasQuote::without_base_fee(quote.price)
+        } else {
+            quote
         })
     }
 
@@ -199,8 +200,9 @@ fn by_account(signer: Arc<dyn TransactionSigner>) -> (Address, AccountSigner) {
 fn price_source(options: &EvmOptions, http: &HttpClient) -> GasPriceSource {
     let Some(oracle) = options.oracle.clone() else { return GasPriceSource::Node };
     let oracle = Oracle::new(http.clone(), oracle);
-    match options.oracle_first {
-        true => GasPriceSource::OracleFirst(oracle),
-        false => GasPriceSource::NodeFirst(oracle),
+    if options.oracle_first {
+        GasPriceSource::OracleFirst(oracle)
+    } else {
+        GasPriceSource::NodeFirst(oracle)
     }
 }

@@ -135,9 +135,10 @@ impl EvmOptions {
 impl OracleOptions {
     /// The URL without what may be secret: its user, path and query.
     pub(crate) fn redacted_url(&self) -> String {
-        match self.url.contains("://") {
-            true => redact_url(&self.url),
-            false => "(a URL without a scheme)".to_owned(),
+        if self.url.contains("://") {
+            redact_url(&self.url)
+        } else {
+            "(a URL without a scheme)".to_owned()
         }
     }
 }

@@ -84,9 +84,10 @@ impl AsyncSigningStore {
         let attempt = attempt.clone();
         self.run(move |store| {
             let mut other = None;
-            let mut signed_with = |nonce| match nonce == signed.nonce {
-                true => Ok(signed.clone()),
-                false => {
+            let mut signed_with = |nonce| {
+                if nonce == signed.nonce {
+                    Ok(signed.clone())
+                } else {
                     other = Some(nonce);
                     Err(BatchError::InternalError(format!("nonce {nonce} was not signed with")))
                 }

@@ -9,7 +9,7 @@ use log::{error, info, warn};
 use crate::{
     Evm,
     account::Account,
-    ahead::Look,
+    ahead::LookAhead,
     context::EvmContext,
     nonce::{BestObservation, Finality, NonceObservation, final_result},
     pool::PoolCall,
@@ -62,7 +62,7 @@ impl Evm {
         let nodes = context.nodes_for(&context.read_http, scope.service_id(), &batch_id)?;
         let account = Account { context, nodes: &nodes, scope };
         let BestObservation { node, observation, finality } = account.observe(assigned).await?;
-        let look = Look { account, node, payment: &payment, head: assigned };
+        let look = LookAhead { account, node, payment: &payment, head: assigned };
         match (&observation, finality) {
             (NonceObservation::Mined(mined), Finality::Final) => {
                 let call = parsed(PoolCall::for_payment(&payment))?;
@@ -102,7 +102,7 @@ impl Evm {
     }
 
     /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
-    async fn close_following(&self, look: &Look<'_>, batch_id: ItemId) -> BatchResult<()> {
+    async fn close_following(&self, look: &LookAhead<'_>, batch_id: ItemId) -> BatchResult<()> {
         let Some(following) = look.start(batch_id).await else { return Ok(()) };
         let closed = look.final_nonces(&following).await;
         self.close_nonces(look.account.scope, closed).await

@@ -20,7 +20,7 @@ use crate::{
     HttpError, HttpResponse,
     connect::{AllowedAddresses, connect},
     connection::{Connection, SendFailure},
-    pool::Pool,
+    pool::ConnectionPool,
     request_target::RequestTarget,
     response::retry_after,
     streamed::StreamedResponse,
@@ -61,14 +61,14 @@ impl Default for HttpOptions {
 #[derive(Clone)]
 pub struct HttpClient {
     options: HttpOptions,
-    pool: Arc<Pool>,
+    pool: Arc<ConnectionPool>,
     addresses: AllowedAddresses,
 }
 
 impl HttpClient {
     /// Creates a client with these options.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        let pool = Arc::new(Pool::new(options.pool_idle_timeout));
+        let pool = Arc::new(ConnectionPool::new(options.pool_idle_timeout));
         Ok(Self { options: options.clone(), pool, addresses: AllowedAddresses::default() })
     }
 
@@ -121,14 +121,14 @@ impl HttpClient {
     ) -> Result<StreamedResponse, HttpError> {
         let method = if body.is_some() { Method::POST } else { Method::GET };
         let limit = self.options.request_timeout;
-        let deadline = Deadline::after(limit);
+        let deadline = RequestDeadline::after(limit);
         let body = body.map_or_else(Bytes::new, Bytes::from);
         let (url, request) = new_request(method, url, headers, body)?;
         let origin = url.origin();
         let sent = self.send(&url, &origin, request, deadline).await;
         self.report(&origin, sent.as_ref().map(|(_, response)| response.status().as_u16()));
         let (connection, response) = sent?;
-        Ok(StreamedResponse::new(response, connection, limit, (Arc::clone(&self.pool), origin)))
+        Ok(StreamedResponse::new(response, connection, limit, Arc::clone(&self.pool), origin))
     }
 
     async fn execute(
@@ -138,7 +138,7 @@ impl HttpClient {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
-        let deadline = Deadline::after(self.options.request_timeout);
+        let deadline = RequestDeadline::after(self.options.request_timeout);
         let (url, request) = new_request(method, url, headers, body)?;
         let origin = url.origin();
         let response = self.send_and_read(&url, &origin, request, deadline).await;
@@ -168,7 +168,7 @@ impl HttpClient {
         url: &Url,
         origin: &str,
         request: Request<Full<Bytes>>,
-        deadline: Deadline,
+        deadline: RequestDeadline,
     ) -> Result<HttpResponse, HttpError> {
         let (mut connection, response) = self.send(url, origin, request, deadline).await?;
         let retry_after = retry_after(response.headers(), SystemTime::now());
@@ -187,7 +187,7 @@ impl HttpClient {
         url: &Url,
         origin: &str,
         mut request: Request<Full<Bytes>>,
-        deadline: Deadline,
+        deadline: RequestDeadline,
     ) -> Result<(Box<Connection>, Response<Incoming>), HttpError> {
         loop {
             let (mut connection, is_new) = match self.pool.take(origin) {
@@ -205,7 +205,11 @@ impl HttpClient {
         }
     }
 
-    async fn connect(&self, url: &Url, deadline: Deadline) -> Result<Box<Connection>, HttpError> {
+    async fn connect(
+        &self,
+        url: &Url,
+        deadline: RequestDeadline,
+    ) -> Result<Box<Connection>, HttpError> {
         let limit = self.options.connect_timeout;
         let connecting =
             deadline.timeout(timeout(limit, Box::pin(connect(url, limit, &self.addresses))));
@@ -224,12 +228,12 @@ impl HttpClient {
 
 /// The time by which a request must have ended.
 #[derive(Clone, Copy)]
-struct Deadline {
+struct RequestDeadline {
     time: Instant,
     limit: Duration,
 }
 
-impl Deadline {
+impl RequestDeadline {
     fn after(limit: Duration) -> Self {
         Self { time: Instant::now() + limit, limit }
     }

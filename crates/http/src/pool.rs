@@ -17,7 +17,7 @@ use crate::connection::Connection;
 /// The connections of a client that are not in use.
 ///
 /// A connection is used only on the runtime that opened it: another runtime does not poll its socket.
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     timeout: Duration,
     kept: Mutex<Kept>,
 }
@@ -35,7 +35,7 @@ struct KeptConnection {
     idle_since: Instant,
 }
 
-impl Pool {
+impl ConnectionPool {
     /// A pool that keeps connections for this long.
     pub(crate) fn new(timeout: Duration) -> Self {
         Self { timeout, kept: Mutex::default() }
@@ -104,7 +104,7 @@ impl KeptConnection {
 /// Closes the connections of a runtime that were idle for too long, while there are any. If it is dropped
 /// before, the runtime ends, and its connections with it.
 struct ExpiryTask {
-    pool: Weak<Pool>,
+    pool: Weak<ConnectionPool>,
     runtime: Id,
     has_ended: bool,
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hyper::{HeaderMap, Response, body::Incoming};
 use tokio::time::timeout;
 
-use crate::{HttpError, connection::Connection, pool::Pool};
+use crate::{HttpError, connection::Connection, pool::ConnectionPool};
 
 /// A response whose body is read part by part.
 pub struct StreamedResponse {
@@ -15,8 +15,9 @@ pub struct StreamedResponse {
     connection: Option<Box<Connection>>,
     /// The longest time without a part of the body.
     limit: Duration,
-    /// Where the connection is kept after the end of the body.
-    kept: (Arc<Pool>, String),
+    /// Keeps the connection after the end of the body.
+    pool: Arc<ConnectionPool>,
+    origin: String,
 }
 
 impl StreamedResponse {
@@ -24,11 +25,12 @@ impl StreamedResponse {
         response: Response<Incoming>,
         connection: Box<Connection>,
         limit: Duration,
-        kept: (Arc<Pool>, String),
+        pool: Arc<ConnectionPool>,
+        origin: String,
     ) -> Self {
         let (parts, body) = response.into_parts();
         let (status, headers) = (parts.status.as_u16(), parts.headers);
-        Self { status, headers, body, connection: Some(connection), limit, kept }
+        Self { status, headers, body, connection: Some(connection), limit, pool, origin }
     }
 
     /// The HTTP status.
@@ -55,7 +57,7 @@ impl StreamedResponse {
             }
             None => {
                 if connection.is_ready() {
-                    self.kept.0.keep(self.kept.1.clone(), connection);
+                    self.pool.keep(self.origin.clone(), connection);
                 }
                 Ok(None)
             }

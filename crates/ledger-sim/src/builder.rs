@@ -18,12 +18,12 @@ use crate::{
     common_state::{CommonState, InvalidityRule, LedgerSettings, PredecessorRule},
     faults::Faults,
     genesis,
-    ledger::Ledger,
+    ledger::SimulatedLedger,
     ledger_sim::SharedParts,
     port::PortControl,
     record::Record,
-    sawtooth::{Sawtooth, SharedChain},
-    scabbard::{AllowedKeys, Circuits, Scabbard},
+    sawtooth::{SharedChain, SimulatedSawtooth},
+    scabbard::{AllowedKeys, Circuits, SimulatedScabbard},
     server,
     sim_context::SimContext,
 };
@@ -314,17 +314,17 @@ impl LedgerSimBuilder {
             .map_err(StartError::Thread)?;
         log::info!(seed, address:%; "simulated ledger started");
         let shared = SharedParts { chain, circuits };
-        Ok(LedgerSim::new(context, address, seed, shared, port_control, (stop, thread)))
+        Ok(LedgerSim::new(context, address, seed, shared, port_control, stop, thread))
     }
 
     fn into_context(self, record: Record, seed: u64, genesis: ItemId) -> (SimContext, Circuits) {
         let mut circuits = self.circuits;
-        let ledger: Box<dyn Ledger> = match self.kind {
+        let ledger: Box<dyn SimulatedLedger> = match self.kind {
             LedgerKind::Sawtooth => {
-                Box::new(Sawtooth::new(&record, genesis, &self.chain, self.lag))
+                Box::new(SimulatedSawtooth::new(&record, genesis, &self.chain, self.lag))
             }
             LedgerKind::Scabbard(services) => {
-                Box::new(Scabbard::new(services, self.keys, &mut circuits, &record))
+                Box::new(SimulatedScabbard::new(services, self.keys, &mut circuits, &record))
             }
         };
         let faults = Faults::new(self.faults, seed);

@@ -23,7 +23,7 @@ use tokio_tungstenite::{
 use crate::{
     Fault,
     common_state::CommonState,
-    events::{Event, EventFeed, Subscription},
+    events::{CommitEvent, EventFrames, Subscription},
     request::SimRequest,
     resettable_stream::ResetFlag,
     response::SimResponse,
@@ -95,7 +95,7 @@ pub(crate) async fn run(
     }
 }
 
-fn client_disappeared(common: &mut CommonState, feed: &dyn EventFeed) {
+fn client_disappeared(common: &mut CommonState, feed: &dyn EventFrames) {
     common.events.websocket_counts().broken += 1;
     if feed.may_end_with_client() && common.faults.occurs(Fault::EventsEndWithClient) {
         common.events.stop_sending();
@@ -111,7 +111,7 @@ struct EventClient<'a> {
     socket: ServerWebSocket,
     count: watch::Receiver<usize>,
     next: usize,
-    feed: Box<dyn EventFeed>,
+    feed: Box<dyn EventFrames>,
     /// The client has sent a Close frame.
     is_closed: bool,
 }
@@ -184,7 +184,7 @@ impl EventClient<'_> {
     }
 
     /// The next event, unless the ledger has restarted: a restart may also resume events.
-    fn next_event(&self) -> Result<Option<Event>, WebSocketEnd> {
+    fn next_event(&self) -> Result<Option<CommitEvent>, WebSocketEnd> {
         let state = self.context.state();
         if self.context.boot() != self.boot {
             return Err(WebSocketEnd::Reset);

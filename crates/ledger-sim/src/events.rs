@@ -7,7 +7,7 @@ use crate::{ExecutionResult, Record};
 
 /// Transactions that were committed together: a batch on Scabbard, a block on Sawtooth.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct CommitEvent {
     pub(crate) service_id: ServiceId,
     pub(crate) transaction_ids: Vec<ItemId>,
 }
@@ -15,7 +15,7 @@ pub(crate) struct Event {
 /// All events since the start of the record.
 #[derive(Debug)]
 pub(crate) struct Events {
-    all: Vec<Event>,
+    all: Vec<CommitEvent>,
     /// The number of events that may be sent.
     count: watch::Sender<usize>,
     are_sent: bool,
@@ -41,7 +41,7 @@ impl Events {
             record.entries().iter().filter(|entry| entry.result == ExecutionResult::Applied);
         let all: Vec<_> = applied
             .filter(|entry| seen.insert((&entry.service_id, entry.batch_id)))
-            .map(|entry| Event {
+            .map(|entry| CommitEvent {
                 service_id: entry.service_id.clone(),
                 transaction_ids: entry.transaction_ids.clone(),
             })
@@ -54,7 +54,7 @@ impl Events {
         }
     }
 
-    pub(crate) fn publish(&mut self, event: Event) {
+    pub(crate) fn publish(&mut self, event: CommitEvent) {
         self.all.push(event);
         if self.are_sent {
             self.count.send_replace(self.all.len());
@@ -80,11 +80,11 @@ impl Events {
     }
 
     /// The events that may be sent.
-    pub(crate) fn sent(&self) -> &[Event] {
+    pub(crate) fn sent(&self) -> &[CommitEvent] {
         &self.all[..*self.count.borrow()]
     }
 
-    pub(crate) fn all(&self) -> &[Event] {
+    pub(crate) fn all(&self) -> &[CommitEvent] {
         &self.all
     }
 
@@ -95,9 +95,9 @@ impl Events {
 }
 
 /// The frames that one client of an event websocket receives.
-pub(crate) trait EventFeed: fmt::Debug + Send {
+pub(crate) trait EventFrames: fmt::Debug + Send {
     /// The frames for the event at this position.
-    fn frames(&mut self, position: usize, event: &Event) -> Vec<String>;
+    fn frames(&mut self, position: usize, event: &CommitEvent) -> Vec<String>;
 
     /// The frames that tell the client that the validator behind the interface has ended.
     fn disconnected(&self) -> Vec<String> {
@@ -119,5 +119,5 @@ pub(crate) struct Subscription {
     pub(crate) backlog: Vec<String>,
     /// The position of the first event that is not in the backlog.
     pub(crate) next: usize,
-    pub(crate) feed: Box<dyn EventFeed>,
+    pub(crate) feed: Box<dyn EventFrames>,
 }

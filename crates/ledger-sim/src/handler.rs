@@ -9,7 +9,7 @@ use crate::{
     Fault, RequestKind,
     corruption::corrupt_statuses,
     request::SimRequest,
-    response::{LedgerReply, SimResponse},
+    response::{SimReply, SimResponse},
     sim_context::{ConnectionReset, SimContext},
 };
 
@@ -106,8 +106,8 @@ async fn respond(
     let _worker = context.workers.acquire().await.map_err(|_| ConnectionReset)?;
     loop {
         match context.respond(boot, request)? {
-            LedgerReply::Response(response) => return Ok(response),
-            LedgerReply::Wait => context.poll_clock().await,
+            SimReply::Response(response) => return Ok(response),
+            SimReply::Wait => context.poll_clock().await,
         }
     }
 }

@@ -6,24 +6,24 @@ use crate::{
     Record, RequestKind, StateValues,
     common_state::CommonState,
     request::SimRequest,
-    response::{LedgerReply, SimResponse},
+    response::{SimReply, SimResponse},
 };
 
 /// The behaviour of one kind of ledger.
 ///
 /// Its state changes with time only in [`advance`](Self::advance), which is called before and after
 /// every request, and every few milliseconds while the ledger is not idle.
-pub(crate) trait Ledger: Send {
+pub(crate) trait SimulatedLedger: Send {
     /// The kind of a request.
     fn kind_of(&self, request: &SimRequest) -> RequestKind;
 
-    /// Handles a request. After [`LedgerReply::Wait`] it is called again later.
+    /// Handles a request. After [`SimReply::Wait`] it is called again later.
     fn respond(
         &mut self,
         request: &SimRequest,
         common: &mut CommonState,
         now: Timestamp,
-    ) -> LedgerReply;
+    ) -> SimReply;
 
     /// Does all work that is due.
     fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()>;

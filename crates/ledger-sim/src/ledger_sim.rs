@@ -51,7 +51,8 @@ impl LedgerSim {
         seed: u64,
         shared: SharedParts,
         port: PortControl,
-        (stop, thread): (oneshot::Sender<()>, JoinHandle<()>),
+        stop: oneshot::Sender<()>,
+        thread: JoinHandle<()>,
     ) -> Self {
         Self { context, address, seed, shared, port, stop: Some(stop), thread: Some(thread) }
     }

@@ -31,13 +31,13 @@ pub(crate) struct SimResponse {
 
 /// The result of a request.
 #[derive(Debug)]
-pub(crate) enum LedgerReply {
+pub(crate) enum SimReply {
     Response(SimResponse),
     /// No response yet: the client waits for a change.
     Wait,
 }
 
-impl From<SimResponse> for LedgerReply {
+impl From<SimResponse> for SimReply {
     fn from(response: SimResponse) -> Self {
         Self::Response(response)
     }

@@ -33,9 +33,9 @@ use crate::{
     Fault, Record, RequestKind, StateValues,
     common_state::{CommonState, verify},
     event_socket::handshake,
-    ledger::Ledger,
+    ledger::SimulatedLedger,
     request::{RequestBody, SimRequest},
-    response::{LedgerReply, SimResponse},
+    response::{SimReply, SimResponse},
 };
 
 /// The REST API's default timeout of a request to the validator.
@@ -53,13 +53,13 @@ const CLIENT_THREADS: usize = 5;
 
 /// A validator with its REST API.
 #[derive(Debug)]
-pub(crate) struct Sawtooth {
+pub(crate) struct SimulatedSawtooth {
     chain: Chain,
     /// The id of the first block.
     genesis: ItemId,
 }
 
-impl Sawtooth {
+impl SimulatedSawtooth {
     /// Restores the committed batches of a record.
     pub(crate) fn new(
         record: &Record,
@@ -96,7 +96,7 @@ impl Sawtooth {
         Ok(json(StatusCode::ACCEPTED, &LinkOnly { link }))
     }
 
-    fn statuses(&mut self, request: &SimRequest, ids: &[ItemId], now: Timestamp) -> LedgerReply {
+    fn statuses(&mut self, request: &SimRequest, ids: &[ItemId], now: Timestamp) -> SimReply {
         let statuses: Vec<_> = ids.iter().map(|id| (*id, self.chain.status(id, now))).collect();
         if statuses.iter().any(|(_, status)| *status == BatchStatus::Pending)
             && let Some(wait) = wait(request)
@@ -106,7 +106,7 @@ impl Sawtooth {
                 return TIMED_OUT.response().into();
             }
             if waited < wait {
-                return LedgerReply::Wait;
+                return SimReply::Wait;
             }
         }
         let link =
@@ -143,7 +143,7 @@ impl Sawtooth {
     }
 }
 
-impl Ledger for Sawtooth {
+impl SimulatedLedger for SimulatedSawtooth {
     fn kind_of(&self, request: &SimRequest) -> RequestKind {
         match (request.method.as_str(), request.path.as_str()) {
             ("POST", "/batches") => RequestKind::Submission,
@@ -157,7 +157,7 @@ impl Ledger for Sawtooth {
         request: &SimRequest,
         common: &mut CommonState,
         now: Timestamp,
-    ) -> LedgerReply {
+    ) -> SimReply {
         if request.target_length > MAX_LINE_BYTES {
             return line_too_long(MAX_LINE_BYTES, request.target_length).into();
         }

@@ -27,9 +27,9 @@ use crate::{
     Fault, Record, RequestKind,
     common_state::{CommonState, verify},
     event_socket::handshake,
-    ledger::Ledger,
+    ledger::SimulatedLedger,
     request::{RequestBody, SimRequest},
-    response::{LedgerReply, SimResponse},
+    response::{SimReply, SimResponse},
 };
 
 pub(crate) use access::AllowedKeys;
@@ -42,7 +42,7 @@ const WORKERS: usize = 2;
 
 /// A Splinter node with its Scabbard services.
 #[derive(Debug)]
-pub(crate) struct Scabbard {
+pub(crate) struct SimulatedScabbard {
     services: Vec<ScabbardService>,
     keys: AllowedKeys,
     /// Whether the services answer.
@@ -65,7 +65,7 @@ struct Route<'a> {
     endpoint: Endpoint,
 }
 
-impl Scabbard {
+impl SimulatedScabbard {
     /// Restores the committed batches of a record.
     pub(crate) fn new(
         services: Vec<ServiceScopeId>,
@@ -86,7 +86,7 @@ impl Scabbard {
         request: &SimRequest,
         common: &mut CommonState,
         now: Timestamp,
-    ) -> Result<LedgerReply, SimResponse> {
+    ) -> Result<SimReply, SimResponse> {
         if is_of_node(request) {
             self.keys.check(request)?;
             access::check_version(request)?;
@@ -104,10 +104,10 @@ impl Scabbard {
             .find(|service| self.is_started && service.is(route.circuit, route.service))
             .ok_or_else(|| no_such_service(route.circuit, route.service))?;
         match route.endpoint {
-            Endpoint::Batches => submit(service, request, common, now).map(LedgerReply::Response),
+            Endpoint::Batches => submit(service, request, common, now).map(SimReply::Response),
             Endpoint::Statuses => statuses(service, request, common, now),
-            Endpoint::Events => subscribe(service, request, common).map(LedgerReply::Response),
-            Endpoint::State => state(service, request).map(LedgerReply::Response),
+            Endpoint::Events => subscribe(service, request, common).map(SimReply::Response),
+            Endpoint::State => state(service, request).map(SimReply::Response),
             Endpoint::StateRoot => Ok(state_root(service).into()),
         }
     }
@@ -185,7 +185,7 @@ fn statuses(
     request: &SimRequest,
     common: &mut CommonState,
     now: Timestamp,
-) -> Result<LedgerReply, SimResponse> {
+) -> Result<SimReply, SimResponse> {
     let ids = request.query.get("ids").ok_or_else(|| NO_IDS.response())?;
     let ids: HashSet<&str> = ids.split(',').collect();
     let status = |id: &str| {
@@ -199,7 +199,7 @@ fn statuses(
     let wait = wait(request);
     let is_complete = statuses.iter().all(StatusData::is_final);
     if !is_complete && wait.is_some_and(|wait| now.since(request.received_at) < wait) {
-        return Ok(LedgerReply::Wait);
+        return Ok(SimReply::Wait);
     }
     common.shuffle_random.shuffle(&mut statuses);
     if wait.is_some() {
@@ -251,7 +251,7 @@ fn wait(request: &SimRequest) -> Option<Duration> {
     }
 }
 
-impl Ledger for Scabbard {
+impl SimulatedLedger for SimulatedScabbard {
     fn kind_of(&self, request: &SimRequest) -> RequestKind {
         match route(request).map(|route| route.endpoint) {
             Some(Endpoint::Batches) => RequestKind::Submission,
@@ -267,8 +267,8 @@ impl Ledger for Scabbard {
         request: &SimRequest,
         common: &mut CommonState,
         now: Timestamp,
-    ) -> LedgerReply {
-        self.respond_or_error(request, common, now).unwrap_or_else(LedgerReply::Response)
+    ) -> SimReply {
+        self.respond_or_error(request, common, now).unwrap_or_else(SimReply::Response)
     }
 
     fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {

@@ -13,8 +13,8 @@ use tokio::{
 };
 
 use crate::{
-    Fault, RequestKind, common_state::CommonState, ledger::Ledger, request::SimRequest,
-    request_log::RequestLog, response::LedgerReply,
+    Fault, RequestKind, common_state::CommonState, ledger::SimulatedLedger, request::SimRequest,
+    request_log::RequestLog, response::SimReply,
 };
 
 /// How often the clock is read while something waits for it: a test may advance it.
@@ -45,7 +45,7 @@ struct Validator {
 }
 
 pub(crate) struct LedgerState {
-    pub(crate) ledger: Box<dyn Ledger>,
+    pub(crate) ledger: Box<dyn SimulatedLedger>,
     pub(crate) common: CommonState,
     is_stopped: bool,
     pub(crate) requests: RequestLog,
@@ -57,7 +57,11 @@ pub(crate) struct LedgerState {
 pub(crate) struct ConnectionReset;
 
 impl SimContext {
-    pub(crate) fn new(ledger: Box<dyn Ledger>, common: CommonState, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        ledger: Box<dyn SimulatedLedger>,
+        common: CommonState,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
             clock,
             frozen: watch::Sender::new(false),
@@ -115,12 +119,12 @@ impl SimContext {
         &self,
         boot: u64,
         request: &SimRequest,
-    ) -> Result<LedgerReply, ConnectionReset> {
+    ) -> Result<SimReply, ConnectionReset> {
         let now = self.now();
         let mut state = self.state();
         self.check_boot(boot)?;
         if self.validator.borrow().down.is_some() {
-            return Ok(LedgerReply::Wait);
+            return Ok(SimReply::Wait);
         }
         let reply = state.respond(request, now);
         if !state.ledger.is_idle() {
@@ -311,7 +315,7 @@ impl LedgerState {
         self.common.stopped.send_replace(false);
     }
 
-    fn respond(&mut self, request: &SimRequest, now: Timestamp) -> LedgerReply {
+    fn respond(&mut self, request: &SimRequest, now: Timestamp) -> SimReply {
         if self.advance(now).is_err() {
             return self.ledger.internal_error().into();
         }

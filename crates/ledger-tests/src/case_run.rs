@@ -337,9 +337,10 @@ impl<'a> CaseRun<'a> {
         for AcceptedBatch { batch, is_invalid, .. } in &self.accepted {
             let times = self.times_applied(batch);
             let id = &batch.id;
-            match is_invalid {
-                true => assert_eq!(times, 0, "the invalid batch {id} was applied {times} times"),
-                false => assert_eq!(times, 1, "the batch {id} was applied {times} times"),
+            if *is_invalid {
+                assert_eq!(times, 0, "the invalid batch {id} was applied {times} times");
+            } else {
+                assert_eq!(times, 1, "the batch {id} was applied {times} times");
             }
             committed.extend((!is_invalid).then_some(*id));
         }

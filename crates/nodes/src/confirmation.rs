@@ -64,12 +64,13 @@ impl NodePool {
         if self.is_closed() {
             return Err("the nodes belong to another ledger than the database".to_owned());
         }
-        match self.is_trusted(node) {
-            true => Ok(()),
-            false => Err(format!(
+        if self.is_trusted(node) {
+            Ok(())
+        } else {
+            Err(format!(
                 "the node has not confirmed which ledger it belongs to: {}",
                 node.identity_problem()
-            )),
+            ))
         }
     }
 

@@ -83,7 +83,7 @@ impl NodeState {
 
     /// For how long the node does not answer, and why.
     pub(crate) fn unanswered(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
-        self.contact.failure().and_then(|failure| shown(failure, now))
+        self.contact.failure().and_then(|(since, reason)| shown(since, reason, now))
     }
 
     /// What the node does not do, for how long, and why. A node that does not answer does not tell its ledger, either.
@@ -92,13 +92,14 @@ impl NodeState {
             Some(_) => OutageKind::Unanswered,
             None => OutageKind::Unidentified,
         };
-        let unconfirmed = || self.identity.unconfirmed().and_then(|failure| shown(failure, now));
+        let unconfirmed =
+            || self.identity.unconfirmed().and_then(|(since, reason)| shown(since, reason, now));
         self.unanswered(now).or_else(unconfirmed).map(|(lasted, reason)| (kind, lasted, reason))
     }
 }
 
 /// For how long a node has failed, and why. `None`: for too short a time to be shown.
-fn shown((since, reason): (MonotonicTime, &str), now: MonotonicTime) -> Option<(Duration, &str)> {
+fn shown(since: MonotonicTime, reason: &str, now: MonotonicTime) -> Option<(Duration, &str)> {
     let lasted = now.since(since);
     (lasted >= Contact::SHOWN_AFTER).then_some((lasted, reason))
 }

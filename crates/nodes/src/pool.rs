@@ -21,9 +21,9 @@ use crate::{
 /// changes its node only when that node fails. A node that fails is not used for a while. Then it is tried with
 /// one batch. If all nodes have failed, the one that failed longest ago is used.
 #[derive(Clone)]
-pub struct NodePool(pub(crate) Arc<Pool>);
+pub struct NodePool(pub(crate) Arc<NodePoolState>);
 
-pub(crate) struct Pool {
+pub(crate) struct NodePoolState {
     clock: Arc<dyn Clock>,
     /// In the order of their URLs.
     nodes: Vec<Node>,
@@ -100,7 +100,7 @@ impl NodePool {
             state: Default::default(),
         };
         let nodes = all.into_iter().map(|url| Node::new(url.clone(), name(&url))).collect();
-        Self(Arc::new(Pool {
+        Self(Arc::new(NodePoolState {
             clock,
             nodes,
             routes,

@@ -73,9 +73,10 @@ impl Routes {
         }
         let is_first = self.first(service) == Some(node);
         let moved = &mut lock(&self.state).moved;
-        match is_first {
-            true => moved.remove(service),
-            false => moved.insert(service.to_owned(), node),
+        if is_first {
+            moved.remove(service)
+        } else {
+            moved.insert(service.to_owned(), node)
         };
     }
 

@@ -147,17 +147,16 @@ impl NextBatchMonitor {
         let mut questions = Questions::new(self.limits());
         while !shutdown.is_requested() {
             let read_pause = questions.read_pause.wait();
-            let pause_end = match read_pause.is_zero() {
-                true => {
-                    // Questions are not worth waiting for a database that does not answer.
-                    tokio::select! {
-                        biased;
-                        () = shutdown.requested() => break,
-                        () = self.start_questions(blocking, &mut questions) => {}
-                    }
-                    questions.limits.next_pause_end()
+            let pause_end = if read_pause.is_zero() {
+                // Questions are not worth waiting for a database that does not answer.
+                tokio::select! {
+                    biased;
+                    () = shutdown.requested() => break,
+                    () = self.start_questions(blocking, &mut questions) => {}
                 }
-                false => Some(read_pause),
+                questions.limits.next_pause_end()
+            } else {
+                Some(read_pause)
             };
             tokio::select! {
                 biased;
@@ -262,9 +261,10 @@ impl Questions {
             if let Err(panic) = catch_panic_async(asking).await {
                 debug!(service:%, error = panic.message(); "a question about the next batches panicked");
             }
-            let end = match started.elapsed() < SLOW_AFTER {
-                true => RequestEnd::Answered,
-                false => RequestEnd::NotAnswered,
+            let end = if started.elapsed() < SLOW_AFTER {
+                RequestEnd::Answered
+            } else {
+                RequestEnd::NotAnswered
             };
             (service, end)
         };

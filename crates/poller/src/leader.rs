@@ -227,9 +227,10 @@ where
         let triggered: HashSet<&str> = triggered.iter().map(String::as_str).collect();
         for request in group_by_service(batches) {
             let batches = request.batches.iter().map(|batch| (batch.get_id(), batch.is_held()));
-            let cause = match triggered.contains(request.service_id.as_str()) {
-                true => PollCause::Trigger,
-                false => PollCause::Schedule,
+            let cause = if triggered.contains(request.service_id.as_str()) {
+                PollCause::Trigger
+            } else {
+                PollCause::Schedule
             };
             self.schedule.asked_about(&request.service_id, batches, cause, now);
             let requests = request.split(self.parts.options.batch_limit);
@@ -409,11 +410,14 @@ where
         self.schedule.succeeded(service_id);
         for status in reported {
             let id = status.get_id();
-            match status.is_final() {
-                true if status.is_committed() => self.schedule.committed(service_id, id, now),
-                true => self.schedule.invalid(service_id, id, now),
-                false if status.is_valid() => self.schedule.valid(service_id, id),
-                false => self.schedule.undecided(service_id, now),
+            if status.is_final() && status.is_committed() {
+                self.schedule.committed(service_id, id, now);
+            } else if status.is_final() {
+                self.schedule.invalid(service_id, id, now);
+            } else if status.is_valid() {
+                self.schedule.valid(service_id, id);
+            } else {
+                self.schedule.undecided(service_id, now);
             }
         }
         if !self.requests.is_busy(service_id) {

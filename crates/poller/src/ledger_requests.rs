@@ -215,7 +215,8 @@ mod tests {
     /// The evidence about a batch, while the nodes give these answers to every new question about their ledger.
     async fn evidence(
         pool: &NodePool,
-        (service, found): (&str, Evidence),
+        service: &str,
+        found: Evidence,
         answers: [IdentityAnswer; 2],
     ) -> BatchResult<Evidence> {
         let attempt_id = AttemptId { attempt: 1, epoch: 1 };
@@ -251,7 +252,7 @@ mod tests {
                 ([other.clone(), Confirmed], Evidence::Inconclusive),
             ] {
                 let pool = nodes(Confirmed, Confirmed);
-                let evidence = evidence(&pool, ("global", found), answers.clone()).await;
+                let evidence = evidence(&pool, "global", found, answers.clone()).await;
                 assert_eq!(evidence, Ok(expected), "{found:?} {answers:?}");
             }
         }
@@ -262,17 +263,17 @@ mod tests {
         use IdentityAnswer::{Confirmed, Failed};
         let down = || Failed("refused".to_owned());
         let pool = nodes(Confirmed, down());
-        let committed = ("global", Evidence::Committed);
-        assert_eq!(evidence(&pool, committed, [down(), down()]).await, Ok(Evidence::Committed));
+        let committed = Evidence::Committed;
+        assert_eq!(evidence(&pool, "global", committed, [down(), down()]).await, Ok(committed));
         let pool = nodes(down(), down());
-        let error = evidence(&pool, committed, [down(), down()]).await.unwrap_err();
+        let error = evidence(&pool, "global", committed, [down(), down()]).await.unwrap_err();
         assert!(
             is_outage(&error) && error.to_string().contains("no node has confirmed"),
             "{error}"
         );
         let unusable = || IdentityAnswer::Unusable("a web page".to_owned());
         let pool = nodes(unusable(), unusable());
-        let error = evidence(&pool, committed, [down(), down()]).await.unwrap_err();
+        let error = evidence(&pool, "global", committed, [down(), down()]).await.unwrap_err();
         assert!(!is_outage(&error) && error.to_string().contains("a web page"), "{error}");
     }
 
@@ -280,7 +281,7 @@ mod tests {
     async fn ledger_is_not_asked_about_services_of_another_kind() {
         let pool = NodePool::new(["a", "b"]);
         let answers = [IdentityAnswer::None, IdentityAnswer::None];
-        let error = evidence(&pool, ("a::b", Evidence::Committed), answers).await.unwrap_err();
+        let error = evidence(&pool, "a::b", Evidence::Committed, answers).await.unwrap_err();
         assert!(error.to_string().contains("not asked about this service"), "{error}");
     }
 }

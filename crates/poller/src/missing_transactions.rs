@@ -201,9 +201,10 @@ impl MissingTransactionMonitor {
         if !absent.is_empty() && self.end(blocking, absent).await? {
             return Ok(NextRound::AtOnce);
         }
-        match missing.len() < limit && !found {
-            true => Ok(NextRound::AfterInterval),
-            false => Ok(NextRound::Soon),
+        if missing.len() < limit && !found {
+            Ok(NextRound::AfterInterval)
+        } else {
+            Ok(NextRound::Soon)
         }
     }
 

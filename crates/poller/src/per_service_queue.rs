@@ -75,9 +75,10 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         for waiting in &mut self.groups {
             let mut kept = VecDeque::with_capacity(waiting.jobs.len());
             for job in waiting.jobs.drain(..) {
-                match job.service() == service && taken.len() < count {
-                    true => taken.push(job),
-                    false => kept.push_back(job),
+                if job.service() == service && taken.len() < count {
+                    taken.push(job);
+                } else {
+                    kept.push_back(job);
                 }
             }
             waiting.jobs = kept;

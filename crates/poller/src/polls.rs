@@ -167,9 +167,10 @@ impl Polls {
 
     /// The next poll follows one that is made now.
     fn set_next(&self, work: &mut Work, service_id: &str, are_held: bool, now: MonotonicTime) {
-        let pause = match are_held {
-            true => self.pace.longest.max(self.pace.interval),
-            false => self.pause(work, service_id, now),
+        let pause = if are_held {
+            self.pace.longest.max(self.pace.interval)
+        } else {
+            self.pause(work, service_id, now)
         };
         let is_new = next_poll(work, service_id).is_none();
         set(work, service_id, now.plus(pause), |poll| {

@@ -190,17 +190,15 @@ fn resubmit(
 
 /// Holds the batch, unless it is held already.
 fn hold(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> Resolution {
-    match batch.held {
-        true => no_change(),
-        false => Resolution::Hold(hold_reason(batch, seen_for, reason)),
-    }
+    if batch.held { no_change() } else { Resolution::Hold(hold_reason(batch, seen_for, reason)) }
 }
 
 /// Holds the batch so that no evidence has it submitted again.
 fn hold_until_decision(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> Resolution {
-    match batch.held_until_decision {
-        true => no_change(),
-        false => Resolution::HoldUntilDecision(hold_reason(batch, seen_for, reason)),
+    if batch.held_until_decision {
+        no_change()
+    } else {
+        Resolution::HoldUntilDecision(hold_reason(batch, seen_for, reason))
     }
 }
 

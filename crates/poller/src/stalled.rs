@@ -73,9 +73,10 @@ impl StalledServices {
         let limit = limit(&work, self.warn_after);
         let first = stalled(&work, limit, now).into_iter().take(CONFIRMED_AT_ONCE);
         let first: Vec<String> = first.map(|oldest| oldest.service_id.to_string()).collect();
-        self.next_check = now.plus(match first.is_empty() {
-            true => limit / 8,
-            false => (limit / 8).min(LONGEST_CHECK_INTERVAL),
+        self.next_check = now.plus(if first.is_empty() {
+            limit / 8
+        } else {
+            (limit / 8).min(LONGEST_CHECK_INTERVAL)
         });
         Some(first)
     }

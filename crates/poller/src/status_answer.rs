@@ -51,20 +51,23 @@ mod tests {
 
     use super::*;
 
-    fn report((id, status): (&str, LedgerStatus)) -> StatusReport {
+    fn report(id: &str, status: LedgerStatus) -> StatusReport {
         StatusReport { batch_id: id.to_owned(), status, receipts: Vec::new() }
     }
 
     fn validate(statuses: &[(&str, LedgerStatus)]) -> BatchResult<StatusAnswer<StatusReport>> {
         let ids = ["a", "b"].map(str::to_owned);
-        StatusAnswer::validate(&ids, statuses.iter().copied().map(report).collect())
+        StatusAnswer::validate(
+            &ids,
+            statuses.iter().map(|(id, status)| report(id, *status)).collect(),
+        )
     }
 
     #[test]
     fn missing_status_is_not_reported() {
         for answer in [&[("b", Pending), ("a", NotReported)][..], &[("b", Pending)]] {
             let expected = StatusAnswer {
-                reported: vec![report(("b", Pending))],
+                reported: vec![report("b", Pending)],
                 not_reported: vec!["a".to_owned()],
             };
             assert_eq!(validate(answer), Ok(expected));
@@ -74,7 +77,7 @@ mod tests {
     #[test]
     fn order_and_repetition_do_not_matter() {
         let answer = validate(&[("b", Pending), ("a", Committed), ("b", Pending)]).unwrap();
-        assert_eq!(answer.reported, [("a", Committed), ("b", Pending)].map(report));
+        assert_eq!(answer.reported, [report("a", Committed), report("b", Pending)]);
     }
 
     #[test]

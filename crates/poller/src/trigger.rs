@@ -93,12 +93,11 @@ impl PollTrigger {
         let trigger = &mut work.enter(service_id).service.trigger;
         let submitted = trigger.being_read.take().unwrap_or_default();
         if !found && trigger.requested.is_none() {
-            match submitted {
-                true => {
-                    request(&mut work, service_id);
-                    self.wake_up.notify_one();
-                }
-                false => remember_missed(&mut work, service_id),
+            if submitted {
+                request(&mut work, service_id);
+                self.wake_up.notify_one();
+            } else {
+                remember_missed(&mut work, service_id);
             }
         }
         work.remove_unneeded(service_id, None);

@@ -33,32 +33,39 @@ fn main() {
 fn compare_libraries() {
     let signed: Vec<_> = (0..SIGNATURES.into()).map(sign).collect();
     let mut rounds: Vec<_> = (0..ROUNDS)
-        .map(|_| {
-            (
-                time(|| signed.iter().for_each(with_k256)),
-                time(|| signed.iter().for_each(with_secp256k1)),
-            )
+        .map(|_| Round {
+            k256: time(|| signed.iter().for_each(with_k256)),
+            secp256k1: time(|| signed.iter().for_each(with_secp256k1)),
         })
         .collect();
-    rounds.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    rounds.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     let [low, median, high] =
         [ROUNDS / 10, ROUNDS / 2, ROUNDS - 1 - ROUNDS / 10].map(|at| rounds[at]);
     let micros = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(SIGNATURES);
     println!(
         "k256 takes {:.2} times as long as secp256k1 ({:.2} to {:.2} in 8 of 10 rounds)",
-        ratio(&median),
-        ratio(&low),
-        ratio(&high)
+        median.ratio(),
+        low.ratio(),
+        high.ratio()
     );
     println!(
         "in the median round: k256 {:.1} µs, secp256k1 {:.1} µs per signature",
-        micros(median.0),
-        micros(median.1)
+        micros(median.k256),
+        micros(median.secp256k1)
     );
 }
 
-fn ratio((k256, secp256k1): &(Duration, Duration)) -> f64 {
-    k256.as_secs_f64() / secp256k1.as_secs_f64()
+/// How long the libraries took for the same signatures.
+#[derive(Clone, Copy)]
+struct Round {
+    k256: Duration,
+    secp256k1: Duration,
+}
+
+impl Round {
+    fn ratio(&self) -> f64 {
+        self.k256.as_secs_f64() / self.secp256k1.as_secs_f64()
+    }
 }
 
 fn time(work: impl FnOnce()) -> Duration {

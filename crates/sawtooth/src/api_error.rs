@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// An error with a code of the REST API.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct ApiError {
+pub(crate) struct RestApiError {
     pub(crate) code: u16,
     #[serde(default)]
     title: String,
@@ -14,7 +14,7 @@ pub(crate) struct ApiError {
     message: String,
 }
 
-impl ApiError {
+impl RestApiError {
     /// The code of a request that the validator did not answer in time.
     pub(crate) const TIMED_OUT: u16 = 17;
     /// The code of a request that was in flight when the connection to the validator broke.
@@ -29,7 +29,7 @@ impl ApiError {
     pub(crate) fn from_response(response: &HttpResponse) -> Option<Self> {
         #[derive(Deserialize)]
         struct Envelope {
-            error: ApiError,
+            error: RestApiError,
         }
         if (200..300).contains(&response.status) {
             return None;
@@ -39,7 +39,7 @@ impl ApiError {
     }
 }
 
-impl fmt::Display for ApiError {
+impl fmt::Display for RestApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, title, message } = self;
         write!(f, "{} (code {code}): {}", one_line(title), one_line(message))
@@ -48,7 +48,7 @@ impl fmt::Display for ApiError {
 
 /// The message of a response that reports an error.
 pub(crate) fn error_message(response: &HttpResponse) -> String {
-    match ApiError::from_response(response) {
+    match RestApiError::from_response(response) {
         Some(error) => error.to_string(),
         None if response.text().is_empty() => "empty response".to_owned(),
         None => response.text(),

@@ -28,14 +28,14 @@ const TRANSACTIONS_PER_SEARCH: usize = 20;
 const LASTING_AFTER: Duration = Duration::from_secs(2);
 
 /// Looks for transactions of a batch in the chain, a few at a time.
-pub(crate) struct AppliedTransactions {
+pub(crate) struct TransactionSearches {
     clock: Arc<dyn Clock>,
-    searches: Mutex<BoundedMap<ItemId, Search>>,
+    searches: Mutex<BoundedMap<ItemId, TransactionSearch>>,
 }
 
 /// What is known about the transactions of a batch.
 #[derive(Debug, Clone, Copy, Default)]
-struct Search {
+struct TransactionSearch {
     /// The position of the transaction to ask about next.
     next: usize,
     /// A transaction that is in the chain while the batch is not, and since when.
@@ -61,7 +61,7 @@ impl AppliedTransaction {
     }
 }
 
-impl AppliedTransactions {
+impl TransactionSearches {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, searches: Mutex::new(BoundedMap::new(REMEMBERED)) }
     }
@@ -119,8 +119,12 @@ impl AppliedTransactions {
         })
     }
 
-    fn update<R>(&self, batch: &UnresolvedBatch, change: impl FnOnce(&mut Search) -> R) -> R {
-        change(lock(&self.searches).get_or_insert_with(&batch.batch_id, Search::default))
+    fn update<R>(
+        &self,
+        batch: &UnresolvedBatch,
+        change: impl FnOnce(&mut TransactionSearch) -> R,
+    ) -> R {
+        change(lock(&self.searches).get_or_insert_with(&batch.batch_id, TransactionSearch::default))
     }
 }
 

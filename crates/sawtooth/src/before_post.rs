@@ -10,7 +10,7 @@ use grid_batch_http::origin;
 use grid_batch_support::{BoundedMap, lock};
 use log::{debug, warn};
 
-use crate::statuses::NodeReport;
+use crate::statuses::StatusAtNode;
 
 /// How many pairs of a node and a batch are remembered.
 const REMEMBERED: usize = 10_000;
@@ -75,13 +75,13 @@ impl BeforePost {
     }
 
     /// A node was asked at this time about a batch that was not posted, and reported this.
-    pub(crate) fn set(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
+    pub(crate) fn set(&self, node: &str, report: &StatusAtNode, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
         lock(&self.nodes_and_batches).set(&key(node, &report.report.batch_id), before);
     }
 
     /// The same, unless more is known: the batch was posted, or the node was asked again.
-    pub(crate) fn set_ahead(&self, node: &str, report: &NodeReport, asked_at: MonotonicTime) {
+    pub(crate) fn set_ahead(&self, node: &str, report: &StatusAtNode, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
         let mut known = lock(&self.nodes_and_batches);
         let known = known.get_or_insert_with(&key(node, &report.report.batch_id), || before);
@@ -123,7 +123,7 @@ impl BeforePost {
     }
 
     /// The node's report as far as it is about the last POST: an INVALID from before is not.
-    pub(crate) fn review(&self, node: &str, report: NodeReport) -> StatusReport {
+    pub(crate) fn review(&self, node: &str, report: StatusAtNode) -> StatusReport {
         if !self.is_from_before(node, &report) {
             return report.report;
         }
@@ -132,18 +132,18 @@ impl BeforePost {
     }
 
     /// Whether the report is an INVALID that the node may have had before the last POST.
-    pub(crate) fn is_from_before(&self, node: &str, report: &NodeReport) -> bool {
+    pub(crate) fn is_from_before(&self, node: &str, report: &StatusAtNode) -> bool {
         self.post_before_which(node, report).is_some()
     }
 
     /// Whether the report is an INVALID that the node had before this process posted the batch, so that
     /// the POST may not have arrived.
-    pub(crate) fn may_need_another_post(&self, node: &str, report: &NodeReport) -> bool {
+    pub(crate) fn may_need_another_post(&self, node: &str, report: &StatusAtNode) -> bool {
         self.post_before_which(node, report).is_some_and(|post| post != Post::Elsewhere)
     }
 
     /// The POST before which the node may have had the INVALID of this report.
-    fn post_before_which(&self, node: &str, report: &NodeReport) -> Option<Post> {
+    fn post_before_which(&self, node: &str, report: &StatusAtNode) -> Option<Post> {
         let now = self.monotonic();
         let mut known = lock(&self.nodes_and_batches);
         let first = || Before::new(report, now, Post::Elsewhere);
@@ -166,7 +166,7 @@ impl BeforePost {
 }
 
 impl Before {
-    fn new(report: &NodeReport, at: MonotonicTime, post: Post) -> Self {
+    fn new(report: &StatusAtNode, at: MonotonicTime, post: Post) -> Self {
         let status = report.report.status;
         let kept = match status {
             LedgerStatus::Invalid => Kept::Entries(report.invalid_entries),
@@ -204,9 +204,9 @@ mod tests {
     const NODE: &str = "http://node";
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn report(status: LedgerStatus, invalid_entries: usize) -> NodeReport {
+    fn report(status: LedgerStatus, invalid_entries: usize) -> StatusAtNode {
         let report = StatusReport { batch_id: "a".to_owned(), status, receipts: Vec::new() };
-        NodeReport { report, invalid_entries }
+        StatusAtNode { report, invalid_entries }
     }
 
     fn before_post() -> (Arc<ManualClock>, BeforePost) {

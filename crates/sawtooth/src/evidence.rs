@@ -9,8 +9,8 @@ use crate::{
     Sawtooth,
     in_chain::{InChain, is_in_chain},
     nodes::{ReportsById, get_reports_by_id, nodes_of_batch},
-    outages::Outage,
-    statuses::NodeReport,
+    outages::ObservedOutage,
+    statuses::StatusAtNode,
 };
 
 /// About how many batches a node is asked at the same time. A validator has five threads for all of its
@@ -118,7 +118,7 @@ impl Sawtooth {
             let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
             let id = batch.batch_id.to_string();
             let outage = self.query_client.outages().since_sent(&id);
-            if was_accepted && *report == absent && outage != Outage::None {
+            if was_accepted && *report == absent && outage != ObservedOutage::None {
                 lost.push((report, id, outage));
             }
         }
@@ -133,20 +133,27 @@ impl Sawtooth {
     }
 
     /// What the absence of a batch proves that a node had accepted.
-    fn after_outage(&self, nodes: &[String], outage: Outage, again: Evidence) -> EvidenceReport {
+    fn after_outage(
+        &self,
+        nodes: &[String],
+        outage: ObservedOutage,
+        again: Evidence,
+    ) -> EvidenceReport {
         match outage {
             _ if again != Evidence::Absent => again.into(),
-            Outage::None => Evidence::Absent.into(),
-            Outage::Hung { node, lasted } => {
+            ObservedOutage::None => Evidence::Absent.into(),
+            ObservedOutage::Hung { node, lasted } => {
                 let (node, seconds) = (origin(&node), lasted.as_secs());
                 let detail = format!("{node} accepted requests and answered none for {seconds} s");
                 EvidenceReport::with_detail(Evidence::StoppedNode, detail)
             }
             // A node that is not used at present may have it.
-            Outage::Failed if self.record.as_ref().is_some_and(|record| !record.are_all(nodes)) => {
+            ObservedOutage::Failed
+                if self.record.as_ref().is_some_and(|record| !record.are_all(nodes)) =>
+            {
                 Evidence::Absent.into()
             }
-            Outage::Failed => Evidence::Lost.into(),
+            ObservedOutage::Failed => Evidence::Lost.into(),
         }
     }
 
@@ -162,17 +169,18 @@ impl Sawtooth {
         &self,
         node: &str,
         batch_id: &str,
-        report: Option<&NodeReport>,
+        report: Option<&StatusAtNode>,
     ) -> BatchResult<Evidence> {
         let Some(report) = report else {
             return Err(BatchError::InvalidAnswer(
                 "statuses: the batch is missing in the response".to_owned(),
             ));
         };
-        let status = match self.before_post.may_need_another_post(node, report) {
+        let status = if self.before_post.may_need_another_post(node, report) {
             // It does not show that the POST has arrived, and another one does no harm.
-            true => LedgerStatus::NotReported,
-            false => report.report.status,
+            LedgerStatus::NotReported
+        } else {
+            report.report.status
         };
         Ok(match status {
             LedgerStatus::Committed => Evidence::Committed,

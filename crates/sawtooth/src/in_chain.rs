@@ -2,7 +2,7 @@ use grid_batch_core::{BatchError, BatchResult};
 use serde::Deserialize;
 
 use crate::{
-    api_error::{ApiError, error_message},
+    api_error::{RestApiError, error_message},
     rest_client::RestClient,
 };
 
@@ -21,11 +21,11 @@ pub(crate) async fn is_in_chain(
     id: &str,
 ) -> BatchResult<bool> {
     let (path, not_found) = match asked {
-        InChain::Batch => ("batches", ApiError::BATCH_NOT_FOUND),
-        InChain::Transaction => ("transactions", ApiError::TRANSACTION_NOT_FOUND),
+        InChain::Batch => ("batches", RestApiError::BATCH_NOT_FOUND),
+        InChain::Transaction => ("transactions", RestApiError::TRANSACTION_NOT_FOUND),
     };
     let response = client.get(node, &format!("{path}/{id}")).await?;
-    let error = ApiError::from_response(&response).filter(|_| response.status == 404);
+    let error = RestApiError::from_response(&response).filter(|_| response.status == 404);
     if error.is_some_and(|error| error.code == not_found) {
         return Ok(false);
     }

@@ -38,10 +38,7 @@ impl InvalidReview<'_> {
         invalid: Vec<StatusReport>,
     ) -> HashMap<String, StatusReport> {
         let ids: Vec<String> = invalid.iter().map(|report| report.batch_id.clone()).collect();
-        let others = match ids.is_empty() {
-            true => Vec::new(),
-            false => self.ask_others(&ids).await,
-        };
+        let others = if ids.is_empty() { Vec::new() } else { self.ask_others(&ids).await };
         let mut reports = HashMap::new();
         for report in invalid {
             let id = report.batch_id.clone();

@@ -8,7 +8,7 @@ use grid_batch_nodes::StatusUrlResolver;
 use crate::{
     api_error::error_message,
     rest_client::RestClient,
-    statuses::{NodeReport, parse_statuses},
+    statuses::{StatusAtNode, parse_statuses},
 };
 
 /// The limit in the REST API's documentation. With 64 ids or more, the URL is too long for it.
@@ -19,7 +19,7 @@ pub(crate) async fn get_node_reports(
     node: &str,
     client: &RestClient,
     ids: &[String],
-) -> BatchResult<Vec<NodeReport>> {
+) -> BatchResult<Vec<StatusAtNode>> {
     let response = if ids.len() <= IDS_PER_GET {
         client.get(node, &format!("batch_statuses?id={}", ids.join(","))).await?
     } else {
@@ -30,7 +30,7 @@ pub(crate) async fn get_node_reports(
 }
 
 /// The reports of one node by the id of their batch.
-pub(crate) type ReportsById = HashMap<String, NodeReport>;
+pub(crate) type ReportsById = HashMap<String, StatusAtNode>;
 
 /// The same, by the id of the batch.
 pub(crate) async fn get_reports_by_id(

@@ -9,7 +9,7 @@ use grid_batch_http::{HttpError, HttpResponse, origin};
 use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 
-use crate::api_error::ApiError;
+use crate::api_error::RestApiError;
 
 /// The outages of nodes, as this process has seen them.
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Outages {
 struct Seen {
     nodes: HashMap<String, NodeOutages>,
     /// The last attempts that this process has sent, or that a node has reported.
-    batches: BoundedMap<String, BatchAtNode>,
+    batches: BoundedMap<String, SentAttempt>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ struct Unanswered {
 
 /// Since when a batch is at a node.
 #[derive(Debug)]
-struct BatchAtNode {
+struct SentAttempt {
     /// `None` if another process has sent it.
     node: Option<String>,
     since: MonotonicTime,
@@ -59,7 +59,7 @@ struct BatchAtNode {
 
 /// How a request to a node ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestEnd {
+pub(crate) enum ObservedEnd {
     Answered,
     /// The node accepted the request and did not answer in time.
     Unanswered,
@@ -69,7 +69,7 @@ pub(crate) enum RequestEnd {
 
 /// What this process has seen of the nodes of a batch since it was sent to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outage {
+pub(crate) enum ObservedOutage {
     None,
     /// A node did not work, and may have lost the batch.
     Failed,
@@ -101,23 +101,23 @@ impl Outages {
     }
 
     /// Records how a request ended that was sent at this time.
-    pub(crate) fn record(&self, node: &str, sent_at: MonotonicTime, end: RequestEnd) {
+    pub(crate) fn record(&self, node: &str, sent_at: MonotonicTime, end: ObservedEnd) {
         let (now, shortest) = (self.monotonic(), self.shortest_hang);
         let mut seen = lock(&self.seen);
         let seen = seen.nodes.entry(node.to_owned()).or_default();
-        if end != RequestEnd::Answered {
+        if end != ObservedEnd::Answered {
             seen.last_outage = Some(now);
         }
         match end {
-            RequestEnd::Answered => {
+            ObservedEnd::Answered => {
                 seen.end_hang(now, shortest);
                 (seen.last_answer, seen.is_disconnected) = (Some(now), false);
             }
-            RequestEnd::Disconnected => {
+            ObservedEnd::Disconnected => {
                 seen.end_hang(now, shortest);
                 seen.is_disconnected = true;
             }
-            RequestEnd::Unanswered => {
+            ObservedEnd::Unanswered => {
                 let was_hung = seen.hang(shortest).is_some();
                 seen.add_unanswered(sent_at, now);
                 if !was_hung && let Some(hang) = seen.hang(shortest) {
@@ -133,7 +133,7 @@ impl Outages {
 
     /// An attempt of the batch is about to be sent to the node.
     pub(crate) fn sending(&self, node: &str, batch_id: &str) {
-        let batch = BatchAtNode { node: Some(node.to_owned()), since: self.monotonic() };
+        let batch = SentAttempt { node: Some(node.to_owned()), since: self.monotonic() };
         lock(&self.seen).batches.set(&batch_id.to_owned(), batch);
     }
 
@@ -142,7 +142,7 @@ impl Outages {
     /// may have cost it the batch.
     pub(crate) fn reported(&self, node: &str, batch_id: &str, asked_at: MonotonicTime) {
         let mut seen = lock(&self.seen);
-        let new = || BatchAtNode { node: None, since: asked_at };
+        let new = || SentAttempt { node: None, since: asked_at };
         let batch = seen.batches.get_or_insert_with(&batch_id.to_owned(), new);
         if batch.node.as_ref().is_none_or(|sent_to| sent_to == node) {
             batch.since = batch.since.max(asked_at);
@@ -150,7 +150,7 @@ impl Outages {
     }
 
     /// What happened to the batch's nodes since it was sent to them.
-    pub(crate) fn since_sent(&self, batch_id: &str) -> Outage {
+    pub(crate) fn since_sent(&self, batch_id: &str) -> ObservedOutage {
         let now = self.monotonic();
         let seen = lock(&self.seen);
         let batch = seen.batches.get(&batch_id.to_owned());
@@ -167,14 +167,14 @@ impl Outages {
                 None => is_known(hang.until),
             };
             let hang = hangs.into_iter().flatten().find(counts)?;
-            Some(Outage::Hung { node: node.clone(), lasted: hang.lasted() })
+            Some(ObservedOutage::Hung { node: node.clone(), lasted: hang.lasted() })
         });
         let has_failed = nodes.any(|(_, seen)| seen.last_outage.is_some_and(is_known));
-        hung.unwrap_or(if has_failed { Outage::Failed } else { Outage::None })
+        hung.unwrap_or(if has_failed { ObservedOutage::Failed } else { ObservedOutage::None })
     }
 }
 
-impl RequestEnd {
+impl ObservedEnd {
     pub(crate) fn of(result: &Result<HttpResponse, HttpError>) -> Self {
         let response = match result {
             Ok(response) => response,
@@ -182,10 +182,10 @@ impl RequestEnd {
             Err(HttpError::NotSent(_) | HttpError::NoResponse(_)) => return Self::Disconnected,
             Err(_) => return Self::Answered,
         };
-        let code = ApiError::from_response(response).map(|error| error.code);
+        let code = RestApiError::from_response(response).map(|error| error.code);
         match (response.status, code) {
-            (503, Some(ApiError::TIMED_OUT)) | (504, None) => Self::Unanswered,
-            (503, Some(ApiError::DISCONNECTED)) | (502, None) => Self::Disconnected,
+            (503, Some(RestApiError::TIMED_OUT)) | (504, None) => Self::Unanswered,
+            (503, Some(RestApiError::DISCONNECTED)) | (502, None) => Self::Disconnected,
             _ => Self::Answered,
         }
     }
@@ -254,7 +254,7 @@ mod tests {
         /// One that has sent the batch to the node after a second.
         fn with_batch() -> Self {
             let test = Self::new();
-            test.record(NODE, 0, 1, RequestEnd::Answered);
+            test.record(NODE, 0, 1, ObservedEnd::Answered);
             test.send(BATCH, 1);
             test
         }
@@ -268,7 +268,7 @@ mod tests {
             self.outages.sending(NODE, batch);
         }
 
-        fn record(&self, node: &str, sent_at: u32, ended_at: u32, end: RequestEnd) {
+        fn record(&self, node: &str, sent_at: u32, ended_at: u32, end: ObservedEnd) {
             self.wait_until(ended_at);
             self.outages.record(node, at(sent_at), end);
         }
@@ -277,23 +277,23 @@ mod tests {
         fn hang(&self, from: u32, requests: u32) {
             for number in 0..requests {
                 let sent_at = from + number * 12;
-                self.record(NODE, sent_at, sent_at + 12, RequestEnd::Unanswered);
+                self.record(NODE, sent_at, sent_at + 12, ObservedEnd::Unanswered);
             }
         }
 
-        fn outage(&self, seconds: u32) -> Outage {
+        fn outage(&self, seconds: u32) -> ObservedOutage {
             self.wait_until(seconds);
             self.outages.since_sent(BATCH)
         }
     }
 
-    fn hung(seconds: u32) -> Outage {
-        Outage::Hung { node: NODE.to_owned(), lasted: SECOND * seconds }
+    fn hung(seconds: u32) -> ObservedOutage {
+        ObservedOutage::Hung { node: NODE.to_owned(), lasted: SECOND * seconds }
     }
 
     #[test]
     fn end_of_a_request_is_read_from_its_result() {
-        use RequestEnd::{Answered, Disconnected, Unanswered};
+        use ObservedEnd::{Answered, Disconnected, Unanswered};
         let response = |status, code: u16| {
             let body = match code {
                 0 => "a page of a proxy".to_owned(),
@@ -316,25 +316,25 @@ mod tests {
             (Err(HttpError::NoResponse(text())), Disconnected),
             (Err(HttpError::TooLong { limit: 1 }), Answered),
         ] {
-            assert_eq!(RequestEnd::of(&result), expected, "{result:?}");
+            assert_eq!(ObservedEnd::of(&result), expected, "{result:?}");
         }
     }
 
     #[test]
     fn answers_are_no_outage() {
         let test = Test::with_batch();
-        test.record(NODE, 2, 3, RequestEnd::Answered);
-        assert_eq!(test.outage(4), Outage::None);
+        test.record(NODE, 2, 3, ObservedEnd::Answered);
+        assert_eq!(test.outage(4), ObservedOutage::None);
     }
 
     #[test]
     fn node_without_an_answer_to_two_requests_hangs() {
         let test = Test::with_batch();
         test.hang(2, 1);
-        assert_eq!(test.outage(15), Outage::Failed, "one request is not enough");
+        assert_eq!(test.outage(15), ObservedOutage::Failed, "one request is not enough");
         test.hang(14, 1);
         assert_eq!(test.outage(27), hung(24), "it lasts");
-        test.record(NODE, 40, 41, RequestEnd::Answered);
+        test.record(NODE, 40, 41, ObservedEnd::Answered);
         assert_eq!(test.outage(600), hung(39));
     }
 
@@ -344,25 +344,25 @@ mod tests {
         for _ in 0..3 {
             test.hang(2, 1);
         }
-        assert_eq!(test.outage(15), Outage::Failed);
+        assert_eq!(test.outage(15), ObservedOutage::Failed);
     }
 
     #[test]
     fn node_that_breaks_connections_first_has_crashed() {
         let test = Test::with_batch();
-        test.record(NODE, 2, 2, RequestEnd::Disconnected);
+        test.record(NODE, 2, 2, ObservedEnd::Disconnected);
         test.hang(3, 4);
-        test.record(NODE, 60, 61, RequestEnd::Answered);
-        assert_eq!(test.outage(62), Outage::Failed);
+        test.record(NODE, 60, 61, ObservedEnd::Answered);
+        assert_eq!(test.outage(62), ObservedOutage::Failed);
     }
 
     #[test]
     fn restart_of_a_hung_node_is_no_crash() {
         let test = Test::with_batch();
         test.hang(2, 2);
-        test.record(NODE, 27, 27, RequestEnd::Disconnected);
+        test.record(NODE, 27, 27, ObservedEnd::Disconnected);
         test.hang(28, 2);
-        test.record(NODE, 60, 61, RequestEnd::Answered);
+        test.record(NODE, 60, 61, ObservedEnd::Answered);
         assert_eq!(test.outage(62), hung(25));
     }
 
@@ -370,57 +370,57 @@ mod tests {
     fn answer_within_a_hang_ends_it() {
         let test = Test::with_batch();
         test.hang(2, 1);
-        test.record(NODE, 14, 15, RequestEnd::Answered);
+        test.record(NODE, 14, 15, ObservedEnd::Answered);
         test.hang(16, 1);
-        test.record(NODE, 14, 28, RequestEnd::Unanswered);
-        assert_eq!(test.outage(30), Outage::Failed);
+        test.record(NODE, 14, 28, ObservedEnd::Unanswered);
+        assert_eq!(test.outage(30), ObservedOutage::Failed);
     }
 
     #[test]
     fn outage_before_the_attempt_does_not_count() {
         let test = Test::with_batch();
         test.hang(2, 3);
-        test.record(NODE, 38, 39, RequestEnd::Answered);
+        test.record(NODE, 38, 39, ObservedEnd::Answered);
         assert_eq!(test.outage(40), hung(37));
         test.send(BATCH, 41);
-        assert_eq!(test.outage(42), Outage::None);
+        assert_eq!(test.outage(42), ObservedOutage::None);
     }
 
     #[test]
     fn batch_that_was_reported_after_an_outage_is_not_lost() {
         let test = Test::with_batch();
         test.hang(2, 3);
-        test.record(NODE, 38, 39, RequestEnd::Answered);
+        test.record(NODE, 38, 39, ObservedEnd::Answered);
         test.outages.reported(NODE, BATCH, at(39));
-        assert_eq!(test.outage(40), Outage::None);
-        test.record("http://b", 41, 41, RequestEnd::Disconnected);
-        assert_eq!(test.outage(42), Outage::None, "it was not sent to that node");
+        assert_eq!(test.outage(40), ObservedOutage::None);
+        test.record("http://b", 41, 41, ObservedEnd::Disconnected);
+        assert_eq!(test.outage(42), ObservedOutage::None, "it was not sent to that node");
     }
 
     #[test]
     fn outage_counts_before_the_answer_is_read() {
         let test = Test::with_batch();
-        test.record(NODE, 4, 4, RequestEnd::Disconnected);
+        test.record(NODE, 4, 4, ObservedEnd::Disconnected);
         test.outages.reported(NODE, BATCH, at(3));
-        assert_eq!(test.outage(5), Outage::Failed);
+        assert_eq!(test.outage(5), ObservedOutage::Failed);
     }
 
     #[test]
     fn report_of_an_earlier_attempt_does_not_count() {
         let test = Test::with_batch();
-        test.record(NODE, 4, 4, RequestEnd::Disconnected);
+        test.record(NODE, 4, 4, ObservedEnd::Disconnected);
         test.send(BATCH, 5);
         test.outages.reported(NODE, BATCH, at(3));
-        assert_eq!(test.outage(6), Outage::None);
+        assert_eq!(test.outage(6), ObservedOutage::None);
     }
 
     #[test]
     fn only_recent_outages_count_for_a_batch_of_another_process() {
         let test = Test::new();
         test.hang(0, 2);
-        test.record(NODE, 30, 30, RequestEnd::Answered);
+        test.record(NODE, 30, 30, ObservedEnd::Answered);
         assert_eq!(test.outage(90), hung(30));
-        assert_eq!(test.outage(91), Outage::None);
+        assert_eq!(test.outage(91), ObservedOutage::None);
     }
 
     #[test]
@@ -430,9 +430,9 @@ mod tests {
         for id in &ids {
             test.send(id, 1);
         }
-        test.record(NODE, 2, 2, RequestEnd::Disconnected);
+        test.record(NODE, 2, 2, ObservedEnd::Disconnected);
         test.wait_until(99);
         let outages = ids.iter().map(|id| test.outages.since_sent(id));
-        assert_eq!(outages.filter(|outage| *outage == Outage::Failed).count(), ids.len());
+        assert_eq!(outages.filter(|outage| *outage == ObservedOutage::Failed).count(), ids.len());
     }
 }

@@ -1,13 +1,13 @@
 use grid_batch_core::{Outcome, SubmissionAnswer};
 use grid_batch_http::{HttpError, HttpResponse, submission_answer};
 
-use crate::api_error::{ApiError, error_message};
+use crate::api_error::{RestApiError, error_message};
 
 /// The answer to a submission, from the result of its POST.
 pub(crate) fn read_answer(result: Result<HttpResponse, HttpError>) -> SubmissionAnswer {
     let message = result.as_ref().ok().map(error_message);
     let answer = submission_answer(result, |response| {
-        let code = ApiError::from_response(response).map(|error| error.code);
+        let code = RestApiError::from_response(response).map(|error| error.code);
         outcome(response.status, code)
     });
     let message = message.filter(|_| answer.outcome != Outcome::Accepted);

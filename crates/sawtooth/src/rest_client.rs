@@ -10,7 +10,7 @@ use grid_batch_nodes::NodePool;
 
 use crate::{
     BasicAuth,
-    outages::{Outages, RequestEnd},
+    outages::{ObservedEnd, Outages},
 };
 
 /// Sends requests to REST APIs, with authorization if it is configured, and records their outages.
@@ -57,8 +57,8 @@ impl RestClient {
 
     /// Records whether the node answered. A REST API may answer although its validator does not.
     fn record(&self, base: &str, sent_at: MonotonicTime, result: &Result<HttpResponse, HttpError>) {
-        let end = RequestEnd::of(result);
-        if let (Ok(response), RequestEnd::Unanswered | RequestEnd::Disconnected) = (result, end) {
+        let end = ObservedEnd::of(result);
+        if let (Ok(response), ObservedEnd::Unanswered | ObservedEnd::Disconnected) = (result, end) {
             let reason = format!("HTTP status {}: its validator does not answer", response.status);
             self.nodes.failed(&origin(base), &reason);
         }
@@ -68,7 +68,7 @@ impl RestClient {
     /// The connection to a node, or to the validator behind it, broke.
     pub(crate) fn record_disconnection(&self, base: &str, reason: &str) {
         self.nodes.failed(&origin(base), reason);
-        self.outages.record(base, self.outages.monotonic(), RequestEnd::Disconnected);
+        self.outages.record(base, self.outages.monotonic(), ObservedEnd::Disconnected);
     }
 
     pub(crate) async fn subscribe(

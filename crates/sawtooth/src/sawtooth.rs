@@ -18,7 +18,7 @@ use grid_batch_protocol::TransactFormat;
 use grid_batch_support::lock;
 
 use crate::{
-    SawtoothOptions, applied_transactions::AppliedTransactions, before_post::BeforePost,
+    SawtoothOptions, applied_transactions::TransactionSearches, before_post::BeforePost,
     facts::facts, node_record::NodeRecord, outages::Outages, pass_through::is_read,
     rest_client::RestClient,
 };
@@ -40,7 +40,7 @@ pub struct Sawtooth {
     pub(crate) options: SawtoothOptions,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
     pub(crate) before_post: Arc<BeforePost>,
-    pub(crate) applied: Arc<AppliedTransactions>,
+    pub(crate) applied: Arc<TransactionSearches>,
     /// `None` if the ledger has one node.
     pub(crate) record: Option<Arc<NodeRecord>>,
     /// The node of the latest subscription.
@@ -71,7 +71,7 @@ impl Sawtooth {
             options,
             nodes,
             before_post: Arc::new(BeforePost::new(clock.clone())),
-            applied: Arc::new(AppliedTransactions::new(clock)),
+            applied: Arc::new(TransactionSearches::new(clock)),
             record: None,
             subscribed: Arc::default(),
         })
@@ -81,7 +81,7 @@ impl Sawtooth {
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         let before_post = Arc::new(BeforePost::new(clock.clone()));
-        Self { before_post, applied: Arc::new(AppliedTransactions::new(clock)), ..self }
+        Self { before_post, applied: Arc::new(TransactionSearches::new(clock)), ..self }
     }
 
     /// Sets the nodes that are asked about a batch. What was seen is kept.

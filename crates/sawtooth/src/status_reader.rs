@@ -8,7 +8,7 @@ use crate::{
     Sawtooth,
     invalid_review::InvalidReview,
     nodes::{get_node_reports, nodes_of_batch},
-    statuses::NodeReport,
+    statuses::StatusAtNode,
 };
 
 const MAX_IDS_PER_REQUEST: usize = 500;
@@ -75,7 +75,7 @@ impl Sawtooth {
         failure.map_or(Ok(Vec::new()), Err)
     }
 
-    fn remember_reported(&self, node: &str, reports: &[NodeReport], asked_at: MonotonicTime) {
+    fn remember_reported(&self, node: &str, reports: &[StatusAtNode], asked_at: MonotonicTime) {
         let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
         let reports = reports.iter().map(|report| &report.report);
         for report in reports.filter(|report| unfinished.contains(&report.status)) {
@@ -90,7 +90,7 @@ impl Sawtooth {
         service_id: &str,
         node: &str,
         nodes: &[String],
-        reports: Vec<NodeReport>,
+        reports: Vec<StatusAtNode>,
     ) -> Vec<StatusReport> {
         let before_post = &*self.before_post;
         let reports: Vec<StatusReport> =

@@ -33,7 +33,7 @@ struct InvalidTransaction {
 
 /// The report of one node about a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NodeReport {
+pub(crate) struct StatusAtNode {
     pub(crate) report: StatusReport,
     /// How many entries the node has about invalid transactions of the batch. Each time that it executes
     /// the batch and finds it invalid, it adds some.
@@ -42,7 +42,7 @@ pub(crate) struct NodeReport {
 
 /// Parses the response about the requested batches. The reports have the order of the request, one
 /// for each batch in the response. A response with one invalid entry is an error as a whole.
-pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<Vec<NodeReport>> {
+pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<Vec<StatusAtNode>> {
     let statuses: StatusesResponse =
         serde_json::from_slice(body).map_err(|error| invalid(one_line(error.to_string())))?;
     let reports = statuses.data.into_iter().map(StatusEntry::into_report);
@@ -51,14 +51,14 @@ pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<V
 }
 
 impl StatusEntry {
-    fn into_report(self) -> BatchResult<NodeReport> {
+    fn into_report(self) -> BatchResult<StatusAtNode> {
         let status = parse_status(&self.status)?;
         let receipts = match status {
             LedgerStatus::Invalid => parse_receipts(&self.invalid_transactions)?,
             _ => Vec::new(),
         };
         let report = StatusReport { batch_id: self.id, status, receipts };
-        Ok(NodeReport { report, invalid_entries: self.invalid_transactions.len() })
+        Ok(StatusAtNode { report, invalid_entries: self.invalid_transactions.len() })
     }
 }
 

@@ -45,10 +45,8 @@ impl AcceptedKeys {
 
 impl Answer {
     fn is_recent(self, now: MonotonicTime) -> bool {
-        let limit = match self.is_accepted {
-            true => AcceptedKeys::ACCEPTED_FOR,
-            false => AcceptedKeys::REFUSED_FOR,
-        };
+        let limit =
+            if self.is_accepted { AcceptedKeys::ACCEPTED_FOR } else { AcceptedKeys::REFUSED_FOR };
         now.since(self.at) < limit
     }
 
@@ -95,13 +93,14 @@ impl ScabbardContext {
         token: &str,
     ) -> Result<bool, String> {
         let node = &permission.node;
-        let response = match permission.writes {
-            true => self.client.ask_whether_may_write(node, service, token).await,
-            false => self.client.ask_whether_may_read(node, service, token).await,
+        let response = if permission.writes {
+            self.client.ask_whether_may_write(node, service, token).await
+        } else {
+            self.client.ask_whether_may_read(node, service, token).await
         };
         let response = response.map_err(|error| error.to_string())?;
-        let (asked, now) = ((node.as_str(), DeniedBy::Node), self.clock.monotonic());
-        self.unknown_services.record(service.service_id(), asked, &response, now);
+        let (id, now) = (service.service_id(), self.clock.monotonic());
+        self.unknown_services.record(id, node, DeniedBy::Node, &response, now);
         is_accepted(&response).ok_or_else(|| {
             format!("it answered {}: {}", response.status, response_message(&response))
         })

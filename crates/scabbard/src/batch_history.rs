@@ -21,7 +21,7 @@ pub(crate) struct BatchHistory {
     records: Mutex<BoundedMap<BatchKey, BatchRecord>>,
     /// The last questions to which no node had a batch. Many batches are asked about long before they are sent, so
     /// they must not displace the records of those that were sent.
-    not_found: Mutex<BoundedMap<BatchKey, Question>>,
+    not_found: Mutex<BoundedMap<BatchKey, BatchQuestion>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -80,14 +80,14 @@ pub(crate) enum FirstPost {
     #[default]
     None,
     /// This adapter sent it.
-    Here(Moment),
+    Here(ObservationPoint),
     /// Another process sent it, at an unknown time.
     Elsewhere,
 }
 
 /// What had been observed of a service at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct ObservationPoint {
     pub(crate) subscriptions: SubscriptionsAtPost,
     pub(crate) observations: ObservationCount,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Loss {
 
 /// A question about a batch to all nodes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Question {
+pub(crate) struct BatchQuestion {
     pub(crate) asked_at: MonotonicTime,
     /// The subscription that was live and caught up then.
     pub(crate) subscription: Option<SubscriptionId>,
@@ -145,7 +145,7 @@ impl BatchHistory {
         &self,
         batch: &BatchKey,
         attempt: Option<u32>,
-        at: Moment,
+        at: ObservationPoint,
     ) -> PostInProgress<'_> {
         let now = self.clock.monotonic();
         let previous = self.update(batch, |record| {
@@ -184,7 +184,13 @@ impl BatchHistory {
 
     /// Records that a batch that is at this attempt was proved not to have been applied until `at`. If
     /// the attempt was lost, nothing that was sent before can be applied, and the next POST is the first.
-    pub(crate) fn certify_absence(&self, batch: &BatchKey, attempt: u32, loss: Loss, at: Moment) {
+    pub(crate) fn certify_absence(
+        &self,
+        batch: &BatchKey,
+        attempt: u32,
+        loss: Loss,
+        at: ObservationPoint,
+    ) {
         let mut records = lock(&self.records);
         let Some(record) = records.get_mut(batch).filter(|record| record.attempt == attempt) else {
             return;
@@ -197,12 +203,12 @@ impl BatchHistory {
     }
 
     /// Records that no node has the batch.
-    pub(crate) fn mark_not_found(&self, batch: &BatchKey, question: Question) {
+    pub(crate) fn mark_not_found(&self, batch: &BatchKey, question: BatchQuestion) {
         lock(&self.not_found).set(batch, question);
     }
 
     /// The last question to which no node had the batch.
-    pub(crate) fn not_found(&self, batch: &BatchKey) -> Option<Question> {
+    pub(crate) fn not_found(&self, batch: &BatchKey) -> Option<BatchQuestion> {
         lock(&self.not_found).get(batch).copied()
     }
 
@@ -324,7 +330,7 @@ impl Requests {
     }
 }
 
-impl Question {
+impl BatchQuestion {
     /// How long an answer counts: another client may send the batch meanwhile.
     const COUNTS_FOR: Duration = Duration::from_secs(2);
     /// The same while the subscription has not broken: a commit would have been an event.
@@ -413,8 +419,11 @@ mod tests {
     }
 
     /// A moment with these subscriptions.
-    fn at(subscriptions: SubscriptionsAtPost) -> Moment {
-        Moment { subscriptions, observations: AppliedTransactions::new().observation_count() }
+    fn at(subscriptions: SubscriptionsAtPost) -> ObservationPoint {
+        ObservationPoint {
+            subscriptions,
+            observations: AppliedTransactions::new().observation_count(),
+        }
     }
 
     /// The first POST with these subscriptions.
@@ -666,7 +675,7 @@ mod tests {
     ) -> bool {
         let question = |seconds, subscription| {
             let asked_at = MonotonicTime::default().plus(Duration::from_secs(seconds));
-            Question { asked_at, subscription, shows_history: false }
+            BatchQuestion { asked_at, subscription, shows_history: false }
         };
         let history = history();
         assert!(history.not_found(&batch()).is_none());

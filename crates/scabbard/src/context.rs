@@ -15,7 +15,7 @@ use crate::{
     ScabbardOptions,
     accepted_keys::AcceptedKeys,
     applied_transactions::AppliedTransactions,
-    batch_history::{BatchHistory, Moment},
+    batch_history::{BatchHistory, ObservationPoint},
     endings::EndLimits,
     foreign_transactions::ForeignTransactions,
     new_batches::NewBatchRules,
@@ -115,9 +115,9 @@ impl ScabbardContext {
     }
 
     /// What was observed of the service until now.
-    pub(crate) fn moment(&self, service: &ServiceId) -> Moment {
+    pub(crate) fn moment(&self, service: &ServiceId) -> ObservationPoint {
         let subscriptions = self.observed.at_post(service);
-        Moment { subscriptions, observations: self.applied.observation_count() }
+        ObservationPoint { subscriptions, observations: self.applied.observation_count() }
     }
 
     /// The service at the other nodes of its circuit.

@@ -11,10 +11,10 @@ use grid_batch_protocol::transaction_ids;
 use log::{debug, warn};
 
 use crate::{
-    batch_history::{BatchKey, FirstPost, Question},
+    batch_history::{BatchKey, BatchQuestion, FirstPost},
     context::{ScabbardContext, parse_scope},
     new_batches::Unreported,
-    node_reports::{CombinedStatus, NodeAnswer, NodeReport, no_status},
+    node_reports::{CombinedStatus, NodeAnswer, StatusAtNode, no_status},
     observed_nodes::{EventSource, ObservedNode},
     sender::try_again,
     status_reader::MAX_IDS_PER_REQUEST,
@@ -77,9 +77,9 @@ impl ScabbardContext {
     }
 
     /// A question about batches of the service that is asked now.
-    fn question(&self, service: &ServiceId) -> Question {
+    fn question(&self, service: &ServiceId) -> BatchQuestion {
         let (asked_at, subscription) = (self.clock.monotonic(), self.observed.caught_up(service));
-        Question { asked_at, subscription, shows_history: false }
+        BatchQuestion { asked_at, subscription, shows_history: false }
     }
 
     /// Whether a batch with this status was sent before this attempt and must not be sent again. A
@@ -180,7 +180,7 @@ impl ScabbardContext {
             let reports: Vec<_> = answers.iter().map(|answer| answer.about(text)).collect();
             let status = combined_status(&reports)?;
             if status.is_none() {
-                self.history.mark_not_found(&key(id), Question { shows_history, ..question });
+                self.history.mark_not_found(&key(id), BatchQuestion { shows_history, ..question });
             }
             statuses.push(status);
         }
@@ -198,7 +198,7 @@ struct Asked {
 
 /// The strongest status of a batch; `None` if no node has it. The answers of peers alone are not enough:
 /// the node that gets the POST may have the batch.
-fn combined_status(reports: &[NodeReport]) -> BatchResult<Option<LedgerStatus>> {
+fn combined_status(reports: &[StatusAtNode]) -> BatchResult<Option<LedgerStatus>> {
     match CombinedStatus::new(reports.iter()).status {
         LedgerStatus::NotReported => {
             let at_nodes = reports.iter().filter(|report| !report.is_peer());
@@ -209,7 +209,8 @@ fn combined_status(reports: &[NodeReport]) -> BatchResult<Option<LedgerStatus>> 
 }
 
 /// The answer is ambiguous: then evidence, the ledger's status or an operator decides.
-fn refuse<T>((service, batch_id): &BatchKey, reason: &str) -> Result<T, SubmissionAnswer> {
+fn refuse<T>(batch: &BatchKey, reason: &str) -> Result<T, SubmissionAnswer> {
+    let (service, batch_id) = batch;
     warn!(
         batch_id:%, service:%, reason;
         "the batch was not sent, because the ledger may have it already"

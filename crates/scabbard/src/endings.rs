@@ -14,7 +14,7 @@ use crate::{
     absence::AbsenceFacts,
     batch_history::BatchRecord,
     context::ScabbardContext,
-    node_reports::NodeReport,
+    node_reports::StatusAtNode,
     observed_nodes::{EventSource, ObservedNode},
 };
 
@@ -93,7 +93,7 @@ impl ScabbardContext {
         &self,
         service: &ServiceId,
         record: &BatchRecord,
-        NodeReport { node, status }: &NodeReport,
+        StatusAtNode { node, status }: &StatusAtNode,
     ) -> bool {
         let Some(sent_at) = record.sent_at() else { return false };
         let is_unknown = *status == Ok(LedgerStatus::NotReported);

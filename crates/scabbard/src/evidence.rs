@@ -14,14 +14,14 @@ use crate::{
     context::{ScabbardContext, parse_scope},
     endings::EndLimits,
     evidence_detail::detail,
-    node_reports::{CombinedStatus, NodeReport, no_status},
+    node_reports::{CombinedStatus, StatusAtNode, no_status},
     observed_nodes::{EventSource, SubscriptionsAtPost},
     state_roots::StateRoots,
 };
 
 /// The search for evidence of one batch. Reports that a node has it are always evidence; reports that it
 /// has not are evidence only with a proof that it was not applied.
-struct Search<'a> {
+struct BatchSearch<'a> {
     context: &'a ScabbardContext,
     unresolved: &'a UnresolvedBatch,
     attempt: u32,
@@ -29,7 +29,7 @@ struct Search<'a> {
     batch: BatchKey,
 }
 
-impl Search<'_> {
+impl BatchSearch<'_> {
     async fn run(&self) -> BatchResult<EvidenceReport> {
         let Self { context, batch, .. } = self;
         if self.is_committed() {
@@ -107,7 +107,7 @@ impl Search<'_> {
     /// What is known besides the reports. Nodes are asked for more only if that can prove something.
     async fn collect_facts(
         &self,
-        reports: &[NodeReport],
+        reports: &[StatusAtNode],
         queried_at: MonotonicTime,
     ) -> AbsenceFacts {
         let combined = CombinedStatus::new(reports.iter());
@@ -136,7 +136,7 @@ impl Search<'_> {
     /// What is known without asking a node.
     fn known_facts(
         &self,
-        reports: &[NodeReport],
+        reports: &[StatusAtNode],
         record: &BatchRecord,
         first_post: Option<SubscriptionsAtPost>,
         stalled_for: Duration,
@@ -176,7 +176,7 @@ impl Search<'_> {
     /// between has ended its subscription.
     async fn check_subscriptions(
         &self,
-        reports: &[NodeReport],
+        reports: &[StatusAtNode],
         first_post: SubscriptionsAtPost,
         facts: &mut AbsenceFacts,
     ) {
@@ -220,7 +220,7 @@ impl Scabbard {
         let attempt = unresolved.attempt_id.attempt;
         let scope = parse_scope(unresolved.service_id.as_str())?;
         let batch = (unresolved.service_id.clone(), unresolved.batch_id);
-        Search { context: &self.0, unresolved, attempt, scope, batch }.run().await
+        BatchSearch { context: &self.0, unresolved, attempt, scope, batch }.run().await
     }
 
     /// Whether the batch was reported as valid for longer than usual.
@@ -241,9 +241,10 @@ impl EndLimits {
         let may_be_absent =
             matches!(facts.combined.status, LedgerStatus::Valid | LedgerStatus::NotReported);
         let longest = coordinator_timeout / 15;
-        let pause = match facts.combined.is_complete {
-            true => (facts.stalled_for / 4).clamp(longest / 4, longest),
-            false => longest,
+        let pause = if facts.combined.is_complete {
+            (facts.stalled_for / 4).clamp(longest / 4, longest)
+        } else {
+            longest
         };
         (may_be_absent && facts.stalled_for < late_arrival_limit * 2).then_some(pause)
     }

@@ -8,7 +8,7 @@ use grid_batch_http::origin;
 use crate::{
     absence::AbsenceFacts,
     context::ScabbardContext,
-    node_reports::NodeReport,
+    node_reports::StatusAtNode,
     observed_nodes::{EventSource, ObservedNode},
     state_roots::StateRoots,
 };
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) fn detail(
     context: &ScabbardContext,
     service: &ServiceId,
-    reports: &[NodeReport],
+    reports: &[StatusAtNode],
     facts: &AbsenceFacts,
     provable_in: Option<Duration>,
 ) -> String {
@@ -52,7 +52,7 @@ pub(crate) fn detail(
     parts.join("; ")
 }
 
-fn node_detail(NodeReport { node, status }: &NodeReport) -> String {
+fn node_detail(StatusAtNode { node, status }: &StatusAtNode) -> String {
     let place = match node.source {
         EventSource::Node | EventSource::Replay => origin(&node.url),
         EventSource::Peer(_) => format!("{} ({})", origin(&node.url), node.scope),
@@ -72,9 +72,10 @@ fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &Absence
     if facts.node_events_are_complete {
         return "its events were received without a gap since the first POST".to_owned();
     }
-    let gap = match facts.node_subscription_broke {
-        true => "its event stream broke after the first POST",
-        false => "its events were not received since before the first POST",
+    let gap = if facts.node_subscription_broke {
+        "its event stream broke after the first POST"
+    } else {
+        "its events were not received since before the first POST"
     };
     let replay = match context.observed.read(service, EventSource::Node, ObservedNode::replayed) {
         Some(count) => format!("{count} transactions were replayed"),

@@ -18,7 +18,6 @@ mod node_client;
 mod node_reports;
 mod observed_nodes;
 mod options;
-mod outages;
 mod outcome;
 mod pass_through;
 mod peer_listeners;
@@ -35,6 +34,7 @@ mod status_query;
 mod status_reader;
 mod status_response;
 mod subscription_check;
+mod unanswered_times;
 mod unknown_services;
 
 pub use facts::facts;

@@ -115,9 +115,10 @@ impl ScabbardContext {
     /// Checks that a batch that no node has was never committed. The error is the answer if that is not proved.
     pub(crate) async fn check_is_new(
         self: &Arc<Self>,
-        (service, batch_id): &BatchKey,
+        batch: &BatchKey,
         Unreported { shows_history, is_complete }: Unreported,
     ) -> Result<(), SubmissionAnswer> {
+        let (service, batch_id) = batch;
         if shows_history || self.is_history_shown(service) {
             return Ok(());
         }
@@ -161,10 +162,7 @@ impl ScabbardContext {
             return Err(SubmissionAnswer::without_response(Outcome::NotSent, message.to_owned()));
         }
         self.set_known(service, facts.is_known, false).await.map_err(not_read)?;
-        match facts.is_new {
-            true => Ok(()),
-            false => Err(not_proved_new(service, batch_id)),
-        }
+        if facts.is_new { Ok(()) } else { Err(not_proved_new(service, batch_id)) }
     }
 
     /// Whether a node replays all transactions of the service; they are stored. For services without a live
@@ -216,14 +214,15 @@ impl ScabbardContext {
         if before == Some(is_known) {
             return Ok(());
         }
-        match is_known {
-            true => info!(service:%; "every batch that the service has committed is known"),
-            false => warn!(
+        if is_known {
+            info!(service:%; "every batch that the service has committed is known");
+        } else {
+            warn!(
                 service:%;
                 "it is not known which batches the service has committed: batches that are not proved to be new \
                  are held; if no client submits a committed batch again, name the service in \
                  ledger.known_history"
-            ),
+            );
         }
         let (context, service) = (Arc::clone(self), service.clone());
         self.with_history(move |history| {

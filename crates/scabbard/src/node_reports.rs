@@ -23,13 +23,13 @@ pub(crate) struct ServiceNode {
 
 /// What a node says about a batch.
 #[derive(Debug)]
-pub(crate) struct NodeReport {
+pub(crate) struct StatusAtNode {
     pub(crate) node: ServiceNode,
     /// The status, or why there is none.
     pub(crate) status: BatchResult<LedgerStatus>,
 }
 
-impl NodeReport {
+impl StatusAtNode {
     pub(crate) fn is_peer(&self) -> bool {
         self.node.source != EventSource::Node
     }
@@ -45,7 +45,7 @@ pub(crate) struct CombinedStatus {
 }
 
 impl CombinedStatus {
-    pub(crate) fn new<'a>(reports: impl Iterator<Item = &'a NodeReport>) -> Self {
+    pub(crate) fn new<'a>(reports: impl Iterator<Item = &'a StatusAtNode>) -> Self {
         use LedgerStatus::{Committed, Invalid, NotReported, Pending, Valid};
         let statuses: Vec<_> = reports.map(|report| report.status.as_ref().ok()).collect();
         let is_reported = |status: &LedgerStatus| statuses.contains(&Some(status));
@@ -60,7 +60,7 @@ impl CombinedStatus {
 /// Why none of these nodes gives a status; `None` if one does. If a node that batches are sent to did not answer,
 /// that is why: it is waited for.
 pub(crate) fn no_status<'a>(
-    reports: impl Iterator<Item = &'a NodeReport> + Clone,
+    reports: impl Iterator<Item = &'a StatusAtNode> + Clone,
 ) -> Option<BatchError> {
     let is_outage = |error: &&BatchError| matches!(error, BatchError::Unavailable(_));
     if reports.clone().any(|report| report.status.is_ok()) {
@@ -84,7 +84,7 @@ impl NodeAnswer {
     }
 
     /// What the node says about this batch.
-    pub(crate) fn about(&self, batch_id: &str) -> NodeReport {
+    pub(crate) fn about(&self, batch_id: &str) -> StatusAtNode {
         let status = match &self.reports {
             Err(error) => Err(error.clone()),
             Ok(reports) => {
@@ -95,7 +95,7 @@ impl NodeAnswer {
                 })
             }
         };
-        NodeReport { node: self.node.clone(), status }
+        StatusAtNode { node: self.node.clone(), status }
     }
 }
 

@@ -10,7 +10,10 @@ use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
 use grid_batch_http::WebSocketProbe;
 use grid_batch_support::lock;
 
-use crate::{new_batches::ProofWait, outages::Outages, replay::Replay, replay_wait::ReplayWait};
+use crate::{
+    new_batches::ProofWait, replay::Replay, replay_wait::ReplayWait,
+    unanswered_times::UnansweredTimes,
+};
 
 /// The number of a subscription; no two subscriptions have the same, and later ones have greater ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +66,7 @@ pub(crate) struct ObservedNode {
     continuous_in: Option<i64>,
     /// When the node last ended a subscription, or could not be reached.
     away_at: MonotonicTime,
-    pub(crate) outages: Outages,
+    pub(crate) outages: UnansweredTimes,
     pub(crate) replay_wait: ReplayWait,
     pub(crate) proof_wait: ProofWait,
 }
@@ -94,7 +97,8 @@ impl State {
     /// Clients choose the services, so that what was observed without a subscription is limited.
     const LIMIT: usize = 100_000;
 
-    fn entry(&mut self, key: (ServiceId, EventSource)) -> &mut ObservedNode {
+    fn entry(&mut self, service: &ServiceId, source: EventSource) -> &mut ObservedNode {
+        let key = (service.clone(), source);
         if self.nodes.len() >= self.cleaned_at.max(Self::LIMIT) && !self.nodes.contains_key(&key) {
             self.nodes.retain(|_, node| node.had_subscription);
             self.cleaned_at = 2 * self.nodes.len();
@@ -120,7 +124,7 @@ impl ObservedNodes {
         source: EventSource,
         update: impl FnOnce(&mut ObservedNode) -> T,
     ) -> T {
-        update(lock(&self.0).entry((service.clone(), source)))
+        update(lock(&self.0).entry(service, source))
     }
 
     /// Registers a websocket that a node has opened for the service. It replaces an earlier one.
@@ -135,7 +139,7 @@ impl ObservedNodes {
         let mut state = lock(&self.0);
         state.last_id.0 += 1;
         let id = state.last_id;
-        let node = state.entry((service.clone(), source));
+        let node = state.entry(service, source);
         node.had_subscription = true;
         node.replay_wait.opened(now);
         let is_soon = now.since(node.away_at) <= ObservedNode::OPENED_SOON;

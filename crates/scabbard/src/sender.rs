@@ -39,8 +39,7 @@ impl Scabbard {
         let result = self.0.client.submit(url, &scope, list).await;
         if let Ok(response) = &result {
             let now = self.0.clock.monotonic();
-            let node = (url, DeniedBy::Node);
-            self.0.unknown_services.record(scope.service_id(), node, response, now);
+            self.0.unknown_services.record(scope.service_id(), url, DeniedBy::Node, response, now);
         }
         let answer = read_answer(result);
         post.finish(answer.outcome);

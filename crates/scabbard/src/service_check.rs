@@ -29,10 +29,7 @@ impl Scabbard {
         } else if is_unknown() && unknown.should_ask(service, &nodes, now()) {
             self.ask_about(&scope, &nodes).await;
         }
-        match is_unknown() {
-            true => Err(reason(&scope, &nodes)),
-            false => Ok(unknown.was_known(service)),
-        }
+        if is_unknown() { Err(reason(&scope, &nodes)) } else { Ok(unknown.was_known(service)) }
     }
 
     /// Asks about a service of which nothing is known. A client waits for the answer.
@@ -73,9 +70,10 @@ impl ScabbardContext {
         service: &ServiceScopeId,
     ) -> BatchResult<bool> {
         let response = self.client.get_statuses(node, service, &[&no_batch()]).await?;
-        match denies_service(&response) {
-            true => Ok(false),
-            false => parse_response(response, &[&no_batch()]).map(|_| true),
+        if denies_service(&response) {
+            Ok(false)
+        } else {
+            parse_response(response, &[&no_batch()]).map(|_| true)
         }
     }
 
@@ -93,12 +91,13 @@ impl ScabbardContext {
 fn reason(scope: &ServiceScopeId, nodes: &[String]) -> String {
     let nodes: Vec<String> = nodes.iter().map(|node| origin(node)).collect();
     let denied = format!("it was not found at {}", nodes.join(", "));
-    match has_present_form(scope) {
-        true => denied,
-        false => format!(
+    if has_present_form(scope) {
+        denied
+    } else {
+        format!(
             "{denied} (circuit ids of Splinter are five letters or digits, a dash and five more; service \
              ids are four)"
-        ),
+        )
     }
 }
 

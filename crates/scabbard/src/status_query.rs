@@ -35,11 +35,9 @@ impl ScabbardContext {
         let reports = match self.client.get_statuses(node, scope, ids).await {
             Ok(response) => {
                 let now = self.clock.monotonic();
-                let by = match scope.service_id() == service {
-                    true => DeniedBy::Node,
-                    false => DeniedBy::Peer,
-                };
-                self.unknown_services.record(scope.service_id(), (node, by), &response, now);
+                let by =
+                    if scope.service_id() == service { DeniedBy::Node } else { DeniedBy::Peer };
+                self.unknown_services.record(scope.service_id(), node, by, &response, now);
                 parse_response(response, ids)
             }
             Err(error) => Err(error.into()),

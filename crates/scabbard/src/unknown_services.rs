@@ -86,18 +86,19 @@ impl UnknownServices {
     pub(crate) fn record(
         &self,
         service: &ServiceId,
-        (node, denied_by): (&str, DeniedBy),
+        node: &str,
+        denied_by: DeniedBy,
         response: &HttpResponse,
         now: MonotonicTime,
     ) {
         if denies_service(response) {
-            self.deny(service, (node, denied_by), now);
+            self.deny(service, node, denied_by, now);
         } else if matches!(response.status, 200 | 202) {
             lock(&self.answers).confirm(service);
         }
     }
 
-    fn deny(&self, service: &ServiceId, (node, by): (&str, DeniedBy), now: MonotonicTime) {
+    fn deny(&self, service: &ServiceId, node: &str, by: DeniedBy, now: MonotonicTime) {
         let had_batches = self.had_batches(service);
         let mut answers = lock(&self.answers);
         if had_batches {
@@ -138,10 +139,8 @@ impl UnknownServices {
         now: MonotonicTime,
     ) -> bool {
         let answers = lock(&self.answers);
-        let minimum = match answers.known.contains(service) {
-            true => Self::STARTED_WITHIN,
-            false => Duration::ZERO,
-        };
+        let minimum =
+            if answers.known.contains(service) { Self::STARTED_WITHIN } else { Duration::ZERO };
         let Some(Denials { by, .. }) = answers.denied.get(service) else { return false };
         let denies = |node| by.get(node).is_some_and(|(first, _)| now.since(*first) >= minimum);
         !nodes.is_empty() && nodes.iter().all(denies)
@@ -234,8 +233,8 @@ mod tests {
 
     use super::*;
 
-    const NODE: (&str, DeniedBy) = ("http://a", DeniedBy::Node);
-    const OTHER: (&str, DeniedBy) = ("http://b", DeniedBy::Node);
+    const NODE: &str = "http://a";
+    const OTHER: &str = "http://b";
 
     fn response(status: u16, body: &str) -> HttpResponse {
         HttpResponse { status, retry_after: None, body: Ok(body.into()) }
@@ -271,11 +270,11 @@ mod tests {
         let services = UnknownServices::new();
         let nodes = ["http://a", "http://b"].map(ToOwned::to_owned);
         let contains = |nodes: &[String]| services.contains(&service(), nodes, at(2));
-        services.record(&service(), NODE, &denial(), at(1));
+        services.record(&service(), NODE, DeniedBy::Node, &denial(), at(1));
         assert!(!contains(&nodes) && contains(&nodes[..1]));
-        services.record(&service(), OTHER, &denial(), at(2));
+        services.record(&service(), OTHER, DeniedBy::Node, &denial(), at(2));
         assert!(contains(&nodes) && !contains(&[]));
-        services.record(&service(), OTHER, &response(202, "{}"), at(3));
+        services.record(&service(), OTHER, DeniedBy::Node, &response(202, "{}"), at(3));
         assert!(!contains(&nodes));
     }
 
@@ -283,9 +282,9 @@ mod tests {
     fn service_that_was_known_may_be_starting() {
         let services = UnknownServices::new();
         let nodes = ["http://a".to_owned()];
-        services.record(&service(), NODE, &response(200, "[]"), at(1));
-        services.record(&service(), NODE, &denial(), at(10));
-        services.record(&service(), NODE, &denial(), at(60));
+        services.record(&service(), NODE, DeniedBy::Node, &response(200, "[]"), at(1));
+        services.record(&service(), NODE, DeniedBy::Node, &denial(), at(10));
+        services.record(&service(), NODE, DeniedBy::Node, &denial(), at(60));
         let contains = [60, 69, 70].map(|now| services.contains(&service(), &nodes, at(now)));
         assert_eq!(contains, [false, false, true]);
     }
@@ -296,7 +295,7 @@ mod tests {
         let nodes = ["http://a".to_owned()];
         services.set_history(Arc::new(AllCommitted));
         for second in [1, 60] {
-            services.record(&service(), NODE, &denial(), at(second));
+            services.record(&service(), NODE, DeniedBy::Node, &denial(), at(second));
             assert!(!services.contains(&service(), &nodes, at(second)));
         }
         assert!(services.contains(&service(), &nodes, at(61)));
@@ -310,7 +309,7 @@ mod tests {
         let asks = [1, 2].map(|now| services.should_ask_first(&service(), at(now)));
         assert_eq!(asks, [false, true], "the answer told nothing");
         for response in [denial(), response(200, "[]")] {
-            services.record(&service(), NODE, &response, at(2));
+            services.record(&service(), NODE, DeniedBy::Node, &response, at(2));
             assert!(!services.should_ask_first(&service(), at(20)));
         }
     }
@@ -333,21 +332,21 @@ mod tests {
             response(404, "<html>not found</html>"),
             response(500, r#"{"message":"scabbard service gsZZ on circuit x not found"}"#),
         ] {
-            services.record(&service(), NODE, &other, at(1));
+            services.record(&service(), NODE, DeniedBy::Node, &other, at(1));
             assert!(!services.contains(&service(), &nodes, at(1)), "{other:?}");
         }
-        services.record(&service(), NODE, &denial(), at(1));
-        services.record(&service(), NODE, &response(500, ""), at(2));
+        services.record(&service(), NODE, DeniedBy::Node, &denial(), at(1));
+        services.record(&service(), NODE, DeniedBy::Node, &response(500, ""), at(2));
         assert!(services.contains(&service(), &nodes, at(2)));
     }
 
     #[test]
     fn denied_services_do_not_evict_known_ones() {
         let services = UnknownServices::new();
-        services.record(&service(), NODE, &response(200, "[]"), at(0));
+        services.record(&service(), NODE, DeniedBy::Node, &response(200, "[]"), at(0));
         let made_up = |number: usize| format!("abcDE-F0123::{number}").parse().unwrap();
         for number in 0..=UnknownServices::DENIED {
-            services.record(&made_up(number), NODE, &denial(), at(1));
+            services.record(&made_up(number), NODE, DeniedBy::Node, &denial(), at(1));
         }
         assert!(services.was_known(&service()));
         let nodes = ["http://a".to_owned()];
@@ -359,10 +358,10 @@ mod tests {
     fn nodes_are_asked_again_by_one_caller_after_a_while() {
         let services = UnknownServices::new();
         let nodes = ["http://a".to_owned()];
-        services.record(&service(), NODE, &denial(), at(0));
+        services.record(&service(), NODE, DeniedBy::Node, &denial(), at(0));
         let asks = [1, 2, 2, 3, 4].map(|now| services.should_ask(&service(), &nodes, at(now)));
         assert_eq!(asks, [false, true, false, false, true]);
-        services.record(&service(), NODE, &denial(), at(5));
+        services.record(&service(), NODE, DeniedBy::Node, &denial(), at(5));
         assert!(!services.should_ask(&service(), &nodes, at(6)));
     }
 }

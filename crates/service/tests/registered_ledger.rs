@@ -48,9 +48,10 @@ fn open(
 }
 
 fn status(batch_id: &str) -> LedgerStatus {
-    match APPLIED.lock().unwrap().iter().any(|applied| applied == batch_id) {
-        true => LedgerStatus::Committed,
-        false => LedgerStatus::NotReported,
+    if APPLIED.lock().unwrap().iter().any(|applied| applied == batch_id) {
+        LedgerStatus::Committed
+    } else {
+        LedgerStatus::NotReported
     }
 }
 

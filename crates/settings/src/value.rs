@@ -14,10 +14,7 @@ pub trait SettingValue: Sized {
 
     /// The text for an error message, without secrets.
     fn redacted(text: &str) -> String {
-        match may_hold_secret(text) {
-            true => NOT_SHOWN.to_owned(),
-            false => format!("{text:?}"),
-        }
+        if may_hold_secret(text) { NOT_SHOWN.to_owned() } else { format!("{text:?}") }
     }
 }
 
@@ -149,10 +146,7 @@ impl SettingValue for NodeUrl {
         let is_url =
             ["http://", "https://", "ftp://", "ws://"].iter().any(|part| text.contains(part));
         let is_shown = is_url && text.matches('@').count() <= 1;
-        match is_shown && !may_hold_secret(text) {
-            true => format!("{text:?}"),
-            false => NOT_SHOWN.to_owned(),
-        }
+        if is_shown && !may_hold_secret(text) { format!("{text:?}") } else { NOT_SHOWN.to_owned() }
     }
 }
 
@@ -194,9 +188,10 @@ impl<T: SettingValue> SettingValue for Vec<T> {
     /// Nothing is shown if any item may hold a secret: a comma in a password makes two items of it.
     fn redacted(text: &str) -> String {
         let items: Vec<String> = text.split(',').map(|item| T::redacted(item.trim())).collect();
-        match may_hold_secret(text) || items.iter().any(|item| item == NOT_SHOWN) {
-            true => NOT_SHOWN.to_owned(),
-            false => format!("[{}]", items.join(", ")),
+        if may_hold_secret(text) || items.iter().any(|item| item == NOT_SHOWN) {
+            NOT_SHOWN.to_owned()
+        } else {
+            format!("[{}]", items.join(", "))
         }
     }
 }

@@ -125,10 +125,7 @@ impl SettingValues {
     pub fn invalid(&self, name: &str, rule: String) -> ConfigError {
         let given = self.given(name);
         let is_secret = given.setting.form == Form::Secret || may_hold_secret(&given.text);
-        let value = match is_secret {
-            true => NOT_SHOWN.to_owned(),
-            false => format!("{:?}", given.text),
-        };
+        let value = if is_secret { NOT_SHOWN.to_owned() } else { format!("{:?}", given.text) };
         ConfigError::Value { origin: given.origin.clone(), name: name.to_owned(), value, rule }
     }
 

@@ -68,10 +68,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
             reason = abort => Err(reason.to_owned()),
         };
         // A node that does not confirm its ledger may only be slow: that is no failed connection.
-        let reported = match is_confirming {
-            true => Outcome::Refused,
-            false => Outcome::NotSent,
-        };
+        let reported = if is_confirming { Outcome::Refused } else { Outcome::NotSent };
         let expired = checked.map_err(|reason| {
             self.report(url, reported);
             with_node(url, error_answer(Outcome::NotSent, redact_userinfo(&reason)))

@@ -28,7 +28,8 @@ impl<S: ScopeId> SubmissionController<S> {
         command: SubmissionCommand<S>,
         options: Arc<SubmitterOptions>,
         shutdown: ShutdownDeadline,
-        (clock, taken_at): (Arc<dyn Clock>, Moment),
+        clock: Arc<dyn Clock>,
+        taken_at: Moment,
     ) -> Self {
         Self { command, options, shutdown, clock, taken_at, not_reached: Vec::new() }
     }
@@ -260,7 +261,7 @@ mod tests {
         let shutdown = ShutdownDeadline::new(options.drain_limit);
         let command = factory.command(submission);
         let taken_at = Moment::now(&*clock);
-        SubmissionController::new(command, Arc::new(options), shutdown, (clock, taken_at))
+        SubmissionController::new(command, Arc::new(options), shutdown, clock, taken_at)
     }
 
     /// A sender that returns these answers in turn and records the times of its calls.

@@ -264,9 +264,10 @@ mod tests {
             };
             let free = outcomes.iter().filter(|outcome| !is_locked(outcome));
             self.delivered.lock().unwrap().extend(free.map(|outcome| outcome.batch_header.clone()));
-            match outcomes.iter().any(|outcome| is_locked(&outcome)) {
-                true => Err(BatchError::Locked(locked.into_iter().collect())),
-                false => Ok(()),
+            if outcomes.iter().any(|outcome| is_locked(&outcome)) {
+                Err(BatchError::Locked(locked.into_iter().collect()))
+            } else {
+                Ok(())
             }
         }
     }

@@ -94,7 +94,8 @@ impl<S: ScopeId> TaskRuntime<S> {
             self.parts.factory.command(submission),
             Arc::clone(&self.parts.options),
             self.shutdown.clone(),
-            (Arc::clone(&self.parts.clock), taken_at),
+            Arc::clone(&self.parts.clock),
+            taken_at,
         );
         TaskHandler { controller, reporter, sending: slot.sending }
     }

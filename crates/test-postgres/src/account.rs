@@ -8,12 +8,12 @@ use std::{
 /// The operating system account that the server runs as: the current user, or an unprivileged one
 /// if the current user is root, because PostgreSQL refuses to run as root.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Account {
+pub(crate) struct UnixAccount {
     uid: u32,
     gid: u32,
 }
 
-impl Account {
+impl UnixAccount {
     const ROOT: u32 = 0;
     const INSTEAD_OF_ROOT: [&str; 2] = ["postgres", "nobody"];
 

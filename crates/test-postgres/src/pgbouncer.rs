@@ -8,7 +8,7 @@ use diesel::{Connection, PgConnection};
 
 use crate::{
     RestartablePostgres,
-    account::Account,
+    account::UnixAccount,
     restartable::{send_signal, wait_until},
 };
 
@@ -42,7 +42,7 @@ impl Pgbouncer {
         let directory = postgres.directory().join(format!("pgbouncer-{mode:?}-{pool_size}"));
         let configuration = directory.join("pgbouncer.ini");
         let text = configuration_text(postgres.directory(), &directory, mode, pool_size);
-        let account = Account::unprivileged();
+        let account = UnixAccount::unprivileged();
         fs::create_dir(&directory)
             .and_then(|()| fs::write(&configuration, text))
             .and_then(|()| account.take_ownership(&directory))

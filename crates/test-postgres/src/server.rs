@@ -8,7 +8,7 @@ use std::{
 use diesel::{RunQueryDsl, dsl::sql, select, sql_types::Text};
 
 use crate::{
-    account::Account,
+    account::UnixAccount,
     installation::Installation,
     server_url::{ServerUrl, URL_VARIABLE},
     supervisor::Supervisor,
@@ -113,7 +113,7 @@ impl PostgresServer {
 
     fn start_with(options: &[&str]) -> Self {
         let installation = Installation::find().unwrap_or_else(|error| panic!("{error}"));
-        let work_directory = WorkDirectory::temporary(Account::unprivileged());
+        let work_directory = WorkDirectory::temporary(UnixAccount::unprivileged());
         let options = [&Self::COMMON_OPTIONS, options].concat();
         let supervisor = Supervisor::start(&work_directory, &installation, &options)
             .unwrap_or_else(|error| panic!("cannot start PostgreSQL: {error}"));

@@ -77,13 +77,13 @@ fn template_name(version: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Account;
+    use crate::account::UnixAccount;
     use std::thread;
 
     #[test]
     fn incomplete_template_is_replaced_once() {
         let directory = tempfile::tempdir().unwrap();
-        let account = Account::unprivileged();
+        let account = UnixAccount::unprivileged();
         account.take_ownership(directory.path()).unwrap();
         let work_directory = WorkDirectory::open(directory.path(), account);
         let installation = Installation::find().unwrap_or_else(|error| panic!("{error}"));

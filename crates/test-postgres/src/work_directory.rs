@@ -6,26 +6,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::account::Account;
+use crate::account::UnixAccount;
 
 /// The directory of an account's templates and running servers. Other accounts cannot enter it,
 /// because a server accepts every connection to its socket.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkDirectory {
     path: PathBuf,
-    account: Account,
+    account: UnixAccount,
 }
 
 impl WorkDirectory {
     const PRIVATE: u32 = 0o700;
 
     /// The account's directory in the directory for temporary files.
-    pub(crate) fn temporary(account: Account) -> Self {
+    pub(crate) fn temporary(account: UnixAccount) -> Self {
         let name = format!("grid-batch-postgres-{}", account.uid());
         Self::open(&env::temp_dir().join(name), account)
     }
 
-    pub(crate) fn open(path: &Path, account: Account) -> Self {
+    pub(crate) fn open(path: &Path, account: UnixAccount) -> Self {
         Self::prepare(path, account)
             .unwrap_or_else(|error| panic!("cannot use the directory {}: {error}", path.display()))
     }
@@ -34,11 +34,11 @@ impl WorkDirectory {
         &self.path
     }
 
-    pub(crate) fn account(&self) -> Account {
+    pub(crate) fn account(&self) -> UnixAccount {
         self.account
     }
 
-    fn prepare(path: &Path, account: Account) -> io::Result<Self> {
+    fn prepare(path: &Path, account: UnixAccount) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         match DirBuilder::new().mode(Self::PRIVATE).create(&path) {
             Ok(()) => account.take_ownership(&path)?,

@@ -73,9 +73,10 @@ impl AheadCount {
 
     /// So many of those that were found when looking for one more than are counted.
     pub const fn of_found(found: u64) -> Self {
-        match found > Ahead::MAX_COUNTED {
-            true => Self { count: Ahead::MAX_COUNTED, more: true },
-            false => Self::exactly(found),
+        if found > Ahead::MAX_COUNTED {
+            Self { count: Ahead::MAX_COUNTED, more: true }
+        } else {
+            Self::exactly(found)
         }
     }
 }

@@ -2,7 +2,7 @@ use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::PollPace;
 
-use crate::decision_times::Decision;
+use crate::decision_times::DecisionTime;
 
 /// How long batches take from their acceptance to their commit, as this process has seen it: for each
 /// service, and for the ledger, which counts for the other services. Also when the ledger decides whether a batch is
@@ -18,7 +18,7 @@ pub struct CommitTimes {
 pub(crate) struct ServiceTimes {
     commit: Option<UsualTime>,
     /// Only of a service that had an invalid batch lately.
-    pub(crate) decision: Option<Decision>,
+    pub(crate) decision: Option<DecisionTime>,
 }
 
 /// The shortest and the longest time between two polls of a new batch.

@@ -6,7 +6,7 @@ use crate::CommitTimes;
 /// it ends an invalid batch. The time is learned for services that had an invalid batch lately: their batches are
 /// polled then, and not only when a commit is late.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Decision {
+pub(crate) struct DecisionTime {
     time: Duration,
     /// Whether a poll came before the decision, so that the time is about right.
     was_too_early: bool,
@@ -27,7 +27,7 @@ impl CommitTimes {
     /// A batch of the service was accepted.
     pub fn accepted(&mut self, service_id: &str) {
         if let Some(known) = self.services.get_mut(service_id) {
-            known.decision = known.decision.and_then(Decision::for_next_batch);
+            known.decision = known.decision.and_then(DecisionTime::for_next_batch);
         }
     }
 
@@ -39,9 +39,9 @@ impl CommitTimes {
     /// A batch of the service is invalid.
     pub fn invalid(&mut self, service_id: &str, seen: SeenDecision) {
         let known = self.service(service_id);
-        let new = Decision { time: seen.decided_by, was_too_early: false, batches: 0 };
+        let new = DecisionTime { time: seen.decided_by, was_too_early: false, batches: 0 };
         let decision = known.decision.get_or_insert(new);
-        decision.batches = Decision::BATCHES;
+        decision.batches = DecisionTime::BATCHES;
         decision.learn(seen);
     }
 
@@ -54,7 +54,7 @@ impl CommitTimes {
     }
 }
 
-impl Decision {
+impl DecisionTime {
     /// The number of batches after an invalid one among which others are expected.
     const BATCHES: u32 = 64;
 
@@ -122,7 +122,7 @@ mod tests {
         let mut times = CommitTimes::default();
         times.invalid("a", SeenDecision { undecided_until: None, decided_by: millis(1) });
         assert_eq!(times.expected_decision("a"), Some(Duration::from_micros(750)));
-        (1..Decision::BATCHES).for_each(|_| times.accepted("a"));
+        (1..DecisionTime::BATCHES).for_each(|_| times.accepted("a"));
         assert!(times.expected_decision("a").is_some());
         times.accepted("a");
         assert_eq!(times.expected_decision("a"), None);

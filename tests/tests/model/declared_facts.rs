@@ -32,10 +32,7 @@ fn protocol(declared: LedgerFacts, strategy: StrategyKind) -> Protocol {
         StrategyKind::Parallel => protocol.with_two_lanes(&[]),
         StrategyKind::Pipeline => protocol.with_pipeline(),
     };
-    match declared.one_node_for_service {
-        true => protocol,
-        false => protocol.with_follower(),
-    }
+    if declared.one_node_for_service { protocol } else { protocol.with_follower() }
 }
 
 #[test]

@@ -229,9 +229,10 @@ impl Protocol {
                 expired_batches_end: declared.batches_expire,
                 wait: WaitRule::FromEnd,
                 clock: ClockRule::Monotonic,
-                node: match declared.nodes_may_lag() {
-                    true => NodeRule::HasAppliedTheLast,
-                    false => NodeRule::InTurn,
+                node: if declared.nodes_may_lag() {
+                    NodeRule::HasAppliedTheLast
+                } else {
+                    NodeRule::InTurn
                 },
                 invalid_is_final_after: declared.invalid_is_final_after(),
                 invalid_asks_other_nodes: declared.nodes_may_lag(),
@@ -327,10 +328,11 @@ impl Protocol {
             (0..batch).filter(|&earlier| pairs.contains(&(earlier, batch))).collect()
         };
         let declared = self.conflicts.map_or_else(|| (0..batch).collect(), earlier);
-        let conflicts = match self.environment.ledger.enforces_declared_access {
-            true => declared,
+        let conflicts = if self.environment.ledger.enforces_declared_access {
+            declared
+        } else {
             // A batch may use what it does not declare.
-            false => (0..batch).collect(),
+            (0..batch).collect()
         };
         let dependencies = earlier(self.dependencies);
         let used = |set: BatchSet, is_used: bool| if is_used { set } else { BatchSet::default() };

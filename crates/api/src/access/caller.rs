@@ -9,7 +9,7 @@ use crate::{http::ApiError, rate_limits::ClientKey};
 /// Who sent a request that is allowed, and for which services it is. It is an extension of the request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    identity: Identity,
+    identity: CallerIdentity,
     /// For the scope that the request needs.
     services: Services,
     control: AccessControl,
@@ -22,21 +22,25 @@ pub(crate) struct Caller {
 pub(super) struct ShownToken(Arc<str>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Identity {
+pub(super) enum CallerIdentity {
     Token { id: TokenId, name: Arc<str> },
     Key(SignerId),
     Anonymous(IpAddr),
 }
 
 impl Caller {
-    pub(super) fn new(identity: Identity, services: Services, control: AccessControl) -> Self {
+    pub(super) fn new(
+        identity: CallerIdentity,
+        services: Services,
+        control: AccessControl,
+    ) -> Self {
         Self { identity, services, control, shown: None }
     }
 
     /// The owner of a key. A node of the ledger decides what the owner may do.
     pub(super) fn of_ledger_key(key: SignerId, token: &str, control: AccessControl) -> Self {
         let shown = Some(ShownToken(token.into()));
-        Self { identity: Identity::Key(key), services: Services::All, control, shown }
+        Self { identity: CallerIdentity::Key(key), services: Services::All, control, shown }
     }
 
     /// The caller of a request. The middleware has set it; without it, nothing is allowed.
@@ -47,9 +51,9 @@ impl Caller {
     /// Whether a request that lasts may go on: its token was not revoked and has not expired.
     pub(crate) fn is_still_allowed(&self) -> bool {
         match &self.identity {
-            Identity::Token { id, .. } => self.control.knows_token(*id),
+            CallerIdentity::Token { id, .. } => self.control.knows_token(*id),
             // Keys are configured at the start.
-            Identity::Key(_) | Identity::Anonymous(_) => true,
+            CallerIdentity::Key(_) | CallerIdentity::Anonymous(_) => true,
         }
     }
 
@@ -60,16 +64,19 @@ impl Caller {
 
     /// Refuses a request about a service of others.
     pub(crate) fn check(&self, service_id: &ServiceId) -> Result<(), ApiError> {
-        match self.may(service_id) {
-            true => Ok(()),
-            false => Err(ApiError::ServiceOfOthers(service_id.clone())),
+        if self.may(service_id) {
+            Ok(())
+        } else {
+            Err(ApiError::ServiceOfOthers(service_id.clone()))
         }
     }
 
     /// The key that a node of the ledger must accept.
     pub(crate) fn ledger_key(&self) -> Option<LedgerKey<'_>> {
         match (&self.identity, &self.shown) {
-            (Identity::Key(id), Some(ShownToken(token))) => Some(LedgerKey { id: *id, token }),
+            (CallerIdentity::Key(id), Some(ShownToken(token))) => {
+                Some(LedgerKey { id: *id, token })
+            }
             _ => None,
         }
     }
@@ -77,13 +84,13 @@ impl Caller {
     /// Whether the settings say what the caller's key may do. The nodes need not know such a key, so they get the
     /// server's own token.
     pub(crate) fn has_listed_key(&self) -> bool {
-        matches!(self.identity, Identity::Key(key) if self.control.lists(&key))
+        matches!(self.identity, CallerIdentity::Key(key) if self.control.lists(&key))
     }
 
     /// Refuses a request for a node of the ledger if its sender must authenticate and has not.
     pub(crate) fn check_reads_ledger(&self) -> Result<(), ApiError> {
         match (&self.identity, self.control.mode()) {
-            (Identity::Anonymous(_), AccessMode::LedgerKeys) => Err(ApiError::NoLedgerKey),
+            (CallerIdentity::Anonymous(_), AccessMode::LedgerKeys) => Err(ApiError::NoLedgerKey),
             _ => Ok(()),
         }
     }
@@ -105,17 +112,17 @@ impl Caller {
     /// The name that authorization has found, if there is one.
     pub(crate) fn authorized_name(&self) -> Option<String> {
         match self.identity {
-            Identity::Anonymous(_) => None,
-            Identity::Token { .. } | Identity::Key(_) => Some(self.name()),
+            CallerIdentity::Anonymous(_) => None,
+            CallerIdentity::Token { .. } | CallerIdentity::Key(_) => Some(self.name()),
         }
     }
 
     /// How the log names the caller.
     pub(crate) fn name(&self) -> String {
         match &self.identity {
-            Identity::Token { id, name } => format!("token {name} ({id})"),
-            Identity::Key(key) => format!("key {key}"),
-            Identity::Anonymous(_) => "anonymous".to_owned(),
+            CallerIdentity::Token { id, name } => format!("token {name} ({id})"),
+            CallerIdentity::Key(key) => format!("key {key}"),
+            CallerIdentity::Anonymous(_) => "anonymous".to_owned(),
         }
     }
 
@@ -130,9 +137,9 @@ impl Caller {
     /// Who limits of clients count it for.
     pub(crate) fn key(&self) -> ClientKey {
         match self.identity {
-            Identity::Token { id, .. } => ClientKey::Client(ClientId::Token(id)),
-            Identity::Key(key) => ClientKey::Client(ClientId::Key(key)),
-            Identity::Anonymous(address) => ClientKey::Address(address),
+            CallerIdentity::Token { id, .. } => ClientKey::Client(ClientId::Token(id)),
+            CallerIdentity::Key(key) => ClientKey::Client(ClientId::Key(key)),
+            CallerIdentity::Anonymous(address) => ClientKey::Address(address),
         }
     }
 }

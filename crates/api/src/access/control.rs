@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     AccessMode, AccessToken, HealthAccess, KeyGrant,
-    caller::Identity,
+    caller::CallerIdentity,
     grant::{Grant, Services},
 };
 
@@ -60,7 +60,7 @@ struct KnownToken {
 /// A client that has authenticated.
 #[derive(Debug, Clone)]
 pub(super) struct Authenticated {
-    pub(super) identity: Identity,
+    pub(super) identity: CallerIdentity,
     pub(super) grants: Arc<[Grant]>,
 }
 
@@ -127,7 +127,7 @@ impl AccessControl {
         if !known.was_used.load(Relaxed) {
             known.was_used.store(true, Relaxed);
         }
-        let identity = Identity::Token { id: token.id(), name: Arc::clone(&known.name) };
+        let identity = CallerIdentity::Token { id: token.id(), name: Arc::clone(&known.name) };
         Some(Authenticated { identity, grants: Arc::clone(&known.grants) })
     }
 
@@ -165,7 +165,7 @@ impl AccessControl {
             None if self.0.mode == AccessMode::LedgerKeys => Arc::default(),
             None => return None,
         };
-        Some(Authenticated { identity: Identity::Key(key), grants })
+        Some(Authenticated { identity: CallerIdentity::Key(key), grants })
     }
 
     /// Whether the settings say what this key may do. Otherwise the ledger decides.

@@ -22,9 +22,10 @@ impl Services {
     /// The services of these forms. `*` alone means all, those without a batch too.
     pub(super) fn of(patterns: impl IntoIterator<Item = ServicePattern>) -> Self {
         let patterns: Vec<ServicePattern> = patterns.into_iter().collect();
-        match patterns.iter().any(|pattern| pattern.to_string() == "*") {
-            true => Self::All,
-            false => Self::Some(patterns.into()),
+        if patterns.iter().any(|pattern| pattern.to_string() == "*") {
+            Self::All
+        } else {
+            Self::Some(patterns.into())
         }
     }
 

@@ -12,7 +12,7 @@ use log::{debug, warn};
 use super::{
     AccessControl, AccessMode, Caller, HealthAccess,
     bearer::{Credential, cylinder_token},
-    caller::Identity,
+    caller::CallerIdentity,
     control::Authenticated,
     grant::{Services, services_of},
     routes::{Coverage, Needs, needs},
@@ -81,7 +81,7 @@ impl Authorizer {
         let token = cylinder_token(&request.headers).ok_or(ApiError::NoLedgerKey)?;
         let Authenticated { identity, grants } = self.authenticate(request)?;
         match identity {
-            Identity::Key(key) if !self.control.lists(&key) => {
+            CallerIdentity::Key(key) if !self.control.lists(&key) => {
                 Ok(Caller::of_ledger_key(key, token, self.control.clone()))
             }
             identity => {
@@ -92,7 +92,7 @@ impl Authorizer {
     }
 
     fn anonymous(&self, client: Option<&Client>) -> Caller {
-        let identity = Identity::Anonymous(counted_address(client));
+        let identity = CallerIdentity::Anonymous(counted_address(client));
         Caller::new(identity, Services::All, self.control.clone())
     }
 
@@ -113,9 +113,10 @@ impl Authorizer {
         let Authenticated { identity, grants } = self.authenticate(request)?;
         let services = services_of(&grants, scope).ok_or(ApiError::MissingScope(scope))?;
         let caller = Caller::new(identity, services, self.control.clone());
-        match coverage == Coverage::Some || caller.may_all() {
-            true => Ok(caller),
-            false => Err(ApiError::OnlyForAllServices),
+        if coverage == Coverage::Some || caller.may_all() {
+            Ok(caller)
+        } else {
+            Err(ApiError::OnlyForAllServices)
         }
     }
 

@@ -18,9 +18,10 @@ pub(crate) struct AllowLists {
 
 impl AllowLists {
     pub(crate) fn check_service(&self, id: &ServiceId) -> Result<(), ApiError> {
-        match self.services.is_empty() || self.services.iter().any(|allowed| allowed.matches(id)) {
-            true => Ok(()),
-            false => Err(ApiError::ServiceNotAllowed(id.clone())),
+        if self.services.is_empty() || self.services.iter().any(|allowed| allowed.matches(id)) {
+            Ok(())
+        } else {
+            Err(ApiError::ServiceNotAllowed(id.clone()))
         }
     }
 
@@ -30,9 +31,10 @@ impl AllowLists {
             return Ok(());
         }
         let signer = signer.ok_or(ApiError::NoSigner)?;
-        match self.signers.iter().any(|allowed| allowed.matches(signer)) {
-            true => Ok(()),
-            false => Err(ApiError::SignerNotAllowed(*signer)),
+        if self.signers.iter().any(|allowed| allowed.matches(signer)) {
+            Ok(())
+        } else {
+            Err(ApiError::SignerNotAllowed(*signer))
         }
     }
 }

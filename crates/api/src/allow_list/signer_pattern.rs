@@ -47,13 +47,15 @@ impl FromStr for SignerPattern {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.bytes().filter(|byte| *byte != b'*');
         let are_digits = digits.clone().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let fits = match text.contains('*') {
-            true => digits.count() <= Self::DIGITS,
-            false => text.len() == Self::DIGITS,
+        let fits = if text.contains('*') {
+            digits.count() <= Self::DIGITS
+        } else {
+            text.len() == Self::DIGITS
         };
-        match are_digits && fits {
-            true => Ok(Self(Wildcard::new(text))),
-            false => Err(SignerPatternError { value: Excerpt::of(text) }),
+        if are_digits && fits {
+            Ok(Self(Wildcard::new(text)))
+        } else {
+            Err(SignerPatternError { value: Excerpt::of(text) })
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) use named_batch::{NamedBatch, PathText};
 pub(crate) use status_query::StatusContext;
 pub(crate) use status_wait::{StatusWait, requested_wait};
 pub(crate) use submit::{
-    AcceptedJson, BatchQueue, IntakeContext, ReceivedCallback, ServiceChecks, ServiceRule,
+    AcceptedJson, BatchWriteQueue, IntakeContext, ReceivedCallback, ServiceChecks, ServiceRule,
 };
 pub(crate) use wait_json::{HoldJson, ReasonJson, WaitJson};
 pub(crate) use writer::BatchListStore;

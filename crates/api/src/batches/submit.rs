@@ -22,12 +22,12 @@ use crate::{
         accepted_json::AcceptedListJson,
         declared_new::read_declared_new,
         label::read_label,
-        writer::{BatchList, ListAnswer},
+        writer::{ListAnswer, RequestBatches},
     },
     group_commit::{WriteQueue, WriteSlot},
     http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type, link},
     rate_limits::Rates,
-    state::{ApiState, BlockingPool},
+    state::{ApiState, BlockingWork},
 };
 
 /// Is called with the ids of batches before they are stored.
@@ -36,7 +36,7 @@ pub(crate) type ReceivedCallback = dyn Fn(&[ItemId]) + Send + Sync;
 pub(crate) type ServiceRule = dyn Fn(&ServiceId) -> Result<(), String> + Send + Sync;
 
 /// The queue of the writer of batches.
-pub(crate) type BatchQueue = WriteQueue<BatchList, ListAnswer>;
+pub(crate) type BatchWriteQueue = WriteQueue<RequestBatches, ListAnswer>;
 
 /// What `POST /batches` needs.
 pub(crate) struct IntakeContext {
@@ -44,9 +44,9 @@ pub(crate) struct IntakeContext {
     format: Arc<dyn BatchFormat>,
     checks: Arc<ServiceChecks>,
     received: Arc<ReceivedCallback>,
-    queue: BatchQueue,
+    queue: BatchWriteQueue,
     /// Checks signatures, one list per core.
-    verifications: BlockingPool,
+    verifications: BlockingWork,
 }
 
 /// Which services get batches, and from which signers.
@@ -67,10 +67,10 @@ impl IntakeContext {
         format: Arc<dyn BatchFormat>,
         checks: ServiceChecks,
         received: Arc<ReceivedCallback>,
-        queue: BatchQueue,
+        queue: BatchWriteQueue,
     ) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
-        let verifications = BlockingPool::new(cores);
+        let verifications = BlockingWork::new(cores);
         Self { api, format, checks: Arc::new(checks), received, queue, verifications }
     }
 
@@ -98,7 +98,8 @@ impl IntakeContext {
         caller: &Caller,
         body: RequestBody,
         service_id: ServiceId,
-        (label, declared_new): (Option<BatchLabel>, bool),
+        label: Option<BatchLabel>,
+        declared_new: bool,
     ) -> Result<Vec<ItemId>, ApiError> {
         let Self { api, format, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
@@ -130,7 +131,7 @@ impl IntakeContext {
         api.rates.charge(caller.key(), &service_id, batches.len());
         let ids: Vec<ItemId> = batches.iter().map(|batch| batch.batch_id).collect();
         received(&ids);
-        let stored = store(slot, BatchList { batches, _reservation: body.reservation });
+        let stored = store(slot, RequestBatches { batches, _reservation: body.reservation });
         let stored = api.database.run(ApiError::BatchesNotStored, stored).await;
         stored.map_err(|error| with_wait(error, &api.rates, client))?;
         api.rates.stored(&service_id, client, ids.len());
@@ -244,12 +245,15 @@ async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBat
     let label = read_label(&request.headers, &query)?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     let caller = Caller::of(&request)?;
-    let described = (label.clone(), read_declared_new(&query)?);
-    let ids = context.accept(caller, body, service_id.clone(), described).await?;
+    let is_new = read_declared_new(&query)?;
+    let ids = context.accept(caller, body, service_id.clone(), label.clone(), is_new).await?;
     Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }
 
-async fn store(slot: WriteSlot<BatchList, ListAnswer>, list: BatchList) -> Result<(), ApiError> {
+async fn store(
+    slot: WriteSlot<RequestBatches, ListAnswer>,
+    list: RequestBatches,
+) -> Result<(), ApiError> {
     let answer = slot.store(list).await.ok_or(ApiError::BatchesNotStored)?;
     Ok(answer?)
 }

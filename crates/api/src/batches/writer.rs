@@ -10,7 +10,7 @@ use crate::{
 
 /// The batches of one HTTP request.
 #[derive(Debug)]
-pub(crate) struct BatchList {
+pub(crate) struct RequestBatches {
     pub(crate) batches: Vec<NewBatch>,
     /// The memory that the batches take, reserved until they are stored.
     pub(crate) _reservation: MemoryReservation,
@@ -29,17 +29,17 @@ pub(crate) struct BatchListStore {
 }
 
 impl GroupStore for BatchListStore {
-    type Item = BatchList;
+    type Item = RequestBatches;
     type Answer = ListAnswer;
 
     const ITEMS: &'static str = "batches";
 
-    fn size(list: &BatchList) -> GroupSize {
+    fn size(list: &RequestBatches) -> GroupSize {
         let bytes = list.batches.iter().map(|batch| batch.serialized_batch.len()).sum();
         GroupSize { batches: list.batches.len(), bytes }
     }
 
-    fn store(&self, lists: &[BatchList]) -> BatchResult<Vec<ListAnswer>> {
+    fn store(&self, lists: &[RequestBatches]) -> BatchResult<Vec<ListAnswer>> {
         let lists: Vec<&[NewBatch]> = lists.iter().map(|list| &*list.batches).collect();
         let results = self.store.add(&lists)?;
         self.notify(&lists, &results);
@@ -86,7 +86,7 @@ mod tests {
         http::MemoryBudget,
     };
 
-    type Queue = Receiver<WriteRequest<BatchList, ListAnswer>>;
+    type Queue = Receiver<WriteRequest<RequestBatches, ListAnswer>>;
     type Answers = Vec<oneshot::Receiver<ListAnswer>>;
 
     fn batch(service: &str, number: usize, bytes: usize) -> NewBatch {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     /// A list of `count` batches of `bytes` each.
-    fn list((count, bytes): (usize, usize)) -> Vec<NewBatch> {
+    fn list(count: usize, bytes: usize) -> Vec<NewBatch> {
         (0..count).map(|number| batch("a::b", number, bytes)).collect()
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let send = |batches| {
             let (answer, answered) = oneshot::channel();
             let _reservation = budget.reserve().unwrap();
-            let item = BatchList { batches, _reservation };
+            let item = RequestBatches { batches, _reservation };
             sender.try_send(WriteRequest { item, answer }).unwrap();
             answered
         };
@@ -162,7 +162,8 @@ mod tests {
             (vec![(1, 1), (900, 1), (1, 1)], vec![1, 1, 1]),
             (vec![(2, 8 * MIB), (1, 16 * MIB), (1, 1)], vec![2, 1]),
         ] {
-            let (queue, answers) = queue(lists.into_iter().map(list));
+            let (queue, answers) =
+                queue(lists.into_iter().map(|(count, bytes)| list(count, bytes)));
             let groups = Arc::new(Mutex::new(Vec::new()));
             let store = store({
                 let groups = Arc::clone(&groups);
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn store_error_or_panic_fails_only_its_group() {
-        let (queue, answers) = queue([(400, 1); 3].map(list));
+        let (queue, answers) = queue([(); 3].map(|()| list(400, 1)));
         let mut store = MockIntakeStore::new();
         let locked = || Err(BatchError::Unavailable("the database is locked".to_owned()));
         store.expect_add().times(1).returning(move |_| locked());
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn request_without_a_result_is_not_stored() {
-        let (queue, answers) = queue([(1, 1); 2].map(list));
+        let (queue, answers) = queue([(); 2].map(|()| list(1, 1)));
         let store = store(|_| Ok(vec![Ok(vec![AddOutcome::Stored])]));
         run(queue, store, no_callback());
         assert_eq!(results(answers), [Some(Ok(())), None]);
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn panicking_callback_changes_no_answer() {
-        let (queue, answers) = queue([list((1, 1))]);
+        let (queue, answers) = queue([list(1, 1)]);
         let callback = StoredCallback::new(|_| panic!("test panic"));
         run(queue, store(all_stored), callback);
         assert_eq!(results(answers), [Some(Ok(()))]);

@@ -2,19 +2,19 @@ use std::sync::Arc;
 
 use grid_batch_core::{EventFilter, EventPage, EventPosition, EventReadError, EventStore};
 
-use super::{PATH, wake_up::WakeUp};
+use super::{PATH, wake_up::EventWakeUp};
 use crate::{http::ApiError, state::ApiState};
 
 /// What the feed needs.
 pub(crate) struct EventContext {
     pub(super) api: Arc<ApiState>,
     pub(super) store: Arc<dyn EventStore>,
-    pub(super) wake_up: WakeUp,
+    pub(super) wake_up: EventWakeUp,
 }
 
 impl EventContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn EventStore>) -> Self {
-        let wake_up = WakeUp::new();
+        let wake_up = EventWakeUp::new();
         store.on_events(wake_up.listener());
         Self { api, store, wake_up }
     }

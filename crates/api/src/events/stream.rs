@@ -27,7 +27,7 @@ use super::{
 use crate::{
     access::Caller,
     http::{ApiError, Problems},
-    state::Listener,
+    state::WaitingListener,
 };
 
 /// How many events are read at once. So many wait for a client that reads slowly.
@@ -85,7 +85,7 @@ struct EventStream {
     parts: mpsc::Sender<Bytes>,
     waiter: Waiter,
     ends_at: Instant,
-    _listener: Listener,
+    _listener: WaitingListener,
 }
 
 impl EventStream {

@@ -13,9 +13,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Wakes what waits for events when this process has written some.
 #[derive(Debug)]
-pub(super) struct WakeUp(watch::Sender<()>);
+pub(super) struct EventWakeUp(watch::Sender<()>);
 
-impl WakeUp {
+impl EventWakeUp {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(()))
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiter_is_woken_by_commits_and_polls_without_them() {
-        let wake_up = WakeUp::new();
+        let wake_up = EventWakeUp::new();
         let mut waiter = wake_up.subscribe();
         let started = Instant::now();
         waiter.wait().await;

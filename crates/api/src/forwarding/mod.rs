@@ -17,7 +17,7 @@ use crate::http::Client;
 
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer {
+pub(crate) struct ConnectionPeer {
     /// `None`: it is connected to a Unix socket.
     pub(crate) address: Option<IpAddr>,
     /// The address of this machine that it is connected to.
@@ -36,8 +36,8 @@ struct Told {
 
 impl TrustedProxies {
     /// Who sent this request.
-    pub(crate) fn client(&self, request: &Parts, peer: Peer) -> Client {
-        let Peer { address, own_address, is_encrypted } = peer;
+    pub(crate) fn client(&self, request: &Parts, peer: ConnectionPeer) -> Client {
+        let ConnectionPeer { address, own_address, is_encrypted } = peer;
         let is_forwarded = is_forwarded(&request.headers);
         let client = Client {
             address,
@@ -121,13 +121,11 @@ mod tests {
         let request = headers
             .iter()
             .fold(Request::get("/"), |request, (name, value)| request.header(*name, *value));
-        let headers = match forwarded {
-            true => ForwardedHeaders::Forwarded,
-            false => ForwardedHeaders::XForwarded,
-        };
+        let headers =
+            if forwarded { ForwardedHeaders::Forwarded } else { ForwardedHeaders::XForwarded };
         let networks = trusted.iter().map(|network| network.parse().unwrap()).collect();
         let address = (peer != "unix").then(|| peer.parse().unwrap());
-        let peer = Peer { address, own_address: None, is_encrypted: false };
+        let peer = ConnectionPeer { address, own_address: None, is_encrypted: false };
         let proxies = TrustedProxies { networks, headers };
         proxies.client(&request.body(()).unwrap().into_parts().0, peer)
     }

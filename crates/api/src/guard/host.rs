@@ -53,9 +53,10 @@ impl FromStr for HostName {
             return Ok(Self(address.to_string()));
         }
         let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        match !text.is_empty() && text.len() <= 253 && text.bytes().all(is_valid) {
-            true => Ok(Self(text.to_ascii_lowercase())),
-            false => Err(HostNameError { value: Excerpt::of(text) }),
+        if !text.is_empty() && text.len() <= 253 && text.bytes().all(is_valid) {
+            Ok(Self(text.to_ascii_lowercase()))
+        } else {
+            Err(HostNameError { value: Excerpt::of(text) })
         }
     }
 }

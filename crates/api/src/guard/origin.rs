@@ -84,10 +84,7 @@ impl fmt::Display for WebOrigin {
             Some(address) if address.is_ipv6() => write!(f, "[{address}]")?,
             _ => write!(f, "{}", self.host)?,
         }
-        match self.port == self.scheme.default_port() {
-            true => Ok(()),
-            false => write!(f, ":{}", self.port),
-        }
+        if self.port == self.scheme.default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 

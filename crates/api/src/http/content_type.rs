@@ -35,10 +35,7 @@ pub(crate) fn json_content_type(headers: &HeaderMap) -> Result<(), OtherContentT
 
 /// Checks the Content-Type of a JSON body that may be empty, and has no type then.
 pub(crate) fn json_content_type_if_any(headers: &HeaderMap) -> Result<(), OtherContentType> {
-    match headers.contains_key(CONTENT_TYPE) {
-        true => json_content_type(headers),
-        false => Ok(()),
-    }
+    if headers.contains_key(CONTENT_TYPE) { json_content_type(headers) } else { Ok(()) }
 }
 
 /// A web page may send forms, plain text, and bodies without a type to any server. So only the one type
@@ -54,9 +51,10 @@ fn content_type(headers: &HeaderMap, expected: &str) -> Result<(), OtherContentT
         return Err(OtherContentType(several));
     };
     let essence = one.split(';').next().unwrap_or_default().trim();
-    match essence.eq_ignore_ascii_case(expected) {
-        true => Ok(()),
-        false => Err(OtherContentType(Some(Excerpt::of(one)))),
+    if essence.eq_ignore_ascii_case(expected) {
+        Ok(())
+    } else {
+        Err(OtherContentType(Some(Excerpt::of(one))))
     }
 }
 

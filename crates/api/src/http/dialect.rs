@@ -14,7 +14,7 @@ use crate::http::error_response::ErrorDetails;
 
 /// Which interface a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ErrorDialect {
     /// Our own interface, below `/v1`.
     Own,
     /// The REST API of Sawtooth, and the paths that the server has always had.
@@ -23,7 +23,7 @@ pub(crate) enum Dialect {
     Scabbard,
 }
 
-impl Dialect {
+impl ErrorDialect {
     /// The interface that a path belongs to.
     pub(crate) fn of(path: &str) -> Self {
         match path.split('/').nth(1) {
@@ -54,7 +54,7 @@ impl Dialect {
 
 /// Writes the bodies of error responses, in the form of the interface that the path belongs to.
 pub(crate) async fn write_errors(request: Request, next: Next) -> Response {
-    let dialect = Dialect::of(request.uri().path());
+    let dialect = ErrorDialect::of(request.uri().path());
     dialect.write(next.run(request).await)
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use crate::http::ApiError;
 
     async fn body(path: &str) -> (String, String) {
-        let response = Dialect::of(path).write(ApiError::NotFound.into_response());
+        let response = ErrorDialect::of(path).write(ApiError::NotFound.into_response());
         assert_eq!(response.status(), StatusCode::NOT_FOUND);
         let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn other_paths_belong_to_sawtooth() {
         for path in ["", "/", "/v10/batches", "/batches", "v1/batches", "/scabbards/a"] {
-            assert_eq!(Dialect::of(path), Dialect::Sawtooth, "{path}");
+            assert_eq!(ErrorDialect::of(path), ErrorDialect::Sawtooth, "{path}");
         }
     }
 }

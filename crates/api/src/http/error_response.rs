@@ -20,7 +20,7 @@ struct ErrorKind {
     title: &'static str,
 }
 
-/// What an error response tells, in a response extension: the [`Dialect`](crate::http::Dialect) of the request
+/// What an error response tells, in a response extension: the [`ErrorDialect`](crate::http::ErrorDialect) of the request
 /// writes the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ErrorDetails {

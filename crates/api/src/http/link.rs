@@ -107,10 +107,7 @@ fn origin(request: &Parts, local_addr: SocketAddr) -> String {
 
 /// The scheme of the request, as the client knows it.
 pub(crate) fn scheme(request: &Parts) -> &'static str {
-    match Client::of(request).is_some_and(|client| client.is_encrypted) {
-        true => "https",
-        false => "http",
-    }
+    if Client::of(request).is_some_and(|client| client.is_encrypted) { "https" } else { "http" }
 }
 
 /// The host of the request, or the local address if the request has no valid one.

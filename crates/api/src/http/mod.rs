@@ -22,7 +22,7 @@ pub(crate) use client::{Client, counted_address};
 pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };
-pub(crate) use dialect::{Dialect, write_errors};
+pub(crate) use dialect::{ErrorDialect, write_errors};
 pub(crate) use error::ApiError;
 pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};
 pub(crate) use json_object::JsonObject;

@@ -14,11 +14,11 @@ pub(crate) struct BodiesInProgress(Arc<Mutex<Bodies>>);
 #[derive(Debug, Default)]
 struct Bodies {
     next_id: u64,
-    by_id: HashMap<u64, Progress>,
+    by_id: HashMap<u64, BodyProgress>,
 }
 
 #[derive(Debug)]
-struct Progress {
+struct BodyProgress {
     received: usize,
     /// When the last step was complete.
     step_at: Instant,
@@ -44,7 +44,7 @@ impl BodiesInProgress {
         bodies.next_id += 1;
         let refuse = Arc::new(Notify::new());
         let progress =
-            Progress { received: 0, step_at: Instant::now(), refuse: Arc::clone(&refuse) };
+            BodyProgress { received: 0, step_at: Instant::now(), refuse: Arc::clone(&refuse) };
         bodies.by_id.insert(id, progress);
         drop(bodies);
         BodyInProgress { bodies: self.clone(), id, refuse }

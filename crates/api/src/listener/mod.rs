@@ -12,11 +12,11 @@ use std::{
 
 use tokio::runtime::Handle;
 
-pub(crate) use stream::{Accepted, Stream};
+pub(crate) use stream::{AcceptedConnection, Stream};
 pub use tls::{TlsCertificate, TlsError};
 pub use unix_socket::UnixSocket;
 
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 
 /// A listener of the interface.
 #[derive(Debug)]
@@ -84,25 +84,28 @@ pub(crate) enum RegisteredListener {
 }
 
 impl RegisteredListener {
-    pub(crate) fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+    pub(crate) fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<AcceptedConnection>> {
         match self {
             Self::Tcp(listener, certificate) => {
                 listener.poll_accept(context).map_ok(|(stream, address)| {
                     // Answers are small and should be sent at once. Without this option they are only slower.
                     let _ = stream.set_nodelay(true);
                     let own_address = stream.local_addr().ok();
-                    let peer = Peer {
+                    let peer = ConnectionPeer {
                         address: Some(address.ip().to_canonical()),
                         own_address: own_address.map(|address| IpAddr::to_canonical(&address.ip())),
                         is_encrypted: certificate.is_some(),
                     };
                     let tls = certificate.as_ref().map(TlsCertificate::acceptor);
-                    Accepted { stream: Stream::Tcp(stream), tls, peer }
+                    AcceptedConnection { stream: Stream::Tcp(stream), tls, peer }
                 })
             }
             Self::Unix { listener, .. } => listener.poll_accept(context).map_ok(|(stream, _)| {
-                let peer = Peer { address: None, own_address: None, is_encrypted: false };
-                Accepted { stream: Stream::Unix(stream), tls: None, peer }
+                let peer = ConnectionPeer { address: None, own_address: None, is_encrypted: false };
+                AcceptedConnection { stream: Stream::Unix(stream), tls: None, peer }
             }),
         }
     }

@@ -10,14 +10,14 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::forwarding::Peer;
+use crate::forwarding::ConnectionPeer;
 
 /// A connection that was accepted.
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedConnection {
     pub(crate) stream: Stream,
     /// What TLS begins with, if the listener has a certificate.
     pub(crate) tls: Option<TlsAcceptor>,
-    pub(crate) peer: Peer,
+    pub(crate) peer: ConnectionPeer,
 }
 
 /// A connection of either kind.

@@ -36,9 +36,10 @@ impl MetricsFormat {
     /// The format that the client asks for.
     fn requested(headers: &HeaderMap) -> Self {
         let mut accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        match accepted.any(|value| value.contains("application/openmetrics-text")) {
-            true => Self::OpenMetrics,
-            false => Self::Prometheus,
+        if accepted.any(|value| value.contains("application/openmetrics-text")) {
+            Self::OpenMetrics
+        } else {
+            Self::Prometheus
         }
     }
 

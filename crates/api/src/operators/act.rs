@@ -28,9 +28,10 @@ pub(super) async fn act_on_batch(
     request: Request,
     verb: OperatorVerb,
 ) -> Answer {
-    let known: &[&str] = match verb.decides_attempt() {
-        true => &["reason", "dry_run", "attempt"],
-        false => &["reason", "dry_run"],
+    let known: &[&str] = if verb.decides_attempt() {
+        &["reason", "dry_run", "attempt"]
+    } else {
+        &["reason", "dry_run"]
     };
     act(context, path, request, known, move |_| Ok(verb)).await
 }
@@ -121,9 +122,10 @@ pub(super) async fn act_on_fields(
 ) -> Answer {
     let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;
-    let wait = match verb.stops_sending() {
-        true => query.check_names(&["wait"]).and_then(|()| requested_wait(&query))?,
-        false => query.check_names(&[]).map(|()| None)?,
+    let wait = if verb.stops_sending() {
+        query.check_names(&["wait"]).and_then(|()| requested_wait(&query))?
+    } else {
+        query.check_names(&[]).map(|()| None)?
     };
     let target = target(&mut fields)?;
     Caller::of(&request)?.check_selected(target.service_id())?;
@@ -145,9 +147,10 @@ async fn act(
     let query = Query::parse(request.uri.query())?;
     let named = NamedBatch::parse(path, &query, &request)?;
     let verb = verb(&mut fields)?;
-    let wait = match verb.stops_sending() {
-        true => query.check_names(&["service_id", "wait"]).and_then(|()| requested_wait(&query))?,
-        false => query.check_names(&["service_id"]).map(|()| None)?,
+    let wait = if verb.stops_sending() {
+        query.check_names(&["service_id", "wait"]).and_then(|()| requested_wait(&query))?
+    } else {
+        query.check_names(&["service_id"]).map(|()| None)?
     };
     let reason = take_reason(&mut fields)?;
     let dry_run = fields.boolean("dry_run", false)?;

@@ -46,9 +46,10 @@ impl OperatorContext {
     /// Does the action. If it stops something, the answer names the batches that are being sent.
     pub(super) fn act_and_name(&self, action: &OperatorAction) -> Result<DoneJson, ApiError> {
         let effect = self.act(action)?;
-        let being_sent = match action.verb.stops_sending() {
-            true => Some(BeingSentJson::new(&self.being_sent(action, &effect)?)),
-            false => None,
+        let being_sent = if action.verb.stops_sending() {
+            Some(BeingSentJson::new(&self.being_sent(action, &effect)?))
+        } else {
+            None
         };
         Ok(DoneJson::new(action, effect, being_sent))
     }

@@ -6,8 +6,8 @@ use grid_batch_core::{
     OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
 };
 
-use super::actor::name_of;
 use crate::{
+    access::Caller,
     batches::NamedBatch,
     http::{ApiError, JsonObject, json_content_type},
     state::{ApiState, StoreAccess, StoredCallback},
@@ -21,6 +21,10 @@ const WRITES: usize = 4;
 const MANY: usize = 2;
 /// The longest reason, in bytes.
 const LONGEST_REASON: usize = 1_000;
+/// The name that a client may give itself where requests are not authorized.
+const ACTOR_HEADER: &str = "grid-batch-actor";
+/// The name in the log for requests that are not authorized.
+const LOCAL_ACTOR: &str = "local";
 
 /// Returns the instance that this process is now: it may register again as another one.
 pub(crate) type CurrentInstance = dyn Fn() -> Option<InstanceId> + Send + Sync;
@@ -53,7 +57,8 @@ impl OperatorContext {
         api: Arc<ApiState>,
         queries: Arc<dyn BatchQueryStore>,
         parts: OperatorParts,
-        (stored, recall): (StoredCallback, Arc<RecallFn>),
+        stored: StoredCallback,
+        recall: Arc<RecallFn>,
     ) -> Self {
         let access =
             |permits| StoreAccess::new(permits, api.database.clone(), ApiError::WriteFailed);
@@ -123,4 +128,20 @@ pub(super) fn batch(
     attempt: Option<u32>,
 ) -> OperatorTarget {
     OperatorTarget::Batch { service_id, batch_id, attempt }
+}
+
+/// The name by which the log shows who makes a request. A name that a client gives itself is marked, so
+/// that it cannot be taken for one that was authorized.
+fn name_of(request: &Parts) -> Result<String, ApiError> {
+    if let Some(name) = Caller::of(request)?.authorized_name() {
+        return Ok(name);
+    }
+    let Some(given) = request.headers.get(ACTOR_HEADER) else { return Ok(LOCAL_ACTOR.to_owned()) };
+    match given.to_str() {
+        Ok(name) if (1..=100).contains(&name.len()) => Ok(format!("{LOCAL_ACTOR}/{name}")),
+        _ => Err(ApiError::InvalidValue {
+            name: "Grid-Batch-Actor",
+            rule: "it must have 1 to 100 visible ASCII characters".to_owned(),
+        }),
+    }
 }

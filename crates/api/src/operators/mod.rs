@@ -3,7 +3,6 @@
 mod act;
 mod act_on_each;
 mod act_on_many;
-mod actor;
 mod being_sent;
 mod context;
 mod json;

@@ -43,12 +43,11 @@ verbs_of_nonces! {
 fn target(path: IdPath, fields: &mut JsonObject) -> Result<OperatorTarget, ApiError> {
     let Path(id) = path.map_err(|_| ApiError::NotFound)?;
     let service_id = id.parse()?;
-    let (first, last) = match fields.has("nonce") {
-        true => {
-            let nonce = fields.u64("nonce")?;
-            (nonce, nonce)
-        }
-        false => (fields.u64("first")?, fields.u64("last")?),
+    let (first, last) = if fields.has("nonce") {
+        let nonce = fields.u64("nonce")?;
+        (nonce, nonce)
+    } else {
+        (fields.u64("first")?, fields.u64("last")?)
     };
     if first > last || i64::try_from(last).is_err() {
         let rule = "it must be a nonce, and not below first".to_owned();

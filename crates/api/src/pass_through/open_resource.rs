@@ -36,9 +36,12 @@ impl Forwarding {
         let Some(resource) = Resource::named_by(request.uri.path()) else { return Ok(None) };
         let store = self.store.clone();
         let read = move || {
-            let is_shown = |batch: &StoredBatch| match is_absent {
-                true => !batch.progress.state.is_terminal(),
-                false => batch.progress.state != BatchState::Invalid,
+            let is_shown = |batch: &StoredBatch| {
+                if is_absent {
+                    !batch.progress.state.is_terminal()
+                } else {
+                    batch.progress.state != BatchState::Invalid
+                }
             };
             let found = resource.find(&*store)?;
             let Some(batch) = found.into_iter().find(is_shown) else { return Ok(None) };

@@ -30,7 +30,7 @@ use super::{Forwarding, forward::not_answered};
 use crate::{
     access::Caller,
     http::ApiError,
-    state::{Listener, OpenConnection},
+    state::{OpenConnection, WaitingListener},
 };
 
 /// The longest message of a client: a subscription.
@@ -110,7 +110,7 @@ struct PassedSocket {
     caller: Caller,
     ping_interval: Duration,
     shutdown: Shutdown,
-    _listener: Listener,
+    _listener: WaitingListener,
     _open: Option<OpenConnection>,
 }
 

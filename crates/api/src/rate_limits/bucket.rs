@@ -40,9 +40,12 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Whether there is one.
     pub(crate) fn has_one(&self, key: &K, now: MonotonicTime) -> Result<(), Duration> {
-        self.with(key, now, |available, per_second| match *available < 1.0 {
-            true => Err(Duration::from_secs_f64((1.0 - *available) / per_second)),
-            false => Ok(()),
+        self.with(key, now, |available, per_second| {
+            if *available < 1.0 {
+                Err(Duration::from_secs_f64((1.0 - *available) / per_second))
+            } else {
+                Ok(())
+            }
         })
     }
 

@@ -9,6 +9,7 @@ mod submit;
 use std::sync::Arc;
 
 use grid_batch_core::ServiceId;
+use serde::Deserialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
@@ -23,8 +24,12 @@ pub(crate) struct ScabbardContext {
     rule: Arc<ServiceRule>,
 }
 
-/// The circuit and the service of a path.
-type ServicePath = (String, String);
+/// The service that a path names.
+#[derive(Deserialize)]
+struct ServicePath {
+    circuit: String,
+    service: String,
+}
 
 impl ScabbardContext {
     pub(crate) fn new(
@@ -36,7 +41,8 @@ impl ScabbardContext {
     }
 
     /// The id that the service of this path has here.
-    fn service_id(&self, (circuit, service): &ServicePath) -> Result<ServiceId, ApiError> {
+    fn service_id(&self, path: &ServicePath) -> Result<ServiceId, ApiError> {
+        let ServicePath { circuit, service } = path;
         let id = format!("{circuit}::{service}").parse().ok();
         id.filter(|id| (self.rule)(id).is_ok()).ok_or_else(|| not_found(circuit, service))
     }

@@ -56,7 +56,7 @@ pub(super) async fn get(
     let limit = context.statuses.api.options.status_wait_limit.min(LONGEST_WAIT);
     let wait = requested_wait(&query, limit)?;
     let ids = ids.into_iter().map(str::to_owned).collect();
-    let statuses = StatusRequest { context: &context, path: &path, service_id };
+    let statuses = StatusRead { context: &context, path: &path, service_id };
     statuses.read_or_wait(ids, wait).await.map(Json)
 }
 
@@ -66,13 +66,13 @@ fn requested_wait(query: &Query, limit: Duration) -> Result<Option<Duration>, Ap
     Ok(wait.map(|wait| wait.parse().map_or(limit, Duration::from_secs).min(limit)))
 }
 
-struct StatusRequest<'a> {
+struct StatusRead<'a> {
     context: &'a ScabbardContext,
     path: &'a ServicePath,
     service_id: ServiceId,
 }
 
-impl StatusRequest<'_> {
+impl StatusRead<'_> {
     /// Waits until all batches have ended, which unknown ones have not: clients wait for a batch
     /// that is on its way.
     async fn read_or_wait(
@@ -142,7 +142,7 @@ impl StatusRequest<'_> {
 
     /// Has a node report batches that are not stored: clients sent them before, or elsewhere.
     async fn ask_node(&self, statuses: &mut [StatusJson]) -> Result<(), ApiError> {
-        let (circuit, service) = self.path;
+        let ServicePath { circuit, service } = self.path;
         let unknown = statuses.iter().filter_map(StatusJson::unknown_id);
         // Other texts are no ids, and could change the query.
         let is_id = |id: &&str| id.parse::<grid_batch_protocol::HeaderId>().is_ok();

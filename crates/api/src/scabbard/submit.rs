@@ -42,22 +42,26 @@ pub(super) async fn post(
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
     let query = Query::parse(request.uri.query())?;
-    let described = (read_label(&request.headers, &query)?, read_declared_new(&query)?);
-    let ids = context.intake.accept(Caller::of(&request)?, body, service_id, described).await?;
+    let label = read_label(&request.headers, &query)?;
+    let is_new = read_declared_new(&query)?;
+    let caller = Caller::of(&request)?;
+    let ids = context.intake.accept(caller, body, service_id, label, is_new).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link: link(&path, &ids) })))
 }
 
 /// Clients of Splinter send a token and no type of the body. A browser asks before it sends a token for a
 /// page of another site, as it does for the type of batches.
 fn check_client(headers: &HeaderMap) -> Result<(), ApiError> {
-    match headers.contains_key(AUTHORIZATION) || batch_content_type(headers).is_ok() {
-        true => Ok(()),
-        false => Err(ApiError::ScabbardClient),
+    if headers.contains_key(AUTHORIZATION) || batch_content_type(headers).is_ok() {
+        Ok(())
+    } else {
+        Err(ApiError::ScabbardClient)
     }
 }
 
 /// The path of the statuses, as a node writes it: clients add their URL of the node.
-fn link((circuit, service): &ServicePath, ids: &[ItemId]) -> String {
+fn link(path: &ServicePath, ids: &[ItemId]) -> String {
+    let ServicePath { circuit, service } = path;
     let mut link = format!("/scabbard/{circuit}/{service}/batch_statuses?ids=");
     for (position, id) in ids.iter().enumerate() {
         let separator = if position == 0 { "" } else { "," };

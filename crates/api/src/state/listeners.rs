@@ -24,7 +24,7 @@ impl Listeners {
     const MOST_OF_CLIENT: usize = 16;
 
     /// Counts one more, until it is dropped. `None`: there are too many.
-    pub(crate) fn begin(self: &Arc<Self>, client: ClientKey) -> Option<Listener> {
+    pub(crate) fn begin(self: &Arc<Self>, client: ClientKey) -> Option<WaitingListener> {
         let mut counts = lock(&self.0);
         let of_client = counts.of_clients.get(&client).copied().unwrap_or(0);
         if counts.all >= Self::MOST || of_client >= Self::MOST_OF_CLIENT {
@@ -32,18 +32,18 @@ impl Listeners {
         }
         counts.all += 1;
         counts.of_clients.insert(client, of_client + 1);
-        Some(Listener { listeners: Arc::clone(self), client })
+        Some(WaitingListener { listeners: Arc::clone(self), client })
     }
 }
 
 /// One request that waits for events.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct WaitingListener {
     listeners: Arc<Listeners>,
     client: ClientKey,
 }
 
-impl Drop for Listener {
+impl Drop for WaitingListener {
     fn drop(&mut self) {
         let mut counts = lock(&self.listeners.0);
         counts.all -= 1;
@@ -76,7 +76,7 @@ mod tests {
     fn client_or_address_leaves_listeners_to_others() {
         for (one, other) in [(client(1), client(2)), (address(1), address(2))] {
             let listeners = Arc::new(Listeners::default());
-            let of_one: Vec<Listener> = iter::from_fn(|| listeners.begin(one)).collect();
+            let of_one: Vec<WaitingListener> = iter::from_fn(|| listeners.begin(one)).collect();
             assert_eq!(of_one.len(), Listeners::MOST_OF_CLIENT);
             assert!(listeners.begin(other).is_some());
             drop(of_one);
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn all_clients_together_are_limited() {
         let listeners = Arc::new(Listeners::default());
-        let all: Vec<Listener> =
+        let all: Vec<WaitingListener> =
             (0..=u8::MAX).filter_map(|number| listeners.begin(address(number))).collect();
         assert_eq!(all.len(), Listeners::MOST);
         assert!(listeners.begin(client(1)).is_none());

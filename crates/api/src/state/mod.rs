@@ -1,11 +1,10 @@
 //! What all requests share.
 
 mod awaited_batches;
-mod blocking_pool;
+mod blocking_work;
 mod database_watch;
 mod listeners;
 mod open_connection;
-mod store_access;
 mod stored_callback;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -22,11 +21,10 @@ use crate::{
 
 pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
-pub(crate) use blocking_pool::BlockingPool;
+pub(crate) use blocking_work::{BlockingWork, StoreAccess};
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
-pub(crate) use listeners::{Listener, Listeners};
+pub(crate) use listeners::{Listeners, WaitingListener};
 pub(crate) use open_connection::OpenConnection;
-pub(crate) use store_access::StoreAccess;
 pub(crate) use stored_callback::StoredCallback;
 
 /// How many requests read from the store at once. A store has as many connections by default.

@@ -28,8 +28,9 @@ pub(super) async fn delete(
     let (request, body) = request.into_parts();
     discard_body(&request.headers, body);
     Query::parse(request.uri.query())?.check_names(&[])?;
-    match context.write(move |store| store.remove_webhook(id)).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::WebhookNotFound),
+    if context.write(move |store| store.remove_webhook(id)).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::WebhookNotFound)
     }
 }

@@ -1,6 +1,5 @@
 //! `/withdrawals`, and what `/rewards` shares with it.
 
-mod allowed_beneficiary;
 mod context;
 mod derived_ids;
 mod get;

@@ -80,9 +80,12 @@ pub(crate) async fn post(
     let filter = read_filter(&context, &mut fields)?;
     let dry_run = fields.boolean("dry_run", false)?;
     let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
-    let work = move || match dry_run {
-        true => filter.find(&*store, LIMIT).map_err(ApiError::read_failed),
-        false => retry(&filter, &*store, &stored),
+    let work = move || {
+        if dry_run {
+            filter.find(&*store, LIMIT).map_err(ApiError::read_failed)
+        } else {
+            retry(&filter, &*store, &stored)
+        }
     };
     let found = context.writes.run(work).await?;
     let FailedWithdrawals { withdrawals, refused, refused_count, has_more } = found;

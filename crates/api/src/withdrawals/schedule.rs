@@ -16,7 +16,6 @@ use utoipa::ToSchema;
 use crate::{
     http::{ApiError, SawtoothErrors, link},
     withdrawals::{
-        allowed_beneficiary::check_beneficiary,
         context::WithdrawalContext,
         derived_ids::{random_id, withdrawal_id_from_key},
         idempotency_key::{KEY_FIELD, take_idempotency_key},
@@ -151,4 +150,21 @@ async fn read(
     let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
     let details = context.api.reads.run(read).await.map_err(|_| ApiError::NotScheduled(id))?;
     details.ok_or(ApiError::NotScheduled(id))
+}
+
+/// Refuses a new withdrawal to a beneficiary that its pool may not pay. One that is stored already gets its
+/// usual answer: it was allowed when it was scheduled.
+async fn check_beneficiary(
+    context: &WithdrawalContext,
+    withdrawal: &Withdrawal,
+) -> Result<(), ApiError> {
+    let Err(rule) = context.rules.may_be_paid(&withdrawal.pool, &withdrawal.beneficiary) else {
+        return Ok(());
+    };
+    let (store, id) = (Arc::clone(&context.store), withdrawal.id);
+    let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
+    match context.api.reads.run(read).await? {
+        Some(_) => Ok(()),
+        None => Err(ApiError::BeneficiaryNotAllowed { rule }),
+    }
 }

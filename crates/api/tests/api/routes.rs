@@ -27,9 +27,12 @@ fn health_reports_the_parts_and_their_reasons() {
     let unhealthy = Arc::new(AtomicBool::new(false));
     let is_unhealthy = Arc::clone(&unhealthy);
     let server = TestServer::with(|builder, _| {
-        builder.with_health(move || match is_unhealthy.load(Ordering::Relaxed) {
-            true => HealthReport::new([("database", unhealthy_part())].into()),
-            false => HealthReport::default(),
+        builder.with_health(move || {
+            if is_unhealthy.load(Ordering::Relaxed) {
+                HealthReport::new([("database", unhealthy_part())].into())
+            } else {
+                HealthReport::default()
+            }
         })
     });
     let response = server.get("/health");
@@ -56,9 +59,10 @@ fn server_is_ready_unless_a_part_is_unhealthy() {
     let server = TestServer::with(|builder, _| {
         builder.with_health(move || {
             let degraded = HealthPart { status: HealthStatus::Degraded, ..HealthPart::default() };
-            let database = match is_unhealthy.load(Ordering::Relaxed) {
-                true => unhealthy_part(),
-                false => HealthPart::default(),
+            let database = if is_unhealthy.load(Ordering::Relaxed) {
+                unhealthy_part()
+            } else {
+                HealthPart::default()
             };
             HealthReport::new([("services", degraded), ("database", database)].into())
         })

@@ -243,9 +243,10 @@ impl BatchFormat for Lines {
             deadline: Some(Deadline::Height(7)),
         };
         let lines = bytes.split(|byte| *byte == b'\n');
-        match lines.clone().any(<[u8]>::is_empty) {
-            true => Err(FormatError::Invalid("a line is empty".to_owned())),
-            false => Ok(lines.map(batch).collect()),
+        if lines.clone().any(<[u8]>::is_empty) {
+            Err(FormatError::Invalid("a line is empty".to_owned()))
+        } else {
+            Ok(lines.map(batch).collect())
         }
     }
 }

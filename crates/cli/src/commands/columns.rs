@@ -9,10 +9,12 @@ pub(super) fn columns(text: &str) -> usize {
 
 /// The text in at most so many columns; what is cut ends with an ellipsis.
 pub(super) fn cut(text: &str, width: usize) -> String {
-    match columns(text) <= width {
-        true => text.to_owned(),
-        false if width == 0 => String::new(),
-        false => format!("{}…", first_columns(text, width - 1)),
+    if columns(text) <= width {
+        text.to_owned()
+    } else if width == 0 {
+        String::new()
+    } else {
+        format!("{}…", first_columns(text, width - 1))
     }
 }
 

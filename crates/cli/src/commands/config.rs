@@ -121,9 +121,10 @@ fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn text(matches: &ArgMatches) -> Result<String, Failure> {
     let config = flags::load(matches)?;
-    Ok(match matches.get_flag("show-secrets") {
-        true => config.with_secrets().to_string(),
-        false => config.to_string(),
+    Ok(if matches.get_flag("show-secrets") {
+        config.with_secrets().to_string()
+    } else {
+        config.to_string()
     })
 }
 

@@ -76,9 +76,10 @@ pub(crate) fn cancel(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn act(matches: &ArgMatches, verb: OperatorVerb) -> Result<ExitCode, Failure> {
-    let named = match verb.decides_attempt() {
-        true => NamedBatches::of_attempts(matches)?,
-        false => NamedBatches::of(matches)?,
+    let named = if verb.decides_attempt() {
+        NamedBatches::of_attempts(matches)?
+    } else {
+        NamedBatches::of(matches)?
     };
     match Source::of(matches) {
         Source::Server => remote::act_on_each(matches, verb, &named),
@@ -90,12 +91,11 @@ fn text(Changed { target, state }: &Changed<'_>) -> String {
     let attempt = target.attempt.unwrap_or(target.batch.progress.attempts);
     let before = target.batch.progress;
     let may_arrive = before.state.awaits_poller() || before.earlier_may_arrive;
-    let warning = match *state == BatchState::Invalid && may_arrive {
-        true => {
-            ". The ledger may have had this batch. If it applies it after all, later batches of the \
+    let warning = if *state == BatchState::Invalid && may_arrive {
+        ". The ledger may have had this batch. If it applies it after all, later batches of the \
              service may have been applied before it: the log then reports an error."
-        }
-        false => "",
+    } else {
+        ""
     };
     format!("after attempt {attempt}, the batch is {state}{warning}")
 }

@@ -46,9 +46,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         },
         (Some(word), service) => explain_batch(&server, word, service)?,
     };
-    match wants_json(matches) {
-        true => print_json(&explanation),
-        false => explanation_lines(&explanation, LINE_WIDTH).into_iter().for_each(print_stdout),
+    if wants_json(matches) {
+        print_json(&explanation);
+    } else {
+        explanation_lines(&explanation, LINE_WIDTH).into_iter().for_each(print_stdout);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -76,9 +76,10 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     for Halt { batch, since, is_ending, .. } in &halts {
         print_stdout(format_args!("{} {}", batch.service_id, short_id(&batch.batch_id)));
         let since = ago(*since, database.now());
-        let stops = match is_ending {
-            true => "; an operator has ended what follows it, which is not done yet",
-            false => " and stops others",
+        let stops = if *is_ending {
+            "; an operator has ended what follows it, which is not done yet"
+        } else {
+            " and stops others"
         };
         print_wrapped("    ", &format!("became invalid {since}{stops}"));
         if let Some(error) = &batch.last_error {

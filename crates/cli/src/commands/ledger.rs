@@ -48,9 +48,9 @@ fn adopt(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let (store, inspection) = inspect(matches)?;
     describe(&inspection).iter().for_each(print_stdout);
     match decide(&inspection, matches.get_flag("yes")) {
-        Decision::Unchanged => print_stdout("The database is bound to this ledger already."),
-        Decision::Refused(reason) => return Err(Failure::new(reason)),
-        Decision::Adopt(ledger) => {
+        Adoption::Unchanged => print_stdout("The database is bound to this ledger already."),
+        Adoption::Refused(reason) => return Err(Failure::new(reason)),
+        Adoption::Adopt(ledger) => {
             store.rebind_ledger(ledger)?;
             print_stdout("The database is bound to the ledger of the nodes now.");
         }
@@ -67,24 +67,25 @@ fn inspect(matches: &ArgMatches) -> Result<(Store, LedgerInspection), Failure> {
 
 /// What `adopt` does.
 #[derive(Debug, PartialEq, Eq)]
-enum Decision<'a> {
+enum Adoption<'a> {
     Unchanged,
     Refused(&'static str),
     Adopt(&'a LedgerIdentity),
 }
 
-fn decide(inspection: &LedgerInspection, is_confirmed: bool) -> Decision<'_> {
+fn decide(inspection: &LedgerInspection, is_confirmed: bool) -> Adoption<'_> {
     let Some(actual) = inspection.actual() else {
-        return Decision::Refused(
+        return Adoption::Refused(
             "nothing changed: every node must answer, and all must belong to one ledger",
         );
     };
     if inspection.recorded.as_ref().is_some_and(|recorded| recorded.identity.agrees_with(actual)) {
-        return Decision::Unchanged;
+        return Adoption::Unchanged;
     }
-    match is_confirmed {
-        true => Decision::Adopt(actual),
-        false => Decision::Refused("nothing changed: to bind the database to it, add --yes"),
+    if is_confirmed {
+        Adoption::Adopt(actual)
+    } else {
+        Adoption::Refused("nothing changed: to bind the database to it, add --yes")
     }
 }
 
@@ -160,13 +161,13 @@ mod tests {
             "nothing changed: every node must answer, and all must belong to one ledger";
         let unwanted = "nothing changed: to bind the database to it, add --yes";
         for (recorded, nodes, yes, expected) in [
-            (recorded("a"), agree(), false, Decision::Unchanged),
-            (recorded("a"), agree(), true, Decision::Unchanged),
-            (recorded("b"), agree(), false, Decision::Refused(unwanted)),
-            (recorded("b"), agree(), true, Decision::Adopt(&identity("a"))),
-            (None, agree(), true, Decision::Adopt(&identity("a"))),
-            (recorded("a"), disagree(), true, Decision::Refused(uncertain)),
-            (recorded("a"), down(), true, Decision::Refused(uncertain)),
+            (recorded("a"), agree(), false, Adoption::Unchanged),
+            (recorded("a"), agree(), true, Adoption::Unchanged),
+            (recorded("b"), agree(), false, Adoption::Refused(unwanted)),
+            (recorded("b"), agree(), true, Adoption::Adopt(&identity("a"))),
+            (None, agree(), true, Adoption::Adopt(&identity("a"))),
+            (recorded("a"), disagree(), true, Adoption::Refused(uncertain)),
+            (recorded("a"), down(), true, Adoption::Refused(uncertain)),
         ] {
             let inspection = LedgerInspection { recorded, nodes };
             assert_eq!(decide(&inspection, yes), expected, "{inspection:?}");

@@ -10,27 +10,32 @@ use crate::commands::{
     failure::Failure,
     operator::{print_json, wants_json},
     print::print_stdout,
-    remote::{self, Filter, Server, Table, age, field},
+    remote::{self, ListFilter, Server, Table, age, field},
 };
 
-const FILTERS: [Filter; 6] = [
-    Filter::new("service", "service_id", "SERVICE", "Only batches of this service"),
-    Filter::new(
+const FILTERS: [ListFilter; 6] = [
+    ListFilter::new("service", "service_id", "SERVICE", "Only batches of this service"),
+    ListFilter::new(
         "state",
         "state",
         "STATES",
         "Only batches in these states, separated by commas: new, submitting, delayed, in_doubt, absent, pending, \
          valid, invalid, committed, or open and ended for all that are so",
     ),
-    Filter::new("label", "label", "TEXT", "Only batches with this label"),
-    Filter::new("error", "error_contains", "TEXT", "Only batches whose last error has this text"),
-    Filter::new(
+    ListFilter::new("label", "label", "TEXT", "Only batches with this label"),
+    ListFilter::new(
+        "error",
+        "error_contains",
+        "TEXT",
+        "Only batches whose last error has this text",
+    ),
+    ListFilter::new(
         "newer-than",
         "newer_than",
         "AGE",
         "Only batches that were stored since, such as 15m",
     ),
-    Filter::new(
+    ListFilter::new(
         "older-than",
         "older_than",
         "AGE",

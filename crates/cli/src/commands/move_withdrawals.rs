@@ -41,11 +41,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let moves = WithdrawalMoves::new(&config, &store)?;
     let mut results = Vec::new();
     for (from, pools) in moves.pools()? {
-        let result = match matches.get_flag("yes") {
-            true => move_all(&moves, &config, &from)?,
-            false => Moved { step: moves.examine(&from)?, refused: None, is_done: false },
+        let moved = if matches.get_flag("yes") {
+            move_all(&moves, &config, &from)?
+        } else {
+            Moved { step: moves.examine(&from)?, refused: None, is_done: false }
         };
-        results.push((from, pools, result));
+        results.push(GasAdminResult { from, pools, moved });
     }
     if wants_json(matches) {
         let results: Vec<Value> = results.iter().map(to_json).collect();
@@ -57,7 +58,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             print_stdout("every open withdrawal is at the gas admin of its pool");
         }
     }
-    let is_refused = results.iter().any(|(_, _, moved)| moved.refused.is_some());
+    let is_refused = results.iter().any(|result| result.moved.refused.is_some());
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -70,8 +71,13 @@ struct Moved {
     is_done: bool,
 }
 
-/// A former gas admin, its pools that have another one now, and the result of the move.
-type GasAdminResult = (ServiceId, Vec<PoolMove>, Moved);
+struct GasAdminResult {
+    /// The former gas admin.
+    from: ServiceId,
+    /// Its pools that have another one now.
+    pools: Vec<PoolMove>,
+    moved: Moved,
+}
 
 fn move_all(moves: &WithdrawalMoves, config: &Config, from: &ServiceId) -> Result<Moved, Failure> {
     let examined = moves.examine(from)?;
@@ -90,7 +96,7 @@ fn kept(step: &MoveStep) -> BTreeMap<MoveObstacle, usize> {
     counts
 }
 
-fn to_json((from, pools, moved): &GasAdminResult) -> Value {
+fn to_json(GasAdminResult { from, pools, moved }: &GasAdminResult) -> Value {
     let pools: Vec<Value> = pools
         .iter()
         .map(|PoolMove { pool, to, open, .. }| {
@@ -112,7 +118,7 @@ fn to_json((from, pools, moved): &GasAdminResult) -> Value {
     })
 }
 
-fn print((from, pools, moved): &GasAdminResult) {
+fn print(GasAdminResult { from, pools, moved }: &GasAdminResult) {
     print_stdout(format_args!("{from}"));
     for PoolMove { pool, to, open, .. } in pools {
         match to {

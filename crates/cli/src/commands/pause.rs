@@ -138,7 +138,7 @@ fn services(matches: &ArgMatches) -> Vec<(String, OperatorTarget)> {
 }
 
 /// A target that was changed: what it was, and what it is.
-struct Change {
+struct ChangedTarget {
     name: String,
     before: String,
     after: String,
@@ -146,7 +146,7 @@ struct Change {
     being_sent: BeingSent,
 }
 
-impl Change {
+impl ChangedTarget {
     fn of_server(name: String, done: &Value) -> Self {
         let (before, after) = (field(&done["changed"], "from"), field(&done["changed"], "to"));
         let batches = done["being_sent"]["batches"].as_array().into_iter().flatten();
@@ -214,7 +214,7 @@ fn act(
                 let wait = wait_of(matches).filter(|_| verb.stops_sending());
                 let done = remote::act_on(matches, &server, &path, wait);
                 let done = done.map_err(|failure| failure.about(&name))?;
-                changes.push(print(matches, Change::of_server(name, &done)));
+                changes.push(print(matches, ChangedTarget::of_server(name, &done)));
             }
         }
         Source::Database => {
@@ -226,7 +226,7 @@ fn act(
         }
     }
     if wants_json(matches) {
-        let change = |it: &Change| {
+        let change = |it: &ChangedTarget| {
             json!({
                 "target": it.name,
                 "from": it.before,
@@ -263,15 +263,16 @@ fn change(
     verb: OperatorVerb,
     name: String,
     target: OperatorTarget,
-) -> Result<Change, Failure> {
+) -> Result<ChangedTarget, Failure> {
     let kind = target.kind();
     match database.store.act(&operator_action(matches, verb, target.clone()))? {
         ActionOutcome::Done(ActionEffect { before, after, .. }) => {
-            let being_sent = match verb.stops_sending() {
-                true => BeingSent::read(matches, database, &target)?,
-                false => BeingSent::default(),
+            let being_sent = if verb.stops_sending() {
+                BeingSent::read(matches, database, &target)?
+            } else {
+                BeingSent::default()
             };
-            Ok(Change { name, before, after, being_sent })
+            Ok(ChangedTarget { name, before, after, being_sent })
         }
         ActionOutcome::Refused(refusal) => {
             Err(Failure::new(format!("{name}: nothing changed: {refusal}")))
@@ -280,9 +281,9 @@ fn change(
     }
 }
 
-fn print(matches: &ArgMatches, change: Change) -> Change {
+fn print(matches: &ArgMatches, change: ChangedTarget) -> ChangedTarget {
     if !wants_json(matches) {
-        let Change { name, before, after, being_sent } = &change;
+        let ChangedTarget { name, before, after, being_sent } = &change;
         let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
         print_stdout(format_args!("{would}{name}: {before} -> {after}"));
         being_sent.print();

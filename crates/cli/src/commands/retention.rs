@@ -36,18 +36,15 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let age = age(matches)?;
     let only_counts = matches.get_flag("dry-run");
-    let database = match only_counts {
-        true => Database::to_read(matches)?,
-        false => Database::to_write(matches)?,
-    };
+    let database =
+        if only_counts { Database::to_read(matches)? } else { Database::to_write(matches)? };
     let (store, before) = (&database.store, database.now().minus(age));
     let age = humantime::format_duration(age);
-    match only_counts {
-        true => print_removable(store, before, &age)?,
-        false => {
-            let removed = remove(store, before)?;
-            print_stdout(format_args!("removed {removed} batches that ended more than {age} ago"));
-        }
+    if only_counts {
+        print_removable(store, before, &age)?;
+    } else {
+        let removed = remove(store, before)?;
+        print_stdout(format_args!("removed {removed} batches that ended more than {age} ago"));
     }
     Ok(ExitCode::SUCCESS)
 }

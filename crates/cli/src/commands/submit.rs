@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use grid_batch_client::{BatchStatus, SubmittedBatch};
+use grid_batch_client::{AcceptedBatch, BatchStatus};
 use grid_batch_core::ItemId;
 use grid_batch_protocol::CylinderToken;
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::commands::{
     key,
     operator::{print_json, wants_json},
     print::{print_stderr, print_stdout},
-    remote::{self, Progress, Retries, Server, timeout_flag},
+    remote::{self, ProgressLine, Retries, Server, timeout_flag},
 };
 
 pub(crate) fn command() -> Command {
@@ -85,10 +85,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         None => Server::of(matches)?,
     };
-    let submission = Submission { server, matches, retries: Retries::of(matches) };
+    let submission = SubmitRequest { server, matches, retries: Retries::of(matches) };
     let mut submitted = Vec::new();
     let files: Vec<_> = matches.get_many::<String>("file").into_iter().flatten().collect();
-    let mut progress = Progress::start();
+    let mut progress = ProgressLine::start();
     for (number, file) in files.iter().enumerate() {
         progress.show(number, files.len(), "files are submitted");
         submitted.extend(submission.submit(file)?);
@@ -110,18 +110,18 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(exit.into())
 }
 
-struct Submission<'a> {
+struct SubmitRequest<'a> {
     server: Server,
     matches: &'a ArgMatches,
     retries: Retries,
 }
 
-impl Submission<'_> {
+impl SubmitRequest<'_> {
     fn text(&self, name: &str) -> Option<&str> {
         self.matches.get_one::<String>(name).map(String::as_str)
     }
 
-    fn submit(&self, file: &str) -> Result<Vec<SubmittedBatch>, Failure> {
+    fn submit(&self, file: &str) -> Result<Vec<AcceptedBatch>, Failure> {
         let list =
             read(file).map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
         let client = &self.server.client;
@@ -132,12 +132,12 @@ impl Submission<'_> {
     }
 
     /// Waits for the batches, in the order in which they were submitted.
-    fn wait(&self, submitted: &[SubmittedBatch]) -> Result<Vec<BatchStatus>, Failure> {
+    fn wait(&self, submitted: &[AcceptedBatch]) -> Result<Vec<BatchStatus>, Failure> {
         /// A request names so many.
         const PART: usize = 100;
         let ids: Vec<ItemId> = submitted.iter().map(|batch| batch.id).collect();
         let mut statuses = Vec::new();
-        let mut progress = Progress::start();
+        let mut progress = ProgressLine::start();
         for part in ids.chunks(PART) {
             let before = statuses.len();
             let show = |ended| progress.show(before + ended, ids.len(), "batches have ended");
@@ -167,10 +167,10 @@ impl Submission<'_> {
         }
     }
 
-    fn print_submitted(&self, submitted: &[SubmittedBatch]) {
+    fn print_submitted(&self, submitted: &[AcceptedBatch]) {
         if wants_json(self.matches) {
             let batch =
-                |it: &SubmittedBatch| json!({"id": it.id.to_string(), "service_id": it.service_id});
+                |it: &AcceptedBatch| json!({"id": it.id.to_string(), "service_id": it.service_id});
             return print_json(
                 &json!({"batches": submitted.iter().map(batch).collect::<Vec<_>>()}),
             );

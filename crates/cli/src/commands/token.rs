@@ -106,11 +106,12 @@ fn parse_expiry(text: &str) -> Result<Expiry, String> {
 fn parse_name(text: &str) -> Result<String, String> {
     const LONGEST: usize = 100;
     let is_printable = !text.is_empty() && !text.chars().any(char::is_control);
-    match is_printable && text.len() <= LONGEST && text.trim() == text {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
+    if is_printable && text.len() <= LONGEST && text.trim() == text {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
             "it must have 1 to {LONGEST} bytes, no control characters, and no space at either end"
-        )),
+        ))
     }
 }
 
@@ -143,13 +144,12 @@ fn create(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             token.name
         )));
     }
-    match wants_json(matches) {
-        true => {
-            let mut object = token_json(&token);
-            object["token"] = secret.secret().into();
-            print_json(&object);
-        }
-        false => print_stdout(secret.secret()),
+    if wants_json(matches) {
+        let mut object = token_json(&token);
+        object["token"] = secret.secret().into();
+        print_json(&object);
+    } else {
+        print_stdout(secret.secret());
     }
     Ok(ExitCode::SUCCESS)
 }

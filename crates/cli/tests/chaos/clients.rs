@@ -40,9 +40,10 @@ pub fn submit(
     random: SeededRandom,
     seed: u64,
 ) -> Vec<Promise> {
-    match harness.is_parallel() {
-        true => submit_random(harness, client, random, seed),
-        false => submit_numbered(harness, client, random),
+    if harness.is_parallel() {
+        submit_random(harness, client, random, seed)
+    } else {
+        submit_numbered(harness, client, random)
     }
 }
 

@@ -39,19 +39,21 @@ impl ChaosHarness {
             (0..services).map(|number| format!("test-00000::s{number:04}")).collect();
         let scopes = services.iter().map(|service| service.parse::<ServiceScopeId>().unwrap());
         let ledger = LedgerSim::scabbard(scopes);
-        Self::new(("scabbard", StrategyKind::Serial), services, instances, (ledger, seed))
+        Self::new("scabbard", ledger, StrategyKind::Serial, services, instances, seed)
     }
 
     pub fn sawtooth(strategy: StrategyKind, instances: usize, seed: u64) -> Self {
         let services = vec!["global".to_owned()];
-        Self::new(("sawtooth", strategy), services, instances, (LedgerSim::sawtooth(), seed))
+        Self::new("sawtooth", LedgerSim::sawtooth(), strategy, services, instances, seed)
     }
 
     fn new(
-        (ledger_kind, strategy): (&'static str, StrategyKind),
+        ledger_kind: &'static str,
+        ledger: LedgerSimBuilder,
+        strategy: StrategyKind,
         services: Vec<String>,
         instances: usize,
-        (ledger, seed): (LedgerSimBuilder, u64),
+        seed: u64,
     ) -> Self {
         let directory = tempfile::Builder::new().prefix("grid-batch-chaos-").tempdir().unwrap();
         let key = directory.path().join("key");

@@ -133,10 +133,7 @@ fn every_combination_of_headers_is_checked() {
                 };
                 for (content_type, is_right) in types {
                     let headers = [&lines[..], &[content_type]].concat();
-                    let expected = match is_right {
-                        true => (202, 0),
-                        false => (400, 42),
-                    };
+                    let expected = if is_right { (202, 0) } else { (400, 42) };
                     let response = post(&server, &batch, &headers);
                     let expected = refusal.unwrap_or(expected);
                     assert_eq!(status_and_code(&response), expected, "{headers:?}");

@@ -103,9 +103,10 @@ impl Scenario {
         let harness = BatchHarness::sawtooth_with(slow);
         // The database is bound to the ledger of the other node.
         harness.serve().stop();
-        let node = match failure.is_unused {
-            true => LedgerSim::sawtooth(),
-            false => LedgerSim::sawtooth().join_chain_of(&harness.ledger, Duration::ZERO),
+        let node = if failure.is_unused {
+            LedgerSim::sawtooth()
+        } else {
+            LedgerSim::sawtooth().join_chain_of(&harness.ledger, Duration::ZERO)
         };
         let node = slow(node).start().unwrap();
         (failure.provoke)(&node);
@@ -126,10 +127,7 @@ impl Scenario {
 
     /// The text, if it is about the node.
     fn about_node(&self, text: &str) -> String {
-        match text.contains(&self.node.url()) {
-            true => text.to_owned(),
-            false => String::new(),
-        }
+        if text.contains(&self.node.url()) { text.to_owned() } else { String::new() }
     }
 
     fn views(&self) -> Views {

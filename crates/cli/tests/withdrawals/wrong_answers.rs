@@ -27,7 +27,8 @@ fn wait_until_tried_again(
     server: &WithdrawalServer,
     proxy: &FaultProxy,
     id: &str,
-    (method, times): (&str, usize),
+    method: &str,
+    times: usize,
 ) -> String {
     let parked = server.wait_for_state(id, "parked");
     let calls = proxy.calls(method);
@@ -44,7 +45,7 @@ fn missing_code_of_a_pool_that_has_paid_fails_nothing() {
     harness.proxy.set(CODE, Fault::Result(json!("0x")));
     let ids = schedule(&server, &harness, &(2..12).collect::<Vec<_>>());
     // Longer than the time after which a refusal counts.
-    let waits_for = wait_until_tried_again(&server, &harness.proxy, &ids[0], (CODE, 12));
+    let waits_for = wait_until_tried_again(&server, &harness.proxy, &ids[0], CODE, 12);
     assert!(waits_for.contains("has paid before"), "{waits_for}");
     server.wait_for_state(&ids[0], "parked");
     harness.proxy.clear();
@@ -59,7 +60,7 @@ fn revert_that_no_later_block_confirms_fails_nothing() {
     let server = harness.serve_with(&[("--evm-resend-after", "10m")]);
     harness.proxy.set(CALL, revert());
     let ids = schedule(&server, &harness, &(1..11).collect::<Vec<_>>());
-    let waits_for = wait_until_tried_again(&server, &harness.proxy, &ids[0], (CALL, 6));
+    let waits_for = wait_until_tried_again(&server, &harness.proxy, &ids[0], CALL, 6);
     assert!(waits_for.contains("the pool refuses the withdrawal"), "{waits_for}");
     assert!(waits_for.contains("not final until a later block"), "{waits_for}");
     harness.proxy.clear();

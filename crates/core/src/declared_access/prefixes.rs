@@ -43,9 +43,8 @@ pub fn common<'a>(
     some: &'a [AddressPrefix],
     others: &'a [AddressPrefix],
 ) -> Option<&'a AddressPrefix> {
-    let longer = |one: &'a AddressPrefix, other: &'a AddressPrefix| match one.covers(other) {
-        true => other,
-        false => one,
+    let longer = |one: &'a AddressPrefix, other: &'a AddressPrefix| {
+        if one.covers(other) { other } else { one }
     };
     some.iter().find_map(|one| {
         others.iter().find(|other| one.overlaps(other)).map(|other| longer(one, other))

@@ -6,10 +6,10 @@ use grid_batch_withdrawals::{
     AssignedNonce, ClosedNonce, FollowingPayment, FollowingPayments, SignedTransaction,
 };
 
-use super::look::Look;
+use super::look::LookAhead;
 use crate::{
     account::AccountError,
-    node::Receipt,
+    node::TransactionReceipt,
     nonce::{Finality, MinedTransaction, final_result},
     pool::PoolCall,
 };
@@ -20,7 +20,7 @@ use crate::{
 /// `count` is the account's transaction count, which was read before the receipts: a receipt of a nonce
 /// that it does not cover is outdated.
 pub(super) async fn final_nonces(
-    look: &Look<'_>,
+    look: &LookAhead<'_>,
     following: &FollowingPayments,
     count: u64,
 ) -> Result<Vec<ClosedNonce>, AccountError> {
@@ -30,7 +30,8 @@ pub(super) async fn final_nonces(
         return Ok(Vec::new());
     }
     let receipts = look.node.receipts(&hashes).await?.into_iter().flatten();
-    let mut receipts: HashMap<B256, Receipt> = receipts.map(|it| (it.hash, it)).collect();
+    let mut receipts: HashMap<B256, TransactionReceipt> =
+        receipts.map(|it| (it.hash, it)).collect();
     let mut blocks = look.account.finality_at(look.node);
     let mut closed = Vec::new();
     for (FollowingPayment { payment, .. }, assigned) in covered {
@@ -51,7 +52,7 @@ fn hashes(assigned: &AssignedNonce) -> impl Iterator<Item = B256> {
 /// The transaction of a nonce that is in a block, with the receipt.
 fn mined<'a>(
     assigned: &'a AssignedNonce,
-    receipts: &mut HashMap<B256, Receipt>,
+    receipts: &mut HashMap<B256, TransactionReceipt>,
 ) -> Option<MinedTransaction<'a>> {
     assigned.transactions.iter().find_map(|SignedTransaction { signed, .. }| {
         let receipt = receipts.remove(&B256::from(signed.hash))?;

@@ -16,7 +16,7 @@ use crate::{
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A look at the withdrawals behind one that is under way.
-pub(crate) struct Look<'a> {
+pub(crate) struct LookAhead<'a> {
     pub(crate) account: Account<'a>,
     /// The node that answered about the withdrawal that is under way.
     pub(crate) node: &'a NodeClient,
@@ -32,7 +32,7 @@ pub(crate) struct Following {
     account: AccountState,
 }
 
-impl Look<'_> {
+impl LookAhead<'_> {
     /// Reads what follows, as the start of a look.
     ///
     /// Failures only cost time, here and in the other parts of a look: each withdrawal is looked at again

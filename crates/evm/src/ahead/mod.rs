@@ -10,5 +10,5 @@ mod raise_fees;
 mod resend;
 mod sign;
 
-pub(crate) use look::Look;
+pub(crate) use look::LookAhead;
 pub(crate) use pauses::AheadPauses;

@@ -3,7 +3,7 @@ use grid_batch_withdrawals::{
 };
 
 use super::{
-    look::Look,
+    look::LookAhead,
     sign::{SIGNING_LIMIT, highest_cost},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     send::{gas_limit, highest_fees, sign_replacement},
 };
 
-impl Look<'_> {
+impl LookAhead<'_> {
     /// Replaces all transactions that cannot be mined at this price, in the order of their nonces, as far as
     /// the cap and the funds allow it, and sends the replacements. Whether there were any.
     ///

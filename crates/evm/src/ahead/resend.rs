@@ -4,13 +4,13 @@ use grid_batch_withdrawals::{
 };
 use log::{info, warn};
 
-use super::look::Look;
+use super::look::LookAhead;
 use crate::{
     account::AccountError,
     node::{AccountState, NodeError, Refusal},
 };
 
-impl Look<'_> {
+impl LookAhead<'_> {
     /// Sends the transactions again that the node does not have: a node that was restarted has lost
     /// them, and a transaction that was dropped keeps those behind it from being mined.
     ///

@@ -7,7 +7,7 @@ use grid_batch_withdrawals::{
 };
 use log::{debug, info, warn};
 
-use super::look::Look;
+use super::look::LookAhead;
 use crate::{
     account::AccountError,
     node::{AccountState, NodeError},
@@ -35,7 +35,7 @@ struct Candidate {
     bid: Bid,
 }
 
-impl Look<'_> {
+impl LookAhead<'_> {
     /// Signs the next withdrawals and sends them, as many as may be in flight. It ends before the first
     /// one that does not pass the gates or the simulation: its own attempt says why.
     pub(super) async fn sign_more(
@@ -78,7 +78,7 @@ impl Look<'_> {
         }
         // If the look ends here because the signer does not answer, the pause has begun.
         context.ahead_pauses.begin(service_id, first.batch_id, now);
-        let signed = self.sign(following, &unsigned, (signer, quote), account).await;
+        let signed = self.sign(following, &unsigned, signer, quote, account).await;
         context.ahead_pauses.end(service_id);
         let Signed { transactions: signed, ended_by_time } = signed?;
         // The price is read by each look. The other causes cost more to find out about.
@@ -97,7 +97,8 @@ impl Look<'_> {
         &self,
         following: &FollowingPayments,
         unsigned: &[&FollowingPayment],
-        (signer, quote): (&AccountSigner, &GasQuote),
+        signer: &AccountSigner,
+        quote: &GasQuote,
         account: AccountState,
     ) -> Result<Signed, AccountError> {
         let candidates: Vec<Candidate> =

@@ -13,10 +13,10 @@ use crate::values::GasPrice;
 
 /// What was seen last of the gas price and of balances.
 #[derive(Debug, Default)]
-pub(crate) struct GasObservations(Mutex<Observed>);
+pub(crate) struct GasObservations(Mutex<ObservedGas>);
 
 #[derive(Debug, Default)]
-struct Observed {
+struct ObservedGas {
     price: Observation<GasPrice>,
     balances: HashMap<Address, Observation<U256>>,
     /// The gas limit of the last withdrawal that was simulated, by gas admin.

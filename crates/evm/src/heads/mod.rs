@@ -6,5 +6,5 @@ mod subscription;
 mod wake_up;
 mod watch;
 
-pub(crate) use wake_up::WakeUp;
+pub(crate) use wake_up::HeadWakeUp;
 pub(crate) use watch::HeadWatch;

@@ -5,7 +5,7 @@ use tokio::sync::broadcast;
 ///
 /// A wake-up only saves time: it may be lost.
 #[derive(Debug, Clone)]
-pub(crate) struct WakeUp(broadcast::Sender<ServiceId>);
+pub(crate) struct HeadWakeUp(broadcast::Sender<ServiceId>);
 
 /// The wake-ups of one service.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct ServiceWakeUps {
     receiver: broadcast::Receiver<ServiceId>,
 }
 
-impl WakeUp {
+impl HeadWakeUp {
     const CAPACITY: usize = 256;
 
     pub(crate) fn new() -> Self {
@@ -60,7 +60,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn service_is_told_of_its_own_transactions_only() {
-        let wake_up = WakeUp::new();
+        let wake_up = HeadWakeUp::new();
         let mut of_a = wake_up.of_service("a");
         let second = Duration::from_secs(1);
         wake_up.sent(&"b".parse().unwrap());
@@ -71,10 +71,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn lost_wake_ups_count_as_one_of_the_service() {
-        let wake_up = WakeUp::new();
+        let wake_up = HeadWakeUp::new();
         let mut of_a = wake_up.of_service("a");
         let other: ServiceId = "b".parse().unwrap();
-        (0..=WakeUp::CAPACITY).for_each(|_| wake_up.sent(&other));
+        (0..=HeadWakeUp::CAPACITY).for_each(|_| wake_up.sent(&other));
         assert!(timeout(Duration::from_secs(1), of_a.next()).await.is_ok());
     }
 }

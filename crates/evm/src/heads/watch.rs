@@ -99,10 +99,8 @@ impl WatchState {
     async fn look(&mut self, context: &EvmContext, urls: &[String]) {
         let asked: Vec<String> =
             urls.iter().filter(|url| !self.is_subscribed(url)).cloned().collect();
-        let wait = match asked.is_empty() && !urls.is_empty() {
-            true => LONGEST_WAIT,
-            false => self.pace.interval(),
-        };
+        let wait =
+            if asked.is_empty() && !urls.is_empty() { LONGEST_WAIT } else { self.pace.interval() };
         let is_told = self.wait_for_block(wait).await;
         let is_new = is_told | self.ask(context, asked).await;
         if is_new {

@@ -9,7 +9,7 @@ use super::{
     client::{HEADERS, NodeClient, read_typed, result_in, result_of},
     error::NodeError,
     quantity::Quantity,
-    receipt::{Receipt, ReceiptJson},
+    receipt::{TransactionReceipt, TransactionReceiptJson},
 };
 
 /// The most calls in one request. Providers limit it.
@@ -59,11 +59,12 @@ impl NodeClient {
     pub(crate) async fn receipts(
         &self,
         hashes: &[B256],
-    ) -> Result<Vec<Option<Receipt>>, NodeError> {
+    ) -> Result<Vec<Option<TransactionReceipt>>, NodeError> {
         let calls = hashes.iter().map(|hash| ("eth_getTransactionReceipt", json!([hash])));
         let answers = self.call_all(calls.collect()).await?;
         let read = |(answer, hash): (Result<Value, NodeError>, &B256)| {
-            let receipt: Option<ReceiptJson> = read_typed("eth_getTransactionReceipt", answer?)?;
+            let receipt: Option<TransactionReceiptJson> =
+                read_typed("eth_getTransactionReceipt", answer?)?;
             receipt.map_or(Ok(None), |receipt| receipt.into_receipt(*hash))
         };
         answers.into_iter().zip(hashes).map(read).collect()
@@ -196,7 +197,7 @@ mod tests {
     /// A node that answers each request with this text.
     async fn receipts_of(
         answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
-    ) -> (usize, Result<Vec<Option<Receipt>>, NodeError>) {
+    ) -> (usize, Result<Vec<Option<TransactionReceipt>>, NodeError>) {
         let server = TestServer::start(move |request| {
             let answer = answer(&serde_json::from_str(request).unwrap());
             ("200 OK".to_owned(), answer.to_string())

@@ -11,7 +11,7 @@ use super::{
     error::NodeError,
     fee_history::{FeeHistory, FeeHistoryJson},
     quantity::Quantity,
-    receipt::Receipt,
+    receipt::TransactionReceipt,
     transaction::{ChainTransaction, TransactionDetails},
 };
 
@@ -140,7 +140,10 @@ impl NodeClient {
     }
 
     /// The receipt of a transaction, if it is in a block.
-    pub(crate) async fn receipt(&self, hash: B256) -> Result<Option<Receipt>, NodeError> {
+    pub(crate) async fn receipt(
+        &self,
+        hash: B256,
+    ) -> Result<Option<TransactionReceipt>, NodeError> {
         Ok(self.receipts(&[hash]).await?.pop().flatten())
     }
 

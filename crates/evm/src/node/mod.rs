@@ -18,7 +18,7 @@ pub(crate) use block::{Block, BlockId, BlockTag};
 pub(crate) use client::NodeClient;
 pub(crate) use error::NodeError;
 pub(crate) use fee_history::{BlockTip, FeeHistory};
-pub(crate) use receipt::{EventLog, Receipt};
+pub(crate) use receipt::{EventLog, TransactionReceipt};
 pub(crate) use refusal::Refusal;
 pub(crate) use revert::revert_reason;
 pub(crate) use sync_progress::SyncProgress;

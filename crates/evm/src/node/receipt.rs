@@ -5,7 +5,7 @@ use super::{block::BlockId, error::NodeError, quantity::Quantity};
 
 /// The result of a transaction that is in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Receipt {
+pub(crate) struct TransactionReceipt {
     /// The hash of the transaction.
     pub(crate) hash: B256,
     /// `false`: the transaction was reverted.
@@ -28,7 +28,7 @@ pub(crate) struct EventLog {
 /// A receipt in a node's response. Some nodes return one for a pending transaction, without a block.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ReceiptJson {
+pub(super) struct TransactionReceiptJson {
     transaction_hash: B256,
     #[serde(rename = "status", deserialize_with = "status")]
     succeeded: bool,
@@ -39,9 +39,12 @@ pub(super) struct ReceiptJson {
     effective_gas_price: Option<Quantity<u128>>,
 }
 
-impl ReceiptJson {
+impl TransactionReceiptJson {
     /// The receipt of this transaction, if it is in a block.
-    pub(super) fn into_receipt(self, expected: B256) -> Result<Option<Receipt>, NodeError> {
+    pub(super) fn into_receipt(
+        self,
+        expected: B256,
+    ) -> Result<Option<TransactionReceipt>, NodeError> {
         if self.transaction_hash != expected {
             let actual = self.transaction_hash;
             let reason = format!("the receipt is for {actual}, expected {expected}");
@@ -51,7 +54,7 @@ impl ReceiptJson {
             succeeded, logs, block_number, block_hash, gas_used, effective_gas_price, ..
         } = self;
         let Some((Quantity(number), hash)) = block_number.zip(block_hash) else { return Ok(None) };
-        Ok(Some(Receipt {
+        Ok(Some(TransactionReceipt {
             hash: expected,
             succeeded,
             block: BlockId { number, hash },

@@ -12,7 +12,7 @@ pub(crate) struct SyncProgress {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ProgressJson {
+struct SyncProgressJson {
     current_block: Option<Quantity<u64>>,
     highest_block: Option<Quantity<u64>>,
 }
@@ -23,7 +23,8 @@ impl NodeClient {
         match self.request::<Value>("eth_syncing", json!([])).await {
             Ok(Value::Bool(false)) | Err(NodeError::Rpc { .. }) => Ok(None),
             Ok(progress) => {
-                let progress: ProgressJson = serde_json::from_value(progress).unwrap_or_default();
+                let progress: SyncProgressJson =
+                    serde_json::from_value(progress).unwrap_or_default();
                 let number = |quantity: Option<Quantity<u64>>| quantity.map(|Quantity(it)| it);
                 let current = number(progress.current_block);
                 Ok(Some(SyncProgress { current, highest: number(progress.highest_block) }))

@@ -134,7 +134,7 @@ async fn receipt_is_read() {
     let block = BlockId { number: 5, hash: HASH };
     let (gas_used, gas_price) = (Some(21_000), Some(7));
     let (hash, logs) = (HASH, vec![log]);
-    let expected = Receipt { hash, succeeded: true, block, logs, gas_used, gas_price };
+    let expected = TransactionReceipt { hash, succeeded: true, block, logs, gas_used, gas_price };
     assert_eq!(node.receipt(HASH).await, Ok(Some(expected)));
 }
 

@@ -19,7 +19,8 @@ impl<'a> Account<'a> {
     /// That no node shows one of our transactions proves nothing: a node has to show the foreign one.
     pub(crate) async fn is_foreign_use_final(
         &self,
-        (nonce, hash): (u64, B256),
+        nonce: u64,
+        hash: B256,
         agreeing: usize,
     ) -> Result<bool, NodeError> {
         let shown = &AtomicUsize::new(0);

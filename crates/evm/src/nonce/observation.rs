@@ -2,7 +2,7 @@ use alloy_primitives::Address;
 use grid_batch_withdrawals::{AssignedNonce, FinalTransaction, NewSignedTransaction};
 
 use super::finality::confirmed_by;
-use crate::node::{BlockTag, NodeClient, NodeError, Receipt};
+use crate::node::{BlockTag, NodeClient, NodeError, TransactionReceipt};
 
 /// What one node shows about an assigned nonce.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) enum NonceObservation<'a> {
 #[derive(Debug)]
 pub(crate) struct MinedTransaction<'a> {
     pub(crate) signed: &'a NewSignedTransaction,
-    pub(crate) receipt: Receipt,
+    pub(crate) receipt: TransactionReceipt,
 }
 
 impl<'a> NonceObservation<'a> {

@@ -28,9 +28,10 @@ impl Bid {
             BaseFee::Unknown => quote.price.saturating_mul(2),
         };
         let is_limit = quote.base != BaseFee::None;
-        let max_fee = match an_eighth_more(max_fee) > cap.wei() && is_limit {
-            true => cap.wei(),
-            false => max_fee.min(cap.wei()),
+        let max_fee = if an_eighth_more(max_fee) > cap.wei() && is_limit {
+            cap.wei()
+        } else {
+            max_fee.min(cap.wei())
         };
         let tip = quote.tip.min(max_fee);
         Self { max_fee, tip, is_legacy: quote.base == BaseFee::None }
@@ -48,17 +49,21 @@ pub(crate) fn covers_price(max_fee: u128, quote: &GasQuote) -> bool {
     max_fee >= quote.price
 }
 
-/// The bid of a transaction that replaces those with its nonce, whose highest max fee and highest tip
-/// are given. `None`: the cap or the price gate forbids it.
+/// The highest max fee and the highest tip of the transactions with one nonce. A replacement must outbid both.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HighestFees {
+    pub(crate) max_fee: u128,
+    pub(crate) tip: u128,
+}
+
+/// The bid of a transaction that replaces those with its nonce. `None`: the cap or the price gate forbids it.
 ///
-/// Nodes require a tenth or an eighth more of both.
-pub(crate) fn raise_bid(highest: (u128, u128), quote: &GasQuote, cap: GasPrice) -> Option<Bid> {
+/// Nodes require a tenth or an eighth more of both fees.
+pub(crate) fn raise_bid(highest: HighestFees, quote: &GasQuote, cap: GasPrice) -> Option<Bid> {
     let current = price_gate(quote, cap).ok()?;
-    let max_fee = current.max_fee.max(an_eighth_more(highest.0));
-    let tip = match current.is_legacy {
-        true => max_fee,
-        false => current.tip.max(an_eighth_more(highest.1)),
-    };
+    let max_fee = current.max_fee.max(an_eighth_more(highest.max_fee));
+    let tip =
+        if current.is_legacy { max_fee } else { current.tip.max(an_eighth_more(highest.tip)) };
     (max_fee <= cap.wei()).then_some(Bid { max_fee, tip, ..current })
 }
 
@@ -110,6 +115,10 @@ mod tests {
         GasQuote::with_base_fee(base_fee, tip)
     }
 
+    fn fees(max_fee: u128, tip: u128) -> HighestFees {
+        HighestFees { max_fee, tip }
+    }
+
     proptest! {
         #[test]
         fn raise_is_enough_for_nodes_and_below_the_cap(
@@ -118,14 +127,14 @@ mod tests {
             best_max in 0..u128::MAX / 2,
             best_tip in any::<prop::sample::Index>(),
         ) {
-            let best = (best_max, best_tip.index(usize::MAX) as u128 % (best_max + 1));
+            let best = fees(best_max, best_tip.index(usize::MAX) as u128 % (best_max + 1));
             let cap = GasPrice::from_wei(cap);
             let Some(bid) = raise_bid(best, &quote, cap) else { return Ok(()) };
             let current = price_gate(&quote, cap).unwrap();
             prop_assert!(bid.tip <= bid.max_fee && bid.max_fee <= cap.wei());
             prop_assert!(bid.max_fee >= current.max_fee && bid.tip >= current.tip);
             prop_assert!(!bid.is_legacy || bid.tip == bid.max_fee);
-            for (new, old) in [(bid.max_fee, best.0), (bid.tip, best.1)] {
+            for (new, old) in [(bid.max_fee, best.max_fee), (bid.tip, best.tip)] {
                 prop_assert!(new - old >= old / 8 && new > old);
                 prop_assert!((new - old).saturating_mul(8) >= old);
             }
@@ -136,7 +145,7 @@ mod tests {
             base_fee in 1..1_000_000u128, tip in 1..1_000u128, max in 1..4_000_000u128, cap in 1..4_000_000u128,
         ) {
             let (quote, cap) = (quote(base_fee, tip), GasPrice::from_wei(cap));
-            if raise_bid((max, 1), &quote, cap).is_none() {
+            if raise_bid(fees(max, 1), &quote, cap).is_none() {
                 prop_assert!(quote.price >= cap.wei() || max + max.div_ceil(8) > cap.wei());
             }
         }
@@ -145,23 +154,24 @@ mod tests {
     #[test]
     fn raise_without_a_base_fee_raises_the_price() {
         let cap = GasPrice::from_wei(200 * GWEI);
-        let raised = raise_bid((7 * GWEI, 7 * GWEI), &GasQuote::without_base_fee(7 * GWEI), cap);
+        let raised =
+            raise_bid(fees(7 * GWEI, 7 * GWEI), &GasQuote::without_base_fee(7 * GWEI), cap);
         let expected = 7 * GWEI + 7 * GWEI / 8;
         assert_eq!(raised, Some(Bid { max_fee: expected, tip: expected, is_legacy: true }));
     }
 
     #[test]
     fn raise_is_rounded_up() {
-        let raised = raise_bid((17, 1), &quote(1, 1), GasPrice::from_wei(100)).unwrap();
+        let raised = raise_bid(fees(17, 1), &quote(1, 1), GasPrice::from_wei(100)).unwrap();
         assert_eq!((raised.max_fee, raised.tip), (20, 2));
-        assert_eq!(raise_bid((17, 1), &quote(1, 1), GasPrice::from_wei(20)), Some(raised));
-        assert_eq!(raise_bid((17, 1), &quote(1, 1), GasPrice::from_wei(19)), None);
+        assert_eq!(raise_bid(fees(17, 1), &quote(1, 1), GasPrice::from_wei(20)), Some(raised));
+        assert_eq!(raise_bid(fees(17, 1), &quote(1, 1), GasPrice::from_wei(19)), None);
     }
 
     #[test]
     fn closed_price_gate_forbids_a_raise() {
         let cap = GasPrice::from_wei(200 * GWEI);
-        assert_eq!(raise_bid((GWEI, GWEI), &quote(199 * GWEI, GWEI), cap), None);
-        assert!(raise_bid((GWEI, GWEI), &quote(198 * GWEI, GWEI), cap).is_some());
+        assert_eq!(raise_bid(fees(GWEI, GWEI), &quote(199 * GWEI, GWEI), cap), None);
+        assert!(raise_bid(fees(GWEI, GWEI), &quote(198 * GWEI, GWEI), cap).is_some());
     }
 }

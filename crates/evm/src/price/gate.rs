@@ -56,10 +56,7 @@ pub(crate) fn funds_gate(
     bid: &Bid,
 ) -> Result<(), ClosedGate> {
     let needed = bid.cost(gas_limit);
-    match balance >= needed {
-        true => Ok(()),
-        false => Err(ClosedGate::Funds { account, balance, needed }),
-    }
+    if balance >= needed { Ok(()) } else { Err(ClosedGate::Funds { account, balance, needed }) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use grid_batch_core::{BatchError, Outcome, SubmissionAnswer};
 use crate::node::NodeError;
 
 /// The result of one step of an attempt. `Err` ends the attempt with this answer.
-pub(super) type Step<T> = Result<T, SubmissionAnswer>;
+pub(super) type SendResult<T> = Result<T, SubmissionAnswer>;
 
 pub(super) fn accepted() -> SubmissionAnswer {
     SubmissionAnswer { outcome: Outcome::Accepted, status: None, message: None, retry_after: None }

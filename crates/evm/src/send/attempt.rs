@@ -8,7 +8,7 @@ use grid_batch_withdrawals::{
 use log::info;
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     transaction::SigningError,
 };
 use crate::{
@@ -40,7 +40,7 @@ impl<'a> SendAttempt<'a> {
         url: &str,
         scope: &'a AccountScopeId,
         submission: &Submission<ServiceId>,
-    ) -> Step<Self> {
+    ) -> SendResult<Self> {
         let batch = batch_attempt(submission)?;
         let payment = read_payment(context, &batch).await?;
         let nodes = context.nodes_for(&context.send_http, &batch.service_id, &batch.batch_id);
@@ -52,13 +52,13 @@ impl<'a> SendAttempt<'a> {
     }
 
     /// Reads the withdrawal again: what the chain has paid is settled now.
-    pub(super) async fn reload(&mut self) -> Step<()> {
+    pub(super) async fn reload(&mut self) -> SendResult<()> {
         self.payment = read_payment(self.context, &self.batch).await?;
         Ok(())
     }
 
     /// Checks that the account and the node are on the configured chain.
-    pub(super) async fn check_chain(&self) -> Step<()> {
+    pub(super) async fn check_chain(&self) -> SendResult<()> {
         let (scope, expected) = (self.scope, self.context.options.chain_id);
         if scope.chain_id() != expected {
             return Err(answer::refused(format_args!("{scope} is not on chain {expected}")));
@@ -80,7 +80,7 @@ impl<'a> SendAttempt<'a> {
     }
 
     /// Signs for the gas admin.
-    pub(super) fn signer(&self) -> Step<&'a AccountSigner> {
+    pub(super) fn signer(&self) -> SendResult<&'a AccountSigner> {
         let admin = self.admin;
         let no_signer = || {
             answer::refused(format_args!(
@@ -91,12 +91,12 @@ impl<'a> SendAttempt<'a> {
         self.context.signers.get(&admin).ok_or_else(no_signer)
     }
 
-    pub(super) fn pool_call(&self) -> Step<PoolCall> {
+    pub(super) fn pool_call(&self) -> SendResult<PoolCall> {
         PoolCall::for_payment(&self.payment).map_err(answer::rejected)
     }
 
     /// How many transactions of the account are in blocks.
-    pub(super) async fn transaction_count(&self) -> Step<u64> {
+    pub(super) async fn transaction_count(&self) -> SendResult<u64> {
         let count = self.node.transaction_count(self.admin, BlockTag::Latest).await;
         count.map_err(answer::node_failed)
     }
@@ -139,7 +139,7 @@ impl<'a> SendAttempt<'a> {
     pub(super) fn stored(
         &self,
         result: BatchResult<Option<SignedTransaction>>,
-    ) -> Step<NewSignedTransaction> {
+    ) -> SendResult<NewSignedTransaction> {
         let Some(SignedTransaction { signed, .. }) = result.map_err(answer::store_failed)? else {
             return Err(answer::ambiguous("this attempt is no longer current; nothing was signed"));
         };
@@ -154,13 +154,13 @@ impl<'a> SendAttempt<'a> {
     }
 }
 
-async fn read_payment(context: &EvmContext, batch: &BatchAttempt) -> Step<Payment> {
+async fn read_payment(context: &EvmContext, batch: &BatchAttempt) -> SendResult<Payment> {
     let payment = context.store.payment(&batch.service_id, &batch.batch_id).await;
     let payment = payment.map_err(answer::store_failed)?;
     payment.ok_or_else(|| answer::rejected("no withdrawal belongs to this batch"))
 }
 
-fn batch_attempt(submission: &Submission<ServiceId>) -> Step<BatchAttempt> {
+fn batch_attempt(submission: &Submission<ServiceId>) -> SendResult<BatchAttempt> {
     let batch_id: ItemId = submission.batch_header().parse().map_err(answer::rejected)?;
     let Some(attempt_id) = submission.attempt_id() else {
         return Err(answer::refused("the batch has no attempt_id; nothing is signed without one"));

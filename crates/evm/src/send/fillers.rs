@@ -3,12 +3,12 @@ use grid_batch_withdrawals::{AssignedNonce, FollowingPayment, NewSignedTransacti
 use log::{debug, warn};
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
     replacement::above_cap,
     transaction::{TransactionDraft, sign},
 };
-use crate::price::{Bid, covers_price, price_gate, raise_bid};
+use crate::price::{Bid, HighestFees, covers_price, price_gate, raise_bid};
 
 /// How many transactions with lower nonces an attempt sends. The next attempts send the rest.
 const MAX_AT_ONCE: u64 = 64;
@@ -17,7 +17,7 @@ impl SendAttempt<'_> {
     /// Sends the transactions with lower nonces that are not in a block of the node, which has
     /// `count` transactions: the chain may have dropped a block, or the node a pending transaction.
     /// A nonce without a transaction that may be sent is filled, and so is that of a cancelled withdrawal.
-    pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> Step<()> {
+    pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> SendResult<()> {
         if count >= nonce {
             return Ok(());
         }
@@ -37,9 +37,10 @@ impl SendAttempt<'_> {
             debug!(service:% = self.service_id(), nonce, outcome:%; "sent a transaction with a lower nonce");
         }
         let left = (nonce - count).saturating_sub(MAX_AT_ONCE);
-        match left > self.context.options.longest_gap {
-            true => Err(self.parked(format_args!("{left} more nonces below {nonce} to be filled"))),
-            false => Ok(()),
+        if left > self.context.options.longest_gap {
+            Err(self.parked(format_args!("{left} more nonces below {nonce} to be filled")))
+        } else {
+            Ok(())
         }
     }
 
@@ -49,7 +50,7 @@ impl SendAttempt<'_> {
         &self,
         nonce: u64,
         stored: Option<&NewSignedTransaction>,
-    ) -> Step<Option<NewSignedTransaction>> {
+    ) -> SendResult<Option<NewSignedTransaction>> {
         if stored.is_some_and(|signed| !signed.is_filler) {
             return Ok(None);
         }
@@ -68,7 +69,7 @@ impl SendAttempt<'_> {
     }
 
     /// Signs and stores a filler for the nonce of a cancelled withdrawal. Without one, nothing is sent.
-    async fn cancel_lower(&self, assigned: &AssignedNonce) -> Step<NewSignedTransaction> {
+    async fn cancel_lower(&self, assigned: &AssignedNonce) -> SendResult<NewSignedTransaction> {
         let nonce = assigned.nonce;
         let bid = self.cancelling_bid(assigned).await?;
         let filler = self.store_filler(nonce, &bid).await?;
@@ -81,7 +82,11 @@ impl SendAttempt<'_> {
     }
 
     /// `None`: nothing was stored, because a payment may use the nonce.
-    async fn store_filler(&self, nonce: u64, bid: &Bid) -> Step<Option<NewSignedTransaction>> {
+    async fn store_filler(
+        &self,
+        nonce: u64,
+        bid: &Bid,
+    ) -> SendResult<Option<NewSignedTransaction>> {
         let filler = self.sign_filler(nonce, bid).await?;
         let filler = self.context.store.fill_nonce(&self.batch, filler).await;
         let filler = filler.map_err(answer::store_failed)?.map(|filler| filler.signed);
@@ -92,7 +97,11 @@ impl SendAttempt<'_> {
     }
 
     /// Signs an empty transfer from the account to itself.
-    pub(super) async fn sign_filler(&self, nonce: u64, bid: &Bid) -> Step<NewSignedTransaction> {
+    pub(super) async fn sign_filler(
+        &self,
+        nonce: u64,
+        bid: &Bid,
+    ) -> SendResult<NewSignedTransaction> {
         let signer = self.signer()?;
         let draft = TransactionDraft {
             chain_id: self.context.options.chain_id,
@@ -110,7 +119,7 @@ impl SendAttempt<'_> {
         &self,
         count: u64,
         below: Option<u64>,
-    ) -> Step<Vec<FollowingPayment>> {
+    ) -> SendResult<Vec<FollowingPayment>> {
         let open = self.context.store.open_payments_from(self.service_id(), count).await;
         let mut open = open.map_err(answer::store_failed)?;
         open.retain(|it| {
@@ -122,7 +131,7 @@ impl SendAttempt<'_> {
         Ok(open)
     }
 
-    async fn check_lower(&self, lower: &FollowingPayment) -> Step<()> {
+    async fn check_lower(&self, lower: &FollowingPayment) -> SendResult<()> {
         let FollowingPayment { payment, is_held, .. } = lower;
         let Some(assigned) = payment.open_nonce() else { return Ok(()) };
         let (id, nonce) = (payment.withdrawal_id, assigned.nonce);
@@ -150,13 +159,15 @@ impl SendAttempt<'_> {
         })
     }
 
-    async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> Step<Option<Bid>> {
+    async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> SendResult<Option<Bid>> {
         let cap = self.context.cap_of(self.pool_call()?.pool);
         let Ok(quote) = self.quote().await else { return Ok(None) };
         Ok(match stored {
             None => price_gate(&quote, cap).ok(),
             Some(signed) if covers_price(signed.max_fee, &quote) => None,
-            Some(signed) => raise_bid((signed.max_fee, signed.tip), &quote, cap),
+            Some(NewSignedTransaction { max_fee, tip, .. }) => {
+                raise_bid(HighestFees { max_fee: *max_fee, tip: *tip }, &quote, cap)
+            }
         })
     }
 }

@@ -2,7 +2,7 @@ use grid_batch_core::SubmissionAnswer;
 use grid_batch_withdrawals::NewSignedTransaction;
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
     transaction::{TransactionDraft, sign},
 };
@@ -22,7 +22,7 @@ impl SendAttempt<'_> {
     ///
     /// `count` is the number of the account's transactions in blocks, all of which are settled: the
     /// lowest nonce that may be free.
-    pub(super) async fn send_with_new_nonce(&self, count: u64) -> Step<SubmissionAnswer> {
+    pub(super) async fn send_with_new_nonce(&self, count: u64) -> SendResult<SubmissionAnswer> {
         self.signer()?;
         self.check_gap_before_next(count).await?;
         self.check_open_payments(count, None).await?;
@@ -38,7 +38,7 @@ impl SendAttempt<'_> {
     }
 
     /// Simulates the call, so that a refusal of the pool costs no nonce, and returns the gas limit.
-    async fn simulate(&self, call: &PoolCall) -> Step<u64> {
+    async fn simulate(&self, call: &PoolCall) -> SendResult<u64> {
         let simulated = simulate(&self.node, self.admin, call).await;
         match simulated.map_err(answer::node_failed)? {
             Ok(estimate) => {
@@ -54,7 +54,7 @@ impl SendAttempt<'_> {
         &self,
         call: &PoolCall,
         refusal: &PoolRefusal,
-    ) -> Step<SubmissionAnswer> {
+    ) -> SendResult<SubmissionAnswer> {
         let outcome = self.account().resolve_refusal(&self.payment, call, refusal).await;
         Ok(match outcome.map_err(answer::store_failed)? {
             RefusalOutcome::Final(refusal) => answer::rejected(refusal),
@@ -68,7 +68,7 @@ impl SendAttempt<'_> {
     ///
     /// A count above what was signed here must be final. Otherwise a transaction that the chain drops
     /// would leave a gap, and one wrong response of a node would block the account.
-    pub(super) async fn settle_nonces(&self) -> Step<u64> {
+    pub(super) async fn settle_nonces(&self) -> SendResult<u64> {
         match self.account().settle_nonces().await {
             Ok(Settled::All { count }) => Ok(count),
             Ok(Settled::NotYet(reason)) => Err(self.parked(reason)),
@@ -88,7 +88,7 @@ impl SendAttempt<'_> {
         bid: Bid,
         gas_limit: u64,
         PoolCall { pool: to, data }: PoolCall,
-    ) -> Step<NewSignedTransaction> {
+    ) -> SendResult<NewSignedTransaction> {
         let (signer, store) = (self.signer()?, &self.context.store);
         let next = store.next_nonce(self.service_id()).await.map_err(answer::store_failed)?;
         let mut nonce = next.map_or(at_least, |next| next.max(at_least));

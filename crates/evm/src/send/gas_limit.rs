@@ -1,7 +1,7 @@
 use std::fmt::Display;
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
 };
 
@@ -10,7 +10,7 @@ const TRANSFER_GAS: u64 = 21_000;
 
 impl SendAttempt<'_> {
     /// The gas limit of a payment, or a rejection if a block has too little.
-    pub(super) async fn gas_limit(&self, estimate: u64) -> Step<u64> {
+    pub(super) async fn gas_limit(&self, estimate: u64) -> SendResult<u64> {
         let limit = self.context.block_gas_limit(&self.node).await;
         payment_gas_limit(estimate, limit)
             .ok_or_else(|| answer::rejected(too_large(estimate, limit.unwrap_or_default())))

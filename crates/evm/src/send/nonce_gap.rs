@@ -1,25 +1,27 @@
+use std::ops::RangeInclusive;
+
 use alloy_primitives::Address;
 use grid_batch_core::ServiceId;
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
 };
 
 impl SendAttempt<'_> {
     /// Parks the withdrawal that has this nonce if too many lower ones are missing at the node.
-    pub(super) async fn check_gap(&self, count: u64, nonce: u64) -> Step<()> {
+    pub(super) async fn check_gap(&self, count: u64, nonce: u64) -> SendResult<()> {
         self.check_gap_below(count, nonce, true).await
     }
 
     /// The same for the nonce that would be assigned.
-    pub(super) async fn check_gap_before_next(&self, count: u64) -> Step<()> {
+    pub(super) async fn check_gap_before_next(&self, count: u64) -> SendResult<()> {
         let next = self.context.store.next_nonce(self.service_id()).await;
         let next = next.map_err(answer::store_failed)?.unwrap_or_default();
         self.check_gap_below(count, next, false).await
     }
 
-    async fn check_gap_below(&self, count: u64, nonce: u64, is_signed: bool) -> Step<()> {
+    async fn check_gap_below(&self, count: u64, nonce: u64, is_signed: bool) -> SendResult<()> {
         let limit = self.context.options.longest_gap;
         if nonce.saturating_sub(count) <= limit {
             return Ok(());
@@ -32,29 +34,32 @@ impl SendAttempt<'_> {
         if nonce.saturating_sub(count).saturating_sub(filled) <= limit {
             return Ok(());
         }
-        let account = (self.service_id(), self.admin);
-        Err(self.parked(gap_text(account, (count, nonce - 1), limit, is_signed)))
+        let missing = count..=nonce - 1;
+        Err(self.parked(gap_text(self.service_id(), self.admin, missing, limit, is_signed)))
     }
 }
 
 /// Why the withdrawal is parked until the gap is shorter, or until an operator has the nonces filled.
 /// `is_signed`: a transaction is signed with a nonce above the gap.
 fn gap_text(
-    (service_id, account): (&ServiceId, Address),
-    (first, last): (u64, u64),
+    service_id: &ServiceId,
+    account: Address,
+    missing: RangeInclusive<u64>,
     limit: u64,
     is_signed: bool,
 ) -> String {
+    let (first, last) = missing.into_inner();
     let (next, missing) = (last + 1, last + 1 - first);
-    let what_to_do = match is_signed {
-        true => format!(
+    let what_to_do = if is_signed {
+        format!(
             "If they were never used, the withdrawal cannot be signed again, because its transaction can be \
              mined later: run grid-batch nonce {service_id} {first}-{last} fill --reason TEXT, which sends an \
              empty transfer for each free one of these {missing} nonces"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "If they were never used, run grid-batch nonce {service_id} {first} start --reason TEXT"
-        ),
+        )
     };
     format!(
         "the node shows no transactions of {account} with the nonces {first} to {last}, and the next one is \
@@ -73,7 +78,7 @@ mod tests {
     fn gap_names_the_command_that_closes_it() {
         let gap = |is_signed| {
             let service_id = "account".parse().unwrap();
-            gap_text((&service_id, Address::ZERO), (5, 69), 64, is_signed)
+            gap_text(&service_id, Address::ZERO, 5..=69, 64, is_signed)
         };
         for (text, command) in
             [(gap(true), "nonce account 5-69 fill"), (gap(false), "nonce account 5 start")]

@@ -4,7 +4,7 @@ use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 use log::{info, warn};
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
     transaction::{gas_limit, is_legacy, sign_replacement},
 };
@@ -107,7 +107,7 @@ impl SendAttempt<'_> {
 
     /// Ends the attempt if a node shows a transaction of the withdrawal's nonce although all refuse this
     /// one: then it is not certain that the withdrawal is on no node.
-    async fn check_not_shown(&self, signed: &NewSignedTransaction) -> Step<()> {
+    async fn check_not_shown(&self, signed: &NewSignedTransaction) -> SendResult<()> {
         // What the attempt has read may be older than this transaction.
         let payment = self.context.store.payment(self.service_id(), &self.batch.batch_id).await;
         let payment = payment.map_err(answer::ambiguous)?;
@@ -130,7 +130,7 @@ impl SendAttempt<'_> {
         &self,
         last: &SignedTransaction,
         cap: GasPrice,
-    ) -> Step<Option<NewSignedTransaction>> {
+    ) -> SendResult<Option<NewSignedTransaction>> {
         let Some(refusal) = last_refusal(last) else { return Ok(None) };
         let (Ok(signer), Ok(quote)) = (self.signer(), self.quote().await) else { return Ok(None) };
         let Ok(bid) = price_gate(&quote, cap) else { return Ok(None) };
@@ -184,7 +184,7 @@ fn at_least(last: &NewSignedTransaction, bid: Bid, cap: GasPrice) -> Option<Bid>
     (max_fee <= cap.wei()).then_some(Bid { max_fee, tip, ..bid })
 }
 
-fn changes_type(refusal: Refusal, last: &SignedTransaction, bid: &Bid) -> Step<bool> {
+fn changes_type(refusal: Refusal, last: &SignedTransaction, bid: &Bid) -> SendResult<bool> {
     let was_legacy = is_legacy(&last.signed).map_err(answer::refused)?;
     Ok(refusal == Refusal::TypeNotSupported && bid.is_legacy && !was_legacy)
 }

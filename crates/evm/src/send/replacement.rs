@@ -1,13 +1,13 @@
 use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, SignedTransaction};
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
     transaction::{SigningError, gas_limit, sign_replacement},
 };
 use crate::{
     node::Refusal,
-    price::{Bid, GasQuote, Urgency, covers_price, price_gate, raise_bid},
+    price::{Bid, GasQuote, HighestFees, Urgency, covers_price, price_gate, raise_bid},
     values::GasPrice,
 };
 
@@ -19,7 +19,7 @@ impl SendAttempt<'_> {
         &self,
         assigned: &AssignedNonce,
         is_pending: bool,
-    ) -> Step<NewSignedTransaction> {
+    ) -> SendResult<NewSignedTransaction> {
         let Some(best) = assigned.best() else {
             let nonce = assigned.nonce;
             let reason = format_args!("no transaction is stored for nonce {nonce}");
@@ -35,31 +35,26 @@ impl SendAttempt<'_> {
             return self.store_replacement(changed).await;
         }
         // Without a price, the stored transaction is sent.
-        let urgency = match self.is_pending_too_long(best) {
-            true => Urgency::Late,
-            false => Urgency::Usual,
-        };
+        let urgency = if self.is_pending_too_long(best) { Urgency::Late } else { Urgency::Usual };
         let Ok(quote) = self.quote_for(urgency).await else { return Ok(best.signed.clone()) };
         if let Some(replacement) = self.replacement(assigned, best, &quote, cap).await? {
             return self.store_replacement(replacement).await;
         }
         match price_gate(&quote, cap) {
             // The transaction could be mined at a price above the cap.
-            Err(closed) if best.signed.max_fee > cap.wei() => Err(match is_pending {
-                true => answer::accepted(),
-                false => self.parked(format_args!(
-                    "its transaction was signed before the cap was lowered: {}, and the node does not \
-                     have it; it is sent again when the price is below the cap: {closed}",
-                    above_cap(best.signed.max_fee, cap)
-                )),
-            }),
+            Err(_) if best.signed.max_fee > cap.wei() && is_pending => Err(answer::accepted()),
+            Err(closed) if best.signed.max_fee > cap.wei() => Err(self.parked(format_args!(
+                "its transaction was signed before the cap was lowered: {}, and the node does not \
+                 have it; it is sent again when the price is below the cap: {closed}",
+                above_cap(best.signed.max_fee, cap)
+            ))),
             _ => Ok(best.signed.clone()),
         }
     }
 
     /// The bid of a filler that replaces a payment. If the cap forbids outbidding the payment, the filler bids the
     /// cap: a node that has dropped the payment accepts it.
-    pub(super) async fn cancelling_bid(&self, assigned: &AssignedNonce) -> Step<Bid> {
+    pub(super) async fn cancelling_bid(&self, assigned: &AssignedNonce) -> SendResult<Bid> {
         let cap = self.context.cap_of(self.pool_call()?.pool);
         let quote = self.quote().await?;
         let raised = raise_bid(highest_fees(assigned), &quote, cap);
@@ -74,7 +69,7 @@ impl SendAttempt<'_> {
         best: &SignedTransaction,
         quote: &GasQuote,
         cap: GasPrice,
-    ) -> Step<Option<NewSignedTransaction>> {
+    ) -> SendResult<Option<NewSignedTransaction>> {
         let needs_higher_fees = is_too_low(best, quote)
             || (self.is_pending_too_long(best) && bids_less(&best.signed, &Bid::new(quote, cap)));
         if !needs_higher_fees {
@@ -100,7 +95,7 @@ impl SendAttempt<'_> {
         &self,
         best: &SignedTransaction,
         quote: &GasQuote,
-    ) -> Step<Option<NewSignedTransaction>> {
+    ) -> SendResult<Option<NewSignedTransaction>> {
         if covers_price(best.signed.max_fee, quote) {
             return Ok(None);
         }
@@ -117,7 +112,10 @@ impl SendAttempt<'_> {
         best.sent_at.is_some() && self.context.is_pending_too_long(best.signed.hash)
     }
 
-    async fn store_replacement(&self, signed: NewSignedTransaction) -> Step<NewSignedTransaction> {
+    async fn store_replacement(
+        &self,
+        signed: NewSignedTransaction,
+    ) -> SendResult<NewSignedTransaction> {
         self.stored(self.context.store.replace_transaction(&self.batch, signed).await)
     }
 }
@@ -127,10 +125,12 @@ pub(crate) fn above_cap(max_fee: u128, cap: GasPrice) -> String {
     format!("it pays up to {}, above the cap of {cap}", GasPrice::from_wei(max_fee))
 }
 
-/// The highest max fee and the highest tip. A replacement must outbid both.
-pub(crate) fn highest_fees(assigned: &AssignedNonce) -> (u128, u128) {
+pub(crate) fn highest_fees(assigned: &AssignedNonce) -> HighestFees {
     let signed = assigned.transactions.iter().map(|transaction| &transaction.signed);
-    signed.fold((0, 0), |(fee, tip), it| (fee.max(it.max_fee), tip.max(it.tip)))
+    signed.fold(HighestFees::default(), |highest, it| HighestFees {
+        max_fee: highest.max_fee.max(it.max_fee),
+        tip: highest.tip.max(it.tip),
+    })
 }
 
 /// Whether the current bid is higher. While the price stays the same, fees are not raised.

@@ -3,14 +3,17 @@ use grid_batch_withdrawals::{AssignedNonce, NonceOutcome};
 use log::warn;
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
 };
 use crate::{nonce::NonceObservation, settle::UsedNonce};
 
 impl SendAttempt<'_> {
     /// Sends the withdrawal again with the nonce that it has. `None`: it has that nonce no longer.
-    pub(super) async fn resend(&self, assigned: &AssignedNonce) -> Step<Option<SubmissionAnswer>> {
+    pub(super) async fn resend(
+        &self,
+        assigned: &AssignedNonce,
+    ) -> SendResult<Option<SubmissionAnswer>> {
         let observation = NonceObservation::read(&self.node, self.admin, assigned).await;
         let is_pending = match observation.map_err(answer::node_failed)? {
             NonceObservation::Mined(_) => return Ok(Some(answer::accepted())),
@@ -36,7 +39,7 @@ impl SendAttempt<'_> {
 
     /// Whether another node, which has more blocks, shows the withdrawal's transaction in one of them. If
     /// it does not, the attempt ends: that node is to get the transaction.
-    async fn is_mined_elsewhere(&self, count: u64, assigned: &AssignedNonce) -> Step<bool> {
+    async fn is_mined_elsewhere(&self, count: u64, assigned: &AssignedNonce) -> SendResult<bool> {
         let (account, admin) = (self.account(), self.admin);
         let ahead = account.node_ahead(&self.node, count).await;
         let Some(node) = ahead else { return Ok(false) };
@@ -62,7 +65,10 @@ impl SendAttempt<'_> {
     }
 
     /// Closes the nonce if a foreign transaction that is final used it, so that the withdrawal gets another nonce.
-    async fn replace_used_nonce(&self, assigned: &AssignedNonce) -> Step<Option<SubmissionAnswer>> {
+    async fn replace_used_nonce(
+        &self,
+        assigned: &AssignedNonce,
+    ) -> SendResult<Option<SubmissionAnswer>> {
         let best = self.account().observe(assigned).await.map_err(answer::store_failed)?;
         if matches!(best.observation, NonceObservation::Mined(_)) {
             return Ok(Some(answer::accepted()));
@@ -90,7 +96,7 @@ impl SendAttempt<'_> {
     }
 
     /// What the transaction that used the nonce is to the withdrawal.
-    async fn explain(&self, assigned: &AssignedNonce) -> Step<UsedNonce> {
+    async fn explain(&self, assigned: &AssignedNonce) -> SendResult<UsedNonce> {
         let Some(hash) = assigned.foreign_hash else { return Ok(UsedNonce::NotFinal) };
         let account = self.account();
         let explained = account.explain_used_nonce(&self.payment, assigned, hash.into()).await;

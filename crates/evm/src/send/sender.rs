@@ -1,7 +1,7 @@
 use grid_batch_core::{Outcome, ScopeId, ServiceId, Submission, SubmissionAnswer};
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
     plan::SendPlan,
 };
@@ -30,7 +30,7 @@ impl Evm {
         url: &str,
         scope: &AccountScopeId,
         submission: &Submission<ServiceId>,
-    ) -> Step<SubmissionAnswer> {
+    ) -> SendResult<SubmissionAnswer> {
         let mut attempt = SendAttempt::load(&self.context, url, scope, submission).await?;
         let answer = attempt.run().await.unwrap_or_else(|answer| answer);
         self.context.parked_log.record(scope, &attempt.payment.pool, &answer);
@@ -39,7 +39,7 @@ impl Evm {
 }
 
 impl SendAttempt<'_> {
-    async fn run(&mut self) -> Step<SubmissionAnswer> {
+    async fn run(&mut self) -> SendResult<SubmissionAnswer> {
         if let SendPlan::Finished(answer) = SendPlan::for_payment(&self.payment) {
             return Ok(answer);
         }

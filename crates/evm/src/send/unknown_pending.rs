@@ -4,7 +4,7 @@ use grid_batch_core::{MonotonicTime, ServiceId};
 use log::warn;
 
 use super::{
-    answer::{self, Step},
+    answer::{self, SendResult},
     attempt::SendAttempt,
 };
 use crate::memory::Memory;
@@ -15,7 +15,7 @@ impl SendAttempt<'_> {
     /// They may be payments that an older copy of the database does not know. If withdrawals got the
     /// nonces of other ones, both could be mined, and a withdrawal be paid by its old transaction and by
     /// its new one.
-    pub(super) async fn check_unknown_pending(&self, count: u64) -> Step<()> {
+    pub(super) async fn check_unknown_pending(&self, count: u64) -> SendResult<()> {
         let pending = self.node.pending_count(self.admin).await.map_err(answer::node_failed)?;
         let next = self.context.store.next_nonce(self.service_id()).await;
         let known = next.map_err(answer::store_failed)?.unwrap_or_default().max(count);

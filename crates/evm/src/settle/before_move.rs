@@ -86,12 +86,12 @@ impl Account<'_> {
         let with_pending = node.transaction_count(account, BlockTag::Pending).await?;
         // Read last: a server that is running may have signed meanwhile, and it stores before it sends.
         let next = self.context.store.next_nonce(self.service_id()).await?.unwrap_or_default();
-        Ok(match with_pending > count.max(next) {
-            true => Err(format!(
+        if with_pending > count.max(next) {
+            return Ok(Err(format!(
                 "a node has a pending transaction of {account} that is not stored; wait until it is mined"
-            )),
-            false => Ok(count),
-        })
+            )));
+        }
+        Ok(Ok(count))
     }
 }
 

@@ -4,7 +4,7 @@ use log::{error, info};
 use super::settlement::MAX_AT_ONCE;
 use crate::{
     account::{Account, AccountError},
-    node::{BlockTag, NodeClient, NodeError, Receipt},
+    node::{BlockTag, NodeClient, NodeError, TransactionReceipt},
     nonce::{Finality, MinedTransaction, final_result},
     pool::PoolCall,
 };
@@ -13,7 +13,7 @@ use crate::{
 pub(super) async fn find_mined(
     node: &NodeClient,
     hashes: &[[u8; 32]],
-) -> Result<Option<Receipt>, NodeError> {
+) -> Result<Option<TransactionReceipt>, NodeError> {
     for hash in hashes {
         if let Some(receipt) = node.receipt(hash.into()).await? {
             return Ok(Some(receipt));
@@ -45,7 +45,7 @@ impl<'a> Account<'a> {
     pub(super) async fn close_final(
         &self,
         node: &'a NodeClient,
-        receipts: Vec<Receipt>,
+        receipts: Vec<TransactionReceipt>,
     ) -> Result<(), AccountError> {
         let mut blocks = self.finality_at(node);
         let mut closed = Vec::new();
@@ -78,7 +78,7 @@ impl<'a> Account<'a> {
     async fn read_result(
         &self,
         node: &NodeClient,
-        receipt: Receipt,
+        receipt: TransactionReceipt,
     ) -> Result<Option<ClosedNonce>, NodeError> {
         let Some(details) = node.transaction(receipt.hash).await? else { return Ok(None) };
         let (Some(signed), Some(pool)) = (&details.signed, details.to) else { return Ok(None) };

@@ -16,14 +16,14 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(600);
 
 /// The account whose nonces are searched, and its pools.
 #[derive(Debug)]
-pub(super) struct Search<'a> {
+pub(super) struct NonceSearch<'a> {
     pub(super) account: Account<'a>,
     pub(super) pools: Vec<Address>,
     /// A time before the first use of the nonces.
     pub(super) since: Timestamp,
 }
 
-impl Search<'_> {
+impl NonceSearch<'_> {
     /// What the nodes show about these nonces, in order.
     ///
     /// Payments are found by the events of the pools, which nodes keep for long, the other

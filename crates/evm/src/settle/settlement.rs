@@ -8,11 +8,11 @@ use super::{
     history::History,
     matching::{Candidates, match_uses},
     own_use::find_mined,
-    search::Search,
+    search::NonceSearch,
 };
 use crate::{
     account::{Account, AccountError},
-    node::{BlockTag, NodeClient, NodeError, Receipt},
+    node::{BlockTag, NodeClient, NodeError, TransactionReceipt},
 };
 
 /// How many nonces are settled at once, so that an attempt does not last too long.
@@ -89,7 +89,7 @@ impl<'a> Account<'a> {
         node: &'a NodeClient,
         unsettled: &UnsettledNonces,
         count: u64,
-    ) -> Result<(Vec<u64>, Vec<Receipt>), AccountError> {
+    ) -> Result<(Vec<u64>, Vec<TransactionReceipt>), AccountError> {
         let (mut nonces, mut own) = (Vec::new(), Vec::new());
         for stored in &unsettled.stored {
             let (nonce, is_used) = (stored.nonce, stored.nonce < count);
@@ -121,7 +121,7 @@ impl<'a> Account<'a> {
         for FoundUse { nonce, mined, .. } in found.iter().filter(|found| is_signed(found.nonce)) {
             let Some((hash, _)) = mined else { continue };
             let agreeing = self.context.options.agreeing_nodes;
-            if !self.is_foreign_use_final((*nonce, *hash), agreeing).await? {
+            if !self.is_foreign_use_final(*nonce, *hash, agreeing).await? {
                 return Ok(Some(*nonce));
             }
         }
@@ -148,10 +148,10 @@ impl<'a> Account<'a> {
     }
 
     /// `None`: there is no withdrawal that could have been paid.
-    async fn search(&self) -> BatchResult<Option<Search<'a>>> {
+    async fn search(&self) -> BatchResult<Option<NonceSearch<'a>>> {
         let since = self.context.store.unsettled_since(self.service_id()).await?;
         let Some(since) = since else { return Ok(None) };
-        Ok(Some(Search { account: *self, pools: self.pools().await?, since }))
+        Ok(Some(NonceSearch { account: *self, pools: self.pools().await?, since }))
     }
 
     /// The first nonce to look at. Those before were used before anything was stored for the account;
@@ -161,7 +161,7 @@ impl<'a> Account<'a> {
     /// with the transaction that it ends with: a nonce that is signed with cannot be taken back.
     async fn first_nonce(
         &self,
-        search: &Search<'a>,
+        search: &NonceSearch<'a>,
         history: &History<'_>,
     ) -> Result<Option<u64>, AccountError> {
         let (next, count) = (history.next.unwrap_or_default(), history.count);
@@ -187,7 +187,7 @@ impl<'a> Account<'a> {
     /// Settles the nonces of these uses. Returns the note about the first one that is undecided.
     async fn settle(
         &self,
-        search: &Search<'a>,
+        search: &NonceSearch<'a>,
         found: Vec<FoundUse>,
         unsettled: &UnsettledNonces,
     ) -> Result<Option<String>, AccountError> {

@@ -42,8 +42,8 @@ impl<'a> Account<'a> {
             let own = NonceUse::Withdrawal { id: payment.withdrawal_id, transaction };
             return self.adopt(assigned, own, UsedNonce::Own).await;
         }
-        let used = (assigned.nonce, hash);
-        if !self.is_foreign_use_final(used, 1).await? {
+        let is_foreign = |agreeing| self.is_foreign_use_final(assigned.nonce, hash, agreeing);
+        if !is_foreign(1).await? {
             return Ok(UsedNonce::NotFinal);
         }
         let is_retry = assigned.generation < payment.generation;
@@ -53,9 +53,7 @@ impl<'a> Account<'a> {
             }
             Some(NonceUse::Undecided { .. }) if !is_retry => Ok(UsedNonce::Undecided),
             None if !is_retry => Ok(UsedNonce::NotFinal),
-            _ if self.is_foreign_use_final(used, self.context.options.agreeing_nodes).await? => {
-                Ok(UsedNonce::Foreign)
-            }
+            _ if is_foreign(self.context.options.agreeing_nodes).await? => Ok(UsedNonce::Foreign),
             _ => Ok(UsedNonce::NotFinal),
         }
     }

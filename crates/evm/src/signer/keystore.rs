@@ -148,10 +148,7 @@ fn check_mac(
     ciphertext: &[u8],
 ) -> Result<(), KeystoreError> {
     let mac = keccak256([&derived[16..], ciphertext].concat());
-    match bytes("mac", &crypto.mac)? == mac.as_slice() {
-        true => Ok(()),
-        false => Err(KeystoreError::Password),
-    }
+    if bytes("mac", &crypto.mac)? == mac.as_slice() { Ok(()) } else { Err(KeystoreError::Password) }
 }
 
 fn decrypt(

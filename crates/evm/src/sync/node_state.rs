@@ -6,12 +6,12 @@ use crate::node::{Block, NodeClient, NodeError, SyncProgress};
 
 /// How far a node has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NodeState {
+pub(super) struct NodeProgress {
     pub(super) head: Block,
     pub(super) syncing: Option<SyncProgress>,
 }
 
-impl NodeState {
+impl NodeProgress {
     pub(super) async fn read(node: &NodeClient) -> Result<Self, NodeError> {
         let syncing = node.sync_progress().await?;
         Ok(Self { head: node.head().await?, syncing })
@@ -60,14 +60,14 @@ mod tests {
     use super::*;
     use crate::node::BlockId;
 
-    fn state(number: u64) -> NodeState {
+    fn state(number: u64) -> NodeProgress {
         let time = Timestamp::from_micros(1_000_000_000);
         let id = BlockId { number, hash: B256::ZERO };
         let head = Block { id, parent_hash: B256::ZERO, time, gas_limit: None };
-        NodeState { head, syncing: None }
+        NodeProgress { head, syncing: None }
     }
 
-    fn lag(state: NodeState, seen: u64) -> Option<String> {
+    fn lag(state: NodeProgress, seen: u64) -> Option<String> {
         let now = state.head.time.plus(Duration::from_secs(301));
         state.lag(seen, Some(Duration::from_secs(301)), now)
     }
@@ -95,7 +95,7 @@ mod tests {
             (None, None, "is syncing"),
         ] {
             let syncing = Some(SyncProgress { current, highest });
-            assert_eq!(lag(NodeState { syncing, ..state(7) }, 0).as_deref(), Some(text));
+            assert_eq!(lag(NodeProgress { syncing, ..state(7) }, 0).as_deref(), Some(text));
         }
     }
 

@@ -54,8 +54,10 @@ impl PoolRefusals {
         &self,
         admin: Address,
         payment: &Payment,
-        (refusal, block): (PoolRefusal, u64),
-        (now, without_blocks): (MonotonicTime, Duration),
+        refusal: PoolRefusal,
+        block: u64,
+        now: MonotonicTime,
+        without_blocks: Duration,
     ) -> RefusalOutcome {
         self.with(admin, payment, |refused| {
             let agreed = refused.agreed.take().filter(|it| it.refusal.agrees_with(&refusal));
@@ -121,11 +123,12 @@ mod tests {
         refusals: &PoolRefusals,
         number: u8,
         refusal: PoolRefusal,
-        (block, seconds): (u64, u64),
+        block: u64,
+        seconds: u64,
     ) -> bool {
         let now = MonotonicTime::default().plus(Duration::from_secs(seconds));
-        let refused = (refusal.clone(), block);
-        match refusals.confirm(Address::ZERO, &payment(number), refused, (now, LIMIT)) {
+        let (payment, seen) = (payment(number), refusal.clone());
+        match refusals.confirm(Address::ZERO, &payment, seen, block, now, LIMIT) {
             RefusalOutcome::Final(it) => it == refusal,
             RefusalOutcome::Wait(reason) => {
                 assert!(reason.ends_with(&refusal.to_string()), "{reason}");
@@ -139,7 +142,7 @@ mod tests {
     fn later_block_confirms_a_refusal() {
         let refusals = PoolRefusals::default();
         for (block, seconds, expected) in [(7, 0, false), (7, 29, false), (8, 29, true)] {
-            assert_eq!(is_final(&refusals, 1, reverted(), (block, seconds)), expected);
+            assert_eq!(is_final(&refusals, 1, reverted(), block, seconds), expected);
         }
     }
 
@@ -147,7 +150,7 @@ mod tests {
     fn time_confirms_a_refusal_without_blocks() {
         let refusals = PoolRefusals::default();
         for (seconds, expected) in [(0, false), (29, false), (30, true)] {
-            assert_eq!(is_final(&refusals, 1, reverted(), (7, seconds)), expected);
+            assert_eq!(is_final(&refusals, 1, reverted(), 7, seconds), expected);
         }
     }
 
@@ -155,12 +158,12 @@ mod tests {
     fn another_refusal_confirms_nothing() {
         let refusals = PoolRefusals::default();
         let missing = || PoolRefusal::NoContract(Address::ZERO);
-        assert!(!is_final(&refusals, 1, reverted(), (7, 0)));
-        assert!(!is_final(&refusals, 1, missing(), (8, 1)));
-        assert!(!is_final(&refusals, 2, missing(), (9, 2)), "another withdrawal");
+        assert!(!is_final(&refusals, 1, reverted(), 7, 0));
+        assert!(!is_final(&refusals, 1, missing(), 8, 1));
+        assert!(!is_final(&refusals, 2, missing(), 9, 2), "another withdrawal");
         refusals.forget(Address::ZERO, &payment(2));
-        assert!(!is_final(&refusals, 2, missing(), (10, 3)), "it was accepted meanwhile");
-        assert!(is_final(&refusals, 2, missing(), (11, 4)));
+        assert!(!is_final(&refusals, 2, missing(), 10, 3), "it was accepted meanwhile");
+        assert!(is_final(&refusals, 2, missing(), 11, 4));
     }
 
     #[test]

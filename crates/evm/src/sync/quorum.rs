@@ -44,9 +44,10 @@ pub(super) fn decide(refusal: &PoolRefusal, votes: &[NodeVote], needed: usize) -
             first.0, first.1
         ));
     }
-    match refusals.len() >= needed {
-        true => RefusalOutcome::Final(first.1.clone()),
-        false => RefusalOutcome::Wait(not_final(first.1, votes, needed)),
+    if refusals.len() >= needed {
+        RefusalOutcome::Final(first.1.clone())
+    } else {
+        RefusalOutcome::Wait(not_final(first.1, votes, needed))
     }
 }
 

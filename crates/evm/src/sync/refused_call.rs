@@ -5,7 +5,7 @@ use grid_batch_support::redact_url;
 use grid_batch_withdrawals::Payment;
 
 use super::{
-    node_state::NodeState,
+    node_state::NodeProgress,
     quorum::{NodeVote, RefusalOutcome, Vote, decide},
     simulation::{PoolRefusal, simulate},
 };
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What a node says: how far it has come, and whether the pool would make the withdrawal.
-type NodeAnswer = Result<(NodeState, Option<PoolRefusal>), NodeError>;
+type NodeAnswer = Result<(NodeProgress, Option<PoolRefusal>), NodeError>;
 
 impl Account<'_> {
     /// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
@@ -39,7 +39,7 @@ impl Account<'_> {
         let monotonic = context.monotonic();
         let seen = context.pool_refusals.required_block(admin, payment, highest, monotonic);
         let now = context.options.clock.now();
-        let lag = |state: &NodeState| state.lag(seen, context.options.head_age_limit, now);
+        let lag = |state: &NodeProgress| state.lag(seen, context.options.head_age_limit, now);
         let votes = self.nodes.iter().zip(answers);
         let votes: Vec<NodeVote> =
             votes.map(|(node, answer)| (redact_url(node.url()), vote(answer, lag))).collect();
@@ -62,18 +62,18 @@ impl Account<'_> {
                  was removed"
             )));
         }
-        let (refused, time) = ((refusal.clone(), block), (monotonic, context.options.resend_after));
-        Ok(context.pool_refusals.confirm(admin, payment, refused, time))
+        let (refusal, limit) = (refusal.clone(), context.options.resend_after);
+        Ok(context.pool_refusals.confirm(admin, payment, refusal, block, monotonic, limit))
     }
 }
 
 /// The state is read first: the simulation is then on that block or a later one.
 async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer {
-    let state = NodeState::read(node).await?;
+    let state = NodeProgress::read(node).await?;
     Ok((state, simulate(node, admin, call).await?.err()))
 }
 
-fn vote(answer: NodeAnswer, lag: impl Fn(&NodeState) -> Option<String>) -> Vote {
+fn vote(answer: NodeAnswer, lag: impl Fn(&NodeProgress) -> Option<String>) -> Vote {
     match answer {
         Err(error) => Vote::None(format!("does not answer: {error}")),
         Ok((state, refusal)) => match (lag(&state), refusal) {

@@ -132,9 +132,10 @@ mod tests {
                     && digits.bytes().any(|b| b.is_ascii_uppercase())
             };
             let refused = flipped != text && is_mixed(&flipped[2..]);
-            let expected = match refused {
-                true => Err(AddressError::Checksum { value: flipped.clone() }),
-                false => Ok(bytes.into()),
+            let expected = if refused {
+                Err(AddressError::Checksum { value: flipped.clone() })
+            } else {
+                Ok(bytes.into())
             };
             prop_assert_eq!(parse_address(&flipped), expected);
         }

@@ -30,7 +30,8 @@ fn assert_ended(
     harness: &Harness,
     id: WithdrawalId,
     answer: &SubmissionAnswer,
-    (outcome, reason): (Outcome, &str),
+    outcome: Outcome,
+    reason: &str,
 ) {
     assert_eq!(answer.outcome, outcome, "{answer:?}");
     let message = answer.message.as_deref().unwrap();
@@ -48,7 +49,7 @@ async fn syncing_node_fails_no_withdrawal() {
         let answer = harness.send(*id).await;
         let reason = "is syncing: block 5 of 900; not final until a node that is up to date says so: \
                       there is no contract at the pool";
-        assert_ended(&harness, *id, &answer, (Outcome::PoolParked, reason));
+        assert_ended(&harness, *id, &answer, Outcome::PoolParked, reason);
     }
     harness.proxy.clear();
     for id in ids {
@@ -70,7 +71,7 @@ async fn node_behind_a_stored_block_fails_no_withdrawal() {
     let id = harness.schedule("500");
     let answer = harness.evm.send(fresh.url(), &harness.submission(id)).await;
     let reason = "is at block 1, 1 behind block 2, which was seen before; not final";
-    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
+    assert_ended(&harness, id, &answer, Outcome::PoolParked, reason);
 }
 
 #[tokio::test]
@@ -82,14 +83,14 @@ async fn node_with_only_the_first_block_fails_no_withdrawal() {
     let id = harness.schedule("500");
     let send = async || harness.evm.send(fresh.url(), &harness.submission(id)).await;
     let reason = "has only the first block of the chain; not final";
-    assert_ended(&harness, id, &send().await, (Outcome::PoolParked, reason));
+    assert_ended(&harness, id, &send().await, Outcome::PoolParked, reason);
     // A chain that has begun, and has no such pool.
     fresh.mine(1).unwrap();
     let reason = "not final until a later block than 1 shows the same: there is no contract";
-    assert_ended(&harness, id, &send().await, (Outcome::PoolParked, reason));
+    assert_ended(&harness, id, &send().await, Outcome::PoolParked, reason);
     fresh.mine(1).unwrap();
     let reason = "there is no contract at the pool";
-    assert_ended(&harness, id, &send().await, (Outcome::Rejected, reason));
+    assert_ended(&harness, id, &send().await, Outcome::Rejected, reason);
 }
 
 #[tokio::test]
@@ -103,7 +104,7 @@ async fn other_node_is_used_while_one_is_syncing() {
     let id = harness.schedule("500");
     let answer = harness.evm.send(syncing.url(), &harness.submission(id)).await;
     let reason = "is syncing: block 5 of 900; another node is used";
-    assert_ended(&harness, id, &answer, (Outcome::NotSent, reason));
+    assert_ended(&harness, id, &answer, Outcome::NotSent, reason);
     harness.accept(id).await;
 }
 
@@ -117,7 +118,7 @@ async fn nodes_that_disagree_fail_no_withdrawal() {
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason = "the nodes disagree: ";
-    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
+    assert_ended(&harness, id, &answer, Outcome::PoolParked, reason);
     assert!(answer.message.unwrap().ends_with("accepts the withdrawal; only this pool is parked"));
     harness.proxy.clear();
     harness.accept(id).await;
@@ -142,7 +143,7 @@ async fn node_behind_another_fails_no_withdrawal() {
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason = "is at block 3, 3 behind block 6, which was seen before; not final until 2 nodes";
-    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
+    assert_ended(&harness, id, &answer, Outcome::PoolParked, reason);
 }
 
 #[tokio::test]
@@ -158,13 +159,14 @@ async fn unreachable_node_is_waited_for_if_it_is_needed() {
         &harness,
         id,
         &answer,
-        (Outcome::PoolParked, "http://127.0.0.1:9 does not answer: "),
+        Outcome::PoolParked,
+        "http://127.0.0.1:9 does not answer: ",
     );
     harness.restart_with(|options: &mut EvmOptions| options.agreeing_nodes = 1);
     harness.use_nodes(&[&url, UNREACHABLE]);
     let answer = harness.refuse(id).await;
     let reason = "the pool refuses the withdrawal: not the owner";
-    assert_ended(&harness, id, &answer, (Outcome::Rejected, reason));
+    assert_ended(&harness, id, &answer, Outcome::Rejected, reason);
 }
 
 #[tokio::test]
@@ -179,10 +181,10 @@ async fn old_block_counts_only_without_a_limit() {
     let id = harness.schedule("500");
     let answer = harness.send(id).await;
     let reason = "has not had a block after block 1 for ";
-    assert_ended(&harness, id, &answer, (Outcome::PoolParked, reason));
+    assert_ended(&harness, id, &answer, Outcome::PoolParked, reason);
     harness.restart_with(limit(None));
     let answer = harness.refuse(id).await;
-    assert_ended(&harness, id, &answer, (Outcome::Rejected, "not the owner"));
+    assert_ended(&harness, id, &answer, Outcome::Rejected, "not the owner");
 }
 
 #[tokio::test]
@@ -193,7 +195,7 @@ async fn wrong_answer_of_a_moment_fails_no_withdrawal() {
         // The wrong answers are about different withdrawals, with blocks between them.
         lose_state(&harness.proxy);
         let reason = "shows the same: there is no contract";
-        assert_ended(&harness, id, &harness.send(id).await, (Outcome::PoolParked, reason));
+        assert_ended(&harness, id, &harness.send(id).await, Outcome::PoolParked, reason);
         harness.mine(1);
     }
     harness.proxy.clear();
@@ -206,7 +208,7 @@ async fn refusal_without_blocks_counts_after_a_while() {
     harness.set_pool_owner(5);
     let id = harness.schedule("500");
     for outcome in [Outcome::PoolParked, Outcome::PoolParked, Outcome::Rejected] {
-        assert_ended(&harness, id, &harness.send(id).await, (outcome, "not the owner"));
+        assert_ended(&harness, id, &harness.send(id).await, outcome, "not the owner");
         harness.advance_clock(RESEND_AFTER / 2);
     }
 }

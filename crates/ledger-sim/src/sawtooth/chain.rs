@@ -16,7 +16,7 @@ use super::{
 use crate::{
     ExecutionResult, Fault, Record, StateValues,
     common_state::{CommonState, LedgerSettings},
-    events::Event,
+    events::CommitEvent,
     state::{BatchAccess, is_executed},
 };
 
@@ -222,9 +222,10 @@ impl Chain {
 
     fn publish_block(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
         let waiting = self.pool.len();
-        let due = match common.settings.keeps_order {
-            true => take_in_order(&mut self.pool, now),
-            false => take_in_any_order(&mut self.pool, now, &mut common.order_random),
+        let due = if common.settings.keeps_order {
+            take_in_order(&mut self.pool, now)
+        } else {
+            take_in_any_order(&mut self.pool, now, &mut common.order_random)
         };
         let mut due = due.into_iter();
         let mut executed = Vec::new();
@@ -395,6 +396,6 @@ fn apply_values(values: &mut StateValues, bytes: &[u8]) {
 fn publish(transaction_ids: Vec<ItemId>, common: &mut CommonState) {
     if !transaction_ids.is_empty() {
         let service_id = GlobalScopeId.service_id().clone();
-        common.events.publish(Event { service_id, transaction_ids });
+        common.events.publish(CommitEvent { service_id, transaction_ids });
     }
 }

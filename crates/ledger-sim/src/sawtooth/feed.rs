@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{Hex, ItemId};
 use serde::{Deserialize, Serialize};
 
-use crate::events::{Event, EventFeed, Events, Subscription};
+use crate::events::{CommitEvent, EventFrames, Events, Subscription};
 
 /// The previous block of the first block.
 const NO_BLOCK: &str = "0000000000000000";
@@ -33,8 +33,8 @@ struct Command {
     address_prefixes: Vec<String>,
 }
 
-impl EventFeed for BlockFeed {
-    fn frames(&mut self, position: usize, event: &Event) -> Vec<String> {
+impl EventFrames for BlockFeed {
+    fn frames(&mut self, position: usize, event: &CommitEvent) -> Vec<String> {
         let previous = self.last_block.replace(block_id(event));
         let frame = |prefixes: &Vec<String>| frame(position, event, previous.as_deref(), prefixes);
         self.prefixes.as_ref().map(frame).into_iter().collect()
@@ -100,7 +100,12 @@ struct ErrorFrame<'a> {
     error: &'a str,
 }
 
-fn frame(position: usize, event: &Event, previous: Option<&str>, prefixes: &[String]) -> String {
+fn frame(
+    position: usize,
+    event: &CommitEvent,
+    previous: Option<&str>,
+    prefixes: &[String],
+) -> String {
     let is_subscribed = |address: &String| {
         prefixes.is_empty() || prefixes.iter().any(|prefix| address.starts_with(prefix))
     };
@@ -134,7 +139,7 @@ fn address(id: &ItemId) -> String {
 }
 
 /// A unique id: that of the first transaction with every bit inverted.
-fn block_id(event: &Event) -> String {
+fn block_id(event: &CommitEvent) -> String {
     let first = event.transaction_ids.first().copied();
     let bytes = first.map(|id| id.as_bytes().iter().map(|byte| !byte).collect::<Vec<_>>());
     Hex(&bytes.unwrap_or_else(|| vec![0; ItemId::BYTES])).to_string()

@@ -5,7 +5,7 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    Sawtooth,
+    SimulatedSawtooth,
     json::{BatchData, TransactionData},
     link,
     responses::{
@@ -24,7 +24,7 @@ pub(super) fn status() -> Value {
     json!({ "endpoint": "tcp://127.0.0.1:8800", "peers": [] })
 }
 
-impl Sawtooth {
+impl SimulatedSawtooth {
     pub(super) fn batches(&self, request: &SimRequest) -> Result<SimResponse, SimResponse> {
         let batches =
             self.chain.newest_first().map(|(_, bytes)| to_value(BatchData::decode(bytes)));

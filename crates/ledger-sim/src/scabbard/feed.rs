@@ -3,7 +3,7 @@
 use grid_batch_core::{ItemId, ServiceId};
 use serde::Serialize;
 
-use crate::events::{Event, EventFeed, Events, Subscription};
+use crate::events::{CommitEvent, EventFrames, Events, Subscription};
 
 /// The number of events that the node reads from its store at a time.
 const PAGE: usize = 64;
@@ -13,8 +13,8 @@ const ADDRESS_LENGTH: usize = 70;
 #[derive(Debug)]
 struct ServiceFeed(ServiceId);
 
-impl EventFeed for ServiceFeed {
-    fn frames(&mut self, _place: usize, event: &Event) -> Vec<String> {
+impl EventFrames for ServiceFeed {
+    fn frames(&mut self, _place: usize, event: &CommitEvent) -> Vec<String> {
         if event.service_id == self.0 {
             event.transaction_ids.iter().map(|id| frame(&id.to_string())).collect()
         } else {

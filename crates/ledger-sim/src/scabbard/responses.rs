@@ -12,24 +12,24 @@ const CREDENTIALS: (HeaderName, &str) = (ACCESS_CONTROL_ALLOW_CREDENTIALS, "true
 
 /// An error with a code, which is equal to the status.
 #[derive(Debug)]
-pub(super) struct ApiError {
+pub(super) struct RestError {
     status: StatusCode,
     message: &'static str,
 }
 
-pub(super) const INVALID_BODY: ApiError = ApiError {
+pub(super) const INVALID_BODY: RestError = RestError {
     status: StatusCode::BAD_REQUEST,
     message: "Invalid body: not a valid list of batches",
 };
-pub(super) const NO_VALID_BATCHES: ApiError =
-    ApiError { status: StatusCode::BAD_REQUEST, message: "No valid batches provided" };
-pub(super) const NO_IDS: ApiError =
-    ApiError { status: StatusCode::BAD_REQUEST, message: "No batch IDs specified" };
-pub(super) const NO_LAST_EVENT: ApiError =
-    ApiError { status: StatusCode::BAD_REQUEST, message: "Invalid last_seen_event" };
-pub(super) const UNAUTHORIZED: ApiError =
-    ApiError { status: StatusCode::UNAUTHORIZED, message: "Client is not authorized" };
-pub(super) const SERVER_ERROR: ApiError = ApiError {
+pub(super) const NO_VALID_BATCHES: RestError =
+    RestError { status: StatusCode::BAD_REQUEST, message: "No valid batches provided" };
+pub(super) const NO_IDS: RestError =
+    RestError { status: StatusCode::BAD_REQUEST, message: "No batch IDs specified" };
+pub(super) const NO_LAST_EVENT: RestError =
+    RestError { status: StatusCode::BAD_REQUEST, message: "Invalid last_seen_event" };
+pub(super) const UNAUTHORIZED: RestError =
+    RestError { status: StatusCode::UNAUTHORIZED, message: "Client is not authorized" };
+pub(super) const SERVER_ERROR: RestError = RestError {
     status: StatusCode::INTERNAL_SERVER_ERROR,
     message: "The server encountered an error",
 };
@@ -40,7 +40,7 @@ struct Content {
     message: &'static str,
 }
 
-impl ApiError {
+impl RestError {
     pub(super) fn response(&self) -> SimResponse {
         let (name, value) = CREDENTIALS;
         self.bare_response().with_header(name, value)
@@ -75,16 +75,16 @@ pub(super) fn busy() -> SimResponse {
 }
 
 pub(super) fn no_such_endpoint() -> SimResponse {
-    ApiError { status: StatusCode::NOT_FOUND, message: "endpoint not found" }.bare_response()
+    RestError { status: StatusCode::NOT_FOUND, message: "endpoint not found" }.bare_response()
 }
 
 pub(super) fn bad_header() -> SimResponse {
     let message = "Authorization header must contain only visible ASCII characters";
-    ApiError { status: StatusCode::BAD_REQUEST, message }.bare_response()
+    RestError { status: StatusCode::BAD_REQUEST, message }.bare_response()
 }
 
 pub(super) fn no_state() -> SimResponse {
-    ApiError { status: StatusCode::NOT_FOUND, message: "Address not found" }.response()
+    RestError { status: StatusCode::NOT_FOUND, message: "Address not found" }.response()
 }
 
 pub(super) fn no_such_service(circuit: &str, service: &str) -> SimResponse {

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Entry, ExecutionResult, Fault, Record, SentTwice, StateValues,
     common_state::{CommonState, LedgerSettings},
-    events::Event,
+    events::CommitEvent,
 };
 
 /// A Scabbard service at one node: a queue whose batches are executed and committed one after the
@@ -314,7 +314,7 @@ impl ScabbardService {
         self.receipts.extend(ids_of(batch));
         self.write_state(batch);
         self.history.commit(&batch.id());
-        common.events.publish(Event {
+        common.events.publish(CommitEvent {
             service_id: self.id.service_id().clone(),
             transaction_ids: ids_of(batch),
         });

@@ -85,9 +85,10 @@ impl Context<'_> {
     }
 
     fn read(&self, address: &str) -> Result<u64, String> {
-        match self.access.may_read(address) {
-            true => Ok(self.current(address)),
-            false => Err(format!("the address {address} is not in the inputs")),
+        if self.access.may_read(address) {
+            Ok(self.current(address))
+        } else {
+            Err(format!("the address {address} is not in the inputs"))
         }
     }
 

@@ -227,9 +227,10 @@ fn missed_commit_fault_breaks_the_circuit() {
         killed.kill();
         killed.start_again();
         circuit.alpha.advance(1);
-        let (statuses, applied) = match is_alpha_killed {
-            true => (["Unknown", "Committed"], [vec![], vec![1]]),
-            false => (["Committed", "Unknown"], [vec![1], vec![]]),
+        let (statuses, applied) = if is_alpha_killed {
+            (["Unknown", "Committed"], [vec![], vec![1]])
+        } else {
+            (["Committed", "Unknown"], [vec![1], vec![]])
         };
         assert_eq!(circuit.applied(), applied);
         assert_eq!(circuit.statuses(&batch(1)), statuses);

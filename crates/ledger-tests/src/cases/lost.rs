@@ -87,10 +87,8 @@ pub(crate) fn node_forgets_committed(run: &mut CaseRun<'_>) -> Done {
     run.harness.heal();
     run.harness.restart()?;
     run.start();
-    let operator = match run.facts.statuses_survive_restart {
-        true => Operator::Absent,
-        false => Operator::Decides,
-    };
+    let operator =
+        if run.facts.statuses_survive_restart { Operator::Absent } else { Operator::Decides };
     run.finish(operator);
     Ok(())
 }

@@ -43,9 +43,10 @@ impl Harness for SmallLedger {
             Some((other, true)) => ("other", other),
             _ => ("this", &self.node),
         };
-        let name = match self.variant.facts().tells_identity {
-            true => String::new(),
-            false => format!("name = \"{name}\""),
+        let name = if self.variant.facts().tells_identity {
+            String::new()
+        } else {
+            format!("name = \"{name}\"")
         };
         format!("[ledger]\nkind = \"small\"\nurls = [\"http://{}\"]\n{name}", node.address)
     }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Listens to the events of one service until it is dropped.
-pub(crate) struct EventListener {
+pub(crate) struct ServiceEventListener {
     pub(crate) events: Arc<dyn Ledger>,
     pub(crate) service: FollowedService,
     pub(crate) follower: EventFollower,
@@ -35,7 +35,7 @@ enum StreamEnd {
     Silent,
 }
 
-impl EventListener {
+impl ServiceEventListener {
     pub(crate) async fn run(self) {
         let service = self.service.service_id.as_str();
         let mut delays = self.options.reconnect_backoff.delays(rng(self.seed()));
@@ -73,11 +73,7 @@ impl EventListener {
             }
             failures += 1;
             let delay = delays.next_delay();
-            sleep(match is_outage(&error) {
-                true => delay.min(LONGEST_OUTAGE_PAUSE),
-                false => delay,
-            })
-            .await;
+            sleep(if is_outage(&error) { delay.min(LONGEST_OUTAGE_PAUSE) } else { delay }).await;
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::{
     EventFollower, EventOptions, MonitorOptionsError, PollTrigger,
-    events::follower::FollowedService, events::listener::EventListener,
+    events::follower::FollowedService, events::listener::ServiceEventListener,
 };
 
 /// An event monitor that is configured and not running.
@@ -76,8 +76,8 @@ impl EventMonitor {
         self.follower.set_none_live();
     }
 
-    fn listener(&self, service: FollowedService) -> EventListener {
-        EventListener {
+    fn listener(&self, service: FollowedService) -> ServiceEventListener {
+        ServiceEventListener {
             events: Arc::clone(&self.events),
             service,
             follower: self.follower.clone(),
@@ -97,7 +97,7 @@ struct ListenerTasks {
 
 impl ListenerTasks {
     /// Replaces the listener of the service. `None`: the service is not followed any more.
-    fn update(&mut self, service_id: &str, listener: Option<EventListener>) {
+    fn update(&mut self, service_id: &str, listener: Option<ServiceEventListener>) {
         let known = self.handles.get(service_id).map(|(service, _)| service);
         if known == listener.as_ref().map(|listener| &listener.service) {
             return;
@@ -111,7 +111,7 @@ impl ListenerTasks {
         }
     }
 
-    fn start(&mut self, listener: EventListener) {
+    fn start(&mut self, listener: ServiceEventListener) {
         let service = listener.service.clone();
         let handle = self.tasks.spawn(listener.run());
         self.handles.insert(service.service_id.clone(), (service, handle));

@@ -83,10 +83,7 @@ impl SilenceCheck {
         }
         self.last_event = Some(now);
         self.missed = 0;
-        match self.is_recent(self.last_commit, now) {
-            true => self.end(),
-            false => SilenceChange::None,
-        }
+        if self.is_recent(self.last_commit, now) { self.end() } else { SilenceChange::None }
     }
 
     pub(crate) fn committed(&mut self, now: Instant) -> SilenceChange {
@@ -112,10 +109,7 @@ impl SilenceCheck {
     }
 
     fn end(&mut self) -> SilenceChange {
-        match std::mem::take(&mut self.is_silent) {
-            true => SilenceChange::Ended,
-            false => SilenceChange::None,
-        }
+        if std::mem::take(&mut self.is_silent) { SilenceChange::Ended } else { SilenceChange::None }
     }
 
     fn is_recent(&self, time: Option<Instant>, now: Instant) -> bool {
@@ -194,9 +188,10 @@ mod tests {
             assert_eq!(check.event(at(40)), None, "the newest block of before");
             assert_eq!(check.event(at(50)), None, "no commit");
             assert!(check.is_silent());
-            let change = match event_is_first {
-                true => [check.event(at(60)), commit(&mut check, at(61))],
-                false => [commit(&mut check, at(60)), check.event(at(61))],
+            let change = if event_is_first {
+                [check.event(at(60)), commit(&mut check, at(61))]
+            } else {
+                [commit(&mut check, at(60)), check.event(at(61))]
             };
             assert_eq!(change, [None, Ended]);
             assert!(!check.is_silent());

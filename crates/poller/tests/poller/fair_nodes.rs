@@ -30,9 +30,12 @@ fn nodes_of(services: &[&str]) -> NodePool {
 
 /// A ledger with a node that never answers, and one that commits.
 fn ledger_with_frozen_node() -> Arc<Ledger> {
-    let ledger = Ledger::new(|service, ids| match service.starts_with("frozen") {
-        true => Box::pin(pending()),
-        false => answer(all(ids, LedgerStatus::Committed)),
+    let ledger = Ledger::new(|service, ids| {
+        if service.starts_with("frozen") {
+            Box::pin(pending())
+        } else {
+            answer(all(ids, LedgerStatus::Committed))
+        }
     });
     Arc::new(ledger.with_connections(CONNECTIONS))
 }
@@ -66,10 +69,7 @@ fn services_that_fail_leave_connections_to_others() {
             return answer(all(ids, LedgerStatus::Committed));
         }
         let is_new = seen.change(|seen| seen.insert(service.to_owned()));
-        match is_new {
-            true => Box::pin(std::future::ready(Err(unavailable()))),
-            false => Box::pin(pending()),
-        }
+        if is_new { Box::pin(std::future::ready(Err(unavailable()))) } else { Box::pin(pending()) }
     });
     let ledger = Arc::new(ledger.with_connections(CONNECTIONS));
     let options = MonitorOptions { drain_limit: SECOND / 100, ..options() };
@@ -92,9 +92,12 @@ fn services_that_failed_are_polled_when_a_node_is_back() {
     let (store, pool) = (Store::with(&services), nodes_of(&services));
     let is_up = Arc::new(AtomicBool::new(false));
     let up = Arc::clone(&is_up);
-    let ledger = Arc::new(Ledger::new(move |_, ids| match up.load(Relaxed) {
-        true => answer(all(ids, LedgerStatus::Committed)),
-        false => Box::pin(ready(Err(unavailable()))),
+    let ledger = Arc::new(Ledger::new(move |_, ids| {
+        if up.load(Relaxed) {
+            answer(all(ids, LedgerStatus::Committed))
+        } else {
+            Box::pin(ready(Err(unavailable())))
+        }
     }));
     let running = run(builder(&store, &ledger).with_nodes(pool.clone()));
     until(|| running.stats().failed == 1);

@@ -233,9 +233,12 @@ impl Admission for Places {
 
     fn given_back(&self, batch: &TakenBatch) {
         let (service_id, batch_id) = (batch.service_id.as_str(), batch.batch_id.to_string());
-        self.change(|rules| match rules.limits.is_window() {
-            true => drop(rules.remove(service_id, &batch_id)),
-            false => rules.remove_places(service_id, 1),
+        self.change(|rules| {
+            if rules.limits.is_window() {
+                rules.remove(service_id, &batch_id);
+            } else {
+                rules.remove_places(service_id, 1);
+            }
         });
     }
 

@@ -351,10 +351,7 @@ impl Rules<'_> {
             return;
         }
         self.state.next_turn += 1;
-        let turn = match was_called {
-            true => -self.state.next_turn,
-            false => self.state.next_turn,
-        };
+        let turn = if was_called { -self.state.next_turn } else { self.state.next_turn };
         node.waiting.insert(turn, service_id.clone());
         self.change(service_id.as_str(), |service| service.waits = Some(turn));
     }

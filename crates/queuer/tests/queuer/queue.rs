@@ -558,9 +558,10 @@ impl CrowdedNode {
         let (counter, is_down) = (Arc::clone(&rounds), Arc::clone(is_down));
         counted.expect_take_round().returning(move |services, fits| {
             counter.fetch_add(1, Ordering::SeqCst);
-            match is_down.load(Ordering::SeqCst) {
-                true => Err(BatchError::Unavailable("injected by the test".to_owned())),
-                false => taken.take_round(services, fits),
+            if is_down.load(Ordering::SeqCst) {
+                Err(BatchError::Unavailable("injected by the test".to_owned()))
+            } else {
+                taken.take_round(services, fits)
             }
         });
         let queue = BatchQueue::new(counted, wake_up, options);

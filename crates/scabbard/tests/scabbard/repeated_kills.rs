@@ -30,9 +30,10 @@ struct BatchUnderWay {
 
 impl BatchUnderWay {
     async fn start(peer_id: &str, has_events: bool) -> Self {
-        let circuit = match has_events {
-            true => Circuit::start(peer_id, 1).await,
-            false => Circuit::start_without_events(peer_id, 1).await,
+        let circuit = if has_events {
+            Circuit::start(peer_id, 1).await
+        } else {
+            Circuit::start_without_events(peer_id, 1).await
         };
         circuit.ledger.sim.inject(Fault::LeftoverProposal, When::Always);
         Self { circuit, has_events, seconds: 0 }
@@ -43,7 +44,7 @@ impl BatchUnderWay {
         self.seconds += seconds;
     }
 
-    async fn kill(&mut self, (_, killed, seconds): Kill) {
+    async fn kill(&mut self, killed: Killed, seconds: u64) {
         // The batch is seen as Valid.
         self.circuit.ledger.evidence(LOST).await;
         kill(self.killed_node(killed));
@@ -75,8 +76,8 @@ impl BatchUnderWay {
                 self.advance(1);
             }
             self.advance(1);
-            for kill in kills.iter().filter(|(at, ..)| *at == attempt) {
-                self.kill(*kill).await;
+            for (_, killed, seconds) in kills.iter().filter(|(at, ..)| *at == attempt) {
+                self.kill(*killed, *seconds).await;
                 returned_at = self.seconds;
             }
             if self.wait_until_committed_or_lost().await == Evidence::Committed {

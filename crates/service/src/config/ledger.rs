@@ -9,7 +9,7 @@ use grid_batch_support::redact_url;
 
 use super::{
     ledger_type::ConfiguredType,
-    value::{Peer, ServiceUrl},
+    value::{PeerSetting, ServiceUrl},
 };
 use crate::StartError;
 
@@ -134,22 +134,23 @@ impl LedgerConfig {
         let uses_events: bool = settings.get("ledger.events")?;
         let urls: Vec<NodeUrl> = settings.get("ledger.urls")?;
         let services: Vec<ServiceUrl> = settings.get("ledger.services")?;
-        let peers: Vec<Peer> = settings.get("ledger.peers")?;
+        let peers: Vec<PeerSetting> = settings.get("ledger.peers")?;
         Ok(Self {
             kind: ledger_type.map(|it| it.ledger.name),
             facts: ledger_type.map(|it| it.facts),
             name: settings.get("ledger.name")?,
             urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
             services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
-            peers: peers.into_iter().map(|Peer(peer)| peer).collect(),
+            peers: peers.into_iter().map(|PeerSetting(peer)| peer).collect(),
             http: HttpOptions {
                 connect_timeout: settings.get("ledger.connect_timeout")?,
                 request_timeout: settings.get("ledger.request_timeout")?,
                 ..HttpOptions::default()
             },
-            event_sockets: match uses_events {
-                true => settings.get_size("ledger.event_sockets")?,
-                false => 0,
+            event_sockets: if uses_events {
+                settings.get_size("ledger.event_sockets")?
+            } else {
+                0
             },
             socket: WebSocketOptions {
                 silence_timeout: settings.get("ledger.silence_timeout")?,

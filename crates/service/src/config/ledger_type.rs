@@ -161,11 +161,10 @@ impl ConfiguredType {
             return Ok(None);
         }
         let Some(ledger) = known().find(|ledger| ledger.name == name).copied() else {
-            let rule = match OPTIONAL_LEDGERS.contains(&&*name) {
-                true => {
-                    format!("this build has no adapter for {name}; build it with --features {name}")
-                }
-                false => rule_of(known()),
+            let rule = if OPTIONAL_LEDGERS.contains(&&*name) {
+                format!("this build has no adapter for {name}; build it with --features {name}")
+            } else {
+                rule_of(known())
             };
             return Err(settings.invalid("ledger.kind", rule));
         };

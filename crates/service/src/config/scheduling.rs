@@ -102,11 +102,12 @@ fn check_strategy(
     let rule = match (lack, strategy) {
         (Some((it, lack)), _) => {
             let usual = it.facts.usual_strategy().as_str();
-            let advice = match strategy == StrategyKind::Pipeline && it.may_keep_order() {
-                true => format!(
+            let advice = if strategy == StrategyKind::Pipeline && it.may_keep_order() {
+                format!(
                     "set ledger.keeps_order if this one does, as a network with one publishing node, or use {usual}"
-                ),
-                false => format!("use {usual}"),
+                )
+            } else {
+                format!("use {usual}")
             };
             let kind = it.ledger.name;
             format!(

@@ -72,14 +72,14 @@ fn parse_service(text: &str) -> Result<ServiceScopeId, String> {
 
 /// A service at another node of its circuit.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Peer(pub(super) PeerService);
+pub(super) struct PeerSetting(pub(super) PeerService);
 
-impl Peer {
+impl PeerSetting {
     const RULE: &str = "each item must be SERVICE=ID@URL, where ID is the service's id at the other \
                         node, such as \"abcde-01234::gsAA=gsBB@http://beta:8085\"";
 }
 
-impl SettingValue for Peer {
+impl SettingValue for PeerSetting {
     fn parse(text: &str) -> Result<Self, String> {
         let rule = || Self::RULE.to_owned();
         let (service, peer) = text.split_once('=').ok_or_else(rule)?;

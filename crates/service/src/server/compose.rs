@@ -64,14 +64,19 @@ pub(super) fn compose(
     start_retention(&base, parts);
     start_webhooks(&base, parts)?;
     start_notifications(&base, &shared, stream, parts);
-    let claims = start_claims(&base, stream, (claim_requests.clone(), received))?;
+    let claims = start_claims(&base, stream, claim_requests.clone(), received)?;
     parts.last_jobs(opened.gas.clone().map(|gas| gas::watch(gas, &base.jobs)));
     let counters = Counters { claims: &claims, poller, submitter: submitter.clone(), lookups };
     let commits = CommitProgress::default();
     let health = start_health(&base, &shared, &counters, &opened, commits.clone(), parts)?;
     let (metrics, history) = start_metrics(&base, &shared, &counters, &opened, &health, parts);
-    let counts = (submitter.clone(), shared.changes.clone(), shared.window());
-    let counts = CountsLog::start(config.log_counts, counts, &base.jobs);
+    let counts = CountsLog::start(
+        config.log_counts,
+        submitter.clone(),
+        shared.changes.clone(),
+        shared.window(),
+        &base.jobs,
+    );
     let (access, tokens) = access::start(config, &base.store, &base.jobs);
     parts.last_jobs(tokens);
     parts.last_dropped("claims", claims);
@@ -79,7 +84,7 @@ pub(super) fn compose(
 
     let interface =
         HttpInterface { health, metrics, history, access, commits, recall, stream: stream.clone() };
-    let api = interface.serve(&base, &shared, opened, (listeners, connections))?;
+    let api = interface.serve(&base, &shared, opened, listeners, connections)?;
     let url = http_interface::url(config, api.local_addr());
     parts.first("HTTP interface", api);
     info!(url = url.as_str(), database:% = config.database; "server started");
@@ -117,9 +122,12 @@ fn start_poller(
     let config = base.config;
     let store = MonitorStore::new(base.claims.clone(), stream.clone());
     let resubmitted = config.poll.resubmit_inconclusive.clone();
-    let policy = move |service: &ServiceId| match resubmitted.contains(service) {
-        true => InconclusivePolicy::Resubmit,
-        false => InconclusivePolicy::Hold,
+    let policy = move |service: &ServiceId| {
+        if resubmitted.contains(service) {
+            InconclusivePolicy::Resubmit
+        } else {
+            InconclusivePolicy::Hold
+        }
     };
     let monitor = PollingMonitorBuilder::new()
         .with_jobs(&base.jobs)
@@ -242,11 +250,13 @@ fn start_notifications(
 fn start_claims(
     base: &Base<'_>,
     stream: &RecordedStream,
-    requests: (ClaimRequests, ReceivedClaimRequests),
+    requests: ClaimRequests,
+    received: ReceivedClaimRequests,
 ) -> Result<ClaimMaintainer, StartError> {
     let claims = base.checked_claims.clone();
     let options = ClaimMaintainerOptions::for_idle_expiry(base.config.claims.idle_expiry);
-    Ok(ClaimMaintainer::start(&base.jobs, claims, options, stream.clone(), requests)?)
+    let stream = stream.clone();
+    Ok(ClaimMaintainer::start(&base.jobs, claims, options, stream, requests, received)?)
 }
 
 /// What the parts count.

@@ -41,7 +41,9 @@ struct Counts {
 impl CountsLog {
     pub(super) fn start(
         interval: Duration,
-        (submitter, changes, in_flight): (SubmitterCounters, ChangeCounters, Option<Places>),
+        submitter: SubmitterCounters,
+        changes: ChangeCounters,
+        in_flight: Option<Places>,
         jobs: &Jobs,
     ) -> Self {
         let logged = Mutex::default();

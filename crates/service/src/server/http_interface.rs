@@ -46,7 +46,8 @@ impl HttpInterface {
         base: &Base<'_>,
         shared: &Shared,
         opened: ServerLedger,
-        (listeners, connections): (Vec<ApiListener>, usize),
+        listeners: Vec<ApiListener>,
+        connections: usize,
     ) -> Result<RunningApi, StartError> {
         let Self { health, metrics, history, access, commits, recall, stream } = self;
         let (stages, claims) = (shared.stages.clone(), base.claims.clone());
@@ -170,9 +171,8 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
         });
     let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
         monitor_options(config, ledger.facts());
-    let in_memory = (shared.window(), base.check.clone());
     let limits = SearchLimits { quiet_after, hold_after, give_up_after };
-    api = with_reads(api, &store, in_memory, limits);
+    api = with_reads(api, &store, shared.window(), base.check.clone(), limits);
     if config.intake.pass_through {
         api = api.with_pass_through(Arc::clone(ledger));
     }

@@ -13,7 +13,8 @@ use super::ledger_check::LedgerCheck;
 pub(super) fn with_reads(
     api: ApiBuilder,
     store: &Arc<Store>,
-    (window, check): (Option<Places>, LedgerCheck),
+    window: Option<Places>,
+    check: LedgerCheck,
     search: SearchLimits,
 ) -> ApiBuilder {
     let (nodes, locks) = (check.clone(), Arc::clone(store));

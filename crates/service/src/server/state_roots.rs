@@ -53,16 +53,14 @@ async fn compare(
 fn record(claims: &ClaimStore, compared: Vec<(ServiceId, bool)>) -> BatchResult<Vec<ServiceId>> {
     let mut resumed = Vec::new();
     for (service, differ) in compared {
-        let changed = claims.set_states_differ(&service, differ)?;
-        match differ {
-            true if changed => {
-                warn!(service:%; "the service is paused until the state roots agree")
-            }
-            false if changed => {
-                info!(service:%; "the service goes on: the state roots of its nodes agree");
-                resumed.push(service);
-            }
-            _ => {}
+        if !claims.set_states_differ(&service, differ)? {
+            continue;
+        }
+        if differ {
+            warn!(service:%; "the service is paused until the state roots agree");
+        } else {
+            info!(service:%; "the service goes on: the state roots of its nodes agree");
+            resumed.push(service);
         }
     }
     Ok(resumed)

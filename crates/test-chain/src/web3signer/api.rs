@@ -17,11 +17,11 @@ const SIGN: &str = "/api/v1/eth1/sign/";
 #[derive(Debug)]
 pub(super) struct SignerApi {
     key: SecretKey,
-    state: Mutex<ApiState>,
+    state: Mutex<SignerState>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct ApiState {
+pub(super) struct SignerState {
     pub(super) fault: Option<SignerFault>,
     pub(super) requests: usize,
     pub(super) sign_requests: usize,
@@ -59,7 +59,7 @@ impl SignerApi {
         Self { key, state: Mutex::default() }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, ApiState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SignerState> {
         lock(&self.state)
     }
 

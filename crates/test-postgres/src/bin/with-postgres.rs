@@ -37,10 +37,7 @@ fn usage() -> ExitCode {
 }
 
 fn check() -> ExitCode {
-    match PostgresServer::is_available() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    if PostgresServer::is_available() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> ExitCode {

@@ -149,9 +149,11 @@ impl Chain {
         self.height += 1;
         if !self.is_stopped {
             for ((account, sequence), (id, transaction)) in std::mem::take(&mut self.waiting) {
-                match sequence == self.next_sequence(&account) {
-                    true if transaction.last_height >= self.height => self.execute(id, transaction),
-                    _ => _ = self.waiting.insert((account, sequence), (id, transaction)),
+                let is_next = sequence == self.next_sequence(&account);
+                if is_next && transaction.last_height >= self.height {
+                    self.execute(id, transaction);
+                } else {
+                    self.waiting.insert((account, sequence), (id, transaction));
                 }
             }
         }

@@ -146,11 +146,12 @@ impl PayloadJson {
 fn check_address(text: &str) -> Result<(), String> {
     const LONGEST: usize = 70;
     let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-    match is_hex && text.len() <= LONGEST && text.len().is_multiple_of(2) {
-        true => Ok(()),
-        false => Err(format!(
+    if is_hex && text.len() <= LONGEST && text.len().is_multiple_of(2) {
+        Ok(())
+    } else {
+        Err(format!(
             "the address {text} must have up to {LONGEST} lower-case hex digits, an even number of them"
-        )),
+        ))
     }
 }
 

@@ -154,13 +154,14 @@ fn durability(store: &Store) -> Vec<Finding> {
 
 fn clock(store: &Store) -> Finding {
     let skew = store.clock().skew();
-    match skew.is_tolerated() {
-        true => Finding::good("clock", "it agrees with the clock of the database"),
-        false => Finding::warning(
+    if skew.is_tolerated() {
+        Finding::good("clock", "it agrees with the clock of the database")
+    } else {
+        Finding::warning(
             "clock",
             format!("the clock of this machine is {skew}"),
             "set both by a time service; batches are not affected, times that are shown are",
-        ),
+        )
     }
 }
 

@@ -31,9 +31,10 @@ struct FormattedLine(String);
 impl<'kvs> VisitSource<'kvs> for FormattedLine {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), Error> {
         let text = value.to_string();
-        match is_plain(&text) {
-            true => write!(self.0, " {}={text}", OneLine(key.as_str()))?,
-            false => write!(self.0, " {}={text:?}", OneLine(key.as_str()))?,
+        if is_plain(&text) {
+            write!(self.0, " {}={text}", OneLine(key.as_str()))?;
+        } else {
+            write!(self.0, " {}={text:?}", OneLine(key.as_str()))?;
         }
         Ok(())
     }
@@ -49,9 +50,8 @@ struct OneLine<T>(T);
 
 impl<T: AsRef<str>> fmt::Display for OneLine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().chars().try_for_each(|c| match is_escaped(c) {
-            true => write!(f, "{}", c.escape_debug()),
-            false => f.write_char(c),
+        self.0.as_ref().chars().try_for_each(|c| {
+            if is_escaped(c) { write!(f, "{}", c.escape_debug()) } else { f.write_char(c) }
         })
     }
 }

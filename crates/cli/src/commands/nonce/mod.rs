@@ -24,7 +24,7 @@ type Nonces = RangeInclusive<u64>;
 
 /// What is decided about nonces.
 #[derive(Debug, Clone)]
-enum Decision {
+enum NonceDecision {
     Verb(OperatorVerb),
     #[cfg_attr(
         not(feature = "evm"),
@@ -65,18 +65,19 @@ fn parse_nonces(text: &str) -> Result<Nonces, String> {
     let nonce = |text: &str| text.parse::<u64>().map_err(|error| format!("{text:?}: {error}"));
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let nonces = nonce(first)?..=nonce(last)?;
-    match nonces.is_empty() {
-        true => Err("the first nonce is above the last one".to_owned()),
-        false => Ok(nonces),
+    if nonces.is_empty() {
+        Err("the first nonce is above the last one".to_owned())
+    } else {
+        Ok(nonces)
     }
 }
 
-fn parse_decision(text: &str) -> Result<Decision, String> {
+fn parse_decision(text: &str) -> Result<NonceDecision, String> {
     Ok(match text {
-        "elsewhere" => Decision::Verb(OperatorVerb::NoncesElsewhere),
-        "start" => Decision::Verb(OperatorVerb::StartNonce),
-        "fill" => Decision::Verb(OperatorVerb::FillNonces),
-        id => Decision::Paid(id.parse().map_err(|error| {
+        "elsewhere" => NonceDecision::Verb(OperatorVerb::NoncesElsewhere),
+        "start" => NonceDecision::Verb(OperatorVerb::StartNonce),
+        "fill" => NonceDecision::Verb(OperatorVerb::FillNonces),
+        id => NonceDecision::Paid(id.parse().map_err(|error| {
             format!("{error}; say elsewhere, start, fill, or the id of a withdrawal")
         })?),
     })
@@ -86,10 +87,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let decided = (
         matches.get_one::<ServiceId>("service"),
         matches.get_one::<Nonces>("nonce"),
-        matches.get_one::<Decision>("decision"),
+        matches.get_one::<NonceDecision>("decision"),
     );
     match decided {
-        (Some(service), Some(nonces), Some(Decision::Verb(verb)))
+        (Some(service), Some(nonces), Some(NonceDecision::Verb(verb)))
             if Source::of(matches) == Source::Server =>
         {
             act_on_server(matches, service, nonces, *verb)
@@ -131,8 +132,9 @@ fn print_change(matches: &ArgMatches, service: &ServiceId, before: &str, after: 
 
 /// The only nonce.
 fn one(nonces: &Nonces) -> Result<u64, Failure> {
-    match nonces.start() == nonces.end() {
-        true => Ok(*nonces.start()),
-        false => Err(Failure::usage("this decision is about one nonce".to_owned())),
+    if nonces.start() == nonces.end() {
+        Ok(*nonces.start())
+    } else {
+        Err(Failure::usage("this decision is about one nonce".to_owned()))
     }
 }

@@ -8,7 +8,7 @@ use grid_batch_core::{
 };
 use grid_batch_withdrawals::WithdrawalId;
 
-use super::{Decision, Nonces, one, print_change};
+use super::{NonceDecision, Nonces, one, print_change};
 use crate::commands::{
     failure::Failure,
     operator::{Database, is_dry_run, operator_action},
@@ -19,11 +19,11 @@ pub(super) fn decide(
     matches: &ArgMatches,
     service: &ServiceId,
     nonces: &Nonces,
-    decision: &Decision,
+    decision: &NonceDecision,
 ) -> Result<ExitCode, Failure> {
     match decision {
-        Decision::Verb(verb) => act(matches, service, nonces, *verb),
-        Decision::Paid(id) => decide_paid(matches, service, nonces, id),
+        NonceDecision::Verb(verb) => act(matches, service, nonces, *verb),
+        NonceDecision::Paid(id) => decide_paid(matches, service, nonces, id),
     }
 }
 

@@ -9,10 +9,7 @@ pub(in crate::commands) fn ago(time: Timestamp, now: Timestamp) -> String {
 
 /// When a time will be, such as `in 15 s`, or that it has passed.
 pub(in crate::commands) fn in_future(time: Timestamp, now: Timestamp) -> String {
-    match time > now {
-        true => format!("in {}", rough(time.since(now))),
-        false => "now".to_owned(),
-    }
+    if time > now { format!("in {}", rough(time.since(now))) } else { "now".to_owned() }
 }
 
 /// A duration in one unit, rounded down.

@@ -34,10 +34,7 @@ impl Database {
         is_confirmed: bool,
     ) -> Result<Self, Failure> {
         let config = flags::load(matches)?.with_payment_limits()?;
-        match is_confirmed {
-            true => Self::open_to_write(config),
-            false => Self::open_to_read(config),
-        }
+        if is_confirmed { Self::open_to_write(config) } else { Self::open_to_read(config) }
     }
 
     fn open_to_read(config: Config) -> Result<Self, Failure> {

@@ -36,9 +36,10 @@ impl FromStr for ServiceSelection {
     type Err = ServiceIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text.contains('*') {
-            true => Self::Several(Wildcard::new(text)),
-            false => Self::One(text.parse()?),
+        Ok(if text.contains('*') {
+            Self::Several(Wildcard::new(text))
+        } else {
+            Self::One(text.parse()?)
         })
     }
 }

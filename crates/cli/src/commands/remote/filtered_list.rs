@@ -8,14 +8,14 @@ use crate::commands::{failure::Failure, operator::wants_json, print::print_stdou
 
 /// A flag that selects entries of a list.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct Filter {
+pub(in crate::commands) struct ListFilter {
     flag: &'static str,
     parameter: &'static str,
     value: &'static str,
     help: &'static str,
 }
 
-impl Filter {
+impl ListFilter {
     /// A flag, and the parameter of a request that it is.
     pub(in crate::commands) const fn new(
         flag: &'static str,
@@ -37,7 +37,7 @@ impl Filter {
 
 /// The flags of a list: its filters, and the most entries.
 pub(in crate::commands) fn list_flags(
-    filters: &[Filter],
+    filters: &[ListFilter],
     limit_help: &'static str,
 ) -> impl Iterator<Item = Arg> {
     let limit = Arg::new("limit")
@@ -46,7 +46,7 @@ pub(in crate::commands) fn list_flags(
         .default_value("20")
         .value_parser(value_parser!(u32).range(1..))
         .help(limit_help);
-    filters.iter().map(Filter::argument).chain([limit])
+    filters.iter().map(ListFilter::argument).chain([limit])
 }
 
 /// What was read of a list.
@@ -61,7 +61,7 @@ impl Server {
     pub(in crate::commands) fn read_filtered(
         &self,
         path: &str,
-        filters: &[Filter],
+        filters: &[ListFilter],
         matches: &ArgMatches,
     ) -> Result<Listed, Failure> {
         let limit = *matches.get_one::<u32>("limit").unwrap_or(&20) as usize;

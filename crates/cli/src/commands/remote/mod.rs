@@ -14,9 +14,9 @@ mod text;
 
 pub(super) use actions::{act_on, act_on_each, action_path, service_of};
 pub(super) use explanation::explanation_lines;
-pub(super) use filtered_list::{Filter, list_flags};
+pub(super) use filtered_list::{ListFilter, list_flags};
 pub(super) use gas::gas_text;
-pub(super) use progress::Progress;
+pub(super) use progress::ProgressLine;
 pub(super) use retries::{Retries, timeout_flag};
 pub(super) use server::{Server, flags, server_flags};
 pub(super) use source::{Source, flags_of_both};

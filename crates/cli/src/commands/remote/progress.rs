@@ -7,13 +7,13 @@ use crate::commands::operator::rough;
 
 /// How far a command is: one line on a terminal, which is written again and again.
 #[derive(Debug)]
-pub(in crate::commands) struct Progress {
+pub(in crate::commands) struct ProgressLine {
     started: Instant,
     /// `None`: nothing is shown.
     shown: Option<usize>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// The line is on standard error, if that is a terminal.
     pub(in crate::commands) fn start() -> Self {
         Self { started: Instant::now(), shown: stderr().is_terminal().then_some(0) }
@@ -36,7 +36,7 @@ impl Progress {
 }
 
 /// Removes the line.
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.shown.is_some_and(|shown| shown > 0) {
             self.write("");

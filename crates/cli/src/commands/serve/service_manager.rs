@@ -49,11 +49,14 @@ impl ServiceManager {
     ) -> Result<Option<PeriodicThread>, InternalError> {
         let Some(limit) = self.watchdog.filter(|_| self.socket.is_some()) else { return Ok(None) };
         let (manager, interval) = (self.clone(), limit / 2);
-        let watch = move || match works(interval / 2) {
-            true => manager.notify("WATCHDOG=1\n"),
-            false => warn!(
-                "the HTTP interface does not answer; the service manager will restart the server"
-            ),
+        let watch = move || {
+            if works(interval / 2) {
+                manager.notify("WATCHDOG=1\n");
+            } else {
+                warn!(
+                    "the HTTP interface does not answer; the service manager will restart the server"
+                );
+            }
         };
         PeriodicThread::start("watchdog", interval, watch).map(Some)
     }

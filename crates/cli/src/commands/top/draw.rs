@@ -301,9 +301,10 @@ fn held_line(batch: &HeldBatch, reading_age: Duration, width: usize, is_selected
 }
 
 fn selectable(columns: String, is_selected: bool) -> Line {
-    match is_selected {
-        true => Line::new(format!("> {columns}"), Style::Selected),
-        false => Line::plain(format!("  {columns}")),
+    if is_selected {
+        Line::new(format!("> {columns}"), Style::Selected)
+    } else {
+        Line::plain(format!("  {columns}"))
     }
 }
 

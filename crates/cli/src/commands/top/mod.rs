@@ -67,9 +67,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let interval = parse_duration(text).map_err(|error| error.to_string())?;
     let shortest = Duration::from_millis(100);
-    match interval < shortest {
-        true => Err("the shortest interval is 100ms".to_owned()),
-        false => Ok(interval),
+    if interval < shortest {
+        Err("the shortest interval is 100ms".to_owned())
+    } else {
+        Ok(interval)
     }
 }
 

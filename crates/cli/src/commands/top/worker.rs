@@ -42,9 +42,10 @@ pub(super) fn start_reader(
 }
 
 fn read_failure(failure: Failure) -> ReadFailure {
-    match failure.is_unreachable() {
-        true => ReadFailure::NoAnswer(failure.to_string()),
-        false => ReadFailure::Refused(failure.to_string()),
+    if failure.is_unreachable() {
+        ReadFailure::NoAnswer(failure.to_string())
+    } else {
+        ReadFailure::Refused(failure.to_string())
     }
 }
 

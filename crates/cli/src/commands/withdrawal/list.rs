@@ -9,14 +9,14 @@ use crate::commands::{
     failure::Failure,
     operator::{print_json, wants_json},
     print::print_stdout,
-    remote::{self, Filter, Server, Table, age, field},
+    remote::{self, ListFilter, Server, Table, age, field},
 };
 
-const FILTERS: [Filter; 4] = [
-    Filter::new("pool", "pool", "ADDRESS", "Only withdrawals from this pool"),
-    Filter::new("beneficiary", "beneficiary", "ADDRESS", "Only withdrawals to this account"),
-    Filter::new("reward", "reward_id", "ID", "Only withdrawals that pay this reward"),
-    Filter::new(
+const FILTERS: [ListFilter; 4] = [
+    ListFilter::new("pool", "pool", "ADDRESS", "Only withdrawals from this pool"),
+    ListFilter::new("beneficiary", "beneficiary", "ADDRESS", "Only withdrawals to this account"),
+    ListFilter::new("reward", "reward_id", "ID", "Only withdrawals that pay this reward"),
+    ListFilter::new(
         "state",
         "state",
         "STATES",

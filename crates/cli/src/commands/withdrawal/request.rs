@@ -58,18 +58,18 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let retries = Retries::of(matches);
     let stored = request(matches, &server, retries)?;
     if !matches.get_flag("wait") {
-        match wants_json(matches) {
-            true => print_json(&stored),
-            false => print_stdout(field(&stored, "id")),
+        if wants_json(matches) {
+            print_json(&stored);
+        } else {
+            print_stdout(field(&stored, "id"));
         }
         return Ok(ExitCode::SUCCESS);
     }
     let withdrawal = wait(&server, stored, retries)?;
-    match wants_json(matches) {
-        true => print_json(&withdrawal),
-        false => {
-            print_stdout(format_args!("{} {}", field(&withdrawal, "id"), list::state(&withdrawal)))
-        }
+    if wants_json(matches) {
+        print_json(&withdrawal);
+    } else {
+        print_stdout(format_args!("{} {}", field(&withdrawal, "id"), list::state(&withdrawal)));
     }
     let exit = match field(&withdrawal, "state").as_str() {
         "withdrawn" => Exit::Done,

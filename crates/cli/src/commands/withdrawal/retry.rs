@@ -135,7 +135,7 @@ fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             break;
         }
     }
-    print(matches, &retried, ("server", &server.url()));
+    print(matches, &retried, "server", &server.url());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -174,7 +174,7 @@ impl Retried {
 }
 
 /// Prints what was found, and where: the kind of place, and its name.
-pub(super) fn print(matches: &ArgMatches, retried: &Retried, (kind, place): (&str, &str)) {
+pub(super) fn print(matches: &ArgMatches, retried: &Retried, kind: &str, place: &str) {
     let is_confirmed = matches.get_flag("yes");
     if wants_json(matches) {
         return print_json(&json!({

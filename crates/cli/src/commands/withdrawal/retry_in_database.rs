@@ -37,12 +37,13 @@ pub(crate) fn retry_in_database(matches: &ArgMatches) -> Result<ExitCode, Failur
         failed_since: since.map(|age| database.now().minus(*age)),
         reason_contains: text(matches, "reason"),
     };
-    let found = match is_confirmed {
-        true => filter.retry(&database.store, limit(matches))?,
-        false => filter.find(&database.store, limit(matches))?,
+    let found = if is_confirmed {
+        filter.retry(&database.store, limit(matches))?
+    } else {
+        filter.find(&database.store, limit(matches))?
     };
     let retried = Retried::of_database(found, database.knows_pools);
-    print(matches, &retried, ("database", &database.name()));
+    print(matches, &retried, "database", &database.name());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,9 +11,10 @@ use crate::harness::{BatchServer, post_to_ledger};
 
 impl Run {
     pub(super) fn submit_repeated(&mut self, server: &BatchServer, store: &Store) {
-        match self.random.bool() {
-            true => self.submit_again(server, store),
-            false => self.submit_with_another_client(server),
+        if self.random.bool() {
+            self.submit_again(server, store)
+        } else {
+            self.submit_with_another_client(server)
         }
     }
 

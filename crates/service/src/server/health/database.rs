@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 /// Whether the database answers, by a connection that is used for nothing else. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct DatabaseState(Arc<Mutex<Probed>>);
+pub(super) struct DatabaseHealth(Arc<Mutex<Probed>>);
 
 #[derive(Debug)]
 struct Probed {
@@ -21,7 +21,7 @@ struct Probed {
     has_failed: bool,
 }
 
-impl DatabaseState {
+impl DatabaseHealth {
     /// A database that has not answered for this long does not answer. With the interval, less than the
     /// two seconds in which a request is answered.
     const ANSWER_LIMIT: Duration = Duration::from_millis(1_250);
@@ -74,7 +74,7 @@ impl DatabaseState {
 
 /// Starts the thread that asks the database. It is used for nothing else, so that the question never waits.
 pub(super) fn watch(
-    state: DatabaseState,
+    state: DatabaseHealth,
     store: &Store,
     jobs: &Jobs,
 ) -> Result<Job, InternalError> {
@@ -84,7 +84,7 @@ pub(super) fn watch(
         while !requested.is_requested() {
             state.begin();
             state.end(probe.check());
-            let pause = async { timeout(DatabaseState::INTERVAL, requested.requested()).await };
+            let pause = async { timeout(DatabaseHealth::INTERVAL, requested.requested()).await };
             // It ends early when the end is requested.
             let _ = runtime.block_on(pause);
         }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn failure_lasts_until_the_next_answer() {
-        let state = DatabaseState::new();
+        let state = DatabaseHealth::new();
         assert!(state.answers());
         state.begin();
         assert!(state.answers(), "it has time to answer");
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn late_answer_counts_as_none() {
-        let state = DatabaseState::new();
-        state.lock().asked_at = Instant::now().checked_sub(DatabaseState::ANSWER_LIMIT * 2);
+        let state = DatabaseHealth::new();
+        state.lock().asked_at = Instant::now().checked_sub(DatabaseHealth::ANSWER_LIMIT * 2);
         assert!(!state.answers());
         state.end(Ok(()));
         assert!(state.answers());

@@ -33,10 +33,8 @@ pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {
         let seconds = age.as_secs();
         reasons.push(format!("balances could not be read for {seconds} s"));
     }
-    let part = match reasons.is_empty() {
-        true => HealthPart::default(),
-        false => degraded(reasons.join("; ")),
-    };
+    let part =
+        if reasons.is_empty() { HealthPart::default() } else { degraded(reasons.join("; ")) };
     let numbers = [
         ("accounts_without_funds", gas.without_funds),
         ("low_balances", low),

@@ -19,7 +19,7 @@ use grid_batch_store::Store;
 use grid_batch_support::{Job, Jobs};
 use tokio::time::sleep;
 
-use database::DatabaseState;
+use database::DatabaseHealth;
 pub(super) use parts::HealthSources;
 use services::ServiceState;
 
@@ -29,7 +29,7 @@ pub(super) struct Health(Arc<HealthState>);
 
 struct HealthState {
     sources: HealthSources,
-    database: DatabaseState,
+    database: DatabaseHealth,
     services: ServiceState,
     /// The status of each part, and since when it has it.
     since: Mutex<BTreeMap<&'static str, (HealthStatus, Instant)>>,
@@ -45,7 +45,7 @@ impl Health {
         store: &Store,
         jobs: &Jobs,
     ) -> Result<(Self, [Job; 3]), InternalError> {
-        let (database, services) = (DatabaseState::new(), ServiceState::new());
+        let (database, services) = (DatabaseHealth::new(), ServiceState::new());
         let asking = database::watch(database.clone(), store, jobs)?;
         let counting = services::watch(services.clone(), store, jobs);
         let since = Mutex::default();

@@ -9,7 +9,7 @@ use grid_batch_store::{FullQueue, QueueCounts};
 use grid_batch_submitter::DelayedServices;
 use grid_batch_support::{JobReport, Jobs};
 
-use super::{database::DatabaseState, gas::gas_part, services::ServiceState};
+use super::{database::DatabaseHealth, gas::gas_part, services::ServiceState};
 use crate::server::{gas::GasMonitor, ledger_check::LedgerCheck};
 
 /// Where the health of the parts is read. None of them blocks.
@@ -51,7 +51,7 @@ const RECENT_RENEWAL: Duration = Duration::from_secs(1);
 
 pub(super) fn parts(
     sources: &HealthSources,
-    database: &DatabaseState,
+    database: &DatabaseHealth,
     services: &ServiceState,
 ) -> BTreeMap<&'static str, HealthPart> {
     let mut parts = BTreeMap::from([
@@ -76,11 +76,11 @@ pub(super) fn parts(
 }
 
 /// Whether the database answers, on the connection that is there for this question or on another one.
-pub(super) fn database_answers(sources: &HealthSources, database: &DatabaseState) -> bool {
+pub(super) fn database_answers(sources: &HealthSources, database: &DatabaseHealth) -> bool {
     database.answers() || sources.claims.since_success() < RECENT_RENEWAL
 }
 
-fn database_part(sources: &HealthSources, database: &DatabaseState) -> HealthPart {
+fn database_part(sources: &HealthSources, database: &DatabaseHealth) -> HealthPart {
     if database_answers(sources, database) {
         return HealthPart::default();
     }
@@ -219,10 +219,7 @@ fn dependencies_part(lookups: LookupReport, queues: &QueueCounts) -> HealthPart 
 }
 
 fn with_reasons(reasons: &[String]) -> HealthPart {
-    match reasons.is_empty() {
-        true => HealthPart::default(),
-        false => degraded(reasons.join("; ")),
-    }
+    if reasons.is_empty() { HealthPart::default() } else { degraded(reasons.join("; ")) }
 }
 
 fn in_flight_part(counts: InFlightCounts) -> HealthPart {
@@ -323,10 +320,8 @@ fn events_part(events: Option<&EventFollower>) -> HealthPart {
     if silent > 0 {
         reasons.push(format!("{silent} event streams are silent; batches are polled instead"));
     }
-    let part = match reasons.is_empty() {
-        true => HealthPart::default(),
-        false => degraded(reasons.join("; ")),
-    };
+    let part =
+        if reasons.is_empty() { HealthPart::default() } else { degraded(reasons.join("; ")) };
     let silent = u64::try_from(silent).unwrap_or(u64::MAX);
     with_numbers(part, [("repeated", repeated), ("silent", silent)])
 }

@@ -141,11 +141,12 @@ fn open_registered(
     nodes: Arc<dyn StatusUrlResolver>,
 ) -> Result<Arc<dyn Ledger>, StartError> {
     let ledger = open(&LedgerContext { config, nodes }).map_err(StartError::Adapter)?;
-    match config.ledger.facts == Some(ledger.facts()) {
-        true => Ok(ledger),
-        false => Err(StartError::part(
+    if config.ledger.facts == Some(ledger.facts()) {
+        Ok(ledger)
+    } else {
+        Err(StartError::part(
             "the adapter declares other facts than its type; return the same from both",
-        )),
+        ))
     }
 }
 
@@ -165,9 +166,10 @@ pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
 
 /// An error if the ledger must have a name and has none.
 fn require_name(config: &Config) -> Result<(), StartError> {
-    match config.ledger.lacks_name() {
-        true => Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE }),
-        false => Ok(()),
+    if config.ledger.lacks_name() {
+        Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE })
+    } else {
+        Ok(())
     }
 }
 

@@ -43,9 +43,10 @@ fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     let sawtooth = Sawtooth::new(options, nodes.confirmed())?;
     let urls = &config.ledger.urls;
     Ok(Box::new(move |store| {
-        let sawtooth = match nodes.has_several_shared_nodes() {
-            true => sawtooth.with_several_nodes(Arc::new(store.clone()), urls),
-            false => sawtooth,
+        let sawtooth = if nodes.has_several_shared_nodes() {
+            sawtooth.with_several_nodes(Arc::new(store.clone()), urls)
+        } else {
+            sawtooth
         };
         Ok(ServerLedger::new(Arc::new(sawtooth)))
     }))

@@ -97,12 +97,13 @@ impl TestLedgers {
     fn confirm_ledger(&self, ledger: &LedgerIdentity) -> BatchResult<LedgerConfirmation> {
         let mut recorded = self.recorded.lock().unwrap();
         let identity = recorded.get_or_insert_with(|| ledger.clone()).clone();
-        Ok(match identity == *ledger {
-            true => LedgerConfirmation::Confirmed,
-            false => LedgerConfirmation::Other(RecordedLedger {
+        Ok(if identity == *ledger {
+            LedgerConfirmation::Confirmed
+        } else {
+            LedgerConfirmation::Other(RecordedLedger {
                 identity,
                 recorded_at: Timestamp::default(),
-            }),
+            })
         })
     }
 }

@@ -208,10 +208,7 @@ fn by_service(mut depths: Vec<QueueDepth>, most: usize) -> BTreeMap<String, u64>
     let mut services = BTreeMap::new();
     for (number, depth) in depths.into_iter().enumerate() {
         // A service may have the name of the others.
-        let name = match number < most {
-            true => depth.service_id.to_string(),
-            false => OTHERS.to_owned(),
-        };
+        let name = if number < most { depth.service_id.to_string() } else { OTHERS.to_owned() };
         *services.entry(name).or_default() += depth.open;
     }
     services

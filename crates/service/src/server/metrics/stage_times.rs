@@ -19,13 +19,13 @@ pub(in crate::server) struct StageTimes(Arc<Table>);
 #[derive(Debug)]
 struct Table {
     started: Instant,
-    places: Box<[Place]>,
+    places: Box<[StageSlot]>,
     stages: [Histogram; Stage::ALL.len()],
 }
 
 /// What is known of one batch: microseconds since the start, or 0.
 #[derive(Debug, Default)]
-struct Place {
+struct StageSlot {
     key: AtomicU64,
     received: AtomicU64,
     taken: AtomicU64,
@@ -58,7 +58,7 @@ impl StageTimes {
     pub(in crate::server) fn new() -> Self {
         Self(Arc::new(Table {
             started: Instant::now(),
-            places: (0..Self::PLACES).map(|_| Place::default()).collect(),
+            places: (0..Self::PLACES).map(|_| StageSlot::default()).collect(),
             stages: Default::default(),
         }))
     }
@@ -110,7 +110,7 @@ impl StageTimes {
         Stage::ALL.map(|(stage, name)| (name, self.0.stages[stage as usize].read()))
     }
 
-    fn step(&self, id: &str, times: fn(&Place) -> (&AtomicU64, &AtomicU64), stage: Stage) {
+    fn step(&self, id: &str, times: fn(&StageSlot) -> (&AtomicU64, &AtomicU64), stage: Stage) {
         let Some(key) = key_of_text(id) else { return };
         let place = self.place(key);
         if place.key.load(Relaxed) != key {
@@ -129,7 +129,7 @@ impl StageTimes {
         }
     }
 
-    fn place(&self, key: u64) -> &Place {
+    fn place(&self, key: u64) -> &StageSlot {
         let places = u64::try_from(Self::PLACES).unwrap_or(1);
         let index = usize::try_from(key % places).unwrap_or_default();
         &self.0.places[index]

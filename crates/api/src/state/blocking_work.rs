@@ -3,14 +3,14 @@ use std::sync::Arc;
 use log::error;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use crate::http::ApiError;
+use crate::{http::ApiError, state::DatabaseWatch};
 
 /// Runs blocking work outside the threads that serve connections, with a limit on how much runs at
 /// once.
 #[derive(Debug, Clone)]
-pub(crate) struct BlockingPool(Arc<Semaphore>);
+pub(crate) struct BlockingWork(Arc<Semaphore>);
 
-impl BlockingPool {
+impl BlockingWork {
     /// A pool that runs up to `limit` pieces of work at once; more wait.
     pub(crate) fn new(limit: usize) -> Self {
         Self(Arc::new(Semaphore::new(limit)))
@@ -30,5 +30,29 @@ impl BlockingPool {
             error!(error:%; "blocking work of a request panicked");
             Err(ApiError::Internal)
         })
+    }
+}
+
+/// Runs what uses the store, and answers soon when the database does not.
+#[derive(Debug, Clone)]
+pub(crate) struct StoreAccess {
+    pool: BlockingWork,
+    database: DatabaseWatch,
+    /// The answer if the database stops answering while it is used.
+    interrupted: ApiError,
+}
+
+impl StoreAccess {
+    /// Access for up to `limit` requests at once; more wait.
+    pub(crate) fn new(limit: usize, database: DatabaseWatch, interrupted: ApiError) -> Self {
+        Self { pool: BlockingWork::new(limit), database, interrupted }
+    }
+
+    /// Runs a piece of work. It goes on if its request is answered before, or ends.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.database.run(self.interrupted.clone(), self.pool.run(work)).await
     }
 }

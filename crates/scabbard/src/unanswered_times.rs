@@ -6,14 +6,14 @@ use grid_batch_core::MonotonicTime;
 
 /// The times in which a node did not answer requests about a service.
 #[derive(Default)]
-pub(crate) struct Outages {
+pub(crate) struct UnansweredTimes {
     /// When the first request was sent that was not answered since the last answer.
     unanswered_since: Option<MonotonicTime>,
     /// When the latest outages began and ended, the oldest first.
     latest: VecDeque<(MonotonicTime, MonotonicTime)>,
 }
 
-impl Outages {
+impl UnansweredTimes {
     /// How many outages are remembered.
     const REMEMBERED: usize = 8;
 
@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn outage_lasts_until_the_next_answer() {
-        let mut outages = Outages::default();
-        let longest = |outages: &Outages, since| outages.longest(at(since)).as_secs();
+        let mut outages = UnansweredTimes::default();
+        let longest = |outages: &UnansweredTimes, since| outages.longest(at(since)).as_secs();
         outages.record(true, at(1), at(1));
         outages.record(false, at(10), at(22));
         outages.record(false, at(25), at(37));
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn broken_subscription_is_an_outage_without_duration() {
-        let mut outages = Outages::default();
+        let mut outages = UnansweredTimes::default();
         outages.add(at(5), at(5));
         assert!(outages.was_away(at(5)) && !outages.was_away(at(6)));
         assert_eq!(outages.longest(at(0)), Duration::ZERO);
@@ -88,11 +88,11 @@ mod tests {
 
     #[test]
     fn few_outages_are_remembered() {
-        let mut outages = Outages::default();
+        let mut outages = UnansweredTimes::default();
         outages.record(false, at(0), at(0));
         outages.record(true, at(100), at(100));
         assert_eq!(outages.longest(at(0)).as_secs(), 100);
-        for seconds in 0..Outages::REMEMBERED as u64 {
+        for seconds in 0..UnansweredTimes::REMEMBERED as u64 {
             outages.add(at(200 + seconds), at(200 + seconds));
         }
         assert_eq!(outages.longest(at(0)), Duration::ZERO);
