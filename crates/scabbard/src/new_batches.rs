@@ -97,7 +97,13 @@ impl ScabbardContext {
         batch_id: &ItemId,
     ) -> BatchResult<HistoryFacts> {
         let (service, batch_id) = (service.clone(), *batch_id);
-        self.with_history(move |history| history.read_history(&service, &batch_id)).await
+        // The semaphore is never closed. The read may go on after this future was dropped, and counts until it ends.
+        let place = Arc::clone(&self.history_reads).acquire_owned().await.ok();
+        let read = move |history: &dyn CommitHistory| {
+            let _place = place;
+            history.read_history(&service, &batch_id)
+        };
+        self.with_history(read).await
     }
 
     /// Runs this with the store's history of services, on a thread that may block.
