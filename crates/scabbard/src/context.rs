@@ -27,8 +27,8 @@ use crate::{
     unknown_services::UnknownServices,
 };
 
-/// How many reads of the history of services run at the same time: as many as requests to the interface read the store.
-const HISTORY_READS: usize = 8;
+/// How many reads of the history of services, and how many writes, run at the same time.
+const HISTORY_PLACES: usize = 8;
 
 /// What the clones of one adapter share.
 pub(crate) struct ScabbardContext {
@@ -57,8 +57,10 @@ pub(crate) struct ScabbardContext {
     pub(crate) pool: NodePool,
     /// What the store knows of the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn CommitHistory>>,
-    /// How many reads of it may begin. Each blocks a thread, and thousands of services may submit at the same time.
+    /// Places for what reads it. Each blocks a thread, and thousands of services may submit at the same time.
     pub(crate) history_reads: Arc<Semaphore>,
+    /// Places for what writes it, which may wait for locked rows and must not stop what reads.
+    pub(crate) history_writes: Arc<Semaphore>,
     pub(crate) rules: OnceLock<NewBatchRules>,
     pub(crate) foreign_transactions: ForeignTransactions,
     pub(crate) unknown_services: UnknownServices,
@@ -94,7 +96,8 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             observed: Arc::default(),
             history_of_services: OnceLock::new(),
-            history_reads: Arc::new(Semaphore::new(HISTORY_READS)),
+            history_reads: Arc::new(Semaphore::new(HISTORY_PLACES)),
+            history_writes: Arc::new(Semaphore::new(HISTORY_PLACES)),
             rules: OnceLock::new(),
             foreign_transactions: ForeignTransactions::new(),
             unknown_services: UnknownServices::new(),
