@@ -225,7 +225,8 @@ impl ApiBuilder {
     }
 
     /// Sets what only this process knows of why the batches of a service wait: a node that does not answer, a locked
-    /// row, the in-flight window. The function sends no request and does not use the store's database.
+    /// row, a place that is not free, a ledger that is busy or does not report a batch. The function sends no request and
+    /// does not use the store's database.
     #[must_use]
     pub fn with_known_waits(
         mut self,

@@ -1,6 +1,6 @@
 //! Why a batch or a service waits, and what an operator could do: one rule for every part that shows it.
 
-use std::{fmt, time::Duration};
+use std::{fmt, iter, time::Duration};
 
 use crate::{
     BatchDetails, BatchState, OperatorVerb, ServiceId, ServiceOverview, StoredBatch, Timestamp,
@@ -73,8 +73,17 @@ impl ServiceFacts<'_> {
             since: *since,
             reason: Some(reason.clone()),
         });
-        let of_service = self.waits.iter().filter(|reason| reason.sentence().is_some());
+        let is_told =
+            |reason: &&WaitReason| reason.batch_id().is_none() && reason.sentence().is_some();
+        let of_service = self.waits.iter().filter(is_told);
         lease.into_iter().chain(paused).chain(of_service.cloned()).collect()
+    }
+
+    /// What only the process knows of one of these batches.
+    fn waits_of<'a>(&'a self, batches: &'a [&StoredBatch]) -> impl Iterator<Item = WaitReason> {
+        let ids = batches.iter().map(|batch| &batch.batch_id);
+        let of = |id| self.waits.iter().filter(move |reason| reason.batch_id() == Some(id));
+        ids.flat_map(of).cloned()
     }
 
     /// Whether all nodes answer. While one does not, what the ledger did would be a guess.
@@ -191,8 +200,9 @@ impl<'a> BatchExplanation<'a> {
             return Vec::new();
         }
         let deadline = self.details.deadline.map(WaitReason::Deadline);
-        let of_service = self.facts.iter().flat_map(ServiceFacts::waits);
-        deadline.into_iter().chain(of_service).collect()
+        let Some(facts) = &self.facts else { return deadline.into_iter().collect() };
+        let batches: Vec<_> = iter::once(&self.details.batch).chain(self.blocker()).collect();
+        deadline.into_iter().chain(facts.waits_of(&batches)).chain(facts.waits()).collect()
     }
 
     /// What an operator could do: first about the batch, then about the one that it waits for and about its
@@ -295,6 +305,8 @@ impl fmt::Display for ServiceExplanation<'_> {
         {
             write!(f, " The oldest one, {:.12}, waits for {wait}.", oldest.batch.batch_id)?;
             self.facts.fmt_search(&oldest.batch, f)?;
+            let of_batch: Vec<_> = self.facts.waits_of(&[&oldest.batch]).collect();
+            fmt_sentences(&of_batch, f)?;
         }
         fmt_sentences(&self.facts.waits(), f)
     }

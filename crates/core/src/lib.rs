@@ -123,7 +123,9 @@ pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, ServiceOwner};
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
-pub use strategy::{BlockedBy, ByConflict, InLane, InOrder, LaneCounts, Strategy, WaitKind};
+pub use strategy::{
+    AnyStrategy, BlockedBy, ByConflict, InLane, InOrder, LaneCounts, Strategy, WaitKind,
+};
 pub use submission::{AttemptId, Submission};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};
 pub use wait_reason::{AboutWait, WaitReason};

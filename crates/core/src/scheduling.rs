@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{ByConflict, InOrder, ServiceId, Strategy};
+use crate::{AnyStrategy, ByConflict, InOrder, ServiceId};
 
 /// The strategies by their names in the settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -73,12 +73,12 @@ impl Scheduling {
         Self { strategy: StrategyKind::Serial, after_invalid: AfterInvalid::Continue, lanes: 1 };
 
     /// The rule by which the next batches are chosen.
-    pub fn rule(&self) -> Box<dyn Strategy> {
+    pub fn rule(&self) -> AnyStrategy {
         let lanes = usize::try_from(self.lanes).unwrap_or(usize::MAX);
         match self.strategy {
-            StrategyKind::Serial => Box::new(InOrder::SERIAL),
-            StrategyKind::Pipeline => Box::new(InOrder { window: lanes }),
-            StrategyKind::Parallel => Box::new(ByConflict { lanes }),
+            StrategyKind::Serial => AnyStrategy::InOrder(InOrder::SERIAL),
+            StrategyKind::Pipeline => AnyStrategy::InOrder(InOrder { window: lanes }),
+            StrategyKind::Parallel => AnyStrategy::ByConflict(ByConflict { lanes }),
         }
     }
 }

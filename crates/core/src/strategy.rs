@@ -208,6 +208,54 @@ impl Strategy for ByConflict {
     }
 }
 
+/// One of the strategies that the settings name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnyStrategy {
+    /// In order.
+    InOrder(InOrder),
+    /// By conflict.
+    ByConflict(ByConflict),
+}
+
+impl AnyStrategy {
+    fn get(&self) -> &dyn Strategy {
+        match self {
+            Self::InOrder(strategy) => strategy,
+            Self::ByConflict(strategy) => strategy,
+        }
+    }
+}
+
+impl Strategy for AnyStrategy {
+    fn keeps_order(&self) -> bool {
+        self.get().keeps_order()
+    }
+
+    fn room(&self, lanes: LaneCounts) -> usize {
+        self.get().room(lanes)
+    }
+
+    fn may_follow(&self, blocker: Option<BlockedBy>) -> bool {
+        self.get().may_follow(blocker)
+    }
+
+    fn next(&self, lanes: &[InLane]) -> Vec<usize> {
+        self.get().next(lanes)
+    }
+
+    fn lets_others_go(&self, state: BatchState) -> bool {
+        self.get().lets_others_go(state)
+    }
+
+    fn is_stopped(&self, position: i64, first_halt: Option<i64>) -> bool {
+        self.get().is_stopped(position, first_halt)
+    }
+
+    fn waits_for(&self, blocker: Option<BlockedBy>, is_stopped: bool) -> WaitKind {
+        self.get().waits_for(blocker, is_stopped)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,12 @@
 //! Every reason for which a batch does not move: its name, what it means and what ends it.
 
-use crate::{AddressPrefix, Deadline, InstanceId, ItemId, OperatorVerb, Outage, Timestamp};
+use crate::{
+    AddressPrefix, Deadline, InstanceId, ItemId, OperatorVerb, Outage, Timestamp, WaitKind,
+};
 
 /// Why a batch does not move. `docs/waits.md` has a row for each.
 ///
-/// The reasons up to [`InFlightWindow`](Self::InFlightWindow) are about a batch that is neither next nor under
+/// The reasons up to [`NodePlace`](Self::NodePlace) are about a batch that is neither next nor under
 /// way, those from [`Lease`](Self::Lease) on keep all batches of a service, and the others are about a batch that
 /// is next or under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub enum WaitReason {
     Lane,
     /// A place in the in-flight window. The batch is in a lane, and could be sent otherwise.
     InFlightWindow,
+    /// A place at its node. The batch is next, and could be sent otherwise.
+    NodePlace,
     /// It is held for an operator.
     Held,
     /// A gate, such as that of the gas price, keeps it back.
@@ -60,8 +64,15 @@ pub enum WaitReason {
     Evidence,
     /// It is invalid, which is not final while an earlier attempt may still arrive.
     LateArrival,
-    /// The ledger has it and has not ended it.
+    /// A node has accepted it, and the ledger has not ended it.
     Status,
+    /// The ledger did not report it when it was last asked.
+    Unconfirmed {
+        /// The batch.
+        batch_id: ItemId,
+        /// When the ledger first did not report it.
+        since: Timestamp,
+    },
     /// No live instance works on its service.
     Lease {
         /// The instance that claims the service and has not renewed its lease, and when the lease ended; `None`:
@@ -70,6 +81,13 @@ pub enum WaitReason {
     },
     /// A node of its ledger does not answer, or does not tell which ledger it belongs to.
     Node(Outage),
+    /// The ledger is busy: it refuses batches for now, such as with the HTTP status 429.
+    Busy {
+        /// When an attempt of the service was first not accepted, since the last one that was.
+        since: Timestamp,
+        /// How many attempts in a row were not accepted.
+        attempts: u64,
+    },
     /// Rows of its service that another transaction keeps locked.
     Lock {
         /// When this process first could not lock them.
@@ -163,6 +181,13 @@ impl WaitReason {
                 STORED,
                 "the end of batches of any service, or a larger window",
             ),
+            Self::NodePlace => (
+                "node_place",
+                "could be submitted, but as many submissions are under way at its node as may be; only the instance \
+                 that owns the service says so, others say `submission`",
+                STORED,
+                "the end of a submission at that node",
+            ),
             Self::Held => (
                 "held",
                 "is held for an operator",
@@ -207,9 +232,15 @@ impl WaitReason {
             ),
             Self::Status => (
                 "status",
-                "is at the ledger, which has not ended it",
+                "was accepted by a node, and the ledger has not ended it",
                 STATE,
                 "a final status of the ledger; if it does not report or end the batch, evidence or a hold",
+            ),
+            Self::Unconfirmed { .. } => (
+                "unconfirmed",
+                "was not reported by the ledger when it was last asked; only the instance that owns the service says so",
+                "the ledger first did not report it",
+                "a status or evidence of the ledger, which is asked for both; without any, it is held",
             ),
             Self::Lease { .. } => (
                 "lease",
@@ -222,6 +253,13 @@ impl WaitReason {
                 "depends on a node that does not answer, or does not tell which ledger it belongs to",
                 "the first request that failed",
                 "an answer of the node, or of another node that has the ledger's state",
+            ),
+            Self::Busy { .. } => (
+                "busy",
+                "is of a service whose attempts the ledger refuses because it is busy; only the instance that owns \
+                 the service says so",
+                "the first attempt in a row that was not accepted",
+                "the first attempt that is accepted, after the delays of the batches",
             ),
             Self::Lock { .. } => (
                 "lock",
@@ -247,6 +285,7 @@ impl WaitReason {
             | Self::MissingTransaction { .. }
             | Self::Lane
             | Self::InFlightWindow
+            | Self::NodePlace
             | Self::Submission => &[OperatorVerb::Cancel],
             Self::Halt { .. } => {
                 &[OperatorVerb::Cancel, OperatorVerb::Continue, OperatorVerb::EndFollowing]
@@ -262,15 +301,17 @@ impl WaitReason {
             Self::Parked | Self::Delayed => &[OperatorVerb::Retry, OperatorVerb::Cancel],
             Self::Evidence | Self::LateArrival | Self::Status => DECISIONS,
             Self::Submitter
+            | Self::Unconfirmed { .. }
             | Self::Lease { .. }
             | Self::Node(_)
+            | Self::Busy { .. }
             | Self::Lock { .. }
             | Self::Deadline(_) => &[],
         }
     }
 
-    /// What keeps all batches of the service, or the time that is left to the batch, as a sentence without a full
-    /// stop. `None`: the reason is about one batch.
+    /// What keeps all batches of the service, or is known of one beside what it waits for, as a sentence without a
+    /// full stop. `None`: it is what a batch waits for.
     pub fn sentence(&self) -> Option<String> {
         Some(match self {
             Self::Lease { expired: None } => "No instance claims its service".to_owned(),
@@ -279,6 +320,15 @@ impl WaitReason {
             ),
             Self::Paused { reason: Some(reason), .. } => format!("Its service is paused: {reason}"),
             Self::Node(outage) => format!("The node {outage}"),
+            Self::Busy { attempts: 1, .. } => {
+                "The ledger is busy: it has not accepted the last attempt of its service".to_owned()
+            }
+            Self::Busy { attempts, .. } => format!(
+                "The ledger is busy: it has not accepted the last {attempts} attempts of its service"
+            ),
+            Self::Unconfirmed { batch_id, .. } => format!(
+                "The ledger did not report the batch {batch_id:.12} when it was last asked, and is asked for evidence"
+            ),
             Self::Lock { .. } => {
                 "Another transaction of the database keeps rows of its service locked".to_owned()
             }
@@ -293,6 +343,8 @@ impl WaitReason {
             Self::MissingTransaction { since, .. }
             | Self::Halt { since }
             | Self::Paused { since, .. }
+            | Self::Unconfirmed { since, .. }
+            | Self::Busy { since, .. }
             | Self::Lock { since } => Some(*since),
             Self::Node(outage) => Some(outage.since),
             Self::Lease { expired } => expired.as_ref().map(|(_, ended_at)| *ended_at),
@@ -300,10 +352,37 @@ impl WaitReason {
         }
     }
 
+    /// The batch that it is about, if the reason names one that is not waited for.
+    pub const fn batch_id(&self) -> Option<&ItemId> {
+        match self {
+            Self::Unconfirmed { batch_id, .. } => Some(batch_id),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a place that a batch needs to be sent: nothing else keeps it back.
+    pub const fn is_place(&self) -> bool {
+        matches!(self, Self::InFlightWindow | Self::NodePlace)
+    }
+
     /// Whether a batch that is held waits for the end of its hold first: a missing transaction may never
-    /// arrive, and a held batch asks for no place in the window.
+    /// arrive, and a held batch asks for no place.
     pub(crate) const fn is_after_a_hold(&self) -> bool {
-        matches!(self, Self::MissingTransaction { .. } | Self::InFlightWindow)
+        matches!(self, Self::MissingTransaction { .. }) || self.is_place()
+    }
+}
+
+impl WaitKind {
+    /// The name of its reason, as interfaces write it.
+    pub const fn cause(self) -> &'static str {
+        match self {
+            Self::Halt => "halt",
+            Self::Missing => "missing_transaction",
+            Self::Dependency => "dependency",
+            Self::Earlier => "behind",
+            Self::Conflict => "conflict",
+            Self::Lane => "lane",
+        }
     }
 }
 
@@ -325,9 +404,11 @@ impl WaitReason {
             Self::MissingTransaction { transaction_id, since, invalid: false },
             Self::Lane,
             Self::InFlightWindow,
+            Self::NodePlace,
             Self::Submission,
             Self::Submitter,
             Self::Status,
+            Self::Unconfirmed { batch_id: transaction_id, since },
             Self::Evidence,
             Self::LateArrival,
             Self::Lease { expired: None },
@@ -338,6 +419,7 @@ impl WaitReason {
                 lasted: std::time::Duration::from_secs(1),
                 reason: "refused".to_owned(),
             }),
+            Self::Busy { since, attempts: 2 },
             Self::Lock { since },
             Self::Deadline(Deadline::Height(1)),
         ]
@@ -349,6 +431,20 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn causes_of_kinds_are_names_of_reasons() {
+        let names: BTreeSet<_> = WaitReason::examples().iter().map(WaitReason::name).collect();
+        let kinds = [
+            WaitKind::Halt,
+            WaitKind::Missing,
+            WaitKind::Dependency,
+            WaitKind::Earlier,
+            WaitKind::Conflict,
+            WaitKind::Lane,
+        ];
+        assert!(kinds.iter().all(|kind| names.contains(kind.cause())), "{names:?}");
+    }
 
     #[test]
     fn reasons_have_distinct_names() {

@@ -77,19 +77,28 @@ impl<'a> Wait<'a> {
 
 /// Why a batch waits that is not held, and the next of its service or under way.
 fn reason_of_head(batch: &StoredBatch) -> &'static WaitReason {
-    match batch.progress.state {
-        BatchState::Delayed if batch.parked => &WaitReason::Parked,
-        BatchState::Delayed => &WaitReason::Delayed,
-        BatchState::Submitting => &WaitReason::Submitter,
-        BatchState::InDoubt | BatchState::Pending | BatchState::Valid
-            if batch.progress.waits_for_earlier() =>
-        {
-            &WaitReason::LateArrival
-        }
-        BatchState::InDoubt => &WaitReason::Evidence,
-        BatchState::Pending | BatchState::Valid => &WaitReason::Status,
-        BatchState::New | BatchState::Absent | BatchState::Invalid | BatchState::Committed => {
-            &WaitReason::Submission
+    WaitReason::of_next(batch.progress.state, batch.parked, batch.progress.waits_for_earlier())
+}
+
+impl WaitReason {
+    /// Why a batch waits in this state that is not held, and the next of its service or under way.
+    pub const fn of_next(
+        state: BatchState,
+        is_parked: bool,
+        waits_for_earlier: bool,
+    ) -> &'static Self {
+        match state {
+            BatchState::Delayed if is_parked => &Self::Parked,
+            BatchState::Delayed => &Self::Delayed,
+            BatchState::Submitting => &Self::Submitter,
+            BatchState::InDoubt | BatchState::Pending | BatchState::Valid if waits_for_earlier => {
+                &Self::LateArrival
+            }
+            BatchState::InDoubt => &Self::Evidence,
+            BatchState::Pending | BatchState::Valid => &Self::Status,
+            BatchState::New | BatchState::Absent | BatchState::Invalid | BatchState::Committed => {
+                &Self::Submission
+            }
         }
     }
 }
@@ -116,6 +125,9 @@ impl fmt::Display for Wait<'_> {
             (WaitReason::LateArrival, _) => {
                 f.write_str("the time after which no earlier attempt can arrive at the ledger")
             }
+            (WaitReason::Status, _) if !self.was_asked() => f.write_str(
+                "the ledger's final status; a node has accepted it, and the ledger was not asked about it yet",
+            ),
             (WaitReason::Status, _) => {
                 let state = progress.state;
                 write!(f, "the ledger's final status; it was last reported as {state}")
@@ -126,6 +138,11 @@ impl fmt::Display for Wait<'_> {
 }
 
 impl Wait<'_> {
+    /// Whether the ledger was asked about the batch since it is in its state.
+    fn was_asked(&self) -> bool {
+        self.batch.checked_at.is_some() && self.batch.checked_at >= self.batch.since
+    }
+
     fn fmt_ahead(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(ahead) = self.ahead else { return Ok(()) };
         match &ahead.reason {
@@ -171,6 +188,9 @@ impl Wait<'_> {
             ),
             WaitReason::InFlightWindow => f.write_str(
                 "a place in the in-flight window: the ledger has as many batches as it takes at present",
+            ),
+            WaitReason::NodePlace => f.write_str(
+                "a place at its node: as many submissions are under way there as may be",
             ),
             other => f.write_str(other.about().ends),
         }?;
@@ -319,6 +339,18 @@ mod tests {
     }
 
     #[test]
+    fn status_that_was_not_asked_for_is_no_report() {
+        let told = |checked_at| {
+            let pending = StoredBatch { checked_at, ..batch(BatchState::Pending) };
+            Wait::of(&pending, None).unwrap().to_string()
+        };
+        for checked_at in [None, Some(at(1))] {
+            assert!(told(checked_at).ends_with("was not asked about it yet"), "{checked_at:?}");
+        }
+        assert!(told(Some(at(2))).ends_with("it was last reported as pending"));
+    }
+
+    #[test]
     fn waiting_batch_tells_why_the_first_one_waits() {
         let error = Some("401: no such key".to_owned());
         let first = ahead(StoredBatch { last_error: error, ..batch(BatchState::Delayed) }, 2);
@@ -370,12 +402,14 @@ mod tests {
             text(WaitReason::Halt { since: at(5) }, Some(batch(BatchState::Invalid)), false),
             text(WaitReason::Lane, None, false),
             text(WaitReason::InFlightWindow, None, false),
+            text(WaitReason::NodePlace, None, false),
         ];
         let expected = [
             (
                 "conflict",
                 "the end of the earlier batch 5a5a5a5a5a5a, which it conflicts with at 1cf126; that one \
-                 waits for the ledger's final status; it was last reported as pending",
+                 waits for the ledger's final status; a node has accepted it, and the ledger was not asked about it \
+                 yet",
             ),
             (
                 "conflict",
@@ -409,6 +443,10 @@ mod tests {
             (
                 "in_flight_window",
                 "a place in the in-flight window: the ledger has as many batches as it takes at present",
+            ),
+            (
+                "node_place",
+                "a place at its node: as many submissions are under way there as may be",
             ),
         ];
         assert_eq!(told, expected.map(|(cause, text)| (cause, text.to_owned())));

@@ -389,7 +389,7 @@ where
             not_reported = not_reported.len(); "statuses received"
         );
         self.request_failures.succeeded(&service_id);
-        self.schedule_next(&service_id, &reported);
+        self.schedule_next(&service_id, &reported, &not_reported);
         if let Some(reader) = &self.parts.evidence_reader {
             let reported_ids = reported.iter().map(|status| status.get_id().to_owned());
             let (needed, reported_ids): (Vec<String>, Vec<String>) =
@@ -405,9 +405,12 @@ where
     }
 
     /// Takes the service from the schedule if all its batches under way have ended.
-    fn schedule_next(&mut self, service_id: &str, reported: &[T]) {
+    fn schedule_next(&mut self, service_id: &str, reported: &[T], not_reported: &[String]) {
         let now = self.parts.clock.monotonic();
         self.schedule.succeeded(service_id);
+        let reported_ids = reported.iter().map(|status| (status.get_id(), true));
+        let others = not_reported.iter().map(|id| (id.as_str(), false));
+        self.schedule.answered(service_id, reported_ids.chain(others), now);
         for status in reported {
             let id = status.get_id();
             if status.is_final() && status.is_committed() {

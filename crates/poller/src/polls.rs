@@ -243,6 +243,25 @@ impl Polls {
         }
     }
 
+    /// The ledger has answered about these batches. For each it is told whether it was reported.
+    pub(crate) fn answered<'a>(
+        &self,
+        service_id: &str,
+        batches: impl Iterator<Item = (&'a str, bool)>,
+        now: MonotonicTime,
+    ) {
+        let mut work = self.table.lock();
+        for (batch_id, is_reported) in batches {
+            let batch = work.batch_mut(service_id, batch_id);
+            let Some(batch) = batch.and_then(|batch| batch.under_way.as_mut()) else { continue };
+            if is_reported {
+                batch.not_reported = None;
+            } else {
+                batch.not_reported.get_or_insert(now);
+            }
+        }
+    }
+
     /// The ledger has committed the batch.
     pub(crate) fn committed(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
         let mut work = self.table.lock();
@@ -492,6 +511,24 @@ mod tests {
     fn commit(schedule: &mut Polls, millis: u64) {
         asked_about(schedule, PollCause::Schedule, millis);
         schedule.committed("a", "1", at(millis));
+    }
+
+    #[test]
+    fn batches_that_the_ledger_does_not_report_are_known() {
+        let schedule = schedule();
+        let since = |millis, is_reported| {
+            asked_about(&schedule, PollCause::Schedule, millis);
+            schedule.answered("a", [("1", is_reported)].into_iter(), at(millis));
+            let work = schedule.table.lock();
+            work.not_reported("a").map(|(_, since)| since).next()
+        };
+        assert_eq!(
+            [since(1, true), since(2, false), since(3, false)],
+            [None, Some(at(2)), Some(at(2))]
+        );
+        assert_eq!([since(4, true), since(5, false)], [None, Some(at(5))]);
+        accept(&schedule, "a", 6);
+        assert_eq!(schedule.table.lock().not_reported("a").count(), 0);
     }
 
     #[test]

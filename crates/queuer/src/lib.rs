@@ -8,7 +8,7 @@ mod service_queue;
 mod strategy_round_store;
 mod wake_up;
 
-pub use grid_batch_core::{ByConflict, InOrder, Strategy};
+pub use grid_batch_core::{AnyStrategy, ByConflict, InOrder, Strategy};
 pub use places::{InFlightCounts, NodeOf, PlaceLimits, Places};
 pub use queue::{BatchQueue, QueueOptions};
 pub use schedule::{Dependency, Next, OpenBatch, WaitsFor, schedule};

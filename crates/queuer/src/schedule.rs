@@ -3,8 +3,8 @@
 use std::fmt;
 
 use grid_batch_core::{
-    BatchState, BlockedBy, DeclaredAccess, InLane, ItemId, LaneCounts, Scheduling, StoredBatch,
-    Strategy, Timestamp, WaitKind,
+    AnyStrategy, BatchState, BlockedBy, DeclaredAccess, InLane, ItemId, LaneCounts, Scheduling,
+    StoredBatch, Strategy, Timestamp, WaitKind,
 };
 
 /// An open batch of a service as [`schedule`] sees it.
@@ -130,9 +130,8 @@ pub fn schedule<'a>(
 ) -> Vec<Next<'a>> {
     let mut order: Vec<usize> = (0..batches.len()).collect();
     order.sort_by_key(|&at| (batches[at].position, batches[at].batch.batch_id));
-    let strategy = scheduling.rule();
     let queue = Queue {
-        strategy: &*strategy,
+        strategy: scheduling.rule(),
         batches: order.iter().map(|&at| batches[at]).collect(),
         dependency,
         now,
@@ -144,7 +143,7 @@ pub fn schedule<'a>(
 
 /// The open batches of a service, in their order.
 struct Queue<'s, 'a> {
-    strategy: &'s dyn Strategy,
+    strategy: AnyStrategy,
     batches: Vec<OpenBatch<'a>>,
     dependency: &'s dyn Fn(ItemId) -> Dependency,
     now: Timestamp,

@@ -1,10 +1,15 @@
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use grid_batch_core::{
     AfterInvalid, BatchFits, BatchResult, BatchState, Clock, DeclaredAccess, ItemId, LaneCounts,
-    Round, RoundStore, SchedulingRules, ServiceId, ServiceShare, StoredBatch, SystemClock,
-    TakenBatch,
+    Round, RoundStore, SchedulingRules, ServiceId, ServiceShare, StoredBatch, Strategy,
+    SystemClock, TakenBatch, Timestamp,
 };
+use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 
 use crate::{Dependency, Next, OpenBatch, schedule};
@@ -14,6 +19,9 @@ const SERVICES_PER_READ: usize = 100;
 
 /// How many open batches of a service are read at first, beyond those that may have lanes.
 const BATCHES_PER_SERVICE: usize = 100;
+
+/// Of how many batches it is remembered that a warning was logged.
+const MOST_LEFT_OPEN: usize = 1_000;
 
 /// A store of open batches: those that are neither committed nor invalid.
 ///
@@ -46,6 +54,14 @@ pub trait OpenBatchStore: Send {
     /// How many bytes the batch has. A round has only as many as fit into memory.
     fn batch_length(&self, batch: &StoredBatch) -> BatchResult<usize>;
 
+    /// Ends a batch as invalid that was never sent, because it depends on this transaction, which was not applied:
+    /// it is [`Dependency::Invalid`]. Returns whether the batch has ended.
+    ///
+    /// By default it has not. Then a warning is logged, and the batch is never sent.
+    fn end_as_invalid(&self, _batch: &StoredBatch, _transaction_id: &ItemId) -> BatchResult<bool> {
+        Ok(false)
+    }
+
     /// Records durably that the batch is with a submitter, and returns it with its bytes.
     ///
     /// `None`: the batch has changed since `batch` was read, and nothing was recorded.
@@ -61,12 +77,23 @@ pub struct StrategyRoundStore<T> {
     store: T,
     rules: Arc<SchedulingRules>,
     clock: Arc<dyn Clock>,
+    /// The batches that the store did not end as invalid.
+    left_open: Mutex<BoundedMap<ItemId, ()>>,
+}
+
+/// Batches of a service as they were read, what each declares, and what is known of the transactions that they depend
+/// on.
+struct ReadBatches {
+    batches: Vec<StoredBatch>,
+    access: Vec<DeclaredAccess>,
+    dependencies: BTreeMap<ItemId, Dependency>,
 }
 
 impl<T: OpenBatchStore> StrategyRoundStore<T> {
     /// Applies the serial strategy to this store, at the time of the system clock.
     pub fn new(store: T) -> Self {
-        Self { store, rules: Arc::default(), clock: Arc::new(SystemClock) }
+        let left_open = Mutex::new(BoundedMap::new(MOST_LEFT_OPEN));
+        Self { store, rules: Arc::default(), clock: Arc::new(SystemClock), left_open }
     }
 
     /// Sets the clock. It must be the one that the store uses for delays.
@@ -89,10 +116,89 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
         &self.store
     }
 
-    /// The batches of a service that may be submitted now, in order.
-    fn next_batches(&self, service_id: &ServiceId) -> BatchResult<Vec<StoredBatch>> {
+    /// Calls `tell` with each open batch of a service that was read, and what happens next to it or why it waits.
+    ///
+    /// A batch that was never sent and that depends on a later one of its service, or on a transaction that is
+    /// missing, has no position: in order, it is sent after that one, and others do not wait for it.
+    pub fn explain(
+        &self,
+        service_id: &ServiceId,
+        mut tell: impl FnMut(&StoredBatch, Next<'_>),
+    ) -> BatchResult<()> {
         let scheduling = self.rules.of(service_id);
-        let batches = self.read(service_id)?;
+        let read = self.read(service_id)?;
+        let halts = |batch: &StoredBatch| {
+            batch.progress.state == BatchState::Invalid
+                && scheduling.after_invalid == AfterInvalid::Halt
+        };
+        let open = read.batches.iter().zip(&read.access).map(|(batch, access)| OpenBatch {
+            batch,
+            position: read.position(batch, access),
+            access,
+            halts: halts(batch),
+        });
+        let open: Vec<OpenBatch<'_>> =
+            open.filter(|it| it.halts || !it.batch.progress.state.is_terminal()).collect();
+        let next = schedule(scheduling, &open, &|id| read.dependency(&id), self.clock.now());
+        open.iter().zip(next).for_each(|(open, next)| tell(open.batch, next));
+        Ok(())
+    }
+
+    /// The batches of a service that may be submitted now, in order. Those that cannot be applied end before.
+    fn next_batches(&self, service_id: &ServiceId) -> BatchResult<Vec<StoredBatch>> {
+        let mut ended = BTreeSet::new();
+        loop {
+            let (mut submit, mut invalid) = (Vec::new(), Vec::new());
+            self.explain(service_id, |batch, next| match next {
+                Next::Submit => submit.push(batch.clone()),
+                Next::EndAsInvalid(id) => invalid.push((batch.clone(), id)),
+                Next::Wait(_) => {}
+            })?;
+            let mut has_changed = false;
+            for (batch, transaction_id) in &invalid {
+                has_changed |=
+                    self.end_as_invalid(batch, transaction_id)? && ended.insert(batch.batch_id);
+            }
+            if !has_changed {
+                submit.sort_by_key(|batch| (batch.created_at, batch.batch_id));
+                return Ok(submit);
+            }
+        }
+    }
+
+    fn end_as_invalid(&self, batch: &StoredBatch, transaction_id: &ItemId) -> BatchResult<bool> {
+        let has_ended = self.store.end_as_invalid(batch, transaction_id)?;
+        let mut left_open = lock(&self.left_open);
+        if !has_ended && !left_open.contains(&batch.batch_id) {
+            left_open.set(&batch.batch_id, ());
+            warn!(
+                service:% = batch.service_id, batch_id:% = batch.batch_id,
+                transaction_id:% = transaction_id;
+                "a batch depends on a transaction that was not applied, and its store has not ended it: it is not sent"
+            );
+        }
+        Ok(has_ended)
+    }
+
+    /// Reads all batches of a service that were tried, and new ones behind them: also those that they depend on.
+    fn read(&self, service_id: &ServiceId) -> BatchResult<ReadBatches> {
+        let lanes = self.rules.of(service_id).rule().room(LaneCounts::default());
+        let mut limit = lanes.saturating_add(BATCHES_PER_SERVICE);
+        loop {
+            let batches = self.store.open_batches(service_id, limit)?;
+            let is_all = batches.len() < limit;
+            let is_new = |batch: &StoredBatch| batch.progress.state == BatchState::New;
+            if is_all || batches.last().is_some_and(is_new) {
+                let read = self.read_declared(batches)?;
+                if is_all || read.has_all_dependencies() {
+                    return Ok(read);
+                }
+            }
+            limit = limit.saturating_mul(2);
+        }
+    }
+
+    fn read_declared(&self, batches: Vec<StoredBatch>) -> BatchResult<ReadBatches> {
         let access: Vec<DeclaredAccess> = if self.rules.uses_declared_access {
             batches
                 .iter()
@@ -107,38 +213,7 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
                 dependencies.insert(*id, self.store.dependency(id)?);
             }
         }
-        let halts = |batch: &StoredBatch| {
-            batch.progress.state == BatchState::Invalid
-                && scheduling.after_invalid == AfterInvalid::Halt
-        };
-        let open = batches.iter().zip(&access).map(|(batch, access)| OpenBatch {
-            batch,
-            position: Some(batch.created_at),
-            access,
-            halts: halts(batch),
-        });
-        let open: Vec<OpenBatch<'_>> =
-            open.filter(|it| it.halts || !it.batch.progress.state.is_terminal()).collect();
-        let known = |id| dependencies.get(&id).copied().unwrap_or(Dependency::Missing);
-        let next = schedule(scheduling, &open, &known, self.clock.now());
-        let submit = next.iter().zip(&open).filter(|(next, _)| **next == Next::Submit);
-        let mut submit: Vec<StoredBatch> = submit.map(|(_, open)| open.batch.clone()).collect();
-        submit.sort_by_key(|batch| (batch.created_at, batch.batch_id));
-        Ok(submit)
-    }
-
-    /// All batches of a service that were tried, and new ones behind them.
-    fn read(&self, service_id: &ServiceId) -> BatchResult<Vec<StoredBatch>> {
-        let lanes = self.rules.of(service_id).rule().room(LaneCounts::default());
-        let mut limit = lanes.saturating_add(BATCHES_PER_SERVICE);
-        loop {
-            let batches = self.store.open_batches(service_id, limit)?;
-            let is_new = |batch: &StoredBatch| batch.progress.state == BatchState::New;
-            if batches.len() < limit || batches.last().is_some_and(is_new) {
-                return Ok(batches);
-            }
-            limit = limit.saturating_mul(2);
-        }
+        Ok(ReadBatches { batches, access, dependencies })
     }
 
     /// Adds the next batches of the service to the round, as far as they fit.
@@ -156,6 +231,38 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
             round.batches.extend(self.store.mark_submitted(batch)?);
         }
         Ok(())
+    }
+}
+
+impl ReadBatches {
+    fn dependency(&self, transaction_id: &ItemId) -> Dependency {
+        self.dependencies.get(transaction_id).copied().unwrap_or(Dependency::Missing)
+    }
+
+    fn find(&self, batch_id: ItemId) -> Option<&StoredBatch> {
+        self.batches.iter().find(|batch| batch.batch_id == batch_id)
+    }
+
+    /// Whether the batches that others depend on were read. Those of other services never are.
+    fn has_all_dependencies(&self) -> bool {
+        self.dependencies.values().all(|dependency| match dependency {
+            Dependency::Open(batch_id) => self.find(*batch_id).is_some(),
+            _ => true,
+        })
+    }
+
+    /// The position of a batch in the order of its service.
+    fn position(&self, batch: &StoredBatch, access: &DeclaredAccess) -> Option<Timestamp> {
+        let comes_first = |transaction_id: &ItemId| match self.dependency(transaction_id) {
+            Dependency::Missing => false,
+            Dependency::Open(other) => {
+                self.find(other).is_none_or(|other| other.created_at < batch.created_at)
+            }
+            Dependency::Applied | Dependency::Unanswered | Dependency::Invalid => true,
+        };
+        let is_in_order = batch.progress.state != BatchState::New
+            || access.dependencies().iter().all(comes_first);
+        is_in_order.then_some(batch.created_at)
     }
 }
 

@@ -10,6 +10,7 @@ use grid_batch_core::{
 use grid_batch_http::{Forwarder, HttpClient, HttpError};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_protocol::CylinderToken;
+use tokio::sync::Semaphore;
 
 use crate::{
     ScabbardOptions,
@@ -25,6 +26,9 @@ use crate::{
     state_roots::StateRootLog,
     unknown_services::UnknownServices,
 };
+
+/// How many reads of the history of services, and how many writes, run at the same time.
+const HISTORY_PLACES: usize = 8;
 
 /// What the clones of one adapter share.
 pub(crate) struct ScabbardContext {
@@ -53,6 +57,10 @@ pub(crate) struct ScabbardContext {
     pub(crate) pool: NodePool,
     /// What the store knows of the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn CommitHistory>>,
+    /// Places for what reads it. Each blocks a thread, and thousands of services may submit at the same time.
+    pub(crate) history_reads: Arc<Semaphore>,
+    /// Places for what writes it, which may wait for locked rows and must not stop what reads.
+    pub(crate) history_writes: Arc<Semaphore>,
     pub(crate) rules: OnceLock<NewBatchRules>,
     pub(crate) foreign_transactions: ForeignTransactions,
     pub(crate) unknown_services: UnknownServices,
@@ -88,6 +96,8 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             observed: Arc::default(),
             history_of_services: OnceLock::new(),
+            history_reads: Arc::new(Semaphore::new(HISTORY_PLACES)),
+            history_writes: Arc::new(Semaphore::new(HISTORY_PLACES)),
             rules: OnceLock::new(),
             foreign_transactions: ForeignTransactions::new(),
             unknown_services: UnknownServices::new(),

@@ -13,7 +13,7 @@ use grid_batch_core::{
 };
 use grid_batch_support::ServicePattern;
 use log::{info, warn};
-use tokio::{pin, task::spawn_blocking};
+use tokio::{pin, sync::Semaphore, task::spawn_blocking};
 
 use crate::{
     batch_history::BatchKey,
@@ -97,18 +97,27 @@ impl ScabbardContext {
         batch_id: &ItemId,
     ) -> BatchResult<HistoryFacts> {
         let (service, batch_id) = (service.clone(), *batch_id);
-        self.with_history(move |history| history.read_history(&service, &batch_id)).await
+        let read = move |history: &dyn CommitHistory| history.read_history(&service, &batch_id);
+        self.with_history(&self.history_reads, read).await
     }
 
-    /// Runs this with the store's history of services, on a thread that may block.
+    /// Runs this with the store's history of services as soon as one of these places is free, on a thread that may
+    /// block. It may go on after the future was dropped, and keeps its place until it ends.
     pub(crate) async fn with_history<T: Default + Send + 'static>(
         &self,
+        places: &Arc<Semaphore>,
         run: impl FnOnce(&dyn CommitHistory) -> BatchResult<T> + Send + 'static,
     ) -> BatchResult<T> {
         let Some(history) = self.history_of_services.get().cloned() else {
             return Ok(T::default());
         };
-        let ran = spawn_blocking(move || run(&*history)).await;
+        // The semaphore is never closed.
+        let place = Arc::clone(places).acquire_owned().await.ok();
+        let run = move || {
+            let _place = place;
+            run(&*history)
+        };
+        let ran = spawn_blocking(run).await;
         ran.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
     }
 
@@ -225,7 +234,7 @@ impl ScabbardContext {
             );
         }
         let (context, service) = (Arc::clone(self), service.clone());
-        self.with_history(move |history| {
+        self.with_history(&self.history_writes, move |history| {
             // The history is known only if the transactions of other clients are stored first.
             context.foreign_transactions.store_heard(history)?;
             history.set_history_known(&service, is_known)
@@ -246,7 +255,8 @@ impl ScabbardContext {
             return Ok(());
         }
         let name = service.clone();
-        let is_known = self.with_history(move |history| history.is_history_known(&name)).await;
+        let read = move |history: &dyn CommitHistory| history.is_history_known(&name);
+        let is_known = self.with_history(&self.history_reads, read).await;
         match is_known {
             // The sender finds out whether it is known.
             Ok(None | Some(true)) | Err(_) => Ok(()),

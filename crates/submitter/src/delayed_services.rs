@@ -40,6 +40,8 @@ pub struct DelayedServices {
 pub struct DelayedSummary {
     /// How many they are.
     pub services: usize,
+    /// To how many of them the ledger last answered that it is busy.
+    pub busy: usize,
     /// How many of them wait longer than the time after which a warning is logged.
     pub long: usize,
     /// The one that waits longest.
@@ -101,11 +103,22 @@ impl DelayedServices {
         let work = self.table.lock();
         let delays = work.due.of(DueKind::Delay);
         let services: HashSet<_> = delays.map(|(_, key)| &key.service_id).collect();
+        let is_busy = |id: &&&Arc<str>| {
+            let delay = work.service(id).and_then(|service| service.sending.delay.as_ref());
+            delay.is_some_and(|delay| delay.outcome == Outcome::Busy)
+        };
         DelayedSummary {
             services: services.len(),
+            busy: services.iter().filter(is_busy).count(),
             long: self.long(&work, now),
             longest: longest(&work, now),
         }
+    }
+
+    /// What is known of a service whose batches the ledger does not accept.
+    pub fn of(&self, service_id: &ServiceId) -> Option<DelayedService> {
+        let (now, work, key) = (self.clock.monotonic(), self.table.lock(), key(service_id, None));
+        describe(work.service(&key.service_id)?.sending.delay.as_ref()?, &key, now)
     }
 
     /// Forgets a batch that has ended or waits for something else now, such as an operator.
@@ -393,6 +406,7 @@ mod tests {
             let summary = delayed.read();
             assert_eq!((summary.services, summary.long), (1, 1));
             let longest = summary.longest.unwrap();
+            assert_eq!(delayed.of(&service(1)).as_ref(), Some(&longest));
             assert_eq!((longest.waiting_for, longest.attempts), (3 * MIN, 3));
             assert_eq!(longest.error, "it is refused");
             delayed.observe(&service(1), "b", &answer(ends));
@@ -431,6 +445,18 @@ mod tests {
         assert_eq!(delayed.read().services, 1);
         delayed.forget(&service(1), "refused");
         assert!(delayed.is_empty());
+    }
+
+    #[test]
+    fn services_to_which_the_ledger_is_busy_are_counted() {
+        let (delayed, _) = delayed();
+        let busy = |number, outcome| {
+            delayed.observe(&service(number), "b", &answer(outcome));
+            delayed.read().busy
+        };
+        let counts = [busy(1, Outcome::Busy), busy(2, Outcome::Busy), busy(3, Outcome::Refused)];
+        assert_eq!(counts, [1, 2, 2]);
+        assert_eq!([busy(1, Outcome::NotSent), busy(2, Outcome::Accepted)], [1, 0]);
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub struct UnderWay {
     pub asked_before: Option<MonotonicTime>,
     /// The ledger has said that it is valid.
     pub is_valid: bool,
+    /// Since when the ledger does not report it. `None`: it did, or was not asked.
+    pub not_reported: Option<MonotonicTime>,
     /// When the ledger was first asked about it. `None`: it was not, or the batch is held.
     pub since: Option<Due>,
 }

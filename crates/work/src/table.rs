@@ -80,6 +80,12 @@ impl Work {
         self.services.get_mut(service_id)?.batches.get_mut(batch_id)
     }
 
+    /// The batches of a service that the ledger did not report when it was last asked, and since when.
+    pub fn not_reported(&self, service_id: &str) -> impl Iterator<Item = (&str, MonotonicTime)> {
+        let batches = self.service(service_id).into_iter().flat_map(|service| &service.batches);
+        batches.filter_map(|(id, batch)| Some((&**id, batch.under_way.as_ref()?.not_reported?)))
+    }
+
     /// Removes the record of the batch if no view needs it, and then that of the service in the same way.
     pub fn remove_unneeded(&mut self, service_id: &str, batch_id: Option<&str>) {
         let Some(service) = self.services.get_mut(service_id) else { return };

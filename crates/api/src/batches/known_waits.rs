@@ -15,14 +15,21 @@ impl KnownWaits {
         self.0.as_ref().map_or_else(Vec::new, |source| source(service_id))
     }
 
-    /// What is ahead of a batch: the in-flight window, if it had no attempt and nothing else is.
+    /// What is ahead of a batch: the place that it needs, if it had no attempt and nothing else is.
     pub(crate) fn ahead(
         waits: &[WaitReason],
         batch: &StoredBatch,
         stored: Option<Ahead>,
     ) -> Option<Ahead> {
-        let may_wait = batch.progress.state == BatchState::New;
-        let in_window = may_wait && waits.contains(&WaitReason::InFlightWindow);
-        stored.or_else(|| in_window.then(|| Ahead::only(WaitReason::InFlightWindow)))
+        let place = waits.iter().find(|reason| reason.is_place());
+        let place = place.filter(|_| batch.progress.state == BatchState::New);
+        stored.or_else(|| place.cloned().map(Ahead::only))
+    }
+
+    /// Those that are not about another batch.
+    pub(crate) fn about(waits: &[WaitReason], batch: &StoredBatch) -> Vec<WaitReason> {
+        let is_own =
+            |reason: &&WaitReason| reason.batch_id().is_none_or(|id| *id == batch.batch_id);
+        waits.iter().filter(is_own).cloned().collect()
     }
 }

@@ -73,10 +73,11 @@ impl StatusQuery {
                 let known = waits.known.get(&batch.service_id).map_or(&[][..], Vec::as_slice);
                 let ahead = waits.ahead.get(&(batch.service_id.clone(), batch.created_at)).cloned();
                 // Those that wait behind others say what these wait for.
-                let also = if ahead.is_none() { known } else { &[] };
+                let also =
+                    if ahead.is_none() { KnownWaits::about(known, &batch) } else { Vec::new() };
                 let ahead = KnownWaits::ahead(known, &batch, ahead);
                 let receipts = read_receipts(store, &batch)?;
-                Ok(BatchStatusJson::new(batch, receipts, ahead.as_ref(), also))
+                Ok(BatchStatusJson::new(batch, receipts, ahead.as_ref(), &also))
             })
             .collect()
     }

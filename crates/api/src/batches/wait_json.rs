@@ -73,8 +73,8 @@ impl WaitJson {
         also: &[WaitReason],
     ) -> Option<Self> {
         let wait = Wait::of(batch, ahead)?;
-        let is_behind = |ahead: &&Ahead| match ahead.reason {
-            WaitReason::InFlightWindow => false,
+        let is_behind = |ahead: &&Ahead| match &ahead.reason {
+            reason if reason.is_place() => false,
             WaitReason::Paused { .. } => ahead.count > 0,
             _ => true,
         };

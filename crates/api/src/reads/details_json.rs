@@ -10,7 +10,7 @@ use super::{
     ReadContext, batch_details::ReadDetails, batch_history::HistoryEntry, batch_json::BatchJson,
 };
 use crate::{
-    batches::WaitJson,
+    batches::{KnownWaits, WaitJson},
     http::{link, rfc3339},
     operators::RecordedJson,
 };
@@ -89,7 +89,8 @@ impl DetailsJson {
         ReadDetails { details, history, actions }: ReadDetails,
     ) -> Self {
         let known = context.known_waits.of(&details.batch.service_id);
-        let wait = WaitJson::new(&details.batch, details.ahead.as_ref(), &known);
+        let also = KnownWaits::about(&known, &details.batch);
+        let wait = WaitJson::new(&details.batch, details.ahead.as_ref(), &also);
         let BatchDetails { batch, label, receipts, .. } = details;
         let first_reason = receipts.first().map(|receipt| receipt.error_message.clone());
         let error = first_reason.or_else(|| batch.last_error.clone());

@@ -202,7 +202,8 @@ fn text_tells_the_wait_and_what_stops_the_service() {
         let facts = facts_of(service, pause, &[]);
         BatchExplanation::new(&pending, Some(facts)).to_string()
     };
-    let wait = "The batch waits for the ledger's final status; it was last reported as pending.";
+    let wait = "The batch waits for the ledger's final status; a node has accepted it, and the ledger was not asked \
+                about it yet.";
     assert_eq!(text(&service(Some(11)), None), wait);
     assert_eq!(text(&service(None), None), format!("{wait} No instance claims its service."));
     assert_eq!(
@@ -293,7 +294,8 @@ fn offered(reason: &WaitReason) -> BTreeSet<&'static str> {
         | WaitReason::MissingTransaction { .. }
         | WaitReason::Paused { .. }
         | WaitReason::Lane
-        | WaitReason::InFlightWindow => Some(Ahead::only(reason.clone())),
+        | WaitReason::InFlightWindow
+        | WaitReason::NodePlace => Some(Ahead::only(reason.clone())),
         _ => None,
     };
     in_lanes
@@ -319,6 +321,8 @@ fn each_reason_names_the_actions_that_are_offered() {
             reason,
             WaitReason::Lease { .. }
                 | WaitReason::Node(_)
+                | WaitReason::Busy { .. }
+                | WaitReason::Unconfirmed { .. }
                 | WaitReason::Lock { .. }
                 | WaitReason::Deadline(_)
         )
@@ -331,6 +335,31 @@ fn each_reason_names_the_actions_that_are_offered() {
             assert_eq!(named, BTreeSet::new(), "{reason:?}");
         }
     }
+}
+
+#[test]
+fn batch_that_the_ledger_does_not_report_is_told() {
+    let unconfirmed = |number| WaitReason::Unconfirmed {
+        batch_id: ItemId::from_bytes([number; 64]),
+        since: at(6),
+    };
+    let (waits, owned) = ([unconfirmed(1), unconfirmed(2)], service(Some(11)));
+    let facts = facts_of(&owned, None, &waits);
+    let pending = |number| details(stored(number, BatchState::Pending), None);
+    let also = |details: &BatchDetails| BatchExplanation::new(details, Some(facts)).also();
+    assert_eq!(also(&pending(2)), [unconfirmed(2)]);
+    assert_eq!(also(&pending(3)), []);
+    let waiting = details(
+        stored(3, BatchState::New),
+        behind(stored(1, BatchState::Pending), WaitReason::Behind),
+    );
+    assert_eq!(also(&waiting), [unconfirmed(1)]);
+    let pending = pending(2);
+    let service = ServiceExplanation::new(facts, Some(&pending));
+    assert_eq!(service.waits(), []);
+    let text = service.to_string();
+    let told = "The ledger did not report the batch 020202020202 when it was last asked, and is asked for evidence.";
+    assert!(text.ends_with(told), "{text}");
 }
 
 #[test]

@@ -127,12 +127,6 @@ impl Places {
         InFlightCounts { under_way, overdue, window, largest }
     }
 
-    /// Whether batches of the service that could be sent wait for places.
-    pub fn waits(&self, service_id: &ServiceId) -> bool {
-        let work = self.0.table.lock();
-        work.service(service_id.as_str()).is_some_and(|service| service.sending.waits.is_some())
-    }
-
     /// Replaces what is known of the batches under way by what `read` returns: the batches of the store that
     /// were submitted, have not ended and are not held. What changes during the call is kept.
     pub fn refresh(

@@ -21,7 +21,17 @@ pub struct MemoryStore {
     pub access: Arc<Mutex<BTreeMap<ItemId, DeclaredAccess>>>,
     /// Whether an invalid batch stops others until it is removed.
     pub halts: bool,
+    /// What happens to dependents of an invalid batch. `None`: the ledger has not answered whether it has the
+    /// transactions of that batch from another one.
+    pub after_invalid: Option<InvalidDependents>,
     pub clock: Arc<ManualClock>,
+}
+
+/// What happens to batches that depend on an invalid one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvalidDependents {
+    End,
+    StayOpen,
 }
 
 impl MemoryStore {
@@ -54,9 +64,13 @@ impl MemoryStore {
 
     /// Applies an event to the batch with this number.
     pub fn apply(&self, number: u32, event: Event) {
+        self.change(id(number), event);
+    }
+
+    fn change(&self, batch_id: ItemId, event: Event) {
         let mut batches = self.batches();
         let mut all = batches.values_mut().flatten();
-        let batch = all.find(|batch| batch.batch_id == id(number)).unwrap();
+        let batch = all.find(|batch| batch.batch_id == batch_id).unwrap();
         batch.progress = transition(batch.progress, event).unwrap();
     }
 
@@ -127,6 +141,7 @@ impl OpenBatchStore for MemoryStore {
         Ok(match found.map(|batch| batch.progress.state) {
             None => Dependency::Missing,
             Some(BatchState::Committed) => Dependency::Applied,
+            Some(BatchState::Invalid) if self.after_invalid.is_some() => Dependency::Invalid,
             Some(BatchState::Invalid) => Dependency::Unanswered,
             Some(_) => Dependency::Open(*transaction_id),
         })
@@ -134,6 +149,14 @@ impl OpenBatchStore for MemoryStore {
 
     fn batch_length(&self, batch: &StoredBatch) -> BatchResult<usize> {
         Ok(bytes_of(batch.batch_id).len())
+    }
+
+    fn end_as_invalid(&self, batch: &StoredBatch, _: &ItemId) -> BatchResult<bool> {
+        let ends = self.after_invalid == Some(InvalidDependents::End);
+        if ends {
+            self.change(batch.batch_id, Event::DependencyInvalid);
+        }
+        Ok(ends)
     }
 
     fn mark_submitted(&self, batch: &StoredBatch) -> BatchResult<Option<TakenBatch>> {

@@ -3,12 +3,13 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    AddressPrefix, AfterInvalid, DeclaredAccess, Event, Evidence, LedgerStatus, Outcome,
-    RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
+    AddressPrefix, AfterInvalid, BatchState, DeclaredAccess, Event, Evidence, LedgerStatus,
+    Outcome, RoundStore, Scheduling, SchedulingRules, ServiceShare, StoredBatch, StrategyKind,
+    TakenBatch,
 };
-use grid_batch_queuer::StrategyRoundStore;
+use grid_batch_queuer::{Next, StrategyRoundStore};
 
-use crate::memory_store::{MemoryStore, id};
+use crate::memory_store::{InvalidDependents, MemoryStore, id};
 
 const SERVICE: &str = "a";
 
@@ -20,6 +21,11 @@ fn rules(strategy: StrategyKind, lanes: u32) -> SchedulingRules {
     }
 }
 
+/// What a batch declares that writes below a prefix.
+fn writes(prefix: &str) -> DeclaredAccess {
+    DeclaredAccess::new([], [AddressPrefix::new(prefix)], [])
+}
+
 /// A store, and rounds over it.
 struct Fixture {
     store: MemoryStore,
@@ -29,16 +35,23 @@ struct Fixture {
 impl Fixture {
     fn new(rules: SchedulingRules) -> Self {
         let halts = rules.may_halt();
-        let store = MemoryStore { halts, ..MemoryStore::default() };
+        Self::over(MemoryStore { halts, ..MemoryStore::default() }, rules)
+    }
+
+    fn over(store: MemoryStore, rules: SchedulingRules) -> Self {
         let rounds = store.round_store().with_rules(Arc::new(rules));
         Self { store, rounds }
     }
 
     /// Adds batches, each of which writes below a prefix. Their numbers count from 1.
     fn with_writing<const N: usize>(self, prefixes: [&str; N]) -> Self {
-        for (number, prefix) in (1..).zip(prefixes) {
-            let access = DeclaredAccess::new([], [AddressPrefix::new(prefix)], []);
-            self.store.add_with_access(SERVICE, number, access);
+        self.with_writing_from(1, prefixes)
+    }
+
+    /// The same with numbers that count from another one.
+    fn with_writing_from<const N: usize>(self, first: u32, prefixes: [&str; N]) -> Self {
+        for (number, prefix) in (first..).zip(prefixes) {
+            self.store.add_with_access(SERVICE, number, writes(prefix));
         }
         self
     }
@@ -50,7 +63,7 @@ impl Fixture {
         let round = self.rounds.take_round(&[share], &mut |_| true).unwrap();
         assert_eq!(is_ready, !round.batches.is_empty());
         let number =
-            |taken: &TakenBatch| (1..99).find(|number| id(*number) == taken.batch_id).unwrap();
+            |taken: &TakenBatch| (1..999).find(|number| id(*number) == taken.batch_id).unwrap();
         round.batches.iter().map(number).collect()
     }
 
@@ -171,6 +184,88 @@ fn dependent_waits_until_its_dependency_is_committed() {
         fixture.end(1, LedgerStatus::Committed);
         assert_eq!(fixture.take_up_to(9), [2], "{strategy:?}");
     }
+}
+
+/// What a batch declares that depends on the transaction of another one.
+fn depends_on(number: u32) -> DeclaredAccess {
+    DeclaredAccess::new([], [AddressPrefix::new(&format!("dd{number:04x}"))], [id(number)])
+}
+
+#[test]
+fn dependent_of_a_later_batch_is_sent_after_it() {
+    for strategy in StrategyKind::ALL {
+        let fixture = Fixture::new(rules(strategy, 1));
+        fixture.store.add_with_access(SERVICE, 1, depends_on(2));
+        let fixture = fixture.with_writing_from(2, ["aa"]);
+        for number in [2, 1] {
+            assert_eq!(fixture.take_up_to(9), [number], "{strategy:?}");
+            fixture.accept(number);
+            assert_eq!(fixture.take_up_to(9), [0; 0], "{strategy:?}");
+            fixture.end(number, LedgerStatus::Committed);
+        }
+    }
+}
+
+#[test]
+fn dependency_far_behind_stops_no_other() {
+    let fixture = Fixture::new(rules(StrategyKind::Serial, 1));
+    fixture.store.add_with_access(SERVICE, 1, depends_on(300));
+    (2..=300).for_each(|number| fixture.store.add_with_access(SERVICE, number, writes("aa")));
+    assert_eq!(fixture.take_up_to(9), [2]);
+}
+
+#[test]
+fn batch_that_misses_a_transaction_stops_no_other() {
+    for strategy in StrategyKind::ALL {
+        let fixture = Fixture::new(rules(strategy, 1));
+        fixture.store.add_with_access(SERVICE, 1, depends_on(3));
+        let fixture = fixture.with_writing_from(2, ["aa"]);
+        assert_eq!(fixture.take_up_to(9), [2], "{strategy:?}");
+        fixture.accept(2);
+        fixture.end(2, LedgerStatus::Committed);
+        assert_eq!(fixture.take_up_to(9), [0; 0], "{strategy:?}");
+        let fixture = fixture.with_writing_from(3, ["aa"]);
+        assert_eq!(fixture.take_up_to(9), [3], "{strategy:?}");
+        fixture.accept(3);
+        fixture.end(3, LedgerStatus::Committed);
+        assert_eq!(fixture.take_up_to(9), [1], "{strategy:?}");
+    }
+}
+
+#[test]
+fn dependents_of_an_invalid_batch_end_with_it() {
+    for strategy in StrategyKind::ALL {
+        let after_invalid = Some(InvalidDependents::End);
+        let store = MemoryStore { after_invalid, ..MemoryStore::default() };
+        let fixture = Fixture::over(store, rules(strategy, 1)).with_writing(["aa"]);
+        for number in [2, 3] {
+            fixture.store.add_with_access(SERVICE, number, depends_on(number - 1));
+        }
+        let fixture = fixture.with_writing_from(4, ["aa"]);
+        assert_eq!(fixture.take_up_to(9), [1]);
+        fixture.accept(1);
+        fixture.end(1, LedgerStatus::Invalid);
+        assert_eq!(fixture.take_up_to(9), [4], "{strategy:?}");
+        let states = [BatchState::Invalid; 3].into_iter().chain([BatchState::Submitting]);
+        assert_eq!(fixture.store.states(), states.collect::<Vec<_>>(), "{strategy:?}");
+    }
+}
+
+#[test]
+fn dependent_that_the_store_does_not_end_is_explained() {
+    let after_invalid = Some(InvalidDependents::StayOpen);
+    let store = MemoryStore { after_invalid, ..MemoryStore::default() };
+    let fixture = Fixture::over(store, rules(StrategyKind::Parallel, 9)).with_writing(["aa"]);
+    fixture.store.add_with_access(SERVICE, 2, depends_on(1));
+    assert_eq!(fixture.take_up_to(9), [1]);
+    fixture.accept(1);
+    fixture.end(1, LedgerStatus::Invalid);
+    assert_eq!(fixture.take_up_to(9), [0; 0]);
+    let mut told = Vec::new();
+    let tell =
+        |batch: &StoredBatch, next: Next<'_>| told.push((batch.batch_id, format!("{next:?}")));
+    fixture.rounds.explain(&SERVICE.parse().unwrap(), tell).unwrap();
+    assert_eq!(told, [(id(2), format!("{:?}", Next::EndAsInvalid(id(1))))]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use super::{
     health::Health,
     ledger::ServerLedger,
     metrics::{History, MetricsSources},
-    reads::with_reads,
+    reads::{WaitSources, with_reads},
     recall::Recall,
     shared::Shared,
 };
@@ -171,8 +171,15 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
         });
     let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
         monitor_options(config, ledger.facts());
+    let waits = WaitSources {
+        table: shared.table.clone(),
+        delayed: shared.delayed.clone(),
+        check: base.check.clone(),
+        store: base.store.clone(),
+        clock: config.clock(),
+    };
     let limits = SearchLimits { quiet_after, hold_after, give_up_after };
-    api = with_reads(api, &store, shared.window(), base.check.clone(), limits);
+    api = with_reads(api, waits, limits);
     if config.intake.pass_through {
         api = api.with_pass_through(Arc::clone(ledger));
     }

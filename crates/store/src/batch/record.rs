@@ -4,7 +4,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Timestamp,
+    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Strategy, Timestamp,
     TransitionError, transition,
 };
 

@@ -6,7 +6,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
-use grid_batch_core::{Change, ChangeOutcome, Decision, Event, ServiceId, Timestamp};
+use grid_batch_core::{Change, ChangeOutcome, Decision, Event, ServiceId, Strategy, Timestamp};
 
 use super::{AttemptLog, WaitingEnd, end_all_waiting, record_locked};
 use crate::{

@@ -67,6 +67,12 @@ impl ClaimStore {
             draining: Arc::default(),
         })
     }
+
+    /// The same instance with another store of its database, such as one that was opened with other rules.
+    #[must_use]
+    pub fn with_store(&self, store: Store) -> Self {
+        Self { store, ..self.clone() }
+    }
 }
 
 impl ClaimKeeper for ClaimStore {

@@ -8,7 +8,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool},
 };
-use grid_batch_core::{AfterInvalid, EventKind, ItemId, ServiceId};
+use grid_batch_core::{AfterInvalid, EventKind, ItemId, ServiceId, Strategy};
 
 use super::table::{
     Halt, find_ending, find_without_policy, next_service_that_ends, next_service_without_policy,

@@ -1,55 +1,78 @@
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use diesel::{
-    dsl::{count_star, min},
+    QueryableByName,
     prelude::*,
+    sql_types::{BigInt, Bool, Nullable, Text},
 };
-use grid_batch_core::{BatchState, DltStatus, Timestamp};
+use grid_batch_core::{
+    BatchState, BlockedBy, DltStatus, Strategy, Timestamp, WaitKind, WaitReason,
+};
 
 use crate::sql::{
-    Store, StoreError,
-    schema::{batches, lanes, waiting_batches},
+    Connection, Statement, Store, StoreError,
+    schema::{batches, waiting_batches},
 };
 
-/// The batches in lanes by state, and how old the oldest open batch is.
+/// The batches in lanes by state, what open batches wait for, and how old the oldest one is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenStates {
     /// The states that a batch in a lane has.
-    pub states: Vec<OpenState>,
+    pub states: BTreeMap<BatchState, OpenState>,
+    /// How many open batches wait for what, by the name of the reason. Batches of services with one lane that wait
+    /// for their turn are not counted.
+    pub waits: BTreeMap<&'static str, u64>,
     /// How long ago the oldest open batch was accepted; `None` if none is open.
     pub oldest: Option<Duration>,
 }
 
 /// The batches in lanes that are in one state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenState {
-    /// The state.
-    pub state: BatchState,
     /// How many batches are in it.
     pub batches: u64,
     /// How long the first of them has been in it.
     pub longest: Duration,
 }
 
-/// A state, the number of its batches, since when the first is in it, and when the oldest was accepted.
-type StateRow = (bool, Option<String>, i64, Option<i64>, Option<i64>);
+/// A batch that was never tried waits for the end of a pause.
+const OPEN_STATES: &str = "-- open_states
+     select s.submitted, s.dlt_status, s.held_at is not null as held, s.delays > 0 as has_failed,
+         s.earlier_may_arrive and s.invalid_reported as waits_for_earlier,
+         case when s.submitted or s.dlt_status is not null then false
+             else coalesce(
+                 (select c.paused_at from service_id_claims c where c.service_id = s.service_id),
+                 (select d.paused_at from database_state d where d.id = 1)) is not null
+             end as paused,
+         count(*) as batches, min(s.since) as since, min(s.created_at) as created_at
+     from lanes s where s.busy
+     group by 1, 2, 3, 4, 5, 6";
+
+const WAITING: &str = "-- count_waiting
+     select w.service_id, w.position is null as incomplete,
+         case when w.blocker_seq = w.batch_seq then 'MISSING'
+             when w.blocker_seq is null then 'NOTHING'
+             when w.depends_on_blocker then 'DEPENDENCY' else 'CONFLICT' end as blocker,
+         w.blocker_seq is not null and exists (
+             select 1 from halts h where h.batch_seq = w.blocker_seq) as halted,
+         count(*) as batches
+     from waiting_batches w where w.service_id > ''
+     group by 1, 2, 3, 4";
+
+const HALTED: &str = "-- services_with_halts
+     select distinct h.service_id from halts h where h.service_id > ''";
 
 impl Store {
-    /// The states of the batches in lanes, and how old the oldest open batch is. The cost grows with the number
-    /// of lanes in use.
+    /// The states of the batches in lanes, what open batches wait for, and how old the oldest one is. The cost grows
+    /// with the number of lanes in use, and of batches that wait beside lanes.
     pub fn open_states(&self) -> Result<OpenStates, StoreError> {
-        let query = lanes::table
-            .filter(lanes::busy)
-            .group_by((lanes::submitted, lanes::dlt_status))
-            .select((
-                lanes::submitted,
-                lanes::dlt_status,
-                count_star(),
-                min(lanes::since),
-                min(lanes::created_at),
-            ));
         let mut connection = self.pools.read()?;
-        let rows: Vec<StateRow> = connection.load_query("open_states", query)?;
+        let connection = &mut *connection;
+        let dialect = connection.dialect();
+        let rows: Vec<StateRow> = connection.load(&Statement::new(dialect, OPEN_STATES))?;
         // A batch without a lane may be older than all batches in lanes. The first was stored first.
         let first = waiting_batches::table
             .filter(waiting_batches::batch_seq.gt(0))
@@ -60,23 +83,114 @@ impl Store {
         let first: Vec<i64> = connection.load_query("first_without_lane", first)?;
         let now = self.now();
         let age = |micros: i64| now.since(Timestamp::from_micros(micros));
-        let created = rows.iter().filter_map(|row| row.4).chain(first);
-        Ok(OpenStates {
-            oldest: created.map(age).max(),
-            states: rows.into_iter().map(|row| open_state(row, age)).collect::<Result<_, _>>()?,
-        })
+        let created = rows.iter().filter_map(|row| row.created_at).chain(first);
+        let mut found = OpenStates { oldest: created.map(age).max(), ..OpenStates::default() };
+        for row in &rows {
+            let state = row.state()?;
+            let of_state = found.states.entry(state).or_default();
+            of_state.batches += row.batches.unsigned_abs();
+            let since = row.since.or(row.created_at);
+            of_state.longest = of_state.longest.max(since.map_or(Duration::ZERO, age));
+            *found.waits.entry(row.cause(state)).or_default() += row.batches.unsigned_abs();
+        }
+        for (cause, batches) in self.count_waiting(connection)? {
+            *found.waits.entry(cause).or_default() += batches;
+        }
+        Ok(found)
+    }
+
+    /// What the batches wait for that wait beside lanes.
+    fn count_waiting(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<Vec<(&'static str, u64)>, StoreError> {
+        let dialect = connection.dialect();
+        let rows: Vec<WaitingRow> = connection.load(&Statement::new(dialect, WAITING))?;
+        let halted: Vec<ServiceRow> = connection.load(&Statement::new(dialect, HALTED))?;
+        let halted: BTreeSet<String> = halted.into_iter().map(|row| row.service_id).collect();
+        let count = |row: &WaitingRow| {
+            let strategy = self.scheduler.strategy(&self.unreadable.read(&row.service_id)?);
+            let is_stopped =
+                row.halted || strategy.keeps_order() && halted.contains(&row.service_id);
+            let kind = if row.incomplete {
+                WaitKind::Missing
+            } else {
+                strategy.waits_for(row.blocked_by(), is_stopped)
+            };
+            Some((kind.cause(), row.batches.unsigned_abs()))
+        };
+        Ok(rows.iter().filter_map(count).collect())
     }
 }
 
-fn open_state(
-    (submitted, status, batches, since, created): StateRow,
-    age: impl Fn(i64) -> Duration,
-) -> Result<OpenState, StoreError> {
-    let status: Option<DltStatus> =
-        status.map(|status| status.parse().map_err(StoreError::corrupt)).transpose()?;
-    Ok(OpenState {
-        state: BatchState::of(submitted, status).map_err(StoreError::corrupt)?,
-        batches: u64::try_from(batches).map_err(StoreError::corrupt)?,
-        longest: since.or(created).map_or(Duration::ZERO, age),
-    })
+#[derive(QueryableByName)]
+struct StateRow {
+    #[diesel(sql_type = Bool)]
+    submitted: bool,
+    #[diesel(sql_type = Nullable<Text>)]
+    dlt_status: Option<String>,
+    #[diesel(sql_type = Bool)]
+    held: bool,
+    #[diesel(sql_type = Bool)]
+    has_failed: bool,
+    #[diesel(sql_type = Bool)]
+    waits_for_earlier: bool,
+    #[diesel(sql_type = Bool)]
+    paused: bool,
+    #[diesel(sql_type = BigInt)]
+    batches: i64,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    since: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    created_at: Option<i64>,
+}
+
+impl StateRow {
+    fn state(&self) -> Result<BatchState, StoreError> {
+        let status = self.dlt_status.as_deref().map(str::parse::<DltStatus>);
+        let status = status.transpose().map_err(StoreError::corrupt)?;
+        BatchState::of(self.submitted, status).map_err(StoreError::corrupt)
+    }
+
+    fn cause(&self, state: BatchState) -> &'static str {
+        let since = Timestamp::default();
+        if self.held {
+            WaitReason::Held.name()
+        } else if self.paused {
+            WaitReason::Paused { since, reason: None }.name()
+        } else {
+            WaitReason::of_next(state, !self.has_failed, self.waits_for_earlier).name()
+        }
+    }
+}
+
+#[derive(QueryableByName)]
+struct WaitingRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
+    #[diesel(sql_type = Bool)]
+    incomplete: bool,
+    #[diesel(sql_type = Text)]
+    blocker: String,
+    #[diesel(sql_type = Bool)]
+    halted: bool,
+    #[diesel(sql_type = BigInt)]
+    batches: i64,
+}
+
+impl WaitingRow {
+    fn blocked_by(&self) -> Option<BlockedBy> {
+        match self.blocker.as_str() {
+            "MISSING" => Some(BlockedBy::Missing),
+            "DEPENDENCY" => Some(BlockedBy::Dependency),
+            "CONFLICT" => Some(BlockedBy::Conflict),
+            _ => None,
+        }
+    }
+}
+
+#[derive(QueryableByName)]
+struct ServiceRow {
+    #[diesel(sql_type = Text)]
+    service_id: String,
 }

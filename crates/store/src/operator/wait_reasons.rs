@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{Ahead, ServiceId, StoredBatch, Strategy, Timestamp, WaitKind, WaitReason};
+use grid_batch_core::{
+    Ahead, AnyStrategy, ServiceId, StoredBatch, Strategy, Timestamp, WaitKind, WaitReason,
+};
 
 use super::{
     ahead::load_head,
@@ -43,7 +45,7 @@ pub(super) fn load_wait_reasons(
 
 /// What is stored of a service, and of the batches that others wait for.
 struct Service {
-    strategy: Box<dyn Strategy>,
+    strategy: AnyStrategy,
     /// The first batch that is next or under way.
     head: Option<StoredBatch>,
     /// The positions of its open batches, in order, at most one more than are counted.

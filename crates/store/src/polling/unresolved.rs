@@ -1,5 +1,5 @@
-//! The batches about which evidence is looked for, and what the absence of a batch means in a pipeline, where the ledger
-//! keeps the order.
+//! The batches about which evidence is looked for, and what the absence of a batch means in a service that keeps the
+//! order.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::{
-    BatchState, Evidence, ItemId, Resolution, ServiceId, StrategyKind, Timestamp, UnresolvedBatch,
+    BatchState, Evidence, ItemId, Resolution, ServiceId, Strategy, Timestamp, UnresolvedBatch,
 };
 
 use crate::{
@@ -164,7 +164,7 @@ struct TransactionRow {
 
 type Resolved = (UnresolvedBatch, Resolution);
 
-/// The same resolutions, but for batches of pipelines that are absent.
+/// The same resolutions, but for absent batches of services that keep the order.
 ///
 /// If the ledger has committed a later batch since this one was sent, it does not keep the order, or a
 /// restarted node has forgotten that this one is invalid: the batch is held. The absence of a batch counts only
@@ -174,21 +174,20 @@ pub(crate) fn in_order(
     store: &Store,
     resolutions: &[Resolved],
 ) -> Result<Vec<Resolved>, StoreError> {
-    // Also one with a window of 1: the window may have been larger before a restart.
-    let is_pipeline =
-        |service: &ServiceId| store.scheduler.of(service).strategy == StrategyKind::Pipeline;
+    // Whatever the window is: it may have been larger before a restart.
+    let keeps_order = |service: &ServiceId| store.scheduler.strategy(service).keeps_order();
     let absent = || resolutions.iter().filter(|(_, resolution)| has_it_sent_again(resolution));
     let services: BTreeSet<&ServiceId> =
-        absent().map(|(batch, _)| &batch.service_id).filter(|id| is_pipeline(id)).collect();
-    let mut pipelines = HashMap::new();
+        absent().map(|(batch, _)| &batch.service_id).filter(|id| keeps_order(id)).collect();
+    let mut orders = HashMap::new();
     for service in services {
         let own = absent().filter(|(batch, _)| batch.service_id == *service);
         let own = own.map(|(batch, _)| batch.batch_id).collect();
-        pipelines.insert(service.clone(), Pipeline::load(store, service, &own)?);
+        orders.insert(service.clone(), SentOrder::load(store, service, &own)?);
     }
     let review = |(batch, resolution): &Resolved| {
-        let pipeline = pipelines.get(&batch.service_id).filter(|_| has_it_sent_again(resolution));
-        let instead = pipeline.and_then(|pipeline| pipeline.instead_of_absence(batch));
+        let order = orders.get(&batch.service_id).filter(|_| has_it_sent_again(resolution));
+        let instead = order.and_then(|order| order.instead_of_absence(batch));
         (batch.clone(), instead.unwrap_or_else(|| resolution.clone()))
     };
     Ok(resolutions.iter().map(review).collect())
@@ -201,8 +200,8 @@ fn has_it_sent_again(resolution: &Resolution) -> bool {
     )
 }
 
-/// The order of a service whose lanes are a pipeline.
-struct Pipeline {
+/// The batches in the lanes of a service that keeps the order.
+struct SentOrder {
     positions: HashMap<ItemId, i64>,
     /// The first one that may be at the ledger, of those that are not known to be absent.
     first_at_ledger: Option<i64>,
@@ -210,7 +209,7 @@ struct Pipeline {
     committed: Vec<(i64, i64, ItemId)>,
 }
 
-impl Pipeline {
+impl SentOrder {
     fn load(
         store: &Store,
         service_id: &ServiceId,
@@ -226,22 +225,22 @@ impl Pipeline {
                 (batches::batch_id, batches::created_at, batches::ended_at).nullable(),
             ));
         let rows: Vec<LaneRow> = store.pools.read()?.load_query("pipeline", query)?;
-        let mut pipeline =
+        let mut order =
             Self { positions: HashMap::new(), first_at_ledger: None, committed: Vec::new() };
         for ((id, position, submitted), committed) in rows {
             if let (Some(id), Some(position)) = (id, position) {
                 let id = batch_id(&id)?;
-                pipeline.positions.insert(id, position);
+                order.positions.insert(id, position);
                 if submitted && !absent.contains(&id) {
-                    let first = pipeline.first_at_ledger.get_or_insert(position);
+                    let first = order.first_at_ledger.get_or_insert(position);
                     *first = position.min(*first);
                 }
             }
             if let Some((id, created_at, Some(ended_at))) = committed {
-                pipeline.committed.push((created_at, ended_at, batch_id(&id)?));
+                order.committed.push((created_at, ended_at, batch_id(&id)?));
             }
         }
-        Ok(pipeline)
+        Ok(order)
     }
 
     /// What to record instead of the absence of a batch; `None`: its absence.

@@ -4,7 +4,7 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool, Integer, Text},
 };
-use grid_batch_core::{LaneCounts, ServiceId, Strategy};
+use grid_batch_core::{AnyStrategy, LaneCounts, ServiceId, Strategy};
 
 use super::waiting::{WaitingRow, first_free, first_waiting, remove_waiting};
 use crate::{
@@ -23,14 +23,14 @@ pub(crate) fn fill_lanes<'a>(
 ) -> Result<Filled, StoreError> {
     let mut filled = Filled::new();
     for service_id in services {
-        fill_service(connection, &*scheduler.strategy(service_id), service_id, &mut filled)?;
+        fill_service(connection, scheduler.strategy(service_id), service_id, &mut filled)?;
     }
     Ok(filled)
 }
 
 fn fill_service(
     connection: &mut Connection,
-    strategy: &dyn Strategy,
+    strategy: AnyStrategy,
     service_id: &ServiceId,
     filled: &mut Filled,
 ) -> Result<(), StoreError> {
@@ -53,7 +53,7 @@ fn fill_service(
 fn find_next(
     connection: &mut Connection,
     service_id: &ServiceId,
-    strategy: &dyn Strategy,
+    strategy: AnyStrategy,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
     if count == 0 {

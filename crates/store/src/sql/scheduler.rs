@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, Strategy};
+use grid_batch_core::{AfterInvalid, AnyStrategy, Scheduling, SchedulingRules, ServiceId};
 use grid_batch_support::lock;
 
 use super::{event_sink::EventSink, hooks::BatchHooks};
@@ -62,7 +62,7 @@ impl Scheduler {
     }
 
     /// The rule by which the next batches of a service are chosen.
-    pub(crate) fn strategy(&self, service_id: &ServiceId) -> Box<dyn Strategy> {
+    pub(crate) fn strategy(&self, service_id: &ServiceId) -> AnyStrategy {
         self.of(service_id).rule()
     }
 

@@ -8,7 +8,7 @@ use diesel::{
 };
 use grid_batch_core::{
     AttemptId, BatchFits, BatchResult, BatchState, Change, Event, EventKind, InLane, Outcome,
-    Round, RoundStore, ServiceId, ServiceShare, TakenBatch, Timestamp,
+    Round, RoundStore, ServiceId, ServiceShare, Strategy, TakenBatch, Timestamp,
 };
 
 use crate::{

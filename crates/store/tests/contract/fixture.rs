@@ -104,7 +104,7 @@ impl Database {
 
     pub fn open_with(&self, options: StoreOptions) -> TestStore {
         let store = Store::open(&self.url(), options).unwrap();
-        TestStore { store, worker: Arc::clone(&self.worker) }
+        TestStore { store, worker: Arc::clone(&self.worker), own_worker: Arc::default() }
     }
 
     pub fn options(&self) -> StoreOptions {
@@ -123,15 +123,20 @@ impl Database {
 
     /// Runs SQL on a connection that bypasses the store.
     pub fn execute(&self, sql: &str) -> diesel::QueryResult<()> {
+        self.execute_each(&[sql]).remove(0)
+    }
+
+    /// Runs each text of SQL, all on one connection that bypasses the store.
+    pub fn execute_each(&self, sql: &[impl AsRef<str>]) -> Vec<diesel::QueryResult<()>> {
         match &self.kind {
             Kind::Postgres(_) => {
-                PgConnection::establish(&self.postgres_url()).unwrap().batch_execute(sql)
+                let mut server = PgConnection::establish(&self.postgres_url()).unwrap();
+                sql.iter().map(|sql| server.batch_execute(sql.as_ref())).collect()
             }
             Kind::Sqlite(_) => {
-                let path = self.file();
-                let mut file = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
+                let mut file = SqliteConnection::establish(self.file().to_str().unwrap()).unwrap();
                 file.batch_execute("pragma foreign_keys = on").unwrap();
-                file.batch_execute(sql)
+                sql.iter().map(|sql| file.batch_execute(sql.as_ref())).collect()
             }
         }
     }
@@ -205,11 +210,13 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
 }
 
 /// A store, and an instance that claims each service of its database as soon as a test takes or
-/// reads a batch of it. All stores of one database share the instance.
+/// reads a batch of it. All stores of one database share the instance, each with its own rules.
 #[derive(Clone)]
 pub struct TestStore {
     store: Store,
+    /// The instance with the first store that used it.
     worker: Arc<OnceLock<ClaimStore>>,
+    own_worker: Arc<OnceLock<ClaimStore>>,
 }
 
 impl Deref for TestStore {
@@ -224,13 +231,16 @@ impl TestStore {
     /// The instance that works on the services of the database.
     pub fn worker(&self) -> &ClaimStore {
         let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);
-        self.worker.get_or_init(|| {
-            let options = ClaimOptions {
-                idle_expiry: hours(10),
-                full_expiry: hours(20),
-                ..ClaimOptions::default()
-            };
-            ClaimStore::register(self.store.clone(), options).unwrap()
+        self.own_worker.get_or_init(|| {
+            let registered = self.worker.get_or_init(|| {
+                let options = ClaimOptions {
+                    idle_expiry: hours(10),
+                    full_expiry: hours(20),
+                    ..ClaimOptions::default()
+                };
+                ClaimStore::register(self.store.clone(), options).unwrap()
+            });
+            registered.with_store(self.store.clone())
         })
     }
 

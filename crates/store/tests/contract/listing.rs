@@ -1,10 +1,13 @@
 use grid_batch_core::{
-    BatchFilter, BatchState, ItemId, LedgerStatus, Outcome, PageCursor, QueueDepth,
+    BatchFilter, BatchState, ItemId, LedgerStatus, OperatorTarget, Outcome, PageCursor, QueueDepth,
 };
 
 use grid_batch_store::{OpenStates, ServiceCounts};
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
+use crate::{
+    fixture::{Database, StoreExt, TestStore, batch, id, on_both, service},
+    pauses::pause,
+};
 
 on_both! {
     pages_are_ordered_by_service_and_complete,
@@ -14,14 +17,14 @@ on_both! {
     depths_are_counted_per_service,
     services_in_trouble_are_counted,
     states_and_the_oldest_open_batch_are_measured,
+    waits_of_batches_in_lanes_are_counted,
 }
 
 fn states_and_the_oldest_open_batch_are_measured(db: &Database) {
     let store = db.open();
     let counts = || -> Vec<_> {
-        let mut states = store.open_states().unwrap().states;
-        states.sort_by_key(|it| it.state);
-        states.iter().map(|it| (it.state, it.batches)).collect()
+        let states = store.open_states().unwrap().states;
+        states.into_iter().map(|(state, it)| (state, it.batches)).collect()
     };
     assert_eq!(store.open_states().unwrap(), OpenStates::default());
     for (number, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
@@ -38,7 +41,22 @@ fn states_and_the_oldest_open_batch_are_measured(db: &Database) {
     );
     let measured = store.open_states().unwrap();
     let oldest = measured.oldest.unwrap();
-    assert!(measured.states.iter().all(|it| it.longest <= oldest), "{measured:?}");
+    assert!(measured.states.values().all(|it| it.longest <= oldest), "{measured:?}");
+    assert_eq!(measured.waits, [("delayed", 1), ("evidence", 1), ("submission", 1)].into());
+}
+
+fn waits_of_batches_in_lanes_are_counted(db: &Database) {
+    let store = db.open();
+    for (number, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        store.add_all(&[batch(name, number)]);
+    }
+    let taken = store.take_one("a");
+    store.outcome(&taken, Outcome::Ambiguous);
+    store.hold(&taken, "no evidence");
+    store.outcome(&store.take_one("b"), Outcome::Parked);
+    pause(&store, OperatorTarget::Service(service("c")));
+    let waits = store.open_states().unwrap().waits;
+    assert_eq!(waits, [("held", 1), ("parked", 1), ("paused", 1), ("submission", 1)].into());
 }
 
 fn services_in_trouble_are_counted(db: &Database) {

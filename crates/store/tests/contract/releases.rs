@@ -2,7 +2,7 @@
 //!
 //! `tests/releases` has the statements of each release: the snapshots of its plan tests.
 
-use std::{collections::BTreeMap, fs};
+use std::fs;
 
 use crate::fixture::{Database, on_both};
 
@@ -13,22 +13,23 @@ on_both! {
 fn statements_of_earlier_releases_run_on_these_tables(db: &Database) {
     drop(db.open());
     let file = if db.is_postgres() { "postgres.sql" } else { "sqlite.sql" };
-    let mut failed = BTreeMap::new();
-    let mut checked = 0;
+    let (mut names, mut statements) = (Vec::new(), Vec::new());
     for release in fs::read_dir("tests/releases").unwrap() {
         let folder = release.unwrap().path();
         let text = fs::read_to_string(folder.join(file)).unwrap();
         for statement in text.strip_prefix("-- ").unwrap().split("\n\n-- ") {
             let (name, text) = statement.split_once('\n').unwrap();
-            let prepared = preparing(text.trim(), checked, db.is_postgres());
-            if let Err(error) = db.execute(&prepared) {
-                failed.insert((folder.clone(), name.to_owned()), error.to_string());
-            }
-            checked += 1;
+            statements.push(preparing(text.trim(), statements.len(), db.is_postgres()));
+            names.push(format!("{}: {name}", folder.display()));
         }
     }
+    let failed: Vec<_> = names
+        .iter()
+        .zip(db.execute_each(&statements))
+        .filter_map(|(name, result)| Some((name, result.err()?.to_string())))
+        .collect();
     assert!(failed.is_empty(), "{failed:#?}");
-    assert!(checked > 100, "{checked} statements");
+    assert!(statements.len() > 100, "{} statements", statements.len());
 }
 
 /// Has the database parse and plan a statement without running it.

@@ -154,6 +154,38 @@ fn reasons_that_only_the_process_knows_are_told() {
 }
 
 #[test]
+fn batch_that_the_ledger_does_not_report_says_so_itself() {
+    let unconfirmed = |number| WaitReason::Unconfirmed {
+        batch_id: id(&batch(number)),
+        since: Timestamp::from_micros(5),
+    };
+    let waits = move |service: &ServiceId| match service.as_str() {
+        "a::b" => vec![unconfirmed(1), unconfirmed(9)],
+        _ => vec![WaitReason::NodePlace],
+    };
+    let server = TestServer::with(|builder, _| builder.with_known_waits(waits));
+    post(&server, "a::b", &[1, 2]);
+    post(&server, "c::d", &[3]);
+    let taken = server.take_batch_of(service("a::b"));
+    let accepted = Event::Outcome { attempt: 1, outcome: Outcome::Accepted };
+    server.store.record(&[Change::new(service("a::b"), taken.batch_id, accepted)]).unwrap();
+    let status = |number| {
+        server.get_status(&id(&batch(number))).json()["data"][0]["progress"]["wait"].clone()
+    };
+    let causes = |also: &Value| -> Vec<String> {
+        let also = also.as_array().map_or(&[][..], Vec::as_slice);
+        also.iter().map(|it| it["cause"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(status(1)["cause"], "status");
+    assert_eq!(causes(&status(1)["also"]), ["unconfirmed"]);
+    assert_eq!(causes(&explain(&server, 1)["wait"]["also"]), ["unconfirmed"]);
+    assert_eq!(causes(&explain(&server, 2)["wait"]["also"]), ["unconfirmed"]);
+    let services = server.get("/v1/services").json();
+    assert_eq!(services["data"][0]["waits"], json!([]));
+    assert_eq!((&status(3)["cause"], &status(3)["behind"]), (&json!("node_place"), &json!(null)));
+}
+
+#[test]
 fn unknown_batches_and_services_are_refused() {
     let server = TestServer::new();
     let path = format!("/v1/batches/{}/explain", id(&batch(1)));

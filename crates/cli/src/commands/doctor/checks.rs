@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
+use grid_batch_core::{Timestamp, WaitReason};
 use grid_batch_service::{
     AccessInForce, Config, LedgerInspection, ListenAddress, ToldIdentity, ToldService,
     fitting_http_connections,
 };
-use grid_batch_store::Store;
+use grid_batch_store::{ServiceCounts, Store};
 use grid_batch_support::{ErrorChain, one_line};
 
 use super::finding::Finding;
@@ -101,6 +102,7 @@ fn database(config: &Config) -> (Vec<Finding>, Option<Store>) {
     let mut findings = vec![finding];
     findings.extend(durability(&store));
     findings.push(clock(&store));
+    findings.extend(store.service_counts().iter().flat_map(waits));
     (findings, Some(store))
 }
 
@@ -163,6 +165,26 @@ fn clock(store: &Store) -> Finding {
             "set both by a time service; batches are not affected, times that are shown are",
         )
     }
+}
+
+/// The services that wait for an operator or a next try, and what ends that.
+fn waits(counts: &ServiceCounts) -> Vec<Finding> {
+    let since = Timestamp::default();
+    let paused = if counts.all_paused { counts.open } else { counts.paused + counts.states_differ };
+    [
+        (counts.held, "held", WaitReason::Held),
+        (counts.halted, "stopped by an invalid batch", WaitReason::Halt { since }),
+        (paused, "paused", WaitReason::Paused { since, reason: None }),
+        (counts.failing, "failing", WaitReason::Delayed),
+    ]
+    .into_iter()
+    .filter(|(services, ..)| *services > 0)
+    .map(|(services, what, reason)| {
+        let of = if services == 1 { "service is" } else { "services are" };
+        let advice = format!("ends: {}", reason.about().ends);
+        Finding::warning("waits", format!("{services} {of} {what}"), advice)
+    })
+    .collect()
 }
 
 fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
@@ -268,4 +290,25 @@ fn server(config: &Config) -> Option<Finding> {
             Finding::problem(check, text, advice)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_found_with_what_ends_them() {
+        assert_eq!(waits(&ServiceCounts::default()), []);
+        let counts = ServiceCounts { open: 9, held: 1, failing: 2, ..ServiceCounts::default() };
+        let of =
+            |counts| waits(&counts).into_iter().map(|it| (it.text, it.advice)).collect::<Vec<_>>();
+        let ends = |reason: WaitReason| Some(format!("ends: {}", reason.about().ends));
+        let expected = [
+            ("1 service is held".to_owned(), ends(WaitReason::Held)),
+            ("2 services are failing".to_owned(), ends(WaitReason::Delayed)),
+        ];
+        assert_eq!(of(counts), expected);
+        let paused = ServiceCounts { open: 9, all_paused: true, ..ServiceCounts::default() };
+        assert_eq!(of(paused)[0].0, "9 services are paused");
+    }
 }

@@ -3,13 +3,18 @@ use serde_json::Value;
 use super::gas_text;
 use crate::commands::operator::wrapped;
 
-/// Why a batch or a service waits, and what can be done, in lines of at most so many characters.
+/// Why a batch or a service waits, what ends it, and what can be done, in lines of at most so many characters.
 pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) -> Vec<String> {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let mut lines = wrapped("", &text(explanation, "text"), width);
     if explanation["gas"].is_object() {
         lines.extend(wrapped("Gas: ", &gas_text(&explanation["gas"]), width));
     }
+    lines.extend(
+        ends(explanation)
+            .iter()
+            .flat_map(|(cause, ends)| wrapped(&format!("Ends {cause}: "), ends, width)),
+    );
     let actions = explanation["actions"].as_array().map_or(&[][..], Vec::as_slice);
     if actions.is_empty() {
         return lines;
@@ -22,4 +27,48 @@ pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) 
         lines.extend(wrapped(&format!("  {verb}{of_batch}: "), &text(action, "text"), width));
     }
     lines
+}
+
+/// The causes of the waits of a batch, or of a service and its oldest batch, and what ends each.
+fn ends(explanation: &Value) -> Vec<(&str, &str)> {
+    let waits = [&explanation["wait"], &explanation["oldest"]["wait"]];
+    let also = [&explanation["wait"]["also"], &explanation["service"]["waits"]];
+    let also = also.into_iter().filter_map(Value::as_array).flatten();
+    let mut ends = Vec::new();
+    for wait in waits.into_iter().chain(also) {
+        if let (Some(cause), Some(end)) = (wait["cause"].as_str(), wait["ends"].as_str())
+            && !ends.contains(&(cause, end))
+        {
+            ends.push((cause, end));
+        }
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn explanation_tells_what_ends_each_wait() {
+        let lease = json!({"cause": "lease", "ends": "an instance that claims the service, or renews its lease"});
+        let behind =
+            json!({"cause": "behind", "ends": "the end of the batches before it", "also": [lease]});
+        let service = json!({"waits": [lease]});
+        let of_batch = json!({"text": "It waits.", "wait": behind, "service": service});
+        let expected = [
+            "It waits.",
+            "Ends behind: the end of the batches before it",
+            "Ends lease: an instance that claims the service, or renews its lease",
+        ];
+        assert_eq!(explanation_lines(&of_batch, 80), expected);
+        let of_service =
+            json!({"text": "It waits.", "oldest": {"wait": behind}, "service": service});
+        assert_eq!(explanation_lines(&of_service, 80), expected);
+        let lines = explanation_lines(&of_batch, 40);
+        assert_eq!(lines.len(), 5, "{lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 40), "{lines:#?}");
+    }
 }

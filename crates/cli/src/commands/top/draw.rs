@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use grid_batch_core::WaitReason;
+
 use super::{
     line::{Line, Style},
     press::KEYS,
@@ -25,18 +27,20 @@ pub(super) struct Size {
 const ABOVE: usize = 5;
 /// The headings of a table.
 const HEADINGS: usize = 1;
+/// What ends the wait of the selected service or batch.
+const ENDS: usize = 1;
 /// The keys, a question or a message.
 const BELOW: usize = 1;
 
 /// How many entries of a list fit.
 pub(super) fn rows(view: &View, size: Size) -> usize {
     let failure = usize::from(view.failure.is_some());
-    size.height.saturating_sub(ABOVE + failure + HEADINGS + BELOW)
+    size.height.saturating_sub(ABOVE + failure + HEADINGS + ENDS + BELOW)
 }
 
 /// The height at which all entries fit.
 pub(super) fn full_height(view: &View) -> usize {
-    ABOVE + HEADINGS + BELOW + view.listed_services().len().max(1)
+    ABOVE + HEADINGS + ENDS + BELOW + view.listed_services().len().max(1)
 }
 
 /// The lines of the screen: as many as it is high, none wider than it.
@@ -51,8 +55,12 @@ pub(super) fn draw(view: &View, size: Size, now: Instant) -> Vec<Line> {
     }
     lines.push(what_is_listed(view));
     lines.extend(pane(view, size, now));
-    lines.truncate(size.height.saturating_sub(BELOW));
-    lines.resize(size.height.saturating_sub(BELOW), Line::default());
+    let above = size.height.saturating_sub(ENDS + BELOW);
+    lines.truncate(above);
+    lines.resize(above, Line::default());
+    if size.height > BELOW {
+        lines.push(ends(view));
+    }
     lines.push(last_line(view, size.width));
     lines.into_iter().map(|line| line.cut(size.width)).collect()
 }
@@ -300,6 +308,24 @@ fn held_line(batch: &HeldBatch, reading_age: Duration, width: usize, is_selected
     selectable(columns, is_selected).with(&batch.reason, Style::Plain)
 }
 
+/// What ends the wait of the selected service, or of the selected batch.
+fn ends(view: &View) -> Line {
+    let Some((reading, _)) = &view.reading else { return Line::default() };
+    let of_selected = match view.pane {
+        Pane::Services => {
+            let services = view.listed_services();
+            let selected = view.services.position(services.iter().map(|it| it.id.as_str()));
+            services.get(selected).and_then(|service| state(service, reading).ends)
+        }
+        Pane::Held => {
+            (!view.listed_held().is_empty()).then(|| WaitReason::Held.about().ends.to_owned())
+        }
+        Pane::Explanation { .. } | Pane::Help { .. } => None,
+    };
+    of_selected
+        .map_or_else(Line::default, |ends| Line::new(format!("> ends: {ends}"), Style::Faint))
+}
+
 fn selectable(columns: String, is_selected: bool) -> Line {
     if is_selected {
         Line::new(format!("> {columns}"), Style::Selected)
@@ -409,8 +435,8 @@ mod tests {
         );
         view.apply(Answer::Reading(Ok(Box::new(reading))), Instant::now());
         let listed = |size| texts(&view, size).iter().filter(|line| line.contains("c::")).count();
-        assert_eq!(listed(USUAL), 17);
-        assert_eq!(listed(Size { width: 120, height: 40 }), 33);
+        assert_eq!(listed(USUAL), 16);
+        assert_eq!(listed(Size { width: 120, height: 40 }), 32);
         let reason = "nothing proves that it was applied";
         assert!(texts(&view, Size { width: 120, height: 40 }).iter().any(|it| it.contains(reason)));
     }
@@ -457,11 +483,32 @@ mod tests {
             assert!(lines.iter().any(|line| line.contains(key) && line.contains(what)), "{key}");
         }
         let small = Size { width: 80, height: 12 };
-        assert!(texts(&view, small)[10].contains("more lines"));
+        assert!(texts(&view, small)[9].contains("more lines"));
         (0..100).for_each(|_| {
             view.press(Key::Down);
         });
-        assert!(texts(&view, small)[10].contains("(sample)"));
+        assert!(texts(&view, small)[9].contains("(sample)"));
+    }
+
+    #[test]
+    fn what_ends_the_selected_wait_is_told() {
+        let mut view = view();
+        let ends = |view: &View| texts(view, USUAL)[22].clone();
+        assert_eq!(ends(&view), "", "the service runs");
+        view.press(Key::Down);
+        let held =
+            "> ends: an operator's decision, a final status of the ledger, or, unless `until…";
+        assert_eq!(ends(&view), held);
+        view.press(Key::Down);
+        assert!(
+            ends(&view).starts_with("> ends: an operator; if the nodes have"),
+            "{}",
+            ends(&view)
+        );
+        view.press(Key::Character('h'));
+        assert_eq!(ends(&view), held);
+        view.press(Key::Character('?'));
+        assert_eq!(ends(&view), "");
     }
 
     #[test]

@@ -39,6 +39,15 @@ pub(super) struct Service {
     /// Why a gate keeps its batch back, if one does.
     pub(super) parked: Option<String>,
     pub(super) is_claimed: bool,
+    /// What else keeps all its batches.
+    pub(super) waits: Vec<Wait>,
+}
+
+/// What keeps the batches of a service, and what ends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) text: String,
+    pub(super) ends: String,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -138,7 +147,16 @@ impl Service {
             failing: text(json, "failing"),
             parked: text(json, "parked"),
             is_claimed: !owner.is_null() && !is(owner, "lease_is_over"),
+            waits: entries(&json["waits"]).filter_map(Wait::read).collect(),
         }
+    }
+}
+
+impl Wait {
+    /// `None`: other fields of the service tell it.
+    fn read(json: &Value) -> Option<Self> {
+        let is_told = matches!(json["cause"].as_str(), Some("lease" | "paused"));
+        (!is_told).then(|| Self { text: field(json, "text"), ends: field(json, "ends") })
     }
 }
 

@@ -1,9 +1,13 @@
-use super::reading::{Reading, Service};
+use grid_batch_core::{Timestamp, WaitReason};
+
+use super::reading::{Reading, Service, Wait};
 
 /// What a service does, or what keeps it from that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) text: String,
+    /// What ends the first thing that keeps it from working.
+    pub(super) ends: Option<String>,
     /// 0 needs an operator most.
     rank: usize,
 }
@@ -17,10 +21,26 @@ pub(super) fn state(service: &Service, reading: &Reading) -> State {
     let paused = service.paused.as_ref().map(|reason| format!("paused: {reason}"));
     let failing = service.failing.as_ref().map(|error| format!("failing: {error}"));
     let parked = service.parked.as_ref().map(|reason| format!("parked: {reason}"));
-    let states = [held, stopped, unclaimed, paused, failing, parked];
-    let texts: Vec<String> = states.into_iter().flatten().collect();
-    let text = if texts.is_empty() { "running".to_owned() } else { texts.join("; ") };
-    State { text, rank: rank(service) }
+    let since = Timestamp::default();
+    let told = [
+        (held, WaitReason::Held),
+        (stopped, WaitReason::Halt { since }),
+        (unclaimed, WaitReason::Lease { expired: None }),
+        (paused, WaitReason::Paused { since, reason: None }),
+        (failing, WaitReason::Delayed),
+        (parked, WaitReason::Parked),
+    ];
+    let told = told.into_iter().filter_map(|(text, reason)| {
+        Some(Wait { text: text?, ends: reason.about().ends.to_owned() })
+    });
+    let waits: Vec<Wait> = told.chain(service.waits.iter().cloned()).collect();
+    let text = if waits.is_empty() {
+        "running".to_owned()
+    } else {
+        waits.iter().map(|wait| wait.text.as_str()).collect::<Vec<_>>().join("; ")
+    };
+    let ends = waits.into_iter().next().map(|first| first.ends);
+    State { text, ends, rank: rank(service) }
 }
 
 /// Where a state comes in a list that is sorted by it.
@@ -32,6 +52,7 @@ pub(super) fn rank(service: &Service) -> usize {
         service.paused.is_some(),
         service.failing.is_some(),
         service.parked.is_some(),
+        !service.waits.is_empty(),
     ];
     states.iter().position(|applies| *applies).unwrap_or(states.len())
 }
@@ -42,7 +63,7 @@ impl State {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.rank > 5
+        self.rank > 6
     }
 }
 
@@ -86,6 +107,15 @@ mod tests {
         assert!(!state(&parked, &reading).needs_operator());
         let service = Service { held: 1, ..paused.clone() };
         assert_eq!(state(&service, &reading).text, "held: no proof; paused: update");
+        assert_eq!(state(&service, &reading).ends.as_deref(), Some(WaitReason::Held.about().ends));
+        let outage = Wait { text: "The node a hangs".to_owned(), ends: "an answer".to_owned() };
+        let service = Service { waits: vec![outage], ..running.clone() };
+        let waiting = state(&service, &reading);
+        assert_eq!(
+            (waiting.text.as_str(), waiting.ends.as_deref()),
+            ("The node a hangs", Some("an answer"))
+        );
+        assert!(!waiting.is_running() && !waiting.needs_operator());
         let service = Service { held: 2, halts: 1, is_claimed: false, ..running };
         let text = state(&service, &reading).text;
         assert!(text.starts_with("2 batches held: no proof; stopped: "), "{text}");

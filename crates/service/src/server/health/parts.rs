@@ -234,22 +234,25 @@ fn in_flight_part(counts: InFlightCounts) -> HealthPart {
 pub(super) struct WaitingServices {
     pub(super) stalled: u64,
     pub(super) delayed: u64,
+    pub(super) busy: u64,
     pub(super) locked: u64,
 }
 
 impl WaitingServices {
     fn read(sources: &HealthSources) -> Self {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let delayed = sources.delayed.read();
         Self {
             stalled: sources.poller.read().stalled_services,
-            delayed: number(sources.delayed.read().long),
+            delayed: number(delayed.long),
+            busy: number(delayed.busy),
             locked: number((sources.locked)()),
         }
     }
 }
 
 pub(super) fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPart {
-    let WaitingServices { stalled, delayed, locked } = *waiting;
+    let WaitingServices { stalled, delayed, busy, locked } = *waiting;
     let counts = services.counts().unwrap_or_default();
     let mut reasons = Vec::new();
     for (number, what) in [
@@ -298,6 +301,7 @@ pub(super) fn services_part(services: &ServiceState, waiting: &WaitingServices) 
             ("failing", counts.failing),
             ("stalled", stalled),
             ("delayed", delayed),
+            ("busy", busy),
             ("locked", locked),
             ("halted", counts.halted),
             ("paused", counts.paused),
@@ -352,7 +356,7 @@ mod tests {
     use super::*;
 
     fn waiting(stalled: u64) -> WaitingServices {
-        WaitingServices { stalled, delayed: 0, locked: 0 }
+        WaitingServices { stalled, delayed: 0, busy: 0, locked: 0 }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::{
     parts::{WaitingServices, services_part},
     services::ServiceState,
 };
+use crate::server::metrics::COUNTED_REASONS;
 
 const HEAD: &str = "# Why a batch waits
 
@@ -41,6 +42,7 @@ fn seen(reason: &WaitReason) -> Seen {
         WaitReason::Evidence => (None, Some("in_doubt"), Some("GridBatchInDoubtTooLong")),
         WaitReason::Lease { .. } => (None, Some("owner"), Some("GridBatchClaimsNotRenewed")),
         WaitReason::Node(_) => (None, None, Some("GridBatchLedgerDegraded")),
+        WaitReason::Busy { .. } => (Some("busy"), None, None),
         WaitReason::Lock { .. } => (Some("locked"), None, None),
         WaitReason::Behind
         | WaitReason::Conflict { .. }
@@ -48,6 +50,8 @@ fn seen(reason: &WaitReason) -> Seen {
         | WaitReason::MissingTransaction { .. }
         | WaitReason::Lane
         | WaitReason::InFlightWindow
+        | WaitReason::NodePlace
+        | WaitReason::Unconfirmed { .. }
         | WaitReason::Submission
         | WaitReason::Submitter
         | WaitReason::LateArrival
@@ -63,7 +67,9 @@ fn row(reason: &WaitReason) -> String {
     let number = number.map(|number| format!("`{number}` of `services` in `/health`"));
     let field = field.map(|field| format!("`{field}` of the service"));
     let alert = alert.map(|alert| format!("alert `{alert}`"));
-    let seen: Vec<_> = [number, field, alert].into_iter().flatten().collect();
+    let metric =
+        COUNTED_REASONS.contains(&about.name).then(|| "`grid_batch_waiting_batches`".to_owned());
+    let seen: Vec<_> = [number, field, alert, metric].into_iter().flatten().collect();
     format!(
         "| `{}` | {} | {} | {} | {} | {} |\n",
         about.name,
@@ -93,12 +99,14 @@ fn page_of_waits_is_up_to_date() {
 
 #[test]
 fn page_of_waits_names_what_there_is() {
-    let waiting = WaitingServices { stalled: 0, delayed: 0, locked: 0 };
+    let waiting = WaitingServices { stalled: 0, delayed: 0, busy: 0, locked: 0 };
     let part = services_part(&ServiceState::new(), &waiting);
     let alerts = fs::read_to_string(repository().join("deploy/prometheus/alerts.yml")).unwrap();
     let interface = fs::read_to_string(repository().join("docs/openapi.json")).unwrap();
     let interface: serde_json::Value = serde_json::from_str(&interface).unwrap();
     let fields = &interface["components"]["schemas"]["ServiceJson"]["properties"];
+    let names: Vec<_> = WaitReason::examples().iter().map(WaitReason::name).collect();
+    assert!(COUNTED_REASONS.iter().all(|name| names.contains(name)));
     for reason in WaitReason::examples() {
         let Seen { number, field, alert } = seen(&reason);
         assert!(number.is_none_or(|number| part.numbers.contains_key(number)), "{reason:?}");

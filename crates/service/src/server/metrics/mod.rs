@@ -15,6 +15,8 @@ use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::Jobs;
 
 pub(super) use history::History;
+#[cfg(test)]
+pub(super) use queues::COUNTED_REASONS;
 pub(super) use queues::{HistoryRecorder, QueueMetrics};
 pub(super) use stage_times::StageTimes;
 

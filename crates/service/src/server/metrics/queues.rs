@@ -9,7 +9,9 @@ use std::{
 
 use grid_batch_api::MetricsText;
 use grid_batch_claims::ChangeCounters;
-use grid_batch_core::{BatchResult, BatchState, InstanceId, QueueDepth, Webhook, WebhookStore};
+use grid_batch_core::{
+    BatchResult, BatchState, InstanceId, QueueDepth, WaitReason, Webhook, WebhookStore,
+};
 use grid_batch_store::{ClaimStore, OpenStates, Store};
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::{Job, Jobs, Next, Schedule};
@@ -68,6 +70,26 @@ struct WebhookCounts {
     /// Messages that were given up.
     given_up: u64,
 }
+
+/// The reasons that are stored of each batch. What keeps a whole service, and what only an instance knows, is in the
+/// numbers of the health.
+pub(in crate::server) const COUNTED_REASONS: [&str; 15] = [
+    "behind",
+    "conflict",
+    "delayed",
+    "dependency",
+    "evidence",
+    "halt",
+    "held",
+    "lane",
+    "late_arrival",
+    "missing_transaction",
+    "parked",
+    "paused",
+    "status",
+    "submission",
+    "submitter",
+];
 
 /// The label of all services that have none of their own.
 const OTHERS: &str = "other";
@@ -129,6 +151,13 @@ impl Queues {
         for (state, batches) in self.by_state() {
             open.sample(&[("state", state.as_str())], count(batches));
         }
+        let mut waiting = text.gauges(
+            "grid_batch_waiting_batches",
+            "Open batches by the reason for which they wait, of all instances of the database.",
+        );
+        for (reason, batches) in self.by_reason() {
+            waiting.sample(&[("reason", reason)], count(batches));
+        }
         let mut longest = text.gauges(
             "grid_batch_longest_in_state_seconds",
             "How long the first batch of each state has been in it; 0 if none is in it.",
@@ -155,9 +184,7 @@ impl Queues {
     /// Batches behind others are new, and are in no lane.
     fn by_state(&self) -> BTreeMap<BatchState, u64> {
         let mut states = open_states(|| 0);
-        for it in &self.states.states {
-            states.insert(it.state, it.batches);
-        }
+        states.extend(self.states.states.iter().map(|(state, it)| (*state, it.batches)));
         let tried: u64 = states.iter().filter(|it| *it.0 != BatchState::New).map(|it| it.1).sum();
         states.insert(BatchState::New, self.open.saturating_sub(tried));
         states
@@ -165,10 +192,18 @@ impl Queues {
 
     fn longest(&self) -> BTreeMap<BatchState, f64> {
         let mut longest = open_states(|| 0.0);
-        for it in &self.states.states {
-            longest.insert(it.state, it.longest.as_secs_f64());
-        }
+        let states = self.states.states.iter();
+        longest.extend(states.map(|(state, it)| (*state, it.longest.as_secs_f64())));
         longest
+    }
+
+    /// Those that are not counted are behind others of a service with one lane.
+    fn by_reason(&self) -> BTreeMap<&'static str, u64> {
+        let mut reasons: BTreeMap<_, _> = COUNTED_REASONS.iter().map(|name| (*name, 0)).collect();
+        reasons.extend(&self.states.waits);
+        let counted: u64 = self.states.waits.values().sum();
+        *reasons.entry(WaitReason::Behind.name()).or_default() += self.open.saturating_sub(counted);
+        reasons
     }
 }
 
@@ -227,12 +262,15 @@ mod tests {
     }
 
     fn queues(depths: Vec<QueueDepth>, most: usize) -> Queues {
-        let in_doubt =
-            OpenState { state: BatchState::InDoubt, batches: 2, longest: Duration::from_secs(90) };
+        let in_doubt = OpenState { batches: 2, longest: Duration::from_secs(90) };
         let oldest = Some(Duration::from_secs(100));
         Queues {
             claims: 3,
-            states: OpenStates { states: vec![in_doubt], oldest },
+            states: OpenStates {
+                states: [(BatchState::InDoubt, in_doubt)].into(),
+                waits: [("evidence", 1), ("held", 1)].into(),
+                oldest,
+            },
             open: depths.iter().map(|depth| depth.open).sum(),
             services: by_service(depths, most),
             webhooks: WebhookCounts::default(),
@@ -275,11 +313,15 @@ mod tests {
         for line in [
             "grid_batch_service_open_batches{service=\"a\"} 5\n",
             "grid_batch_oldest_open_batch_seconds 100\n",
+            "grid_batch_waiting_batches{reason=\"behind\"} 3\n",
+            "grid_batch_waiting_batches{reason=\"evidence\"} 1\n",
+            "grid_batch_waiting_batches{reason=\"lane\"} 0\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }
         let states = queues(vec![depth("a", 5)], 10).by_state();
         assert_eq!((states[&BatchState::New], states[&BatchState::InDoubt]), (3, 2));
+        assert!(queues(Vec::new(), 10).by_reason().keys().eq(&COUNTED_REASONS), "no other reason");
         assert_eq!(queues(Vec::new(), 10).longest()[&BatchState::Pending], 0.0);
     }
 }

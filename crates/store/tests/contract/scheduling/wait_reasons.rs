@@ -152,7 +152,9 @@ fn services_in_all_states(store: &TestStore) {
 
 /// Reasons that are not among them are known to a process alone, or told of a whole service.
 fn each_stored_reason_is_found(db: &Database) {
-    let mut found = BTreeSet::new();
+    let (mut found, mut counted) = (BTreeSet::new(), BTreeSet::new());
+    let mut count =
+        |store: &TestStore| counted.extend(store.open_states().unwrap().waits.into_keys());
     let states = db.another();
     let store = states.open();
     services_in_all_states(&store);
@@ -165,6 +167,7 @@ fn each_stored_reason_is_found(db: &Database) {
     for (name, number) in [("turns", 11), ("turns", 12), ("paused", 13)] {
         found.insert(reason(&store, name, number));
     }
+    count(&store);
 
     let parallel = db.another();
     let store = parallel.open_scheduled(StrategyKind::Parallel, 2);
@@ -172,12 +175,14 @@ fn each_stored_reason_is_found(db: &Database) {
     store.add_all(&[depending(SERVICE, 5, "dd", &[transaction_of(1)])]);
     store.add_all(&[depending(SERVICE, 6, "ee", &[transaction_of(9)])]);
     found.extend([2, 4, 5, 6].map(|number| reason(&store, SERVICE, number)));
+    count(&store);
 
     let halting = db.another();
     let store = halting.open_halting(StrategyKind::Serial);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     store.end(&store.take_up_to(1)[0], LedgerStatus::Invalid);
     found.insert(reason(&store, SERVICE, 2));
+    count(&store);
 
     let of_turns = [
         "behind",
@@ -190,6 +195,8 @@ fn each_stored_reason_is_found(db: &Database) {
         "submission",
     ];
     assert_eq!(found, of_turns.into_iter().chain(STATES).collect());
+    counted.insert("behind");
+    assert_eq!(counted, found, "all are counted but turns in a service with one lane");
 }
 
 /// What lists and counts of services read with SQL agrees with why their batches wait.
