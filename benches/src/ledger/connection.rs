@@ -86,7 +86,7 @@ async fn serve_events(
             break;
         }
     }
-    ledger.subscribers.borrow_mut().remove(&service, number);
+    ledger.subscribers.borrow_mut().remove(service, number);
 }
 
 impl Ledger {

@@ -277,7 +277,8 @@ pub(crate) fn tables_without_namespace(dialect: Dialect, sql: &str) -> Vec<&str>
     found
 }
 
-#[cfg(all(test, feature = "postgres", feature = "sqlite"))]
+#[cfg(test)]
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
 mod tests {
     use super::*;
 
