@@ -635,13 +635,14 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 27] = [
+const WITHOUT_PLAN_TEST: [&str; 30] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "begin_event_generation",
     "count",
     "count_open_batches",
     "count_open_services",
+    "count_waiting",
     "database_server",
     "depths",
     "durability",
@@ -654,6 +655,7 @@ const WITHOUT_PLAN_TEST: [&str; 27] = [
     "mark_restored",
     "notify_others",
     "notify_owners",
+    "open_states",
     "probe",
     "put_heads_in_doubt",
     "record_server",
@@ -662,6 +664,7 @@ const WITHOUT_PLAN_TEST: [&str; 27] = [
     "schema_objects",
     "schema_versions",
     "serialized_batch",
+    "services_with_halts",
     "show_event_groups",
 ];
 
