@@ -648,6 +648,7 @@ const WITHOUT_PLAN_TEST: [&str; 30] = [
     "count",
     "count_open_batches",
     "count_open_services",
+    "count_waiting",
     "database_server",
     "depths",
     "durability",
@@ -663,6 +664,7 @@ const WITHOUT_PLAN_TEST: [&str; 30] = [
     "mark_restored",
     "notify_others",
     "notify_owners",
+    "open_states",
     "probe",
     "put_heads_in_doubt",
     "record_server",
@@ -671,6 +673,7 @@ const WITHOUT_PLAN_TEST: [&str; 30] = [
     "schema_objects",
     "schema_versions",
     "serialized_batch",
+    "services_with_halts",
     "show_event_groups",
 ];
 
