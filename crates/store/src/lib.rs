@@ -1,7 +1,15 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(
-    not(all(feature = "postgres", feature = "sqlite", feature = "withdrawals")),
-    expect(unused, reason = "parts are for the other database or for withdrawals only")
+    not(all(
+        feature = "action-log",
+        feature = "events",
+        feature = "postgres",
+        feature = "sqlite",
+        feature = "tokens",
+        feature = "webhooks",
+        feature = "withdrawals",
+    )),
+    expect(unused, reason = "some code is for the other database or for a part only")
 )]
 
 #[cfg(not(any(feature = "postgres", feature = "sqlite")))]
@@ -33,6 +41,7 @@ mod batch;
 // recording a change of a batch, over:
 mod scheduling;
 // which batches of a service may be under way together, over:
+#[cfg(feature = "webhooks")]
 mod webhooks;
 // to whom events are delivered, over:
 mod events;

@@ -12,7 +12,6 @@ use grid_batch_test_postgres::TestDatabase;
 use crate::withdrawals::schema::*;
 use crate::{
     StoreOptions,
-    plans::TABLES_OF_WITHDRAWALS,
     sql::{Store, connection::Session, schema::*},
 };
 
@@ -194,10 +193,7 @@ fn migrated(url: &str) -> Schema {
         .unwrap(),
     };
     let mut schema = Schema::new();
-    let is_defined = |row: &ColumnRow| {
-        cfg!(feature = "withdrawals") || !TABLES_OF_WITHDRAWALS.contains(&&*row.table_name)
-    };
-    for row in rows.into_iter().filter(is_defined) {
+    for row in rows {
         schema.entry(row.table_name).or_default().push(ColumnDefinition {
             name: row.column_name,
             sql_type: row.data_type,

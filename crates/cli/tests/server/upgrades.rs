@@ -309,7 +309,10 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     server.stop();
     if dump.contains(EARLIER_RECORD) {
         // Releases that read this table start beside this one if it has the migrations that they know.
-        assert_eq!(database.versions(EARLIER_RECORD), database.versions("grid_batch_migrations"));
+        let mut own = database.versions("grid_batch_migrations");
+        // They do not know parts of migrations.
+        own.retain(|version| !version.contains('_'));
+        assert_eq!(database.versions(EARLIER_RECORD), own);
     }
 }
 

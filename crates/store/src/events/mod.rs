@@ -1,8 +1,12 @@
 //! What happened to batches: written in the transaction of each change, read as a feed and by batch.
 
+#[cfg(feature = "events")]
 mod cursor;
+#[cfg(feature = "events")]
 mod late;
+#[cfg(feature = "events")]
 mod read;
+#[cfg(feature = "events")]
 mod reader;
 mod remove;
 mod rows;
@@ -10,6 +14,7 @@ mod seqs;
 mod snapshot;
 mod write;
 
+#[cfg(feature = "webhooks")]
 pub(crate) use read::latest;
 pub(crate) use remove::{remove_events_of, remove_groups};
 pub(crate) use snapshot::begin_generation;

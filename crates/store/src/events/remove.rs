@@ -10,6 +10,9 @@ pub(crate) fn remove_events_of(
     connection: &mut Connection,
     batch_seqs: impl Iterator<Item = i64>,
 ) -> Result<(), StoreError> {
+    if !cfg!(feature = "events") {
+        return Ok(());
+    }
     let statement = Statement::new(
         connection.dialect(),
         "-- remove_batch_events
@@ -26,6 +29,9 @@ pub(crate) fn remove_groups(
     before: Timestamp,
     count: usize,
 ) -> Result<usize, StoreError> {
+    if !cfg!(feature = "events") {
+        return Ok(0);
+    }
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of f");
     let lock_feed = Statement::new(

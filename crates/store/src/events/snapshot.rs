@@ -79,6 +79,9 @@ pub(crate) fn begin_generation(
     connection: &mut Connection,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    if !cfg!(feature = "events") {
+        return Ok(());
+    }
     let dialect = connection.dialect();
     let begin = Statement::new(
         dialect,

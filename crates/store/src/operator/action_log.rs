@@ -29,7 +29,7 @@ pub(super) fn record_actions(
     done: &[(&OperatorTarget, &ActionEffect)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    if done.is_empty() {
+    if done.is_empty() || !cfg!(feature = "action-log") {
         return Ok(());
     }
     let OperatorAction { verb, reason, operator, .. } = action;
@@ -73,6 +73,9 @@ pub(super) fn actions(
     before: Option<i64>,
     count: usize,
 ) -> Result<Vec<RecordedAction>, StoreError> {
+    if !cfg!(feature = "action-log") {
+        return Ok(Vec::new());
+    }
     let mut query = operator_actions::table
         .filter(operator_actions::id.lt(before.unwrap_or(i64::MAX)))
         .order_by(operator_actions::id.desc())
@@ -101,6 +104,9 @@ pub(super) fn last_reason(
     verb: OperatorVerb,
     target: &OperatorTarget,
 ) -> Result<Option<String>, StoreError> {
+    if !cfg!(feature = "action-log") {
+        return Ok(None);
+    }
     let mut query = operator_actions::table
         .filter(operator_actions::verb.eq(verb.as_str()))
         .filter(operator_actions::target.eq(target.kind()))

@@ -21,6 +21,7 @@ mod retention;
 mod retry;
 mod service_counts;
 mod services;
+#[cfg(feature = "tokens")]
 mod tokens;
 mod wait_reason_rows;
 mod wait_reasons;

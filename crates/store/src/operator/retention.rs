@@ -15,11 +15,9 @@ use crate::{
     sql::{Connection, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
 };
 
-/// The batches that ended before a time, without those that others wait for still,
-/// and those with an event since: a reader of events may not have read it. The last two that were sent and committed
-/// are the anchors of a service whose history is recorded.
-const HAS_ENDED: &str = "b.ended_at is not null and (
-    select count(*) from batch_events e where e.batch_seq = b.seq and e.at >= ?) = 0 and (
+/// No batch waits for it still. The last two that were sent and committed are the anchors of a service whose history is
+/// recorded.
+const IS_NOT_NEEDED: &str = "(
     select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
     select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0 and (
     b.dlt_status is null or b.dlt_status <> 'COMMITTED' or b.attempts = 0 or (
@@ -28,6 +26,10 @@ const HAS_ENDED: &str = "b.ended_at is not null and (
     where n.service_id = b.service_id and n.created_at > b.created_at
         and n.dlt_status = 'COMMITTED' and n.attempts > 0
     order by n.created_at limit 1 offset 1) is not null)";
+
+/// A reader of events may not have read one that is younger.
+const HAS_NO_EVENT_SINCE: &str = "(
+    select count(*) from batch_events e where e.batch_seq = b.seq and e.at >= ?) = 0";
 
 /// How many groups of events are removed for each batch that is examined: a batch that is alone and is submitted
 /// several times has about so many.
@@ -161,17 +163,22 @@ impl Window {
 
 /// The condition that retention removes `batches b`.
 fn is_removable(store: &Store) -> String {
-    match store.scheduler.hooks().is_removable() {
-        Some(condition) => format!("{HAS_ENDED} and {condition}"),
-        None => HAS_ENDED.to_owned(),
-    }
+    let of_hooks = store.scheduler.hooks().is_removable();
+    let of_events = cfg!(feature = "events").then_some(HAS_NO_EVENT_SINCE);
+    let conditions = [Some("b.ended_at is not null"), of_events, Some(IS_NOT_NEEDED), of_hooks];
+    conditions.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+/// Binds the time of [`HAS_NO_EVENT_SINCE`].
+fn since(before: Timestamp, statement: Statement<'static>) -> Statement<'static> {
+    if cfg!(feature = "events") { statement.long(before.as_micros()) } else { statement }
 }
 
 /// By hand: Diesel has no `skip locked` for both databases, and no delete with it.
 fn remove_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
     let (dialect, is_removable) = (store.dialect(), is_removable(store));
     let lock = dialect.locking("for update of b skip locked");
-    Statement::new(
+    let statement = Statement::new(
         dialect,
         format!(
             "-- remove_ended
@@ -180,9 +187,8 @@ fn remove_statement(store: &Store, window: &Window, before: Timestamp) -> Statem
                  where {is_removable} order by b.seq {lock})
              returning seq, service_id, dlt_status"
         ),
-    )
-    .rows(window.ended_before(before))
-    .long(before.as_micros())
+    );
+    since(before, statement.rows(window.ended_before(before)))
 }
 
 /// Removes what other tables have about removed batches. They have no foreign key.
@@ -205,7 +211,7 @@ fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result
 
 fn select_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
     let is_removable = is_removable(store);
-    Statement::new(
+    let statement = Statement::new(
         store.dialect(),
         format!(
             "-- count_removable
@@ -214,9 +220,8 @@ fn select_statement(store: &Store, window: &Window, before: Timestamp) -> Statem
              join batch_payloads p on p.batch_seq = b.seq
              where {is_removable}"
         ),
-    )
-    .rows(window.ended_before(before))
-    .long(before.as_micros())
+    );
+    since(before, statement.rows(window.ended_before(before)))
 }
 
 #[derive(QueryableByName)]

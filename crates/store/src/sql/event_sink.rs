@@ -26,7 +26,7 @@ pub(crate) struct EventSink {
 
 impl EventSink {
     pub(crate) fn new(is_on: bool) -> Self {
-        Self { is_off: !is_on, ..Self::default() }
+        Self { is_off: !(is_on && cfg!(feature = "events")), ..Self::default() }
     }
 
     /// Whether events are written.

@@ -23,7 +23,7 @@ use super::{
     intake_limits::IntakeLimits,
     last_seen::LastSeen,
     locked_services::{LockedService, LockedServices},
-    migrations::{check_schema, migrate},
+    migrations::{check_schema, expect_no_withdrawals, migrate},
     namespace::Namespace,
     open_counts::OpenCounts,
     pools::{PoolConnections, Pools},
@@ -165,6 +165,9 @@ impl Store {
             clock,
         };
         let url = store.pools.url();
+        if url.access() != Access::Read && !cfg!(feature = "withdrawals") {
+            expect_no_withdrawals(&mut *store.pools.read()?)?;
+        }
         match url.access() {
             Access::Create => migrate(&mut *store.pools.write()?)?,
             Access::Existing | Access::Read => check_schema(&mut *store.pools.read()?, url)?,

@@ -4,7 +4,7 @@
 //! Diesel record them, in a table that a database shares with the migrations of other programs.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::OnceLock,
 };
 
@@ -21,8 +21,11 @@ use super::{
     url::DatabaseUrl,
 };
 
+mod parts;
 mod source;
 
+use parts::Step;
+pub(super) use parts::{Part, installed_parts, part_of_table};
 pub use source::Migrations;
 
 /// The table with the versions of the migrations that have run.
@@ -85,23 +88,35 @@ pub struct SqlMigration {
 /// # Ok::<(), grid_batch_store::NamespaceError>(())
 /// ```
 pub fn migrations(dialect: Dialect, namespace: &Namespace) -> Vec<SqlMigration> {
-    let migration = |(number, script): (usize, &Script)| {
-        let version = script.version();
-        let (before, after) = match number {
-            0 => (create_record(dialect, namespace), format!("drop table {RECORD}")),
-            _ => (String::new(), format!("delete from {RECORD} where version = '{version}'")),
+    let installed = installed_parts();
+    let steps = steps(dialect).into_iter();
+    steps
+        .filter(|step| step.part.is_none_or(|part| installed.contains(&part)))
+        .map(|step| step.migration(dialect, namespace))
+        .collect()
+}
+
+/// The steps of all migrations, in order, also those of parts that this build does not have.
+fn steps(dialect: Dialect) -> Vec<Step> {
+    let names = stored_names(dialect);
+    scripts(dialect).iter().flat_map(|script| Step::of(script, names)).collect()
+}
+
+impl Step {
+    fn migration(self, dialect: Dialect, namespace: &Namespace) -> SqlMigration {
+        let (version, names) = (self.version(), stored_names(dialect));
+        let is_first = self.part.is_none() && self.script.name == scripts(dialect)[0].name;
+        let (create, forget) = if is_first {
+            (create_record(dialect, namespace), format!("drop table {RECORD};\n"))
+        } else {
+            (String::new(), format!("delete from {RECORD} where version = '{version}';\n"))
         };
-        let [up, down, record, forget] =
-            [script.up, script.down, &record(RECORD, &version), &after]
-                .map(|sql| namespace.qualify_script(dialect, sql));
-        SqlMigration {
-            version,
-            name: script.name.to_owned(),
-            up: format!("{before}{up}\n{record}"),
-            down: format!("{down}\n{forget};\n"),
-        }
-    };
-    scripts(dialect).iter().enumerate().map(migration).collect()
+        let up = self.share_of(self.script.up, names) + "\n" + &record(RECORD, &version);
+        let down = self.share_of(self.script.down, names) + "\n" + &forget;
+        let name = self.script.name.replacen(&self.script.version(), &version, 1);
+        let [up, down] = [up, down].map(|sql| namespace.qualify_script(dialect, &sql));
+        SqlMigration { version, name, up: create + &up, down }
+    }
 }
 
 /// Creates the table with the versions, and the schema that it is in.
@@ -116,7 +131,8 @@ fn create_record(dialect: Dialect, namespace: &Namespace) -> String {
 #[derive(Debug)]
 pub(super) struct StoredNames {
     pub(super) tables: HashSet<&'static str>,
-    pub(super) indexes: HashSet<&'static str>,
+    /// With their tables.
+    pub(super) indexes: HashMap<&'static str, &'static str>,
 }
 
 pub(super) fn stored_names(dialect: Dialect) -> &'static StoredNames {
@@ -136,14 +152,18 @@ pub(super) fn stored_names(dialect: Dialect) -> &'static StoredNames {
 impl StoredNames {
     fn of(scripts: &[Script]) -> Self {
         let tables = HashSet::from(RECORDS);
-        let mut names = Self { tables, indexes: HashSet::new() };
+        let mut names = Self { tables, indexes: HashMap::new() };
         for script in scripts {
             let mut place = Place::default();
+            let mut index = None;
             for (token, _) in tokens(script.up) {
                 if let Some(name) = token.name {
                     match (place.before_previous, place.previous) {
                         ("create", "table" | "view") => drop(names.tables.insert(name)),
-                        ("create" | "unique", "index") => drop(names.indexes.insert(name)),
+                        ("create" | "unique", "index") => index = Some(name),
+                        (_, "on") => {
+                            names.indexes.extend(index.take().map(|index| (index, name)));
+                        }
                         _ => {}
                     }
                 }
@@ -157,33 +177,37 @@ impl StoredNames {
 /// Runs the missing migrations in one transaction. Instances that start together wait for each
 /// other.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let known = known_versions(dialect);
-    let lock = dialect.lock_schema(connection.namespace());
+    migrate_parts(connection, &installed_parts())
+}
+
+fn migrate_parts(connection: &mut Connection, parts: &[&'static Part]) -> Result<(), StoreError> {
+    let lock = connection.dialect().lock_schema(connection.namespace());
     // A transaction of SQLite waits for every other writer, which may be for long. A command that
     // only reads must not.
-    if lock.is_none() && Recorded::read(connection)?.is_complete(&known) {
-        return expect_objects(connection);
+    if lock.is_none() && Recorded::read(connection)?.is_complete(parts) {
+        return expect_objects(connection, parts);
     }
     connection.write_transaction(|connection| {
         if let Some(lock) = lock {
             connection.batch_execute(&lock)?;
         }
         let recorded = Recorded::read(connection)?;
-        if let Some(found) = recorded.versions().difference(&known).last() {
-            return Err(StoreError::SchemaNewer { found: found.clone(), known: latest(&known) });
+        if let Some(found) = recorded.unknown().pop() {
+            return Err(StoreError::SchemaNewer { found, known: recorded.latest_known() });
         }
         adopt(connection, &recorded)?;
-        if *recorded.versions() != known {
-            run_missing(connection, &recorded)?;
-            info!(from = recorded.versions().len(), to = known.len();
-                "migrated the schema of the database");
-        }
+        run_missing(connection, &recorded, parts)?;
         // Fails if the database is read-only, of which the first batch would tell otherwise.
         connection.batch_execute(&format!("delete from {RECORD} where false"))?;
         // In the transaction, so that a database of another build stays as it was.
-        expect_objects(connection)
+        expect_objects(connection, parts)
     })
+}
+
+/// As [`migrate`], with the parts that this build does not have.
+#[cfg(test)]
+pub(super) fn migrate_all_parts(connection: &mut Connection) -> Result<(), StoreError> {
+    migrate_parts(connection, &parts::PARTS.iter().collect::<Vec<_>>())
 }
 
 /// Records here the migrations that an earlier release has run. Its own record stays: an instance of that release, which
@@ -200,16 +224,24 @@ fn adopt(connection: &mut Connection, recorded: &Recorded) -> Result<(), StoreEr
     Ok(())
 }
 
-fn run_missing(connection: &mut Connection, recorded: &Recorded) -> Result<(), StoreError> {
-    for migration in migrations(connection.dialect(), connection.namespace()) {
-        if recorded.versions().contains(&migration.version) {
-            continue;
-        }
+fn run_missing(
+    connection: &mut Connection,
+    recorded: &Recorded,
+    parts: &[&'static Part],
+) -> Result<(), StoreError> {
+    let (dialect, namespace) = (connection.dialect(), connection.namespace().clone());
+    let missing = recorded.missing(parts);
+    for step in &missing {
+        let migration = step.migration(dialect, &namespace);
         connection.batch_execute(&migration.up)?;
-        if !recorded.earlier.is_empty() {
+        if !recorded.earlier.is_empty() && step.part.is_none() {
             // Earlier releases refuse a schema with a migration that they do not know.
             connection.batch_execute(&record(EARLIER_RECORD, &migration.version))?;
         }
+    }
+    if !missing.is_empty() {
+        let to = recorded.latest_known();
+        info!(steps = missing.len(), to = to.as_str(); "migrated the schema of the database");
     }
     Ok(())
 }
@@ -239,20 +271,20 @@ impl SchemaVersion {
 
 /// Reads the version of the schema, without a write.
 pub(crate) fn schema_version(connection: &mut Connection) -> Result<SchemaVersion, StoreError> {
-    let found = Recorded::read(connection)?.versions().clone();
-    let known = known_versions(connection.dialect());
-    let differences = if found == known { schema_differences(connection)? } else { Vec::new() };
-    Ok(SchemaVersion { found: found.last().cloned(), known: latest(&known), differences })
+    let recorded = Recorded::read(connection)?;
+    let (found, known) = (recorded.latest(), recorded.latest_known());
+    let differences = if found.as_ref() == Some(&known) {
+        schema_differences(connection, &installed_parts())?
+    } else {
+        Vec::new()
+    };
+    Ok(SchemaVersion { found, known, differences })
 }
 
 /// The version of a database that does not exist yet.
 pub(crate) fn no_schema(dialect: Dialect) -> SchemaVersion {
-    let known = latest(&known_versions(dialect));
+    let known = Recorded { steps: steps(dialect), ..Recorded::default() }.latest_known();
     SchemaVersion { found: None, known, differences: Vec::new() }
-}
-
-fn latest(versions: &BTreeSet<String>) -> String {
-    versions.last().cloned().unwrap_or_default()
 }
 
 /// Checks that the database has the schema of this release, without a write.
@@ -260,41 +292,58 @@ pub(crate) fn check_schema(
     connection: &mut Connection,
     url: &DatabaseUrl,
 ) -> Result<(), StoreError> {
-    let found = Recorded::read(connection)?.versions().clone();
-    let known = known_versions(connection.dialect());
-    if found.is_empty() {
-        Err(StoreError::NoTables { url: url.to_string() })
-    } else if found.last() > known.last() {
-        Err(StoreError::SchemaNewer { found: latest(&found), known: latest(&known) })
-    } else if found != known {
-        Err(StoreError::SchemaOlder { found: latest(&found), known: latest(&known) })
+    let recorded = Recorded::read(connection)?;
+    let (found, known) = (recorded.latest(), recorded.latest_known());
+    let Some(found) = found else { return Err(StoreError::NoTables { url: url.to_string() }) };
+    if found > known {
+        Err(StoreError::SchemaNewer { found, known })
+    } else if let Some(step) = recorded.missing(&installed_parts()).last() {
+        Err(StoreError::SchemaOlder { found, known: step.version() })
     } else {
-        expect_objects(connection)
+        expect_objects(connection, &installed_parts())
     }
 }
 
+/// Fails if the database has withdrawals. A build that does not know them would end their batches without recording
+/// what that means for the withdrawals.
+pub(crate) fn expect_no_withdrawals(connection: &mut Connection) -> Result<(), StoreError> {
+    if !has_table(connection, "withdrawals")? {
+        return Ok(());
+    }
+    let query = connection.statement(
+        "-- has_withdrawals
+         select count(*) as found from (select w.seq from withdrawals w limit 1) x",
+    );
+    let rows: Vec<FoundRow> = connection.load(&query)?;
+    if rows.iter().all(|row| row.found == 0) { Ok(()) } else { Err(StoreError::HasWithdrawals) }
+}
+
 /// Fails if the tables are not those of this release.
-fn expect_objects(connection: &mut Connection) -> Result<(), StoreError> {
-    let differences = schema_differences(connection)?;
+fn expect_objects(connection: &mut Connection, parts: &[&'static Part]) -> Result<(), StoreError> {
+    let differences = schema_differences(connection, parts)?;
     if differences.is_empty() { Ok(()) } else { Err(StoreError::SchemaDiffers { differences }) }
 }
 
-/// The migrations that have run.
-#[derive(Debug, Default)]
+/// The steps of migrations that have run.
+#[derive(Default)]
 struct Recorded {
+    /// All that this release knows.
+    steps: Vec<Step>,
     /// `None`: there is no table with them.
     own: Option<BTreeSet<String>>,
-    /// Those that earlier releases have run, or read.
+    /// Those that earlier releases have run, or read. They run all steps of a migration.
     earlier: BTreeSet<String>,
 }
 
 impl Recorded {
     fn read(connection: &mut Connection) -> Result<Self, StoreError> {
+        let steps = steps(connection.dialect());
         let own = read_versions(connection, RECORD)?;
-        let earlier = read_versions(connection, EARLIER_RECORD)?.unwrap_or_default();
         // Other programs record their migrations there, too.
-        let known = known_versions(connection.dialect());
-        Ok(Self { own, earlier: earlier.intersection(&known).cloned().collect() })
+        let earlier = read_versions(connection, EARLIER_RECORD)?.unwrap_or_default();
+        let has_run = |step: &&Step| earlier.contains(&step.script.version());
+        let earlier = steps.iter().filter(has_run).map(|step| step.version()).collect();
+        Ok(Self { steps, own, earlier })
     }
 
     fn versions(&self) -> &BTreeSet<String> {
@@ -305,9 +354,39 @@ impl Recorded {
         self.own.is_none() && !self.earlier.is_empty()
     }
 
+    /// The steps that have not run, of these parts and of those that the database has.
+    fn missing(&self, parts: &[&'static Part]) -> Vec<Step> {
+        let runs = |step: &&Step| {
+            !self.versions().contains(&step.version())
+                && step.part.is_none_or(|part| parts.contains(&part) || self.has(part))
+        };
+        self.steps.iter().filter(runs).copied().collect()
+    }
+
+    fn has(&self, part: &'static Part) -> bool {
+        let mut steps = self.steps.iter().filter(|step| step.part == Some(part));
+        steps.any(|step| self.versions().contains(&step.version()))
+    }
+
+    /// What a later release has run.
+    fn unknown(&self) -> Vec<String> {
+        let known: BTreeSet<String> = self.steps.iter().map(|step| step.version()).collect();
+        self.versions().difference(&known).cloned().collect()
+    }
+
     /// Whether nothing is left to do.
-    fn is_complete(&self, known: &BTreeSet<String>) -> bool {
-        !self.is_to_adopt() && self.versions() == known
+    fn is_complete(&self, parts: &[&'static Part]) -> bool {
+        !self.is_to_adopt() && self.unknown().is_empty() && self.missing(parts).is_empty()
+    }
+
+    /// The version of the latest migration, without the part.
+    fn latest(&self) -> Option<String> {
+        let version = self.versions().last()?;
+        Some(version.split('_').next().unwrap_or(version).to_owned())
+    }
+
+    fn latest_known(&self) -> String {
+        self.steps.last().map(|step| step.script.version()).unwrap_or_default()
     }
 }
 
@@ -344,10 +423,6 @@ struct VersionRow {
     version: String,
 }
 
-fn known_versions(dialect: Dialect) -> BTreeSet<String> {
-    scripts(dialect).iter().map(Script::version).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -368,6 +443,38 @@ mod tests {
             assert!(Recorded::read(&mut connection).unwrap().versions().is_empty());
             migrate(&mut connection).unwrap();
         }
+    }
+
+    /// Creates the tables of batches only, and adds all parts later.
+    fn add_parts(url: &str) {
+        let namespace = Namespace::new("parts").unwrap();
+        let mut connection = open(url, &namespace);
+        let all: Vec<&Part> = parts::PARTS.iter().collect();
+        let has = |connection: &mut Connection| -> Vec<bool> {
+            let tables = all.iter().flat_map(|part| part.tables);
+            tables.map(|table| has_table(connection, table).unwrap()).collect()
+        };
+        migrate_parts(&mut connection, &[]).unwrap();
+        assert!(!has(&mut connection).contains(&true));
+        for part in &all {
+            migrate_parts(&mut connection, &[part]).unwrap();
+        }
+        assert!(!has(&mut connection).contains(&false));
+        // The tables are those of a database that had all parts from the start.
+        migrate_parts(&mut connection, &all).unwrap();
+        // A build without parts ignores their tables.
+        migrate_parts(&mut connection, &[]).unwrap();
+    }
+
+    #[test]
+    fn parts_are_added_to_a_database_without_them_on_postgres() {
+        add_parts(TestDatabase::create().url());
+    }
+
+    #[test]
+    fn parts_are_added_to_a_database_without_them_on_sqlite() {
+        let dir = tempfile::tempdir().unwrap();
+        add_parts(&format!("sqlite://{}/parts.db", dir.path().display()));
     }
 
     fn open(url: &str, namespace: &Namespace) -> Connection {

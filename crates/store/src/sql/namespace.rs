@@ -105,7 +105,7 @@ impl<'a> Qualifier<'a> {
             return;
         };
         let is_table = self.names.tables.contains(name) && place.is_of_table(next);
-        let is_index = self.names.indexes.contains(name) && place.previous != ".";
+        let is_index = self.names.indexes.contains_key(name) && place.previous != ".";
         let namespace = self.namespace;
         match self.dialect {
             #[cfg(feature = "postgres")]
@@ -220,7 +220,7 @@ fn is_one_of(text: &str, words: &[&str]) -> bool {
 /// A word, a mark, a literal, a comment or white space.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     /// The text without quotation marks, if it can be a name.
     pub(super) name: Option<&'a str>,
 }

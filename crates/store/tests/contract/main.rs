@@ -26,6 +26,7 @@ mod paging;
 mod pauses;
 mod recording;
 mod recovery;
+#[cfg(feature = "withdrawals")]
 mod releases;
 mod restored;
 mod retention;

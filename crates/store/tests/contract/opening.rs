@@ -265,3 +265,27 @@ fn what_others_add_to_the_tables_is_harmless(db: &Database) {
     .unwrap();
     db.open().add_all(&[batch("a::b", 1)]);
 }
+
+/// A build that does not know withdrawals.
+#[cfg(not(feature = "withdrawals"))]
+mod of_another_build {
+    use super::*;
+
+    on_both! {
+        database_with_withdrawals_is_only_read,
+    }
+
+    fn database_with_withdrawals_is_only_read(db: &Database) {
+        db.open().add_all(&[batch("a::b", 1)]);
+        db.execute("create table withdrawals (seq integer primary key)").unwrap();
+        drop(db.open());
+        db.execute("insert into withdrawals (seq) values (1)").unwrap();
+        for open in [Store::open as Open, Store::open_existing] {
+            let error = open(&db.url(), db.options()).unwrap_err();
+            assert!(matches!(error, StoreError::HasWithdrawals), "{error}");
+            assert!(error.to_string().contains("use a build with the feature"), "{error}");
+        }
+        let store = Store::open_to_read(&db.url(), db.options()).unwrap();
+        assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
+    }
+}

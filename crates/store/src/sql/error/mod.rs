@@ -168,6 +168,12 @@ pub enum StoreError {
         /// The settings that are needed and missing.
         settings: Vec<String>,
     },
+    /// The database has withdrawals, and this build knows only batches. It may still read them.
+    #[error(
+        "the database has withdrawals, which this build does not support: use a build with the feature evm, or with \
+         the feature withdrawals of grid-batch-store"
+    )]
+    HasWithdrawals,
     /// The database has no batches, not even tables for them: check which database is named.
     #[error("no server has used the database {url}; check its name")]
     NoTables {
@@ -227,7 +233,8 @@ impl StoreError {
             | Self::ReadOnly { .. }
             | Self::SchemaNewer { .. }
             | Self::SchemaDiffers { .. }
-            | Self::SessionSettings { .. } => true,
+            | Self::SessionSettings { .. }
+            | Self::HasWithdrawals => true,
             _ => false,
         }
     }
