@@ -641,7 +641,7 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
 }
 
 /// Statements that only operators and tests run, or that run once for a connection.
-const WITHOUT_PLAN_TEST: [&str; 30] = [
+const WITHOUT_PLAN_TEST: [&str; 33] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
     "begin_event_generation",
