@@ -29,13 +29,19 @@ const ABOVE: usize = 5;
 const HEADINGS: usize = 1;
 /// What ends the wait of the selected service or batch.
 const ENDS: usize = 1;
+/// A lower window has no line for it: entries of the list say more.
+const LOWEST_WITH_ENDS: usize = 12;
 /// The keys, a question or a message.
 const BELOW: usize = 1;
 
 /// How many entries of a list fit.
 pub(super) fn rows(view: &View, size: Size) -> usize {
     let failure = usize::from(view.failure.is_some());
-    size.height.saturating_sub(ABOVE + failure + HEADINGS + ENDS + BELOW)
+    size.height.saturating_sub(ABOVE + failure + HEADINGS + ends_lines(size) + BELOW)
+}
+
+fn ends_lines(size: Size) -> usize {
+    if size.height < LOWEST_WITH_ENDS { 0 } else { ENDS }
 }
 
 /// The height at which all entries fit.
@@ -55,10 +61,10 @@ pub(super) fn draw(view: &View, size: Size, now: Instant) -> Vec<Line> {
     }
     lines.push(what_is_listed(view));
     lines.extend(pane(view, size, now));
-    let above = size.height.saturating_sub(ENDS + BELOW);
+    let above = size.height.saturating_sub(ends_lines(size) + BELOW);
     lines.truncate(above);
     lines.resize(above, Line::default());
-    if size.height > BELOW {
+    if ends_lines(size) > 0 {
         lines.push(ends(view));
     }
     lines.push(last_line(view, size.width));
