@@ -11,8 +11,9 @@ use log::debug;
 
 use crate::sql::{ClaimStore, Connection, Statement, Store, StoreError};
 
-/// The channel of all instances, without their namespace. A notification names the instance that it is for, and then services, each on a line;
-/// or it is for all instances, and says what it tells of and who sent it, and then names batches.
+/// The channel of all instances, without their namespace. A notification names the instance that it is for, and then
+/// services, each on a line; or it is for all instances, and says what it tells of and who sent it, and then names
+/// batches.
 const CHANNEL: &str = "grid_batch_work";
 
 /// Clients of the sender wait for the end of these batches.

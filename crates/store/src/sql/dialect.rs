@@ -59,9 +59,36 @@ impl Dialect {
         }
     }
 
-    /// The settings of a new connection.
+    /// Sets up a new connection.
     pub(crate) fn settings(self, limits: SessionLimits) -> String {
-        let lock_timeout = milliseconds(limits.lock);
+        let needed = self.needed_settings(limits);
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => {
+                let needed = needed.iter().map(|(name, value)| format!("set {name} = '{value}'; "));
+                let needed: String = needed.collect();
+                let of_server = server_settings(limits.idle_transaction);
+                format!("set client_min_messages = warning; {needed}{of_server}")
+            }
+            // The log has the whole page of each random key that a commit writes, so pages are small. Only a
+            // new file gets them, and only before it has a log. The log is copied to it at 4 MB.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => {
+                let needed =
+                    needed.iter().map(|(name, value)| format!("pragma {name} = {value}; "));
+                let needed: String = needed.collect();
+                format!(
+                    "pragma page_size = 1024; {needed}pragma wal_autocheckpoint = 4000;
+                     pragma cache_size = -32768"
+                )
+            }
+        }
+    }
+
+    /// The settings that the store relies on, also on a connection of another program, with the values that
+    /// [`settings_query`](Self::settings_query) shows.
+    pub(crate) fn needed_settings(self, limits: SessionLimits) -> Vec<(&'static str, String)> {
+        let lock_timeout = milliseconds(limits.lock).to_string();
         match self {
             // Every hot statement looks up a few rows by index. With statistics from when a table was
             // small, the planner would choose a sequential scan and keep it while the table grows. A
@@ -70,52 +97,21 @@ impl Dialect {
             // A process that is frozen or cut off in a transaction keeps its locks until the server
             // ends the session.
             #[cfg(feature = "postgres")]
-            Self::Postgres => format!(
-                "set client_min_messages = warning; set lock_timeout = {lock_timeout};
-                 set default_transaction_isolation = 'read committed'; set jit = off;
-                 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
-                 set enable_bitmapscan = off;
-                 set idle_in_transaction_session_timeout = {}; {}",
-                milliseconds(limits.idle_transaction),
-                server_settings(limits.idle_transaction)
-            ),
-            // With NORMAL the last commits could be lost in a power failure. A frozen process keeps its
-            // lock, but it is the only one that claims services.
-            //
-            // The log has the whole page of each random key that a commit writes, so pages are small. Only a
-            // new file gets them, and only before it has a log. The log is copied to it at 4 MB.
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite => format!(
-                "pragma busy_timeout = {lock_timeout}; pragma page_size = 1024;
-                 pragma journal_mode = wal; pragma wal_autocheckpoint = 4000;
-                 pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -32768"
-            ),
-        }
-    }
-
-    /// The [`settings`](Self::settings) that a connection of another program must have, as
-    /// [`settings_query`](Self::settings_query) shows them. The others change nothing on some connections.
-    pub(crate) fn needed_settings(self, limits: SessionLimits) -> Vec<(&'static str, String)> {
-        let lock_timeout = milliseconds(limits.lock).to_string();
-        match self {
-            #[cfg(feature = "postgres")]
-            Self::Postgres => {
-                let idle = milliseconds(limits.idle_transaction).to_string();
-                let off = [
-                    "enable_bitmapscan",
-                    "enable_hashjoin",
-                    "enable_mergejoin",
-                    "enable_seqscan",
-                    "jit",
-                ];
-                let off = off.map(|name| (name, "off".to_owned()));
-                let others = [
-                    ("lock_timeout", lock_timeout),
-                    ("default_transaction_isolation", "read committed".to_owned()),
-                    ("idle_in_transaction_session_timeout", idle),
-                ];
-                others.into_iter().chain(off).collect()
-            }
+            Self::Postgres => vec![
+                ("lock_timeout", lock_timeout),
+                ("default_transaction_isolation", "read committed".to_owned()),
+                ("jit", "off".to_owned()),
+                ("enable_seqscan", "off".to_owned()),
+                ("enable_hashjoin", "off".to_owned()),
+                ("enable_mergejoin", "off".to_owned()),
+                ("enable_bitmapscan", "off".to_owned()),
+                (
+                    "idle_in_transaction_session_timeout",
+                    milliseconds(limits.idle_transaction).to_string(),
+                ),
+            ],
+            // With `synchronous` below FULL (2), the last commits could be lost in a power failure. A frozen
+            // process keeps its lock, but it is the only one that claims services.
             #[cfg(feature = "sqlite")]
             Self::Sqlite => vec![
                 ("busy_timeout", lock_timeout),
@@ -126,17 +122,11 @@ impl Dialect {
         }
     }
 
-    /// A query for the present settings of a connection.
+    /// A query for the present settings of a connection, of which some are not needed.
     pub(crate) fn settings_query(self) -> &'static str {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres => {
-                "-- session_settings
-                 select name, setting from pg_settings
-                 where name in ('lock_timeout', 'default_transaction_isolation',
-                     'idle_in_transaction_session_timeout', 'enable_bitmapscan', 'enable_hashjoin',
-                     'enable_mergejoin', 'enable_seqscan', 'jit')"
-            }
+            Self::Postgres => "-- session_settings\n select name, setting from pg_settings",
             #[cfg(feature = "sqlite")]
             Self::Sqlite => {
                 "-- session_settings
