@@ -10,7 +10,7 @@ use grid_batch_core::{
 use grid_batch_http::{Forwarder, HttpClient, HttpError};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_protocol::CylinderToken;
-use tokio::sync::Semaphore;
+use grid_batch_support::BlockingWork;
 
 use crate::{
     ScabbardOptions,
@@ -58,9 +58,9 @@ pub(crate) struct ScabbardContext {
     /// What the store knows of the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn CommitHistory>>,
     /// Places for what reads it. Each blocks a thread, and thousands of services may submit at the same time.
-    pub(crate) history_reads: Arc<Semaphore>,
+    pub(crate) history_reads: BlockingWork,
     /// Places for what writes it, which may wait for locked rows and must not stop what reads.
-    pub(crate) history_writes: Arc<Semaphore>,
+    pub(crate) history_writes: BlockingWork,
     pub(crate) rules: OnceLock<NewBatchRules>,
     pub(crate) foreign_transactions: ForeignTransactions,
     pub(crate) unknown_services: UnknownServices,
@@ -96,8 +96,8 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             observed: Arc::default(),
             history_of_services: OnceLock::new(),
-            history_reads: Arc::new(Semaphore::new(HISTORY_PLACES)),
-            history_writes: Arc::new(Semaphore::new(HISTORY_PLACES)),
+            history_reads: BlockingWork::new(HISTORY_PLACES),
+            history_writes: BlockingWork::new(HISTORY_PLACES),
             rules: OnceLock::new(),
             foreign_transactions: ForeignTransactions::new(),
             unknown_services: UnknownServices::new(),

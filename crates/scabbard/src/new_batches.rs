@@ -11,9 +11,9 @@ use grid_batch_core::{
     BatchError, BatchResult, CommitHistory, HistoryFacts, ItemId, MonotonicTime, Outcome,
     ServiceId, SubmissionAnswer,
 };
-use grid_batch_support::ServicePattern;
+use grid_batch_support::{BlockingWork, ServicePattern};
 use log::{info, warn};
-use tokio::{pin, sync::Semaphore, task::spawn_blocking};
+use tokio::pin;
 
 use crate::{
     batch_history::BatchKey,
@@ -105,20 +105,13 @@ impl ScabbardContext {
     /// block. It may go on after the future was dropped, and keeps its place until it ends.
     pub(crate) async fn with_history<T: Default + Send + 'static>(
         &self,
-        places: &Arc<Semaphore>,
+        places: &BlockingWork,
         run: impl FnOnce(&dyn CommitHistory) -> BatchResult<T> + Send + 'static,
     ) -> BatchResult<T> {
         let Some(history) = self.history_of_services.get().cloned() else {
             return Ok(T::default());
         };
-        // The semaphore is never closed.
-        let place = Arc::clone(places).acquire_owned().await.ok();
-        let run = move || {
-            let _place = place;
-            run(&*history)
-        };
-        let ran = spawn_blocking(run).await;
-        ran.unwrap_or_else(|error| Err(BatchError::InternalError(error.to_string())))
+        places.run(move || run(&*history)).await.unwrap_or_else(|panic| Err(panic.into()))
     }
 
     /// Checks that a batch that no node has was never committed. The error is the answer if that is not proved.

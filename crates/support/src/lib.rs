@@ -2,6 +2,7 @@
 
 mod authority;
 mod backoff;
+mod blocking_work;
 mod bounded_map;
 mod error_chain;
 mod group_pause;
@@ -18,6 +19,7 @@ mod wildcard;
 
 pub use authority::{Authority, AuthorityError};
 pub use backoff::{Backoff, Delays, rng};
+pub use blocking_work::BlockingWork;
 pub use bounded_map::BoundedMap;
 pub use error_chain::ErrorChain;
 pub use group_pause::GroupPause;

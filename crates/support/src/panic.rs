@@ -6,6 +6,7 @@ use std::{
 
 use futures_util::FutureExt;
 use grid_batch_core::BatchError;
+use tokio::task::JoinError;
 
 use crate::redact_userinfo;
 
@@ -14,11 +15,6 @@ use crate::redact_userinfo;
 pub struct Panic(String);
 
 impl Panic {
-    /// Work that ended like a panic: without a result.
-    pub(crate) fn of(error: &dyn fmt::Display) -> Self {
-        Self(error.to_string())
-    }
-
     /// The message.
     pub fn message(&self) -> &str {
         &self.0
@@ -45,6 +41,16 @@ impl From<Box<dyn Any + Send>> for Panic {
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("without a message");
         Self(redact_userinfo(text).into_owned())
+    }
+}
+
+/// A task that was cancelled ended like a panic: without a result.
+impl From<JoinError> for Panic {
+    fn from(error: JoinError) -> Self {
+        match error.try_into_panic() {
+            Ok(panic) => Self::from(panic),
+            Err(error) => Self(error.to_string()),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use grid_batch_core::{
     AccessScope, BatchConflict, BatchFormat, BatchLabel, ClientId, FormatError, GlobalScopeId,
     ItemId, KeyRefusal, Ledger, NewBatch, ScopeId, ServiceId,
 };
+use grid_batch_support::BlockingWork;
 use log::debug;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -27,7 +28,7 @@ use crate::{
     group_commit::{WriteQueue, WriteSlot},
     http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type, link},
     rate_limits::Rates,
-    state::{ApiState, BlockingWork},
+    state::{ApiState, run_blocking},
 };
 
 /// Is called with the ids of batches before they are stored.
@@ -116,7 +117,8 @@ impl IntakeContext {
         let is_small = body.bytes.len() <= Self::INLINE_VERIFICATION_LIMIT;
         let service = service_id.clone();
         let verify = move || verify(&body.bytes, &*format, &service, &checks.allowed);
-        let mut batches = if is_small { verify()? } else { verifications.run(verify).await? };
+        let mut batches =
+            if is_small { verify()? } else { run_blocking(verifications, verify).await? };
         let client = caller.client_id();
         for batch in &mut batches {
             batch.label.clone_from(&label);

@@ -21,7 +21,7 @@ use crate::{
 
 pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
-pub(crate) use blocking_work::{BlockingWork, StoreAccess};
+pub(crate) use blocking_work::{StoreAccess, run_blocking};
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
 pub(crate) use listeners::{Listeners, WaitingListener};
 pub(crate) use open_connection::OpenConnection;

@@ -63,9 +63,6 @@ impl BlockingPool {
                 run.await
             }
         };
-        ended.map_err(|error| match error.try_into_panic() {
-            Ok(panic) => Panic::from(panic),
-            Err(error) => Panic::of(&error),
-        })
+        ended.map_err(Panic::from)
     }
 }
