@@ -17,8 +17,9 @@ struct Bounds {
     rows: f64,
 }
 
-// On a slow machine, groups are smaller and a run has more of what happens at intervals. So the bounds of what a
-// group takes are about three times what was measured without other work, those of rows and bytes a third above.
+// On a slow machine, groups are smaller and a run has more of what happens at intervals. On PostgreSQL a batch takes 1.0
+// commits and 3.4 statements on a machine without other work, 1.4 and 4.3 on one with three times as many runnable
+// threads as cores, and 9.4 and 39 without any groups. Rows and bytes hardly depend on groups: a third above.
 
 #[test]
 fn batches_at_load_take_few_commits_on_sqlite() {
@@ -28,7 +29,7 @@ fn batches_at_load_take_few_commits_on_sqlite() {
 
 #[test]
 fn batches_at_load_take_few_statements_on_postgresql() {
-    let bounds = Bounds { commits: 1.2, log_bytes: 4_400.0, statements: 3.6, rows: 20.0 };
+    let bounds = Bounds { commits: 1.8, log_bytes: 4_400.0, statements: 5.5, rows: 20.0 };
     check(DatabaseKind::Postgres, &bounds);
 }
 
