@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::http::ApiError;
+use crate::{http::ApiError, rate_limits::LimitError};
 
 /// The open connections. When all permits are in use, a connection that waits for a request is closed for
 /// a new one: of the address with most connections, the one that has waited longest.
@@ -210,11 +210,11 @@ impl ConnectionPermit {
         let mut open = lock(&self.shared.open);
         let limits = self.shared.limits;
         if open.requests >= limits.requests() {
-            return Err(ApiError::TooManyRequests);
+            return Err(LimitError::TooManyRequests.into());
         }
         let requests = open.addresses.get(&address).map_or(0, |counts| counts.requests);
         if requests >= limits.requests_of_address {
-            return Err(ApiError::TooManyRequestsOfAddress);
+            return Err(LimitError::TooManyRequestsOfAddress.into());
         }
         open.addresses.entry(address).or_default().requests += 1;
         open.requests += 1;
@@ -335,7 +335,10 @@ mod tests {
         let all = connections(32, 1);
         let proxy = [all.acquire(A).await, all.acquire(A).await];
         let client = proxy[0].begin_request(B).unwrap();
-        assert_eq!(proxy[1].begin_request(B).unwrap_err(), ApiError::TooManyRequestsOfAddress);
+        assert_eq!(
+            proxy[1].begin_request(B).unwrap_err(),
+            LimitError::TooManyRequestsOfAddress.into()
+        );
         drop(proxy[1].begin_request(A).unwrap());
         drop(client);
         drop(proxy);
@@ -352,14 +355,14 @@ mod tests {
         let mut requests: Vec<_> =
             permits[..20].iter().map(|p| p.begin_request(A).unwrap()).collect();
         let refused = permits[20].begin_request(A).unwrap_err();
-        assert_eq!(refused, ApiError::TooManyRequestsOfAddress);
+        assert_eq!(refused, LimitError::TooManyRequestsOfAddress.into());
         let mut others = Vec::new();
         for _ in 0..10 {
             let permit = all.acquire(B).await;
             requests.push(permit.begin_request(B).unwrap());
             others.push(permit);
         }
-        assert_eq!(others[0].begin_request(B).unwrap_err(), ApiError::TooManyRequests);
+        assert_eq!(others[0].begin_request(B).unwrap_err(), LimitError::TooManyRequests.into());
         drop(others[0].begin_health_request());
         requests.clear();
         permits[20].begin_request(A).unwrap();

@@ -14,13 +14,13 @@ use log::{debug, error, warn};
 use crate::{
     AccessControl, AccessOptions,
     access::{Authorizer, authorize},
-    batches::{self, IntakeContext, ServiceChecks, StatusContext},
+    batches::{self, BatchRequestError, IntakeContext, ServiceChecks, StatusContext},
     dashboard,
     events::{self, EventContext},
     gas_admins::{self, GasAdminContext},
     guard::{RequestGuard, refuse_web_pages},
     health::{self, HealthContext},
-    http::{ApiError, discard_body, write_errors},
+    http::{ApiError, RequestError, discard_body, write_errors},
     metrics::{self, MetricsContext, RequestMetrics, count_requests},
     openapi,
     operators::{self, OperatorContext},
@@ -30,9 +30,9 @@ use crate::{
     rewards,
     running::Intake,
     scabbard::{self, ScabbardContext},
-    state::ApiState,
+    state::{ApiState, ServerError},
     webhooks::{self, WebhookContext},
-    withdrawals::{self, WithdrawalContext},
+    withdrawals::{self, WithdrawalContext, WithdrawalRequestError},
 };
 
 /// All routes of the interface.
@@ -55,7 +55,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(openapi::routes())
         .merge(dashboard::routes())
         .merge(intake_routes(parts, api, intake, statuses))
-        .fallback(pass_through::fallback(&nodes, |_| ApiError::NotFound))
+        .fallback(pass_through::fallback(&nodes, |_| RequestError::NotFound.into()))
         .method_not_allowed_fallback(pass_through::fallback(&nodes, method_not_allowed))
         .layer(from_fn_with_state(Arc::new(authorizer), authorize))
         .layer(from_fn_with_state(Arc::new(guard), refuse_web_pages))
@@ -158,7 +158,8 @@ fn metrics_routes(parts: &ApiParts, requests: &Arc<RequestMetrics>) -> Router {
 }
 
 fn batch_routes(context: Arc<IntakeContext>) -> Router {
-    let not_served = || routing::any(|request| refuse(request, ApiError::WithdrawalsNotServed));
+    let not_served =
+        || routing::any(|request| refuse(request, WithdrawalRequestError::WithdrawalsNotServed));
     Router::from(batches::intake_routes().with_state(context))
         .route("/withdrawals", not_served())
         .route("/withdrawals/{*rest}", not_served())
@@ -167,7 +168,7 @@ fn batch_routes(context: Arc<IntakeContext>) -> Router {
 }
 
 fn withdrawal_routes(context: WithdrawalContext) -> Router {
-    let refused = |request| refuse(request, ApiError::BatchesNotServed);
+    let refused = |request| refuse(request, BatchRequestError::BatchesNotServed);
     Router::new()
         .route("/batches", routing::any(refused))
         .route("/v1/batches", routing::post(refused))
@@ -175,19 +176,21 @@ fn withdrawal_routes(context: WithdrawalContext) -> Router {
 }
 
 fn not_served(path: &str) -> Router {
-    Router::new()
-        .route(path, routing::any(|request| refuse(request, ApiError::WithdrawalsNotServed)))
+    Router::new().route(
+        path,
+        routing::any(|request| refuse(request, WithdrawalRequestError::WithdrawalsNotServed)),
+    )
 }
 
 fn method_not_allowed(request: &Request) -> ApiError {
-    ApiError::MethodNotAllowed(Excerpt::of(request.method().as_str()))
+    RequestError::MethodNotAllowed(Excerpt::of(request.method().as_str())).into()
 }
 
 /// Answers with an error, whatever the body is.
-async fn refuse(request: Request, error: ApiError) -> ApiError {
+async fn refuse(request: Request, error: impl Into<ApiError>) -> ApiError {
     let (request, body) = request.into_parts();
     discard_body(&request.headers, body);
-    error
+    error.into()
 }
 
 /// Turns a panic of a handler into an answer, and logs every request.
@@ -197,7 +200,7 @@ async fn catch_panics_and_log(request: Request, next: Next) -> Response {
     let path = Excerpt::of(request.uri().path());
     let response = catch_panic_async(next.run(request)).await.unwrap_or_else(|panic| {
         error!(method:%, path:%, panic:%; "request handler panicked");
-        ApiError::Internal.into_response()
+        ApiError::from(ServerError::Internal).into_response()
     });
     let status = response.status();
     let elapsed_ms = started.elapsed().as_millis();

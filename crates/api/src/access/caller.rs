@@ -4,7 +4,7 @@ use axum::http::request::Parts;
 use grid_batch_core::{ClientId, LedgerKey, ServiceId, SignerId, TokenId};
 
 use super::{AccessControl, AccessMode, grant::Services};
-use crate::{http::ApiError, rate_limits::ClientKey};
+use crate::{access::AccessError, http::ApiError, rate_limits::ClientKey};
 
 /// Who sent a request that is allowed, and for which services it is. It is an extension of the request.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Caller {
 
     /// The caller of a request. The middleware has set it; without it, nothing is allowed.
     pub(crate) fn of(request: &Parts) -> Result<&Self, ApiError> {
-        request.extensions.get().ok_or(ApiError::NotAuthenticated)
+        Ok(request.extensions.get().ok_or(AccessError::NotAuthenticated)?)
     }
 
     /// Whether a request that lasts may go on: its token was not revoked and has not expired.
@@ -67,7 +67,7 @@ impl Caller {
         if self.may(service_id) {
             Ok(())
         } else {
-            Err(ApiError::ServiceOfOthers(service_id.clone()))
+            Err(AccessError::ServiceOfOthers { id: service_id.clone() }.into())
         }
     }
 
@@ -90,7 +90,9 @@ impl Caller {
     /// Refuses a request for a node of the ledger if its sender must authenticate and has not.
     pub(crate) fn check_reads_ledger(&self) -> Result<(), ApiError> {
         match (&self.identity, self.control.mode()) {
-            (CallerIdentity::Anonymous(_), AccessMode::LedgerKeys) => Err(ApiError::NoLedgerKey),
+            (CallerIdentity::Anonymous(_), AccessMode::LedgerKeys) => {
+                Err(AccessError::NoLedgerKey.into())
+            }
             _ => Ok(()),
         }
     }
@@ -100,7 +102,7 @@ impl Caller {
         match service_id {
             Some(service_id) => self.check(service_id),
             None if self.may_all() => Ok(()),
-            None => Err(ApiError::OnlyForAllServices),
+            None => Err(AccessError::OnlyForAllServices.into()),
         }
     }
 

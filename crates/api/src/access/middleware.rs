@@ -18,8 +18,9 @@ use super::{
     routes::{Coverage, Needs, needs},
 };
 use crate::{
+    access::AccessError,
     http::{ApiError, Client, discard_body},
-    rate_limits::{Buckets, Rate, Rates},
+    rate_limits::{Buckets, LimitError, Rate, Rates},
 };
 
 /// Decides which requests are answered.
@@ -58,7 +59,7 @@ impl Authorizer {
             Needs::Scope(scope, coverage) => self.with_scope(request, scope, coverage)?,
         };
         if matches!(needs, Needs::Scope(AccessScope::Submit, _)) {
-            self.rates.begin_of_client(caller.key()).map_err(ApiError::RateOfClient)?;
+            self.rates.begin_of_client(caller.key()).map_err(LimitError::RateOfClient)?;
         }
         Ok(caller)
     }
@@ -78,14 +79,15 @@ impl Authorizer {
             _ if path.is_none() && cylinder_token(&request.headers).is_some() => AccessScope::Read,
             _ => return Ok(self.anonymous(Client::of(request))),
         };
-        let token = cylinder_token(&request.headers).ok_or(ApiError::NoLedgerKey)?;
+        let token = cylinder_token(&request.headers).ok_or(AccessError::NoLedgerKey)?;
         let Authenticated { identity, grants } = self.authenticate(request)?;
         match identity {
             CallerIdentity::Key(key) if !self.control.lists(&key) => {
                 Ok(Caller::of_ledger_key(key, token, self.control.clone()))
             }
             identity => {
-                let services = services_of(&grants, scope).ok_or(ApiError::MissingScope(scope))?;
+                let services =
+                    services_of(&grants, scope).ok_or(AccessError::MissingScope(scope))?;
                 Ok(Caller::new(identity, services, self.control.clone()))
             }
         }
@@ -111,19 +113,19 @@ impl Authorizer {
         coverage: Coverage,
     ) -> Result<Caller, ApiError> {
         let Authenticated { identity, grants } = self.authenticate(request)?;
-        let services = services_of(&grants, scope).ok_or(ApiError::MissingScope(scope))?;
+        let services = services_of(&grants, scope).ok_or(AccessError::MissingScope(scope))?;
         let caller = Caller::new(identity, services, self.control.clone());
         if coverage == Coverage::Some || caller.may_all() {
             Ok(caller)
         } else {
-            Err(ApiError::OnlyForAllServices)
+            Err(AccessError::OnlyForAllServices.into())
         }
     }
 
     fn authenticate(&self, request: &Parts) -> Result<Authenticated, ApiError> {
         let address = counted_address(Client::of(request));
         let known = match Credential::of(&request.headers) {
-            Credential::Missing => return Err(ApiError::NotAuthenticated),
+            Credential::Missing => return Err(AccessError::NotAuthenticated.into()),
             Credential::Token(token) => self.control.find_token(token),
             Credential::Cylinder(token) => match self.control.find_verified(token) {
                 Some(known) => Some(known),
@@ -131,7 +133,7 @@ impl Authorizer {
                 None => {
                     self.failures
                         .has_one(&address, self.clock.monotonic())
-                        .map_err(ApiError::TooManyWrongTokens)?;
+                        .map_err(AccessError::TooManyWrongTokens)?;
                     self.control.verify(token)
                 }
             },
@@ -149,9 +151,9 @@ impl Authorizer {
         match self.failures.take(&address, self.clock.monotonic()) {
             Ok(()) => {
                 warn!(address:%; "a request with a token that is not valid was refused");
-                ApiError::InvalidToken
+                AccessError::InvalidToken.into()
             }
-            Err(wait) => ApiError::TooManyWrongTokens(wait),
+            Err(wait) => AccessError::TooManyWrongTokens(wait).into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use grid_batch_support::ServicePattern;
 
 pub use signer_pattern::{SignerPattern, SignerPatternError};
 
-use crate::http::ApiError;
+use crate::{batches::BatchRequestError, http::ApiError};
 
 /// The services and signers whose batches are accepted. An empty list accepts all.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl AllowLists {
         if self.services.is_empty() || self.services.iter().any(|allowed| allowed.matches(id)) {
             Ok(())
         } else {
-            Err(ApiError::ServiceNotAllowed(id.clone()))
+            Err(BatchRequestError::ServiceNotAllowed { id: id.clone() }.into())
         }
     }
 
@@ -30,11 +30,11 @@ impl AllowLists {
         if self.signers.is_empty() {
             return Ok(());
         }
-        let signer = signer.ok_or(ApiError::NoSigner)?;
+        let signer = signer.ok_or(BatchRequestError::NoSigner)?;
         if self.signers.iter().any(|allowed| allowed.matches(signer)) {
             Ok(())
         } else {
-            Err(ApiError::SignerNotAllowed(*signer))
+            Err(BatchRequestError::SignerNotAllowed(*signer).into())
         }
     }
 }

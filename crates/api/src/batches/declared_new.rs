@@ -9,7 +9,7 @@ pub(crate) fn read_declared_new(query: &Query) -> Result<bool, ApiError> {
         Some("true") => Ok(true),
         Some(_) => {
             let rule = "it must be true or false".to_owned();
-            Err(ApiError::InvalidValue { name: PARAMETER, rule })
+            Err(ApiError::invalid_value(PARAMETER, rule))
         }
     }
 }

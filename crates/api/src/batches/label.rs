@@ -3,7 +3,10 @@ use std::str;
 use axum::http::HeaderMap;
 use grid_batch_core::{BatchLabel, BatchLabelError};
 
-use crate::http::{ApiError, Query};
+use crate::{
+    batches::BatchRequestError,
+    http::{ApiError, Query},
+};
 
 const HEADER: &str = "grid-batch-label";
 const PARAMETER: &str = "label";
@@ -18,7 +21,7 @@ pub(crate) fn read_label(
         let text = str::from_utf8(value.as_bytes()).map_err(|_| BatchLabelError)?;
         let given = text.parse()?;
         if label.as_ref().is_some_and(|label| *label != given) {
-            return Err(ApiError::DifferentLabels);
+            return Err(BatchRequestError::DifferentLabels.into());
         }
         label = Some(given);
     }
@@ -48,12 +51,18 @@ mod tests {
 
     #[test]
     fn different_or_invalid_labels_are_refused() {
-        assert_eq!(read(&[b"a"], "label=b"), Err(ApiError::DifferentLabels));
-        assert_eq!(read(&[b"a", b"b"], ""), Err(ApiError::DifferentLabels));
+        assert_eq!(read(&[b"a"], "label=b"), Err(BatchRequestError::DifferentLabels.into()));
+        assert_eq!(read(&[b"a", b"b"], ""), Err(BatchRequestError::DifferentLabels.into()));
         let long = "x".repeat(256);
         for invalid in [&b"\xff"[..], b"", long.as_bytes()] {
-            assert_eq!(read(&[invalid], ""), Err(ApiError::InvalidLabel(BatchLabelError)));
+            assert_eq!(
+                read(&[invalid], ""),
+                Err(BatchRequestError::InvalidLabel(BatchLabelError).into())
+            );
         }
-        assert_eq!(read(&[], "label=%0a"), Err(ApiError::InvalidLabel(BatchLabelError)));
+        assert_eq!(
+            read(&[], "label=%0a"),
+            Err(BatchRequestError::InvalidLabel(BatchLabelError).into())
+        );
     }
 }

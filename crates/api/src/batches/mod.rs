@@ -4,6 +4,7 @@
 
 mod accepted_json;
 mod declared_new;
+mod error;
 mod known_waits;
 mod label;
 mod named_batch;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use declared_new::read_declared_new;
+pub(crate) use error::BatchRequestError;
 pub(crate) use known_waits::KnownWaits;
 pub(crate) use label::read_label;
 pub(crate) use named_batch::{NamedBatch, PathText};

@@ -7,7 +7,8 @@ use grid_batch_withdrawals::keep_latest_generation;
 
 use crate::{
     access::Caller,
-    http::{ApiError, Query},
+    batches::BatchRequestError,
+    http::{ApiError, Query, RequestError},
 };
 
 /// The id in the path of a request.
@@ -27,7 +28,7 @@ pub(crate) struct NamedBatch {
 
 impl NamedBatch {
     pub(crate) fn parse(path: PathText, query: &Query, request: &Parts) -> Result<Self, ApiError> {
-        let Path(text) = path.map_err(|_| ApiError::NotFound)?;
+        let Path(text) = path.map_err(|_| RequestError::NotFound)?;
         let caller = Caller::of(request)?.clone();
         Ok(Self { id: text.parse()?, service_id: query.service_id()?, caller })
     }
@@ -46,13 +47,17 @@ impl NamedBatch {
         self.id.prefer_whole(&mut found);
         keep_latest_generation(&mut found);
         match found.as_slice() {
-            [] | [_] => found.pop().ok_or_else(|| ApiError::BatchNotFound(self.id.to_string())),
+            [] | [_] => found
+                .pop()
+                .ok_or_else(|| BatchRequestError::BatchNotFound(self.id.to_string()).into()),
             [first, ..] if found.iter().any(|batch| batch.batch_id != first.batch_id) => {
-                Err(ApiError::AmbiguousId(self.id.to_string()))
+                Err(BatchRequestError::AmbiguousId(self.id.to_string()).into())
             }
-            several => {
-                Err(ApiError::SeveralServices { id: self.id.to_string(), services: several.len() })
+            several => Err(BatchRequestError::SeveralServices {
+                id: self.id.to_string(),
+                services: several.len(),
             }
+            .into()),
         }
     }
 }

@@ -7,7 +7,7 @@ use grid_batch_core::{
 
 use crate::{
     access::Caller,
-    batches::{KnownWaits, status_json::BatchStatusJson},
+    batches::{BatchRequestError, KnownWaits, status_json::BatchStatusJson},
     http::ApiError,
     parts::ApiParts,
     pass_through::Forwarding,
@@ -107,7 +107,9 @@ impl StatusQuery {
         }
         match found.len() {
             0 | 1 => Ok(found.pop()),
-            services => Err(ApiError::SeveralServices { id: id.to_string(), services }),
+            services => {
+                Err(BatchRequestError::SeveralServices { id: id.to_string(), services }.into())
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use grid_batch_core::{GlobalScopeId, ItemId, ScopeId};
 use crate::{
     access::Caller,
     batches::{
+        BatchRequestError,
         status_json::{BatchStatusJson, BatchStatusesJson},
         status_query::{StatusContext, StatusQuery},
         status_wait::{read_or_wait, requested_wait},
@@ -41,7 +42,8 @@ pub(crate) async fn get(
 ) -> Result<Json<BatchStatusesJson>, ApiError> {
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
-    let ids = query.get("id")?.filter(|ids| !ids.is_empty()).ok_or(ApiError::MissingIds)?;
+    let ids =
+        query.get("id")?.filter(|ids| !ids.is_empty()).ok_or(BatchRequestError::MissingIds)?;
     let data =
         read(&context, Caller::of(&request)?, &query, context.parse_ids(ids.split(','))?).await?;
     let link = Some(link::to_request(&request, context.api.local_addr));
@@ -67,14 +69,14 @@ pub(crate) async fn post(
 ) -> Result<Json<BatchStatusesJson>, ApiError> {
     let (request, body) = request.into_parts();
     let body = context.api.bodies.read(&request.headers, body, IDS_BODY_LIMIT).await?;
-    json_content_type(&request.headers).map_err(ApiError::IdsContentType)?;
+    json_content_type(&request.headers).map_err(BatchRequestError::IdsContentType)?;
     let query = Query::parse(request.uri.query())?;
     let ids: Vec<String> =
-        serde_json::from_slice(&body.bytes).map_err(|_| ApiError::InvalidIdList)?;
+        serde_json::from_slice(&body.bytes).map_err(|_| BatchRequestError::InvalidIdList)?;
     // Returns the reserved memory before a possible wait.
     drop(body);
     if ids.is_empty() {
-        return Err(ApiError::InvalidIdList);
+        return Err(BatchRequestError::InvalidIdList.into());
     }
     let data = read(
         &context,
@@ -94,7 +96,7 @@ impl StatusContext {
         };
         let ids: Vec<ItemId> = ids.take(MAX_IDS + 1).map(parse).collect::<Result<_, _>>()?;
         if ids.len() > MAX_IDS {
-            return Err(ApiError::TooManyIds { limit: MAX_IDS });
+            return Err(BatchRequestError::TooManyIds { limit: MAX_IDS }.into());
         }
         Ok(ids)
     }

@@ -17,9 +17,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    access::Caller,
+    access::{AccessError, Caller},
     allow_list::AllowLists,
     batches::{
+        BatchRequestError,
         accepted_json::AcceptedListJson,
         declared_new::read_declared_new,
         label::read_label,
@@ -27,7 +28,7 @@ use crate::{
     },
     group_commit::{WriteQueue, WriteSlot},
     http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type, link},
-    rate_limits::Rates,
+    rate_limits::{LimitError, Rates},
     state::{ApiState, run_blocking},
 };
 
@@ -107,7 +108,7 @@ impl IntakeContext {
         checks.check_key(caller, &service_id, AccessScope::Submit).await?;
         let is_confirmed = checks.check_service(&service_id).await?;
         checks.check_history(&service_id, declared_new).await?;
-        let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
+        let over_rate = |wait| LimitError::RateOfService { service_id: service_id.clone(), wait };
         api.rates.begin_of_service(&service_id).map_err(over_rate)?;
 
         // Checking signatures is expensive, so what refuses the request comes before that.
@@ -129,12 +130,12 @@ impl IntakeContext {
                 batch.signer = None;
             }
         }
-        api.rates.take_addresses(&batches).map_err(ApiError::RateOfAddresses)?;
+        api.rates.take_addresses(&batches).map_err(LimitError::RateOfAddresses)?;
         api.rates.charge(caller.key(), &service_id, batches.len());
         let ids: Vec<ItemId> = batches.iter().map(|batch| batch.batch_id).collect();
         received(&ids);
         let stored = store(slot, RequestBatches { batches, _reservation: body.reservation });
-        let stored = api.database.run(ApiError::BatchesNotStored, stored).await;
+        let stored = api.database.run(BatchRequestError::BatchesNotStored, stored).await;
         stored.map_err(|error| with_wait(error, &api.rates, client))?;
         api.rates.stored(&service_id, client, ids.len());
         Ok(ids)
@@ -144,18 +145,17 @@ impl IntakeContext {
 impl ServiceChecks {
     /// Whether the ledger has confirmed that it has the service.
     async fn check_service(&self, id: &ServiceId) -> Result<bool, ApiError> {
-        (self.rule)(id).map_err(|rule| ApiError::RefusedService { id: id.clone(), rule })?;
+        (self.rule)(id)
+            .map_err(|rule| BatchRequestError::RefusedService { id: id.clone(), rule })?;
         self.allowed.check_service(id)?;
         let Some(check) = &self.ledger else { return Ok(false) };
-        check
-            .has_service(id)
-            .await
-            .map_err(|reason| ApiError::UnknownService { id: id.clone(), reason })
+        let unknown = |reason| BatchRequestError::UnknownService { id: id.clone(), reason };
+        Ok(check.has_service(id).await.map_err(unknown)?)
     }
 
     async fn check_history(&self, id: &ServiceId, declared_new: bool) -> Result<(), ApiError> {
         let Some(check) = &self.ledger else { return Ok(()) };
-        check.check_history(id, declared_new).await.map_err(ApiError::NotProvedNew)
+        Ok(check.check_history(id, declared_new).await.map_err(BatchRequestError::NotProvedNew)?)
     }
 
     /// Refuses a caller whose key a node of the ledger must accept, and does not.
@@ -166,14 +166,15 @@ impl ServiceChecks {
         scope: AccessScope,
     ) -> Result<(), ApiError> {
         let Some(key) = caller.ledger_key() else { return Ok(()) };
-        let check = self.ledger.as_ref().ok_or(ApiError::KeyRefused)?;
-        check.check_key(id, key, scope).await.map_err(|refusal| match refusal {
-            KeyRefusal::Refused => ApiError::KeyRefused,
+        let check = self.ledger.as_ref().ok_or(AccessError::KeyRefused)?;
+        let checked = check.check_key(id, key, scope).await.map_err(|refusal| match refusal {
+            KeyRefusal::Refused => AccessError::KeyRefused,
             KeyRefusal::NotAsked(reason) => {
                 debug!(service:% = id, reason:%; "a key cannot be checked");
-                ApiError::KeyNotChecked
+                AccessError::KeyNotChecked
             }
-        })
+        });
+        Ok(checked?)
     }
 }
 
@@ -241,7 +242,7 @@ pub(crate) struct AcceptedBatches {
 async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBatches, ApiError> {
     let (request, body) = request.into_parts();
     let body = context.read_body(&request.headers, body).await?;
-    batch_content_type(&request.headers).map_err(ApiError::BatchesContentType)?;
+    batch_content_type(&request.headers).map_err(BatchRequestError::BatchesContentType)?;
     let query = Query::parse(request.uri.query())?;
     let named_service = query.service_id()?;
     let label = read_label(&request.headers, &query)?;
@@ -256,7 +257,7 @@ async fn store(
     slot: WriteSlot<RequestBatches, ListAnswer>,
     list: RequestBatches,
 ) -> Result<(), ApiError> {
-    let answer = slot.store(list).await.ok_or(ApiError::BatchesNotStored)?;
+    let answer = slot.store(list).await.ok_or(BatchRequestError::BatchesNotStored)?;
     Ok(answer?)
 }
 
@@ -270,7 +271,7 @@ fn with_wait(error: ApiError, rates: &Rates, client: Option<ClientId>) -> ApiErr
         }
         _ => return ApiError::BatchConflict(conflict),
     };
-    ApiError::QueueFull { conflict, wait }
+    LimitError::QueueFull { conflict, wait }.into()
 }
 
 fn verify(

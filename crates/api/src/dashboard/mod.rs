@@ -17,7 +17,7 @@ use axum::{
     routing,
 };
 
-use crate::http::ApiError;
+use crate::http::{ApiError, RequestError};
 use files::File;
 
 /// Scripts, styles and requests only from and to this server, nothing inline, and in no frame.
@@ -35,7 +35,7 @@ pub(crate) fn routes() -> Router {
 fn page(name: &str) -> Response {
     match files::find(name) {
         Some(file) => respond(file),
-        None => ApiError::NotFound.into_response(),
+        None => ApiError::from(RequestError::NotFound).into_response(),
     }
 }
 

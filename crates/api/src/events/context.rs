@@ -3,7 +3,7 @@ use std::sync::Arc;
 use grid_batch_core::{EventFilter, EventPage, EventPosition, EventReadError, EventStore};
 
 use super::{PATH, wake_up::EventWakeUp};
-use crate::{http::ApiError, state::ApiState};
+use crate::{events::EventRequestError, http::ApiError, state::ApiState};
 
 /// What the feed needs.
 pub(crate) struct EventContext {
@@ -39,8 +39,8 @@ impl EventContext {
 fn refused(error: EventReadError) -> ApiError {
     match error {
         EventReadError::Gone { oldest } => {
-            ApiError::EventsRemoved { link: format!("{PATH}?after={oldest}") }
+            EventRequestError::EventsRemoved { link: format!("{PATH}?after={oldest}") }.into()
         }
-        error => ApiError::InvalidEventCursor(error.to_string()),
+        error => EventRequestError::InvalidEventCursor(error.to_string()).into(),
     }
 }

@@ -1,6 +1,7 @@
 //! The feed of events: pages of JSON, and a stream of server-sent events.
 
 mod context;
+mod error;
 mod event_json;
 mod get;
 mod request;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::EventContext;
+pub(crate) use error::EventRequestError;
 
 pub(crate) const PATH: &str = "/v1/events";
 

@@ -5,6 +5,7 @@ use grid_batch_core::{EventFilter, EventKind, EventKindError, EventPosition, Exc
 
 use crate::{
     access::Caller,
+    events::EventRequestError,
     http::{ApiError, Query, page_query::limit},
 };
 
@@ -63,14 +64,13 @@ fn parse_position(text: &str) -> Result<EventPosition, ApiError> {
         "latest" => Ok(EventPosition::Latest),
         cursor => match cursor.parse() {
             Ok(cursor) => Ok(EventPosition::After(cursor)),
-            Err(error) => Err(ApiError::InvalidEventCursor(error.to_string())),
+            Err(error) => Err(EventRequestError::InvalidEventCursor(error.to_string()).into()),
         },
     }
 }
 
 fn parse_kind(text: &str) -> Result<EventKind, ApiError> {
-    let refused =
-        |error: EventKindError| ApiError::InvalidValue { name: "kind", rule: error.to_string() };
+    let refused = |error: EventKindError| ApiError::invalid_value("kind", error.to_string());
     text.parse().map_err(refused)
 }
 
@@ -79,7 +79,7 @@ fn parse_wait(text: &str, limit: Duration) -> Result<Duration, ApiError> {
         Ok(seconds) => Ok(limit.min(Duration::from_secs(seconds.into()))),
         Err(_) => {
             let rule = format!("it is {}; it must be a number of seconds", Excerpt::of(text));
-            Err(ApiError::InvalidValue { name: "wait", rule })
+            Err(ApiError::invalid_value("wait", rule))
         }
     }
 }

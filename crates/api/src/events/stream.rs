@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     access::Caller,
+    events::EventRequestError,
     http::{ApiError, Problems},
     state::WaitingListener,
 };
@@ -57,7 +58,7 @@ pub(super) async fn get(
     let caller = Caller::of(&request)?.clone();
     let request = EventRequest::of_stream(&request)?;
     let listener = context.api.listeners.begin(caller.key());
-    let listener = listener.ok_or(ApiError::TooManyEventListeners)?;
+    let listener = listener.ok_or(EventRequestError::TooManyEventListeners)?;
     let waiter = context.wake_up.subscribe();
     let from = request.from.unwrap_or(EventPosition::Latest);
     // Before the response begins, so that a wrong position is an error.

@@ -3,7 +3,7 @@ use tokio::sync::{
     oneshot,
 };
 
-use crate::http::ApiError;
+use crate::{http::ApiError, rate_limits::LimitError, state::ServerError};
 
 /// The queue of a writer thread: it stores items of the type `I`, and answers each with an `A`.
 /// Requests that wait in it at the same time share a commit.
@@ -32,8 +32,8 @@ impl<I, A> WriteQueue<I, A> {
     /// Reserves a slot, if one is free.
     pub(crate) fn reserve_slot(&self) -> Result<WriteSlot<I, A>, ApiError> {
         self.0.clone().try_reserve_owned().map(WriteSlot).map_err(|error| match error {
-            TrySendError::Full(_) => ApiError::Overloaded,
-            TrySendError::Closed(_) => ApiError::WriteFailed,
+            TrySendError::Full(_) => LimitError::Overloaded.into(),
+            TrySendError::Closed(_) => ServerError::WriteFailed.into(),
         })
     }
 }

@@ -3,6 +3,7 @@
 //! Without tokens, every program that reaches the interface may use it. A browser on the same machine reaches it for every page that it shows, so requests of pages are told from others by
 //! the headers that a page cannot choose.
 
+mod error;
 mod host;
 mod origin;
 
@@ -21,6 +22,7 @@ use axum::{
 };
 use grid_batch_core::Excerpt;
 
+pub(crate) use error::OriginError;
 pub use host::{HostName, HostNameError};
 pub use origin::{WebOrigin, WebOriginError};
 
@@ -75,10 +77,10 @@ impl RequestGuard {
         if let Some(forwarded) = client.and_then(|client| client.host.as_ref())
             && !self.is_allowed(forwarded, None)
         {
-            return Err(ApiError::OtherHost(Excerpt::of(forwarded.as_str())));
+            return Err(OriginError::OtherHost(Excerpt::of(forwarded.as_str())).into());
         }
         match hosts.iter().find(|host| parse(host).is_none()) {
-            Some(other) => Err(ApiError::OtherHost(excerpt(other))),
+            Some(other) => Err(OriginError::OtherHost(excerpt(other)).into()),
             None => Ok(hosts.last().and_then(parse)),
         }
     }
@@ -101,12 +103,14 @@ impl RequestGuard {
             match origin {
                 Some(origin) if self.allowed.origins.contains(&origin) => is_allowed = true,
                 Some(origin) if is_own(&origin) => {}
-                _ => return Err(ApiError::OtherOrigin(excerpt(given.as_bytes()))),
+                _ => return Err(OriginError::OtherOrigin(excerpt(given.as_bytes())).into()),
             }
         }
         let is_other = |site: &&HeaderValue| !matches!(site.as_bytes(), b"same-origin" | b"none");
         match headers.get_all(SEC_FETCH_SITE).iter().find(is_other) {
-            Some(site) if !is_allowed => Err(ApiError::OtherSite(excerpt(site.as_bytes()))),
+            Some(site) if !is_allowed => {
+                Err(OriginError::OtherSite(excerpt(site.as_bytes())).into())
+            }
             _ => Ok(()),
         }
     }
@@ -173,7 +177,7 @@ mod tests {
             "",
             "a b",
         ] {
-            let refused = Err(ApiError::OtherHost(Excerpt::of(host)));
+            let refused = Err(OriginError::OtherHost(Excerpt::of(host)).into());
             assert_eq!(check("/", &[("host", host)]), refused, "{host}");
         }
     }
@@ -198,7 +202,7 @@ mod tests {
         for origin in
             ["null", "", "http://localhost", "http://127.0.0.1:8080", "https://evil.example"]
         {
-            let refused = Err(ApiError::OtherOrigin(Excerpt::of(origin)));
+            let refused = Err(OriginError::OtherOrigin(Excerpt::of(origin)).into());
             assert_eq!(check("/", &[host, ("origin", origin)]), refused, "{origin}");
         }
         let two = [host, ("origin", "http://localhost:8080"), ("origin", "https://evil.example")];
@@ -213,7 +217,7 @@ mod tests {
             assert_eq!(check("/", &[host, ("sec-fetch-site", site)]), Ok(()), "{site}");
         }
         for site in ["cross-site", "same-site", "", "Same-Origin"] {
-            let refused = Err(ApiError::OtherSite(Excerpt::of(site)));
+            let refused = Err(OriginError::OtherSite(Excerpt::of(site)).into());
             assert_eq!(check("/", &[host, ("sec-fetch-site", site)]), refused, "{site}");
             let own = ("origin", "http://localhost:8080");
             assert_eq!(check("/", &[host, own, ("sec-fetch-site", site)]), refused, "{site}");

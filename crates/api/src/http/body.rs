@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::http::{
-    ApiError, MemoryBudget, MemoryReservation,
+    ApiError, MemoryBudget, MemoryReservation, RequestError,
     slow_bodies::{BodiesInProgress, BodyInProgress},
 };
 
@@ -54,7 +54,7 @@ impl BodyReader {
     ) -> Result<RequestBody, ApiError> {
         let read = match timeout(self.timeout, self.collect(&mut body, limit)).await {
             Ok(read) => read,
-            Err(_) => Err(ApiError::BodyTimeout(self.timeout)),
+            Err(_) => Err(RequestError::BodyTimeout(self.timeout).into()),
         };
         if read.is_err() {
             discard_body(headers, body);
@@ -64,24 +64,24 @@ impl BodyReader {
 
     async fn collect(&self, body: &mut Body, limit: usize) -> Result<RequestBody, ApiError> {
         if body.size_hint().lower() > limit as u64 {
-            return Err(ApiError::BodyTooLong { limit });
+            return Err(RequestError::BodyTooLong { limit }.into());
         }
         let mut collected = RequestBody { bytes: Vec::new(), reservation: self.budget.reserve()? };
         let (started, progress) = (Instant::now(), self.in_progress.begin());
         loop {
             let frame = select! {
                 frame = body.frame() => frame,
-                () = progress.refused() => return Err(ApiError::BodyTooSlow),
+                () = progress.refused() => return Err(RequestError::BodyTooSlow.into()),
                 () = sleep_until(started + longest_wait(collected.bytes.len())) => {
-                    return Err(ApiError::BodyTooSlow);
+                    return Err(RequestError::BodyTooSlow.into());
                 }
             };
             let Some(frame) = frame else { return Ok(collected) };
-            let frame = frame.map_err(|_| ApiError::IncompleteBody)?;
+            let frame = frame.map_err(|_| RequestError::IncompleteBody)?;
             let Ok(data) = frame.into_data() else { continue };
             let length = collected.bytes.len() + data.len();
             if length > limit {
-                return Err(ApiError::BodyTooLong { limit });
+                return Err(RequestError::BodyTooLong { limit }.into());
             }
             grow(&mut collected.reservation, length, &progress).await?;
             collected.bytes.extend_from_slice(&data);

@@ -115,10 +115,11 @@ mod tests {
     use axum::body::to_bytes;
 
     use super::*;
-    use crate::http::ApiError;
+    use crate::http::{ApiError, RequestError};
 
     async fn body(path: &str) -> (String, String) {
-        let response = ErrorDialect::of(path).write(ApiError::NotFound.into_response());
+        let response =
+            ErrorDialect::of(path).write(ApiError::from(RequestError::NotFound).into_response());
         assert_eq!(response.status(), StatusCode::NOT_FOUND);
         let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -127,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_interface_has_its_own_form_of_errors() {
-        let message = ApiError::NotFound.to_string();
+        let message = RequestError::NotFound.to_string();
         let own = format!(
             r#"{{"type":"urn:grid-batch:problem:1001","title":"Not Found","status":404,"detail":"{message}","code":1001}}"#
         );

@@ -7,7 +7,7 @@ use serde::{
 };
 use serde_json::Value;
 
-use crate::http::ApiError;
+use crate::http::{ApiError, RequestError};
 
 /// The fields of a JSON object in a request. Unknown and duplicate fields are errors.
 #[derive(Debug, Default)]
@@ -17,9 +17,9 @@ impl JsonObject {
     /// Parses an object that has no fields other than `known`.
     pub(crate) fn parse(body: &[u8], known: &'static [&'static str]) -> Result<Self, ApiError> {
         let Self(fields) = serde_json::from_slice(body)
-            .map_err(|error| ApiError::InvalidJsonObject(error.to_string()))?;
+            .map_err(|error| RequestError::InvalidJsonObject(error.to_string()))?;
         if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(ApiError::UnknownField { name: Excerpt::of(name), known });
+            return Err(RequestError::UnknownField { name: Excerpt::of(name), known }.into());
         }
         Ok(Self(fields))
     }
@@ -27,7 +27,7 @@ impl JsonObject {
     /// Takes a required string.
     pub(crate) fn string(&mut self, name: &'static str) -> Result<String, ApiError> {
         let rule = "it is missing; it must be a string";
-        let missing = || ApiError::InvalidValue { name, rule: rule.to_owned() };
+        let missing = || ApiError::invalid_value(name, rule);
         self.optional_string(name)?.ok_or_else(missing)
     }
 
@@ -47,7 +47,7 @@ impl JsonObject {
     pub(crate) fn strings(&mut self, name: &'static str) -> Result<Vec<String>, ApiError> {
         let refused = || {
             let rule = "it must be an array of strings".to_owned();
-            ApiError::InvalidValue { name, rule }
+            ApiError::invalid_value(name, rule)
         };
         match self.0.remove(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
@@ -134,7 +134,9 @@ impl JsonObject {
             Value::Object(fields) => {
                 let fields: BTreeMap<String, Value> = fields.into_iter().collect();
                 match fields.keys().find(|name| !known.contains(&name.as_str())) {
-                    Some(name) => Err(ApiError::UnknownField { name: Excerpt::of(name), known }),
+                    Some(name) => {
+                        Err(RequestError::UnknownField { name: Excerpt::of(name), known }.into())
+                    }
                     None => Ok(Self(fields)),
                 }
             }
@@ -152,7 +154,7 @@ fn wrong_type(name: &'static str, value: &Value, expected: &str) -> ApiError {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    ApiError::InvalidValue { name, rule: format!("it is {actual}; it must be {expected}") }
+    ApiError::invalid_value(name, format!("it is {actual}; it must be {expected}"))
 }
 
 impl<'de> Deserialize<'de> for JsonObject {

@@ -13,6 +13,7 @@ mod memory_budget;
 pub(crate) mod page_query;
 mod path_id;
 mod query;
+mod request_error;
 mod slow_bodies;
 mod states;
 mod time;
@@ -23,11 +24,12 @@ pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };
 pub(crate) use dialect::{ErrorDialect, write_errors};
-pub(crate) use error::ApiError;
+pub(crate) use error::{ApiError, Refusal, Refused, refusals};
 pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};
 pub(crate) use json_object::JsonObject;
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
 pub(crate) use path_id::{PathId, parse_path_id};
 pub(crate) use query::Query;
+pub(crate) use request_error::RequestError;
 pub(crate) use states::parse_states;
 pub(crate) use time::rfc3339;

@@ -13,16 +13,18 @@ pub(crate) fn limit(query: &Query) -> Result<usize, ApiError> {
     text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
         let rule =
             format!("it is {}; it must be a number from 1 to {MAX_LIMIT}", Excerpt::of(text));
-        ApiError::InvalidValue { name: "limit", rule }
+        ApiError::invalid_value("limit", rule)
     })
 }
 
 /// The position after which a page starts: `next` of the page before.
 pub(crate) fn after<T: FromStr>(query: &Query) -> Result<Option<T>, ApiError> {
     let parse = |text: &str| {
-        text.parse().map_err(|_| ApiError::InvalidValue {
-            name: "after",
-            rule: format!("it is {}; it must be `next` of an earlier page", Excerpt::of(text)),
+        text.parse().map_err(|_| {
+            ApiError::invalid_value(
+                "after",
+                format!("it is {}; it must be `next` of an earlier page", Excerpt::of(text)),
+            )
         })
     };
     query.get("after")?.map(parse).transpose()
@@ -35,7 +37,7 @@ pub(crate) fn flag(query: &Query, name: &'static str) -> Result<Option<bool>, Ap
         "false" => Ok(false),
         text => {
             let rule = format!("it is {}; it must be true or false", Excerpt::of(text));
-            Err(ApiError::InvalidValue { name, rule })
+            Err(ApiError::invalid_value(name, rule))
         }
     };
     query.get(name)?.map(parse).transpose()

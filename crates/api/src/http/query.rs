@@ -1,7 +1,7 @@
 use grid_batch_core::{Excerpt, ServiceId};
 use percent_encoding::percent_decode_str;
 
-use crate::http::ApiError;
+use crate::http::{ApiError, RequestError};
 
 /// The decoded parameters of a query string.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Query {
         let mut values = self.0.iter().filter(|pair| pair.0 == name).map(|pair| pair.1.as_str());
         let first = values.next();
         if values.any(|other| Some(other) != first) {
-            return Err(ApiError::ContradictoryParameter(name));
+            return Err(RequestError::ContradictoryParameter(name).into());
         }
         Ok(first)
     }
@@ -33,7 +33,7 @@ impl Query {
         match self.get(name)? {
             Some(text) if text.contains('\0') => {
                 let rule = "it has a zero byte, which no stored text has".to_owned();
-                Err(ApiError::InvalidValue { name, rule })
+                Err(ApiError::invalid_value(name, rule))
             }
             text => Ok(text),
         }
@@ -42,7 +42,9 @@ impl Query {
     /// Refuses unknown parameters: ignoring a filter would return too much.
     pub(crate) fn check_names(&self, known: &'static [&'static str]) -> Result<(), ApiError> {
         match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            Some((name, _)) => Err(ApiError::UnknownParameter { name: Excerpt::of(name), known }),
+            Some((name, _)) => {
+                Err(RequestError::UnknownParameter { name: Excerpt::of(name), known }.into())
+            }
             None => Ok(()),
         }
     }
@@ -60,10 +62,10 @@ impl Query {
 
 /// Decodes strictly, because a misread service id would be another service.
 fn decode(text: &str) -> Result<String, ApiError> {
-    let refused = || ApiError::QueryEncoding(Excerpt::of(text));
+    let refused = || RequestError::QueryEncoding(Excerpt::of(text));
     let is_escape = |rest: &[u8]| rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_hexdigit);
     if !text.split('%').skip(1).all(|rest| is_escape(rest.as_bytes())) {
-        return Err(refused());
+        return Err(refused().into());
     }
     let with_spaces = text.replace('+', " ");
     let decoded = percent_decode_str(&with_spaces).decode_utf8().map_err(|_| refused())?;
@@ -88,21 +90,30 @@ mod tests {
     fn repeated_parameter_must_have_one_value() {
         let query = Query::parse(Some("a=1&b=1&a=1&b=2")).unwrap();
         assert_eq!(query.get("a"), Ok(Some("1")));
-        assert_eq!(query.get("b"), Err(ApiError::ContradictoryParameter("b")));
+        assert_eq!(query.get("b"), Err(RequestError::ContradictoryParameter("b").into()));
     }
 
     #[test]
     fn unknown_parameters_are_refused() {
         let query = Query::parse(Some("a=1&b%3D=2&a=1")).unwrap();
         assert_eq!(query.check_names(&["a", "b="]), Ok(()));
-        assert!(matches!(query.check_names(&["a"]), Err(ApiError::UnknownParameter { .. })));
+        assert!(matches!(
+            query.check_names(&["a"]),
+            Err(ApiError::Request(RequestError::UnknownParameter { .. }))
+        ));
         assert_eq!(query.without("a").collect::<Vec<_>>(), [("b=", "2")]);
     }
 
     #[test]
     fn invalid_percent_encoding_is_refused() {
         for text in ["a=%", "a=%4", "a=%zz", "%é=1", "a=%ff", "a=%+1"] {
-            assert!(matches!(Query::parse(Some(text)), Err(ApiError::QueryEncoding(_))), "{text}");
+            assert!(
+                matches!(
+                    Query::parse(Some(text)),
+                    Err(ApiError::Request(RequestError::QueryEncoding(_)))
+                ),
+                "{text}"
+            );
         }
     }
 

@@ -30,5 +30,5 @@ fn unknown_state(name: &str) -> ApiError {
         "it has {}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas",
         Excerpt::of(name)
     );
-    ApiError::InvalidValue { name: "state", rule }
+    ApiError::invalid_value("state", rule)
 }

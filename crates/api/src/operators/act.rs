@@ -15,7 +15,8 @@ use super::{
 use crate::{
     access::Caller,
     batches::NamedBatch,
-    http::{ApiError, JsonObject, Problems, Query},
+    http::{ApiError, JsonObject, Problems, Query, RequestError},
+    operators::TargetError,
 };
 
 pub(super) type Answer = Result<Json<DoneJson>, ApiError>;
@@ -57,7 +58,7 @@ pub(super) async fn end_batch(
         "invalid" => Ok(OperatorVerb::EndInvalid),
         _ => {
             let rule = "it must be committed or invalid".to_owned();
-            Err(ApiError::InvalidValue { name: "as", rule })
+            Err(ApiError::invalid_value("as", rule))
         }
     })
     .await
@@ -71,7 +72,7 @@ pub(super) async fn act_on_service(
     verb: OperatorVerb,
 ) -> Answer {
     act_on(context, request, verb, || {
-        let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+        let Path(id) = path.map_err(|_| RequestError::NotFound)?;
         Ok(OperatorTarget::Service(id.parse()?))
     })
     .await
@@ -85,9 +86,9 @@ pub(super) async fn act_on_instance(
     verb: OperatorVerb,
 ) -> Answer {
     act_on(context, request, verb, || {
-        let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+        let Path(id) = path.map_err(|_| RequestError::NotFound)?;
         if id.contains(char::is_control) {
-            return Err(ApiError::UnknownTarget { kind: "instance" });
+            return Err(TargetError::UnknownTarget { kind: "instance" }.into());
         }
         Ok(OperatorTarget::Instance(InstanceId::new(id)))
     })
@@ -157,7 +158,7 @@ async fn act(
     let attempt = fields.optional_u32("attempt")?;
     if attempt.is_none() && verb.decides_attempt() {
         let rule = "it is missing; it must be the number of the attempt that you looked at";
-        return Err(ApiError::InvalidValue { name: "attempt", rule: rule.to_owned() });
+        return Err(ApiError::invalid_value("attempt", rule));
     }
     let operator = context.operator(&request)?;
     carry_out(&context, wait, move |context| {

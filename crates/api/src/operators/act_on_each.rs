@@ -41,8 +41,8 @@ pub(super) fn act_on_each(
         }
         match act(&action) {
             Ok(done) => acted.done.push(done),
-            Err(error @ (ApiError::ActionRefused(_) | ApiError::UnknownTarget { .. })) => {
-                if matches!(error, ApiError::ActionRefused(ActionRefusal::Locked)) {
+            Err(error @ (ApiError::Action(_) | ApiError::Target(_))) => {
+                if matches!(error, ApiError::Action(ActionRefusal::Locked)) {
                     locked.extend(service_id.cloned());
                 }
                 acted.refuse(&action, error.to_string());
@@ -69,6 +69,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::state::ServerError;
 
     fn actions(services: &[&str]) -> Vec<OperatorAction> {
         let operator =
@@ -111,7 +112,7 @@ mod tests {
             |action| {
                 tried.borrow_mut().push(service(action).to_owned());
                 match service(action) {
-                    "a" => Err(ApiError::ActionRefused(ActionRefusal::Locked)),
+                    "a" => Err(ApiError::Action(ActionRefusal::Locked)),
                     _ => Ok(done(action)),
                 }
             },
@@ -124,13 +125,13 @@ mod tests {
     #[test]
     fn what_was_done_before_a_failure_is_answered() {
         let act = |action: &OperatorAction| match service(action) {
-            "b" => Err(ApiError::WriteFailed),
+            "b" => Err(ServerError::WriteFailed.into()),
             _ => Ok(done(action)),
         };
         let acted = act_on_each(actions(&["a", "b", "c"]), || true, act).unwrap();
         assert_eq!((acted.done.len(), acted.refused.len()), (1, 2));
         let first = act_on_each(actions(&["b", "a"]), || true, act).unwrap_err();
-        assert!(matches!(first, ApiError::WriteFailed), "nothing was done");
+        assert!(matches!(first, ApiError::Server(ServerError::WriteFailed)), "nothing was done");
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(super) async fn post(
     if decides && matches!(targets, Targets::Selected { .. }) {
         let rule = "it is missing; a decision about attempts names each batch and its attempt, as the dry run with \
                     the filter lists them";
-        return Err(ApiError::InvalidValue { name: "batches", rule: rule.to_owned() });
+        return Err(ApiError::invalid_value("batches", rule));
     }
     targets.check(Caller::of(&request)?)?;
     let shared = Arc::clone(&context);
@@ -158,7 +158,7 @@ fn take_targets(fields: &mut JsonObject) -> Result<Targets, ApiError> {
         let limit = limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=LARGEST_LIMIT).contains(&limit) {
             let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
-            return Err(ApiError::InvalidValue { name: "limit", rule });
+            return Err(ApiError::invalid_value("limit", rule));
         }
         let selection = Selection::read(fields.object("filter", selection::FIELDS)?)?;
         return Ok(Targets::Selected { selection, after, limit: limit as usize });
@@ -171,7 +171,7 @@ fn take_targets(fields: &mut JsonObject) -> Result<Targets, ApiError> {
     } else {
         return named.into_iter().map(take_batch).collect::<Result<_, _>>().map(Targets::Named);
     };
-    Err(ApiError::InvalidValue { name: "batches", rule })
+    Err(ApiError::invalid_value("batches", rule))
 }
 
 fn take_batch(mut fields: JsonObject) -> Result<OperatorTarget, ApiError> {
@@ -186,11 +186,10 @@ fn take_verb(fields: &mut JsonObject) -> Result<OperatorVerb, ApiError> {
         return Ok(verb);
     }
     let rule = format!("it must be one of {}", VERBS.map(OperatorVerb::as_str).join(", "));
-    Err(ApiError::InvalidValue { name: "verb", rule })
+    Err(ApiError::invalid_value("verb", rule))
 }
 
 fn parse_after(text: &str) -> Result<ListCursor, ApiError> {
-    let invalid =
-        |error: ListCursorError| ApiError::InvalidValue { name: "after", rule: error.to_string() };
+    let invalid = |error: ListCursorError| ApiError::invalid_value("after", error.to_string());
     text.parse().map_err(invalid)
 }

@@ -37,7 +37,7 @@ pub(super) fn requested_wait(query: &Query) -> Result<Option<Duration>, ApiError
         Ok(seconds @ 0..=LONGEST_WAIT) => Ok(Some(Duration::from_secs(seconds))),
         _ => {
             let rule = format!("it must be a number of seconds, at most {LONGEST_WAIT}");
-            Err(ApiError::InvalidValue { name: "wait", rule })
+            Err(ApiError::invalid_value("wait", rule))
         }
     }
 }

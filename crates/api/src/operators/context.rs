@@ -8,9 +8,10 @@ use grid_batch_core::{
 
 use crate::{
     access::Caller,
-    batches::NamedBatch,
-    http::{ApiError, JsonObject, json_content_type},
-    state::{ApiState, StoreAccess, StoredCallback},
+    batches::{BatchRequestError, NamedBatch},
+    http::{ApiError, JsonObject, RequestError, json_content_type},
+    operators::TargetError,
+    state::{ApiState, ServerError, StoreAccess, StoredCallback},
 };
 
 /// The longest body of a request about one thing.
@@ -61,7 +62,7 @@ impl OperatorContext {
         recall: Arc<RecallFn>,
     ) -> Self {
         let access =
-            |permits| StoreAccess::new(permits, api.database.clone(), ApiError::WriteFailed);
+            |permits| StoreAccess::new(permits, api.database.clone(), ServerError::WriteFailed);
         let (writes, writes_of_many) = (access(WRITES), access(MANY));
         let OperatorParts { store, instance } = parts;
         Self { api, queries, store, writes, writes_of_many, instance, stored, recall }
@@ -76,7 +77,7 @@ impl OperatorContext {
     ) -> Result<(Parts, JsonObject), ApiError> {
         let (request, body) = request.into_parts();
         let body = self.api.bodies.read(&request.headers, body, limit).await?;
-        json_content_type(&request.headers).map_err(ApiError::JsonContentType)?;
+        json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
         Ok((request, JsonObject::parse(&body.bytes, known)?))
     }
 
@@ -89,7 +90,9 @@ impl OperatorContext {
     /// The one batch that is named and that the caller may act on.
     pub(super) fn find(&self, named: &NamedBatch) -> Result<StoredBatch, ApiError> {
         named.find_in(&*self.queries).map_err(|error| match error {
-            ApiError::BatchNotFound(_) => ApiError::UnknownTarget { kind: "batch" },
+            ApiError::Batch(BatchRequestError::BatchNotFound(_)) => {
+                TargetError::UnknownTarget { kind: "batch" }.into()
+            }
             error => error,
         })
     }
@@ -104,8 +107,8 @@ impl OperatorContext {
                 }
                 Ok(effect)
             }
-            ActionOutcome::Refused(refusal) => Err(ApiError::ActionRefused(refusal)),
-            ActionOutcome::NotFound => Err(ApiError::UnknownTarget { kind }),
+            ActionOutcome::Refused(refusal) => Err(ApiError::Action(refusal)),
+            ActionOutcome::NotFound => Err(TargetError::UnknownTarget { kind }.into()),
         }
     }
 }
@@ -118,7 +121,7 @@ pub(super) fn take_reason(fields: &mut JsonObject) -> Result<String, ApiError> {
         1..=LONGEST_REASON => return Ok(reason),
         _ => format!("it is longer than {LONGEST_REASON} bytes"),
     };
-    Err(ApiError::InvalidValue { name: "reason", rule })
+    Err(ApiError::invalid_value("reason", rule))
 }
 
 /// A batch of a service.
@@ -139,9 +142,10 @@ fn name_of(request: &Parts) -> Result<String, ApiError> {
     let Some(given) = request.headers.get(ACTOR_HEADER) else { return Ok(LOCAL_ACTOR.to_owned()) };
     match given.to_str() {
         Ok(name) if (1..=100).contains(&name.len()) => Ok(format!("{LOCAL_ACTOR}/{name}")),
-        _ => Err(ApiError::InvalidValue {
-            name: "Grid-Batch-Actor",
-            rule: "it must have 1 to 100 visible ASCII characters".to_owned(),
-        }),
+        _ => Err(ApiError::invalid_value(
+            "Grid-Batch-Actor",
+            "it must have 1 to 100 visible ASCII characters",
+        )
+        .into()),
     }
 }

@@ -62,9 +62,8 @@ pub(super) async fn get(
 }
 
 pub(super) fn parse_verb(text: &str) -> Result<OperatorVerb, ApiError> {
-    let invalid = |error: grid_batch_core::OperatorVerbError| ApiError::InvalidValue {
-        name: "verb",
-        rule: error.to_string(),
+    let invalid = |error: grid_batch_core::OperatorVerbError| {
+        ApiError::invalid_value("verb", error.to_string())
     };
     text.parse().map_err(invalid)
 }

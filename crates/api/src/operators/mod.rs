@@ -5,6 +5,7 @@ mod act_on_each;
 mod act_on_many;
 mod being_sent;
 mod context;
+mod error;
 mod json;
 mod list;
 mod nonces;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{OperatorContext, OperatorParts, RecallFn};
+pub(crate) use error::TargetError;
 pub(crate) use json::RecordedJson;
 
 /// The routes of operators.

@@ -12,7 +12,7 @@ use super::{
     json::DoneJson,
     requests::{NonceRangeRequest, StartNonceRequest},
 };
-use crate::http::{ApiError, JsonObject, Problems};
+use crate::http::{ApiError, JsonObject, Problems, RequestError};
 
 macro_rules! verbs_of_nonces {
     ($($handler:ident $path:literal $verb:ident $body:ident $fields:ident $operation:literal $summary:literal;)*) => {$(
@@ -41,7 +41,7 @@ verbs_of_nonces! {
 }
 
 fn target(path: IdPath, fields: &mut JsonObject) -> Result<OperatorTarget, ApiError> {
-    let Path(id) = path.map_err(|_| ApiError::NotFound)?;
+    let Path(id) = path.map_err(|_| RequestError::NotFound)?;
     let service_id = id.parse()?;
     let (first, last) = if fields.has("nonce") {
         let nonce = fields.u64("nonce")?;
@@ -51,7 +51,7 @@ fn target(path: IdPath, fields: &mut JsonObject) -> Result<OperatorTarget, ApiEr
     };
     if first > last || i64::try_from(last).is_err() {
         let rule = "it must be a nonce, and not below first".to_owned();
-        return Err(ApiError::InvalidValue { name: "last", rule });
+        return Err(ApiError::invalid_value("last", rule));
     }
     Ok(OperatorTarget::Nonces { service_id, first, last })
 }

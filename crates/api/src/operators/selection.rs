@@ -40,7 +40,7 @@ impl Selection {
         };
         if selection == BatchSelection::default() {
             let rule = format!("at least one of {} is required", FIELDS.join(", "));
-            return Err(ApiError::InvalidValue { name: "filter", rule });
+            return Err(ApiError::invalid_value("filter", rule));
         }
         let mut batches = selection;
         if batches.states.is_empty() {
@@ -85,7 +85,7 @@ fn open_states(text: &str) -> Result<BTreeSet<BatchState>, ApiError> {
     let states = parse_states(text)?;
     if states.iter().any(|state| state.is_terminal()) {
         let rule = "it has a state of batches that have ended".to_owned();
-        return Err(ApiError::InvalidValue { name: "state", rule });
+        return Err(ApiError::invalid_value("state", rule));
     }
     Ok(states)
 }

@@ -16,7 +16,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Forwarding;
 use crate::{
     access::{Caller, cylinder_token},
-    http::{ApiError, discard_body, link},
+    http::{ApiError, RequestError, discard_body, link},
+    pass_through::ForwardError,
+    rate_limits::LimitError,
+    state::ServerError,
 };
 
 /// The longest body of a request that only reads: a list of ids.
@@ -93,10 +96,10 @@ impl Forwarding {
         &self,
         request: ForwardedRequest,
     ) -> Result<ForwardedResponse, ApiError> {
-        let to = self.to.as_ref().ok_or(ApiError::NotFound)?;
+        let to = self.to.as_ref().ok_or(RequestError::NotFound)?;
         let answer_place = Arc::clone(&self.answers).try_acquire_owned();
-        let answer_place = answer_place.map_err(|_| ApiError::TooManyRequests)?;
-        let _place = self.places.acquire().await.map_err(|_| ApiError::Internal)?;
+        let answer_place = answer_place.map_err(|_| LimitError::TooManyRequests)?;
+        let _place = self.places.acquire().await.map_err(|_| ServerError::Internal)?;
         let answer = to.forward(request).await.map_err(not_answered)?;
         Ok(ForwardedResponse { body: with_place(answer.body, answer_place), ..answer })
     }
@@ -105,8 +108,8 @@ impl Forwarding {
 pub(super) fn not_answered(error: PassThroughError) -> ApiError {
     debug!(error:%; "a request is not answered by a node");
     match error {
-        PassThroughError::TimedOut(_) => ApiError::NodeTimedOut,
-        _ => ApiError::NodeUnavailable,
+        PassThroughError::TimedOut(_) => ForwardError::NodeTimedOut.into(),
+        _ => ForwardError::NodeUnavailable.into(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests of clients of a ledger that a node of it answers, and what is answered from here because the
 //! node does not have it yet.
 
+mod error;
 mod forward;
 mod forwarded_statuses;
 mod open_resource;
@@ -13,6 +14,8 @@ use grid_batch_core::{BatchQueryStore, Ledger};
 use tokio::sync::Semaphore;
 
 use crate::{http::ApiError, state::ApiState};
+
+pub(crate) use error::ForwardError;
 
 /// How many requests wait for a node at once; more wait for those. A node has few threads for its clients.
 const CONCURRENT: usize = 16;

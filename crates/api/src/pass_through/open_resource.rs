@@ -10,7 +10,10 @@ use grid_batch_protocol::{
 use serde_json::{Value, json};
 
 use super::Forwarding;
-use crate::http::{ApiError, link};
+use crate::{
+    http::{ApiError, link},
+    state::ServerError,
+};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +53,7 @@ impl Forwarding {
                 .map_err(ApiError::read_failed)
         };
         let Some(bytes) = self.api.reads.run(read).await? else { return Ok(None) };
-        let data = resource.json(&bytes).map_err(|_| ApiError::Internal)?;
+        let data = resource.json(&bytes).map_err(|_| ServerError::Internal)?;
         let link = link::to_request(request, self.api.local_addr);
         Ok(Some(Json(json!({ "data": data, "link": link }))))
     }

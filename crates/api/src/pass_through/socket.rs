@@ -29,8 +29,9 @@ use tokio_tungstenite::{
 use super::{Forwarding, forward::not_answered};
 use crate::{
     access::Caller,
+    events::EventRequestError,
     http::ApiError,
-    state::{OpenConnection, WaitingListener},
+    state::{OpenConnection, ServerError, WaitingListener},
 };
 
 /// The longest message of a client: a subscription.
@@ -58,15 +59,12 @@ impl Forwarding {
             request.headers.get(header::SEC_WEBSOCKET_KEY).cloned(),
         ) else {
             let rule = "a websocket over HTTP/1.1 needs it";
-            return Err(ApiError::InvalidValue {
-                name: "Sec-WebSocket-Key",
-                rule: rule.to_owned(),
-            });
+            return Err(ApiError::invalid_value("Sec-WebSocket-Key", rule).into());
         };
         let caller = Caller::of(request)?.clone();
         let listener = self.api.listeners.begin(caller.key());
-        let listener = listener.ok_or(ApiError::TooManyEventListeners)?;
-        let place = self.places.acquire().await.map_err(|_| ApiError::Internal)?;
+        let listener = listener.ok_or(EventRequestError::TooManyEventListeners)?;
+        let place = self.places.acquire().await.map_err(|_| ServerError::Internal)?;
         // One message waits: a client that sends faster than the node reads is not read.
         let (messages, sent) = mpsc::channel(1);
         let opened = to.open_socket(forwarded, received(sent)).await.map_err(not_answered)?;

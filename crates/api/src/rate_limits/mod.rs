@@ -3,6 +3,7 @@
 
 mod bucket;
 mod declared_addresses;
+mod error;
 mod full_queues;
 mod rate;
 
@@ -12,6 +13,7 @@ use grid_batch_core::{ClientId, Clock, MonotonicTime, NewBatch, ServiceId};
 
 pub(crate) use bucket::Buckets;
 use declared_addresses::DeclaredAddresses;
+pub(crate) use error::LimitError;
 pub(crate) use full_queues::FullQueues;
 pub use rate::{Rate, RateError};
 

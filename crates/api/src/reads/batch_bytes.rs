@@ -8,7 +8,7 @@ use axum::{
 
 use super::ReadContext;
 use crate::{
-    batches::{NamedBatch, PathText},
+    batches::{BatchRequestError, NamedBatch, PathText},
     http::{ApiError, Problems, Query},
 };
 
@@ -38,8 +38,12 @@ pub(super) async fn get(
     let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);
     let read = move || read().map_err(ApiError::read_failed);
     // Retention may have removed it since it was found.
-    let bytes =
-        context.api.reads.run(read).await?.ok_or(ApiError::BatchNotFound(named.id.to_string()))?;
+    let bytes = context
+        .api
+        .reads
+        .run(read)
+        .await?
+        .ok_or(BatchRequestError::BatchNotFound(named.id.to_string()))?;
     let content_type = HeaderValue::from_static("application/octet-stream");
     Ok(([(CONTENT_TYPE, content_type)], bytes).into_response())
 }

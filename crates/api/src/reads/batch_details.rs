@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     access::Caller,
-    batches::{NamedBatch, PathText, requested_wait},
+    batches::{BatchRequestError, NamedBatch, PathText, requested_wait},
     http::{ApiError, Problems, Query},
 };
 
@@ -67,7 +67,7 @@ fn read_details(
     let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
     let details = context.details(caller, service_id, batch_id)?;
     // Retention may have removed it since it was found.
-    let details = details.ok_or(ApiError::BatchNotFound(batch_id.to_string()))?;
+    let details = details.ok_or(BatchRequestError::BatchNotFound(batch_id.to_string()))?;
     let events = match &context.events {
         Some(events) => events.history(service_id, batch_id).map_err(ApiError::read_failed)?,
         None => None,

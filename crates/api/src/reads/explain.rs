@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     access::Caller,
-    batches::{NamedBatch, PathText},
+    batches::{BatchRequestError, NamedBatch, PathText},
     http::{ApiError, Problems, Query},
 };
 
@@ -58,7 +58,7 @@ pub(super) async fn batch(
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
     let Explained { details: Some(details), gas, .. } = &explained else {
-        return Err(ApiError::BatchNotFound(named.id.to_string()));
+        return Err(BatchRequestError::BatchNotFound(named.id.to_string()).into());
     };
     let facts = context.facts(&explained, now);
     let explanation = BatchExplanation::new(details, Some(facts));

@@ -59,7 +59,7 @@ fn time(query: &Query, name: &'static str, now: Timestamp) -> Result<Option<Time
                 "it is {}; it must be a time such as 2026-11-23T03:00:00Z, or an age such as 90s, 15m or 7d",
                 Excerpt::of(text)
             );
-            ApiError::InvalidValue { name, rule }
+            ApiError::invalid_value(name, rule)
         })
     };
     query.get(name)?.map(parse).transpose()
@@ -77,7 +77,7 @@ fn order(query: &Query) -> Result<PageOrder, ApiError> {
         Some("oldest") => Ok(PageOrder::OldestFirst),
         Some(text) => {
             let rule = format!("it is {}; it must be newest or oldest", Excerpt::of(text));
-            Err(ApiError::InvalidValue { name: "order", rule })
+            Err(ApiError::invalid_value("order", rule))
         }
     }
 }

@@ -10,9 +10,9 @@ use grid_batch_core::{ServiceId, ServiceOverview, ServicePause};
 use super::{ReadContext, batch_list::PageJson, service_json::ServiceJson};
 use crate::{
     access::Caller,
-    batches::PathText,
+    batches::{BatchRequestError, PathText},
     http::{
-        ApiError, Problems, Query,
+        ApiError, Problems, Query, RequestError,
         page_query::{after, flag, limit},
     },
 };
@@ -93,7 +93,7 @@ impl ReadContext {
         path: PathText,
         request: &Parts,
     ) -> Result<ServiceId, ApiError> {
-        let Path(text) = path.map_err(|_| ApiError::NotFound)?;
+        let Path(text) = path.map_err(|_| RequestError::NotFound)?;
         let service_id = self.resolve(text.parse()?).await?;
         Caller::of(request)?.check(&service_id)?;
         Ok(service_id)
@@ -105,7 +105,8 @@ impl ReadContext {
         service_id: &ServiceId,
     ) -> Result<(ServiceOverview, Option<ServicePause>), ApiError> {
         let service = self.batches.service(service_id).map_err(ApiError::read_failed)?;
-        let service = service.ok_or_else(|| ApiError::ServiceNotFound(service_id.clone()))?;
+        let service =
+            service.ok_or_else(|| BatchRequestError::ServiceNotFound { id: service_id.clone() })?;
         let pause = self.pauses(std::slice::from_ref(&service))?.remove(service_id);
         Ok((service, pause))
     }

@@ -13,8 +13,10 @@ use utoipa::ToSchema;
 use crate::{
     http::{ApiError, SawtoothErrors, link},
     rewards::json::{RewardJson, reward_json, reward_path},
+    state::ServerError,
     withdrawals::{
-        KEY_FIELD, WithdrawalContext, random_id, reward_id_from_key, take_idempotency_key,
+        KEY_FIELD, WithdrawalContext, WithdrawalRequestError, random_id, reward_id_from_key,
+        take_idempotency_key,
     },
 };
 
@@ -64,7 +66,7 @@ pub(crate) async fn post(
     let written = context.writes.run(move || write(&*store, &reward)).await?;
     let reward = written.map_err(|RewardConflict { stored }| {
         let link = link::to_path(&reward_path(&id), &request, context.api.local_addr);
-        ApiError::RewardConflict { stored: Box::new(stored), link }
+        WithdrawalRequestError::RewardConflict { stored: Box::new(stored), link }
     })?;
     let location = [(LOCATION, reward_path(&id))];
     let json = reward_json(&context, &request, reward);
@@ -80,5 +82,5 @@ fn write(
         return Ok(Err(conflict));
     }
     let stored = store.reward(&reward.id).map_err(ApiError::write_failed)?;
-    stored.map(Ok).ok_or(ApiError::WriteFailed)
+    Ok(Ok(stored.ok_or(ServerError::WriteFailed)?))
 }

@@ -9,7 +9,7 @@ use grid_batch_withdrawals::{Reward, RewardId};
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     rewards::json::{RewardJson, reward_json},
-    withdrawals::WithdrawalContext,
+    withdrawals::{WithdrawalContext, WithdrawalRequestError},
 };
 
 /// `GET /rewards/{id}`.
@@ -39,5 +39,5 @@ pub(crate) async fn find_reward(
 ) -> Result<Reward, ApiError> {
     let store = Arc::clone(&context.store);
     let read = move || store.reward(&id).map_err(ApiError::read_failed);
-    context.api.reads.run(read).await?.ok_or(ApiError::RewardNotFound(id))
+    Ok(context.api.reads.run(read).await?.ok_or(WithdrawalRequestError::RewardNotFound(id))?)
 }

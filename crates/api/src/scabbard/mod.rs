@@ -1,6 +1,7 @@
 //! Scabbard's interface to batches, as a Splinter node serves it: `/scabbard/CIRCUIT/SERVICE/batches` and
 //! `/batch_statuses`.
 
+mod error;
 mod protocol_version;
 mod status_json;
 mod statuses;
@@ -16,6 +17,8 @@ use crate::{
     batches::{IntakeContext, ServiceRule, StatusContext},
     http::ApiError,
 };
+
+pub(crate) use error::ScabbardRequestError;
 
 /// What the handlers need.
 pub(crate) struct ScabbardContext {
@@ -49,7 +52,11 @@ impl ScabbardContext {
 }
 
 fn not_found(circuit: &str, service: &str) -> ApiError {
-    ApiError::NoScabbardService { circuit: circuit.to_owned(), service: service.to_owned() }
+    ScabbardRequestError::NoScabbardService {
+        circuit: circuit.to_owned(),
+        service: service.to_owned(),
+    }
+    .into()
 }
 
 /// The routes of Scabbard's interface.

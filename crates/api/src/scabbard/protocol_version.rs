@@ -1,6 +1,6 @@
 use axum::http::HeaderMap;
 
-use crate::http::ApiError;
+use crate::{http::ApiError, scabbard::ScabbardRequestError};
 
 /// The only version of the protocol of Splinter's REST API.
 const VERSION: u32 = 1;
@@ -19,5 +19,5 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
         }
         None => "SplinterProtocolVersion must be a valid positive integer".to_owned(),
     };
-    Err(ApiError::ProtocolVersion(rule))
+    Err(ScabbardRequestError::ProtocolVersion(rule).into())
 }

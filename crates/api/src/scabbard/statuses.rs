@@ -14,8 +14,9 @@ use super::{
 };
 use crate::{
     access::Caller,
-    batches::StatusWait,
+    batches::{BatchRequestError, StatusWait},
     http::{ApiError, Query, ScabbardErrors},
+    scabbard::ScabbardRequestError,
 };
 
 /// The longest wait. Clients of Splinter give up a request after 30 seconds, and ask again after an answer.
@@ -48,10 +49,10 @@ pub(super) async fn get(
     let service_id = context.service_id(&path)?;
     context.intake.check_reader(Caller::of(&request)?, &service_id).await?;
     let query = Query::parse(request.uri.query())?;
-    let ids = query.get("ids")?.ok_or(ApiError::MissingScabbardIds)?;
+    let ids = query.get("ids")?.ok_or(ScabbardRequestError::MissingScabbardIds)?;
     let ids: BTreeSet<&str> = ids.split(',').collect();
     if ids.len() > MAX_IDS {
-        return Err(ApiError::TooManyIds { limit: MAX_IDS });
+        return Err(BatchRequestError::TooManyIds { limit: MAX_IDS }.into());
     }
     let limit = context.statuses.api.options.status_wait_limit.min(LONGEST_WAIT);
     let wait = requested_wait(&query, limit)?;

@@ -12,6 +12,7 @@ use crate::{
     access::Caller,
     batches::{AcceptedJson, read_declared_new, read_label},
     http::{ApiError, Query, ScabbardErrors, batch_content_type},
+    scabbard::ScabbardRequestError,
 };
 
 /// `POST /scabbard/CIRCUIT/SERVICE/batches`: answers `202` after the whole list is stored.
@@ -55,7 +56,7 @@ fn check_client(headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.contains_key(AUTHORIZATION) || batch_content_type(headers).is_ok() {
         Ok(())
     } else {
-        Err(ApiError::ScabbardClient)
+        Err(ScabbardRequestError::ScabbardClient.into())
     }
 }
 

@@ -1,7 +1,10 @@
 use grid_batch_support::BlockingWork;
 use log::error;
 
-use crate::{http::ApiError, state::DatabaseWatch};
+use crate::{
+    http::ApiError,
+    state::{DatabaseWatch, ServerError},
+};
 
 /// Runs a piece of work of a request outside the threads that serve connections, within the limit of `places`.
 pub(crate) async fn run_blocking<T: Send + 'static>(
@@ -10,7 +13,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     places.run(work).await.unwrap_or_else(|panic| {
         error!(error:% = panic; "blocking work of a request panicked");
-        Err(ApiError::Internal)
+        Err(ServerError::Internal.into())
     })
 }
 
@@ -25,8 +28,12 @@ pub(crate) struct StoreAccess {
 
 impl StoreAccess {
     /// Access for up to `limit` requests at once; more wait.
-    pub(crate) fn new(limit: usize, database: DatabaseWatch, interrupted: ApiError) -> Self {
-        Self { places: BlockingWork::new(limit), database, interrupted }
+    pub(crate) fn new(
+        limit: usize,
+        database: DatabaseWatch,
+        interrupted: impl Into<ApiError>,
+    ) -> Self {
+        Self { places: BlockingWork::new(limit), database, interrupted: interrupted.into() }
     }
 
     /// Runs a piece of work. It goes on if its request is answered before, or ends.

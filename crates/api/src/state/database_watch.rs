@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::{select, time::sleep};
 
-use crate::http::ApiError;
+use crate::{http::ApiError, state::ServerError};
 
 /// Whether the database answers.
 pub(crate) type DatabaseCheck = dyn Fn() -> bool + Send + Sync;
@@ -20,21 +20,21 @@ impl DatabaseWatch {
 
     /// An error while the database does not answer.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
-        if (self.0)() { Ok(()) } else { Err(ApiError::DatabaseDown) }
+        if (self.0)() { Ok(()) } else { Err(ServerError::DatabaseDown.into()) }
     }
 
     /// Awaits work that uses the database. It does not begin while the database does not answer, and is
     /// not awaited any longer once that is so: then the result is the error `interrupted`.
     pub(crate) async fn run<T>(
         &self,
-        interrupted: ApiError,
+        interrupted: impl Into<ApiError>,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         self.check()?;
         select! {
             biased;
             result = work => result,
-            () = self.stops_answering() => Err(interrupted),
+            () = self.stops_answering() => Err(interrupted.into()),
         }
     }
 
@@ -59,6 +59,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::batches::BatchRequestError;
 
     #[tokio::test(start_paused = true)]
     async fn work_ends_when_the_database_stops_answering() {
@@ -67,16 +68,16 @@ mod tests {
             let answers = Arc::clone(&answers);
             Arc::new(move || answers.load(Ordering::Relaxed))
         });
-        assert_eq!(watch.run(ApiError::ReadFailed, ready(Ok(7))).await, Ok(7));
+        assert_eq!(watch.run(ServerError::ReadFailed, ready(Ok(7))).await, Ok(7));
 
         let waiting = tokio::spawn({
             let watch = watch.clone();
-            async move { watch.run::<()>(ApiError::BatchesNotStored, pending()).await }
+            async move { watch.run::<()>(BatchRequestError::BatchesNotStored, pending()).await }
         });
         tokio::task::yield_now().await;
         answers.store(false, Ordering::Relaxed);
-        assert_eq!(waiting.await.unwrap(), Err(ApiError::BatchesNotStored));
-        let refused = watch.run(ApiError::ReadFailed, ready(Ok(7))).await;
-        assert_eq!(refused, Err(ApiError::DatabaseDown));
+        assert_eq!(waiting.await.unwrap(), Err(BatchRequestError::BatchesNotStored.into()));
+        let refused = watch.run(ServerError::ReadFailed, ready(Ok(7))).await;
+        assert_eq!(refused, Err(ServerError::DatabaseDown.into()));
     }
 }

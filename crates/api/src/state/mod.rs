@@ -3,6 +3,7 @@
 mod awaited_batches;
 mod blocking_work;
 mod database_watch;
+mod error;
 mod listeners;
 mod open_connection;
 mod stored_callback;
@@ -15,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     ApiOptions,
-    http::{ApiError, BodyReader, MemoryBudget},
+    http::{BodyReader, MemoryBudget},
     rate_limits::Rates,
 };
 
@@ -23,6 +24,7 @@ pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_work::{StoreAccess, run_blocking};
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
+pub(crate) use error::ServerError;
 pub(crate) use listeners::{Listeners, WaitingListener};
 pub(crate) use open_connection::OpenConnection;
 pub(crate) use stored_callback::StoredCallback;
@@ -60,7 +62,7 @@ impl ApiState {
     ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader::new(budget, options.body_timeout);
-        let reads = StoreAccess::new(READS, database.clone(), ApiError::ReadFailed);
+        let reads = StoreAccess::new(READS, database.clone(), ServerError::ReadFailed);
         let status_waiters = Semaphore::new(options.max_status_waiters);
         Self {
             options,

@@ -14,7 +14,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{WebhookContext, json::WebhookJson, secret::new_webhook_secret};
-use crate::http::{ApiError, JsonObject, Problems, Query, json_content_type};
+use crate::{
+    http::{ApiError, JsonObject, Problems, Query, RequestError, json_content_type},
+    state::ServerError,
+    webhooks::WebhookRequestError,
+};
 
 const FIELDS: &[&str] = &["url", "services", "kinds"];
 const BODY_LIMIT: usize = 64 * 1024;
@@ -57,7 +61,7 @@ pub(super) async fn post(
 ) -> Result<Response, ApiError> {
     let (request, body) = request.into_parts();
     let body = context.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
-    json_content_type(&request.headers).map_err(ApiError::JsonContentType)?;
+    json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
     Query::parse(request.uri.query())?.check_names(&[])?;
     let mut fields = JsonObject::parse(&body.bytes, FIELDS)?;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
@@ -69,7 +73,7 @@ pub(super) async fn post(
     let webhook = context
         .write(move |store| store.create_webhook(&new))
         .await?
-        .ok_or(ApiError::TooManyWebhooks)?;
+        .ok_or(WebhookRequestError::TooManyWebhooks)?;
     let location = [(LOCATION, format!("/v1/webhooks/{}", webhook.id))];
     let created = CreatedWebhookJson { webhook: webhook.into(), secret: text };
     Ok((StatusCode::CREATED, location, Json(created)).into_response())
@@ -77,12 +81,11 @@ pub(super) async fn post(
 
 fn random_failed(error: io::Error) -> ApiError {
     error!(error:%; "the operating system provides no random numbers");
-    ApiError::Internal
+    ServerError::Internal.into()
 }
 
 fn parse_url(text: String) -> Result<String, ApiError> {
-    let refused =
-        |error: WebhookUrlError| ApiError::InvalidValue { name: "url", rule: error.to_string() };
+    let refused = |error: WebhookUrlError| ApiError::invalid_value("url", error.to_string());
     check_webhook_url(&text).map_err(refused)?;
     Ok(text)
 }
@@ -91,10 +94,10 @@ fn parse_filter(fields: &mut JsonObject) -> Result<EventFilter, ApiError> {
     let services = fields.strings("services")?;
     if services.len() > MOST_SERVICES {
         let rule = format!("it has more than {MOST_SERVICES} services; leave it out for all");
-        return Err(ApiError::InvalidValue { name: "services", rule });
+        return Err(ApiError::invalid_value("services", rule));
     }
     let kinds = fields.strings("kinds")?;
-    let invalid = |rule| ApiError::InvalidValue { name: "kinds", rule };
+    let invalid = |rule| ApiError::invalid_value("kinds", rule);
     Ok(EventFilter {
         services: services.iter().map(|service| service.parse()).collect::<Result<_, _>>()?,
         kinds: kinds

@@ -9,9 +9,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{WebhookContext, json::FailedMessageJson, parse_id};
-use crate::http::{
-    ApiError, Problems, Query,
-    page_query::{after, limit},
+use crate::{
+    http::{
+        ApiError, Problems, Query,
+        page_query::{after, limit},
+    },
+    webhooks::WebhookRequestError,
 };
 
 /// The messages that were given up.
@@ -47,7 +50,7 @@ pub(super) async fn get(
     let after = after(&query)?.map(FailedDeliveryId);
     let limit = limit(&query)?;
     let page = context.read(move |store| store.failed_deliveries(id, after, limit + 1)).await?;
-    let mut page = page.ok_or(ApiError::WebhookNotFound)?;
+    let mut page = page.ok_or(WebhookRequestError::WebhookNotFound)?;
     let has_next = page.len() > limit;
     page.truncate(limit);
     let next = page.last().filter(|_| has_next).map(|failed| failed.id.to_string());

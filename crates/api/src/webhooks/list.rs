@@ -8,7 +8,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{WebhookContext, json::WebhookJson, parse_id};
-use crate::http::{ApiError, Problems, Query};
+use crate::{
+    http::{ApiError, Problems, Query},
+    webhooks::WebhookRequestError,
+};
 
 /// All webhooks: there are few.
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,5 +61,5 @@ pub(super) async fn get_one(
     Query::parse(request.uri.query())?.check_names(&[])?;
     let webhooks = context.read(|store| store.webhooks()).await?;
     let found = webhooks.into_iter().find(|webhook| webhook.id == id);
-    found.map(|webhook| Json(webhook.into())).ok_or(ApiError::WebhookNotFound)
+    Ok(Json(found.ok_or(WebhookRequestError::WebhookNotFound)?.into()))
 }

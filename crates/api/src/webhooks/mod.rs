@@ -1,6 +1,7 @@
 //! Webhooks: created, listed and removed, and what was given up.
 
 mod create;
+mod error;
 mod failed;
 mod json;
 mod list;
@@ -10,6 +11,7 @@ mod secret;
 
 use std::sync::Arc;
 
+pub(crate) use error::WebhookRequestError;
 pub use secret::new_webhook_secret;
 
 use axum::extract::{Path, rejection::PathRejection};
@@ -17,8 +19,8 @@ use grid_batch_core::{BatchResult, WebhookId, WebhookStore};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    http::ApiError,
-    state::{ApiState, StoreAccess},
+    http::{ApiError, RequestError},
+    state::{ApiState, ServerError, StoreAccess},
 };
 
 /// How many requests write at once.
@@ -33,7 +35,7 @@ pub(crate) struct WebhookContext {
 
 impl WebhookContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn WebhookStore>) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ServerError::WriteFailed);
         Self { api, store, writes }
     }
 
@@ -64,6 +66,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<WebhookContext>> {
 }
 
 fn parse_id(path: Result<Path<String>, PathRejection>) -> Result<WebhookId, ApiError> {
-    let Path(text) = path.map_err(|_| ApiError::NotFound)?;
-    text.parse().map(WebhookId).map_err(|_| ApiError::WebhookNotFound)
+    let Path(text) = path.map_err(|_| RequestError::NotFound)?;
+    Ok(WebhookId(text.parse().map_err(|_| WebhookRequestError::WebhookNotFound)?))
 }

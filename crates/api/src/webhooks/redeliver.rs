@@ -9,7 +9,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{WebhookContext, parse_id};
-use crate::http::{ApiError, Problems, Query, discard_body};
+use crate::{
+    http::{ApiError, Problems, Query, discard_body},
+    operators::TargetError,
+    webhooks::WebhookRequestError,
+};
 
 /// What is sent once more.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,8 +46,8 @@ pub(super) async fn post(
     query.check_names(&["failed"])?;
     let failed = query.get("failed")?.map(parse_failed).transpose()?;
     let changed = context.write(move |store| store.redeliver(id, failed)).await?;
-    match changed.ok_or(ApiError::WebhookNotFound)? {
-        0 if failed.is_some() => Err(ApiError::UnknownTarget { kind: "failed message" }),
+    match changed.ok_or(WebhookRequestError::WebhookNotFound)? {
+        0 if failed.is_some() => Err(TargetError::UnknownTarget { kind: "failed message" }.into()),
         messages => Ok(Json(RedeliveryJson { messages })),
     }
 }
@@ -52,6 +56,6 @@ fn parse_failed(text: &str) -> Result<FailedDeliveryId, ApiError> {
     text.parse().map(FailedDeliveryId).map_err(|_| {
         let rule =
             format!("it is {}; it must be the id of a message that failed", Excerpt::of(text));
-        ApiError::InvalidValue { name: "failed", rule }
+        ApiError::invalid_value("failed", rule)
     })
 }

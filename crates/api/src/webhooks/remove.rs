@@ -6,7 +6,10 @@ use axum::{
 };
 
 use super::{WebhookContext, parse_id};
-use crate::http::{ApiError, Problems, Query, discard_body};
+use crate::{
+    http::{ApiError, Problems, Query, discard_body},
+    webhooks::WebhookRequestError,
+};
 
 /// `DELETE /v1/webhooks/{id}`.
 #[utoipa::path(
@@ -31,6 +34,6 @@ pub(super) async fn delete(
     if context.write(move |store| store.remove_webhook(id)).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(ApiError::WebhookNotFound)
+        Err(WebhookRequestError::WebhookNotFound.into())
     }
 }

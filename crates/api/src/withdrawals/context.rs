@@ -5,8 +5,8 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    http::{ApiError, JsonObject, json_content_type, json_content_type_if_any},
-    state::{ApiState, StoreAccess, StoredCallback},
+    http::{ApiError, JsonObject, RequestError, json_content_type, json_content_type_if_any},
+    state::{ApiState, ServerError, StoreAccess, StoredCallback},
     withdrawals::WithdrawalQueue,
 };
 
@@ -37,29 +37,29 @@ impl WithdrawalContext {
         stored: StoredCallback,
         queue: WithdrawalQueue,
     ) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ServerError::WriteFailed);
         Self { api, store, stored, queue, writes, rules }
     }
 
     /// Parses the address of a pool. Returns its canonical form, and the service of its gas admin.
     pub(crate) fn parse_pool(&self, text: &str) -> Result<(String, ServiceId), ApiError> {
-        self.rules.pool(text).map_err(|rule| ApiError::InvalidValue { name: "pool", rule })
+        self.rules.pool(text).map_err(|rule| ApiError::invalid_value("pool", rule))
     }
 
     /// Parses the address of a pool that may have been removed into its canonical form.
     pub(crate) fn parse_any_pool(&self, text: &str) -> Result<String, ApiError> {
-        self.rules.pool_address(text).map_err(|rule| ApiError::InvalidValue { name: "pool", rule })
+        self.rules.pool_address(text).map_err(|rule| ApiError::invalid_value("pool", rule))
     }
 
     /// Parses the address of a beneficiary into its canonical form.
     pub(crate) fn parse_beneficiary(&self, text: &str) -> Result<String, ApiError> {
-        let invalid = |rule| ApiError::InvalidValue { name: "beneficiary", rule };
+        let invalid = |rule| ApiError::invalid_value("beneficiary", rule);
         self.rules.beneficiary(text).map_err(invalid)
     }
 
     /// Parses an amount into its canonical form.
     pub(crate) fn parse_amount(&self, text: &str) -> Result<String, ApiError> {
-        self.rules.amount(text).map_err(|rule| ApiError::InvalidValue { name: "amount", rule })
+        self.rules.amount(text).map_err(|rule| ApiError::invalid_value("amount", rule))
     }
 
     /// Reads a request whose body is a JSON object of the `known` fields. If none is known, the body
@@ -72,14 +72,16 @@ impl WithdrawalContext {
         let (request, body) = request.into_parts();
         let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await;
         let body = body.map_err(|error| match error {
-            ApiError::BodyTooLong { limit } => ApiError::FieldsTooLong { limit, known },
+            ApiError::Request(RequestError::BodyTooLong { limit }) => {
+                RequestError::FieldsTooLong { limit, known }.into()
+            }
             other => other,
         })?;
         if body.bytes.is_empty() && known.is_empty() {
-            json_content_type_if_any(&request.headers).map_err(ApiError::JsonContentType)?;
+            json_content_type_if_any(&request.headers).map_err(RequestError::JsonContentType)?;
             return Ok((request, JsonObject::default()));
         }
-        json_content_type(&request.headers).map_err(ApiError::JsonContentType)?;
+        json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
         let fields = JsonObject::parse(&body.bytes, known)?;
         Ok((request, fields))
     }

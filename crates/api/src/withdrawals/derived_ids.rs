@@ -7,7 +7,7 @@ use grid_batch_withdrawals::{RewardId, WithdrawalId};
 use log::error;
 use sha2::{Digest, Sha512};
 
-use crate::http::ApiError;
+use crate::{http::ApiError, state::ServerError};
 
 type IdBytes = [u8; 16];
 
@@ -39,7 +39,7 @@ pub(crate) fn random_id() -> Result<IdBytes, ApiError> {
     let mut id = IdBytes::default();
     getrandom::fill(&mut id).map_err(|error| {
         error!(error:%; "the operating system provides no random numbers");
-        ApiError::Internal
+        ServerError::Internal
     })?;
     Ok(id)
 }

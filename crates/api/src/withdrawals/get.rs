@@ -9,6 +9,7 @@ use grid_batch_withdrawals::WithdrawalId;
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     withdrawals::{
+        WithdrawalRequestError,
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
     },
@@ -34,6 +35,7 @@ pub(crate) async fn get(
     let (request, _) = request.into_parts();
     let store = Arc::clone(&context.store);
     let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
-    let details = context.api.reads.run(read).await?.ok_or(ApiError::WithdrawalNotFound(id))?;
+    let details =
+        context.api.reads.run(read).await?.ok_or(WithdrawalRequestError::WithdrawalNotFound(id))?;
     Ok(Json(withdrawal_json(&context, &request, details)))
 }

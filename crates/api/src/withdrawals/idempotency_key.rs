@@ -1,6 +1,9 @@
 use axum::http::HeaderMap;
 
-use crate::http::{ApiError, JsonObject};
+use crate::{
+    http::{ApiError, JsonObject},
+    withdrawals::WithdrawalRequestError,
+};
 
 /// The field of a body that may have the key.
 pub(crate) const KEY_FIELD: &str = "idempotency_key";
@@ -15,13 +18,17 @@ pub(crate) fn take_idempotency_key(
     let mut keys = Vec::from_iter(fields.optional_string(KEY_FIELD)?);
     for value in headers.get_all(KEY_HEADER) {
         let key = String::from_utf8(value.as_bytes().to_vec());
-        keys.push(key.map_err(|_| ApiError::InvalidIdempotencyKey)?);
+        keys.push(key.map_err(|_| WithdrawalRequestError::InvalidIdempotencyKey)?);
     }
     let Some(key) = keys.pop() else { return Ok(None) };
     if keys.iter().any(|other| *other != key) {
-        return Err(ApiError::DifferentIdempotencyKeys);
+        return Err(WithdrawalRequestError::DifferentIdempotencyKeys.into());
     }
-    if is_valid(&key) { Ok(Some(key)) } else { Err(ApiError::InvalidIdempotencyKey) }
+    if is_valid(&key) {
+        Ok(Some(key))
+    } else {
+        Err(WithdrawalRequestError::InvalidIdempotencyKey.into())
+    }
 }
 
 fn is_valid(key: &str) -> bool {
@@ -58,11 +65,24 @@ mod tests {
 
     #[test]
     fn different_or_invalid_keys_are_refused() {
-        assert_eq!(take(&[b"a"], &body("b")), Err(ApiError::DifferentIdempotencyKeys));
-        assert_eq!(take(&[b"a", b"b"], "{}"), Err(ApiError::DifferentIdempotencyKeys));
-        assert_eq!(take(&[b"\xff"], "{}"), Err(ApiError::InvalidIdempotencyKey));
+        assert_eq!(
+            take(&[b"a"], &body("b")),
+            Err(WithdrawalRequestError::DifferentIdempotencyKeys.into())
+        );
+        assert_eq!(
+            take(&[b"a", b"b"], "{}"),
+            Err(WithdrawalRequestError::DifferentIdempotencyKeys.into())
+        );
+        assert_eq!(
+            take(&[b"\xff"], "{}"),
+            Err(WithdrawalRequestError::InvalidIdempotencyKey.into())
+        );
         for key in ["", "\n", "a\u{0}", &"x".repeat(256)] {
-            assert_eq!(take(&[], &body(key)), Err(ApiError::InvalidIdempotencyKey), "{key:?}");
+            assert_eq!(
+                take(&[], &body(key)),
+                Err(WithdrawalRequestError::InvalidIdempotencyKey.into()),
+                "{key:?}"
+            );
         }
     }
 }

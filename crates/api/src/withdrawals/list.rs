@@ -121,7 +121,7 @@ fn unknown_state(name: &str) -> ApiError {
         "it has {}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas",
         Excerpt::of(name)
     );
-    ApiError::InvalidValue { name: "state", rule }
+    ApiError::invalid_value("state", rule)
 }
 
 fn parse_limit(query: &Query) -> Result<usize, ApiError> {
@@ -129,6 +129,6 @@ fn parse_limit(query: &Query) -> Result<usize, ApiError> {
     text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
         let rule =
             format!("it is {}; it must be a number from 1 to {MAX_LIMIT}", Excerpt::of(text));
-        ApiError::InvalidValue { name: "limit", rule }
+        ApiError::invalid_value("limit", rule)
     })
 }

@@ -2,6 +2,7 @@
 
 mod context;
 mod derived_ids;
+mod error;
 mod get;
 mod idempotency_key;
 mod json;
@@ -21,6 +22,7 @@ pub(crate) use derived_ids::{
     random_id, reward_id_from_key, withdrawal_id_from_reward_and_key,
     withdrawal_id_from_reward_and_member,
 };
+pub(crate) use error::WithdrawalRequestError;
 pub(crate) use idempotency_key::{KEY_FIELD, take_idempotency_key};
 pub(crate) use json::{WithdrawalJson, withdrawal_path};
 pub(crate) use schedule::{UniqueBy, schedule};

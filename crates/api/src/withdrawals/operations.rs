@@ -13,6 +13,7 @@ use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     state::StoredCallback,
     withdrawals::{
+        WithdrawalRequestError,
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
     },
@@ -77,9 +78,11 @@ fn write_retry(
             stored.notify(slice::from_ref(&details.withdrawal.service_id));
             Ok(details)
         }
-        RetryOutcome::NotFailed { state } => Err(ApiError::NotFailed { state: state.as_str() }),
+        RetryOutcome::NotFailed { state } => {
+            Err(WithdrawalRequestError::NotFailed { state: state.as_str() }.into())
+        }
         RetryOutcome::PaymentLimit(error) => Err(error.into()),
-        RetryOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
+        RetryOutcome::NotFound => Err(WithdrawalRequestError::WithdrawalNotFound(*id).into()),
     }
 }
 
@@ -96,12 +99,13 @@ fn write_cancellation(
             Ok(details)
         }
         CancelOutcome::AlreadyEnded { state } => {
-            Err(ApiError::AlreadyEnded { state: state.as_str() })
+            Err(WithdrawalRequestError::AlreadyEnded { state: state.as_str() }.into())
         }
-        CancelOutcome::NotFound => Err(ApiError::WithdrawalNotFound(*id)),
+        CancelOutcome::NotFound => Err(WithdrawalRequestError::WithdrawalNotFound(*id).into()),
     }
 }
 
 fn read(store: &dyn WithdrawalStore, id: &WithdrawalId) -> Result<WithdrawalDetails, ApiError> {
-    store.withdrawal(id).map_err(ApiError::write_failed)?.ok_or(ApiError::WithdrawalNotFound(*id))
+    let details = store.withdrawal(id).map_err(ApiError::write_failed)?;
+    Ok(details.ok_or(WithdrawalRequestError::WithdrawalNotFound(*id))?)
 }

@@ -120,7 +120,7 @@ fn read_filter(
     };
     if filter.selects_all() {
         let rule = "at least one of pool, failed_since and reason_contains is required";
-        return Err(ApiError::InvalidValue { name: "request", rule: rule.to_owned() });
+        return Err(ApiError::invalid_value("request", rule));
     }
     Ok(filter)
 }
@@ -129,7 +129,7 @@ fn parse_time(text: &str) -> Result<Timestamp, ApiError> {
     humantime::parse_rfc3339(text).map(Timestamp::from).map_err(|_| {
         let shown = Excerpt::of(text);
         let rule = format!("it is {shown}; it must be a time such as 2026-11-22T09:30:00Z");
-        ApiError::InvalidValue { name: "failed_since", rule }
+        ApiError::invalid_value("failed_since", rule)
     })
 }
 

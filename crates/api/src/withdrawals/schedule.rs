@@ -15,7 +15,9 @@ use utoipa::ToSchema;
 
 use crate::{
     http::{ApiError, SawtoothErrors, link},
+    rate_limits::LimitError,
     withdrawals::{
+        WithdrawalRequestError,
         context::WithdrawalContext,
         derived_ids::{random_id, withdrawal_id_from_key},
         idempotency_key::{KEY_FIELD, take_idempotency_key},
@@ -100,23 +102,23 @@ pub(crate) async fn schedule(
     check_beneficiary(context, &withdrawal).await?;
     let (id, service_id) = (withdrawal.id, withdrawal.service_id.clone());
     let rates = &context.api.rates;
-    let over_rate = |wait| ApiError::RateOfService { service_id: service_id.clone(), wait };
+    let over_rate = |wait| LimitError::RateOfService { service_id: service_id.clone(), wait };
     rates.begin_of_service(&service_id).map_err(over_rate)?;
     let stored = store(context, withdrawal.clone()).await?;
     let link = || link::to_path(&withdrawal_path(&id), request, context.api.local_addr);
     let details = match (stored, unique_by) {
         (Ok(ScheduleOutcome::AlreadyStored), UniqueBy::Member { may_repeat: false })
         | (Err(WithdrawalConflict::OtherTerms { .. }), UniqueBy::Member { .. }) => {
-            return Err(ApiError::AlreadyPaid { link: link() });
+            return Err(WithdrawalRequestError::AlreadyPaid { link: link() }.into());
         }
         (Err(WithdrawalConflict::OtherTerms { stored }), UniqueBy::Key) => {
-            return Err(ApiError::WithdrawalConflict { stored, link: link() });
+            return Err(WithdrawalRequestError::WithdrawalConflict { stored, link: link() }.into());
         }
         (Err(refused @ WithdrawalConflict::QueueFull { .. }), _) => {
             let wait = rates.wait_for_place(&service_id);
-            return Err(ApiError::GasAdminFull { conflict: Box::new(refused), wait });
+            return Err(LimitError::GasAdminFull { conflict: Box::new(refused), wait }.into());
         }
-        (Err(refused), _) => return Err(ApiError::NotAccepted(refused)),
+        (Err(refused), _) => return Err(ApiError::WithdrawalConflict(refused)),
         (Ok(ScheduleOutcome::Stored { created_at, ahead }), _) => {
             rates.stored(&service_id, None, 1);
             WithdrawalDetails::scheduled(withdrawal, created_at, ahead)
@@ -134,10 +136,10 @@ async fn store(
     context: &WithdrawalContext,
     withdrawal: Withdrawal,
 ) -> Result<ScheduleAnswer, ApiError> {
-    let not_scheduled = ApiError::NotScheduled(withdrawal.id);
+    let not_scheduled = WithdrawalRequestError::NotScheduled(withdrawal.id);
     context.api.database.check()?;
     let slot = context.queue.reserve_slot()?;
-    let stored = async { slot.store(withdrawal).await.ok_or(not_scheduled.clone()) };
+    let stored = async { Ok(slot.store(withdrawal).await.ok_or(not_scheduled.clone())?) };
     context.api.database.run(not_scheduled.clone(), stored).await
 }
 
@@ -148,8 +150,9 @@ async fn read(
 ) -> Result<WithdrawalDetails, ApiError> {
     let store = Arc::clone(&context.store);
     let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
-    let details = context.api.reads.run(read).await.map_err(|_| ApiError::NotScheduled(id))?;
-    details.ok_or(ApiError::NotScheduled(id))
+    let details =
+        context.api.reads.run(read).await.map_err(|_| WithdrawalRequestError::NotScheduled(id))?;
+    Ok(details.ok_or(WithdrawalRequestError::NotScheduled(id))?)
 }
 
 /// Refuses a new withdrawal to a beneficiary that its pool may not pay. One that is stored already gets its
@@ -165,6 +168,6 @@ async fn check_beneficiary(
     let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
     match context.api.reads.run(read).await? {
         Some(_) => Ok(()),
-        None => Err(ApiError::BeneficiaryNotAllowed { rule }),
+        None => Err(WithdrawalRequestError::BeneficiaryNotAllowed { rule }.into()),
     }
 }

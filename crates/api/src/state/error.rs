@@ -1,0 +1,19 @@
+use crate::http::refusals;
+
+refusals! {
+    /// The server cannot carry a request out now. The client does not see the cause: the log has it.
+    pub(crate) enum ServerError {
+        #[error("the database does not answer now; nothing was read or stored; try again later")]
+        [SERVICE_UNAVAILABLE, 1012, "Store Unavailable"]
+        DatabaseDown,
+        #[error("internal error; the log of the server has the details")]
+        [INTERNAL_SERVER_ERROR, 1000, "Internal Error"]
+        Internal,
+        #[error("the database cannot be read now; try again later")]
+        [SERVICE_UNAVAILABLE, 1013, "Store Unavailable"]
+        ReadFailed,
+        #[error("the request may not have been carried out; check the result, and try again")]
+        [SERVICE_UNAVAILABLE, 1012, "Store Unavailable"]
+        WriteFailed,
+    }
+}

@@ -1,0 +1,85 @@
+use axum::http::StatusCode;
+use grid_batch_withdrawals::{
+    PaymentLimitError, Reward, RewardId, ShortIdError, Withdrawal, WithdrawalConflict, WithdrawalId,
+};
+
+use crate::http::{Refusal, Refused, refusals};
+
+refusals! {
+    /// A request about withdrawals or rewards is refused.
+    pub(crate) enum WithdrawalRequestError {
+        #[error("withdrawals are not accepted here, because no pools are configured")]
+        [NOT_FOUND, 1020, "Not Served Here"]
+        WithdrawalsNotServed,
+        #[error("an idempotency key must have 1 to 255 characters and no control characters")]
+        [BAD_REQUEST, 1024, "Invalid Idempotency Key"]
+        InvalidIdempotencyKey,
+        #[error("the request has two different idempotency keys; send one")]
+        [BAD_REQUEST, 1024, "Invalid Idempotency Key"]
+        DifferentIdempotencyKeys,
+        #[error("there is no withdrawal {0}")]
+        [NOT_FOUND, 1025, "Unknown Id"]
+        WithdrawalNotFound(WithdrawalId),
+        #[error("there is no reward {0}")]
+        [NOT_FOUND, 1025, "Unknown Id"]
+        RewardNotFound(RewardId),
+        #[error(
+            "this idempotency key was used for another withdrawal, {}: {} {} from {} to {}",
+            .stored.id, .stored.kind, .stored.amount, .stored.pool, .stored.beneficiary
+        )]
+        [CONFLICT, 1026, "Idempotency Conflict"]
+        WithdrawalConflict { stored: Box<Withdrawal>, link: String },
+        #[error(
+            "this idempotency key was used for another reward, {}: {} from {}, once_per_member {}",
+            .stored.id, .stored.amount, .stored.pool, .stored.once_per_member
+        )]
+        [CONFLICT, 1026, "Idempotency Conflict"]
+        RewardConflict { stored: Box<Reward>, link: String },
+        #[error("this member has a withdrawal for this reward already: {link}")]
+        [CONFLICT, 1027, "Already Paid"]
+        AlreadyPaid { link: String },
+        #[error("{rule}")]
+        [FORBIDDEN, 1040, "Beneficiary Not Allowed"]
+        BeneficiaryNotAllowed { rule: String },
+        #[error("only a failed withdrawal can be retried; this one is {state}")]
+        [CONFLICT, 1028, "Wrong State"]
+        NotFailed { state: &'static str },
+        #[error("the withdrawal has ended and cannot be cancelled: it is {state}")]
+        [CONFLICT, 1028, "Wrong State"]
+        AlreadyEnded { state: &'static str },
+        #[error(
+            "the withdrawal may not have been scheduled; check /withdrawals/{0}, or send the request \
+             again if it had an idempotency key"
+        )]
+        [SERVICE_UNAVAILABLE, 1012, "Store Unavailable"]
+        NotScheduled(WithdrawalId),
+    }
+}
+
+impl Refused for ShortIdError {
+    fn refusal(&self) -> Refusal {
+        Refusal::INVALID_ID
+    }
+}
+
+impl Refused for WithdrawalConflict {
+    fn refusal(&self) -> Refusal {
+        match self {
+            Self::QueueFull { .. } => Refusal::QUEUE_FULL,
+            Self::ServiceLocked { .. } => Refusal::STORE_UNAVAILABLE,
+            Self::OtherTerms { .. } => {
+                Refusal::new(StatusCode::CONFLICT, 1026, "Idempotency Conflict")
+            }
+            Self::PaymentLimit(error) => error.refusal(),
+        }
+    }
+}
+
+impl Refused for PaymentLimitError {
+    fn refusal(&self) -> Refusal {
+        match self {
+            Self::Day { .. } => Refusal::new(StatusCode::TOO_MANY_REQUESTS, 1042, "Daily Limit"),
+            _ => Refusal::new(StatusCode::FORBIDDEN, 1041, "Amount Not Allowed"),
+        }
+    }
+}
