@@ -24,7 +24,7 @@ pub(crate) use declared_new::read_declared_new;
 pub(crate) use error::BatchRequestError;
 pub(crate) use known_waits::KnownWaits;
 pub(crate) use label::read_label;
-pub(crate) use named_batch::{NamedBatch, PathText};
+pub(crate) use named_batch::{BatchParams, NamedBatch, PathText};
 pub(crate) use status_query::StatusContext;
 pub(crate) use status_wait::{StatusWait, requested_wait};
 pub(crate) use submit::{

@@ -4,11 +4,13 @@ use axum::{
 };
 use grid_batch_core::{BatchQueryStore, ItemIdPrefix, ServiceId, StoredBatch};
 use grid_batch_withdrawals::keep_latest_generation;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::{
     access::Caller,
     batches::BatchRequestError,
-    http::{ApiError, Query, RequestError},
+    http::{ApiError, RequestError},
 };
 
 /// The id in the path of a request.
@@ -26,11 +28,23 @@ pub(crate) struct NamedBatch {
     pub(crate) caller: Caller,
 }
 
+/// The parameters of a request about one batch.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BatchParams {
+    /// The service, if the batch is stored for several
+    pub(crate) service_id: Option<String>,
+}
+
 impl NamedBatch {
-    pub(crate) fn parse(path: PathText, query: &Query, request: &Parts) -> Result<Self, ApiError> {
+    pub(crate) fn parse(
+        path: PathText,
+        service_id: Option<&str>,
+        request: &Parts,
+    ) -> Result<Self, ApiError> {
         let Path(text) = path.map_err(|_| RequestError::NotFound)?;
         let caller = Caller::of(request)?.clone();
-        Ok(Self { id: text.parse()?, service_id: query.service_id()?, caller })
+        Ok(Self { id: text.parse()?, service_id: service_id.map(str::parse).transpose()?, caller })
     }
 
     /// The one batch with this id that the caller may see.

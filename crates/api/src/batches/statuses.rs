@@ -110,7 +110,7 @@ async fn read(
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
     let service_id = query.service_id()?;
     service_id.as_ref().map_or(Ok(()), |service_id| caller.check(service_id))?;
-    let wait = requested_wait(query, context.api.options.status_wait_limit)?;
+    let wait = requested_wait(query.get("wait")?, context.api.options.status_wait_limit);
     let query = StatusQuery { ids, service_id, caller: caller.clone() };
     let mut statuses = read_or_wait(context, query, wait).await?;
     if caller.may(GlobalScopeId.service_id()) {

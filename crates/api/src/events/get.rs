@@ -11,7 +11,12 @@ use serde::Serialize;
 use tokio::{select, time::Instant, time::sleep_until};
 use utoipa::ToSchema;
 
-use super::{context::EventContext, event_json::EventJson, request::EventRequest, stream};
+use super::{
+    context::EventContext,
+    event_json::EventJson,
+    request::{EventRequest, PageParams},
+    stream,
+};
 use crate::{
     access::Caller,
     http::{ApiError, Problems},
@@ -31,13 +36,7 @@ struct EventPageJson {
 /// `GET /v1/events`: a page of events in order, or a stream of them.
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", operation_id = "listEvents", summary = "A page of events, or a stream of them",
-    params(
-        ("after" = Option<String>, Query, description = "`next` of the page before, `oldest` or `latest`"),
-        ("service_id" = Option<String>, Query, description = "Only events of this service"),
-        ("kind" = Option<String>, Query, description = "Only events of these kinds, separated by commas"),
-        ("limit" = Option<usize>, Query, description = "The most events of the page: 1 to 1,000, by default 100"),
-        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until there is an event"),
-    ),
+    params(PageParams),
     responses(
         (status = 200, description = "The page; with `Accept: text/event-stream`, a stream", content(
             (EventPageJson = "application/json"),

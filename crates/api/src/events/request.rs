@@ -1,12 +1,14 @@
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use grid_batch_core::{EventFilter, EventKind, EventKindError, EventPosition, Excerpt};
+use grid_batch_core::{EventFilter, EventKind, EventKindError, EventPosition, Excerpt, ServiceId};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::{
     access::Caller,
     events::EventRequestError,
-    http::{ApiError, Query, page_query::limit},
+    http::{ApiError, PageLimit, Query},
 };
 
 /// What a client asks of the feed.
@@ -19,20 +21,52 @@ pub(super) struct EventRequest {
     pub(super) wait: Option<Duration>,
 }
 
+/// The parameters of a page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PageParams {
+    /// `next` of the page before, `oldest` or `latest`
+    after: Option<String>,
+    /// Only events of this service
+    service_id: Option<String>,
+    /// Only events of these kinds, separated by commas
+    kind: Option<String>,
+    /// Limit of the events of the page: 1 to 1,000, by default 100
+    #[serde(default)]
+    #[param(value_type = Option<usize>)]
+    limit: PageLimit,
+    /// Wait up to so many seconds until there is an event
+    wait: Option<String>,
+}
+
+/// The parameters of a stream.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StreamParams {
+    /// `next` of a page, `oldest` or, by default, `latest`
+    after: Option<String>,
+    /// Only events of this service
+    service_id: Option<String>,
+    /// Only events of these kinds, separated by commas
+    kind: Option<String>,
+}
+
 impl EventRequest {
     /// Reads the query of a request for a page.
-    pub(super) fn of_page(request: &Parts, longest_wait: Duration) -> Result<Self, ApiError> {
-        let query = Query::parse(request.uri.query())?;
-        query.check_names(&["after", "limit", "service_id", "kind", "wait"])?;
-        Self::parse(&query, request, longest_wait)
+    pub(super) fn of_page(request: &Parts, wait_limit: Duration) -> Result<Self, ApiError> {
+        let params: PageParams = Query::parse(request.uri.query())?.params()?;
+        let wait = params.wait.as_deref().map(|text| parse_wait(text, wait_limit)).transpose()?;
+        let PageLimit(limit) = params.limit;
+        let stream =
+            StreamParams { after: params.after, service_id: params.service_id, kind: params.kind };
+        Ok(Self { limit, wait, ..Self::parse(&stream, request)? })
     }
 
     /// Reads the query of a request for a stream. A client that connects again sends where it was as
     /// `Last-Event-ID`.
     pub(super) fn of_stream(request: &Parts) -> Result<Self, ApiError> {
-        let query = Query::parse(request.uri.query())?;
-        query.check_names(&["after", "service_id", "kind"])?;
-        let parsed = Self::parse(&query, request, Duration::ZERO)?;
+        let params: StreamParams = Query::parse(request.uri.query())?.params()?;
+        let parsed = Self::parse(&params, request)?;
         let Some(last) = request.headers.get("last-event-id") else { return Ok(parsed) };
         let last = last.to_str().ok().filter(|last| !last.is_empty());
         match last {
@@ -41,19 +75,20 @@ impl EventRequest {
         }
     }
 
-    fn parse(query: &Query, request: &Parts, longest_wait: Duration) -> Result<Self, ApiError> {
-        let service_id = query.service_id()?;
+    fn parse(params: &StreamParams, request: &Parts) -> Result<Self, ApiError> {
+        let service_id: Option<ServiceId> =
+            params.service_id.as_deref().map(str::parse).transpose()?;
         Caller::of(request)?.check_selected(service_id.as_ref())?;
-        let kinds = query.get("kind")?.unwrap_or_default();
+        let kinds = params.kind.as_deref().unwrap_or_default();
         let kinds = kinds.split(',').filter(|kind| !kind.is_empty()).map(parse_kind);
         Ok(Self {
-            from: query.get("after")?.map(parse_position).transpose()?,
+            from: params.after.as_deref().map(parse_position).transpose()?,
             filter: EventFilter {
                 services: service_id.into_iter().collect(),
                 kinds: kinds.collect::<Result<_, _>>()?,
             },
-            limit: limit(query)?,
-            wait: query.get("wait")?.map(|text| parse_wait(text, longest_wait)).transpose()?,
+            limit: PageLimit::default().0,
+            wait: None,
         })
     }
 }

@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     context::EventContext,
     event_json::EventJson,
-    request::EventRequest,
+    request::{EventRequest, StreamParams},
     sse::{self, StreamBody},
     wake_up::Waiter,
 };
@@ -43,9 +43,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 #[utoipa::path(
     get, path = "/v1/events/stream", tag = "events", operation_id = "streamEvents", summary = "Events as they happen",
     params(
-        ("after" = Option<String>, Query, description = "`next` of a page, `oldest` or, by default, `latest`"),
-        ("service_id" = Option<String>, Query, description = "Only events of this service"),
-        ("kind" = Option<String>, Query, description = "Only events of these kinds, separated by commas"),
+        StreamParams,
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has"),
     ),
     responses((status = 200, description = "The stream", body = String, content_type = "text/event-stream"), Problems),

@@ -55,7 +55,7 @@ async fn get(
     State(context): State<Arc<GasAdminContext>>,
     request: Request,
 ) -> Result<Json<GasAdminsJson>, ApiError> {
-    Query::parse(request.uri().query())?.check_names(&[])?;
+    Query::parse(request.uri().query())?.refuse_all()?;
     let source = Arc::clone(&context.source);
     let read = move || source().map_err(ApiError::read_failed);
     let data = context.api.reads.run(read).await?;

@@ -28,17 +28,6 @@ impl Query {
         Ok(first)
     }
 
-    /// The value of a parameter that is compared with stored texts, which have no zero byte.
-    pub(crate) fn text(&self, name: &'static str) -> Result<Option<&str>, ApiError> {
-        match self.get(name)? {
-            Some(text) if text.contains('\0') => {
-                let rule = "it has a zero byte, which no stored text has".to_owned();
-                Err(ApiError::invalid_value(name, rule))
-            }
-            text => Ok(text),
-        }
-    }
-
     /// Refuses unknown parameters: ignoring a filter would return too much.
     pub(crate) fn check_names(&self, known: &'static [&'static str]) -> Result<(), ApiError> {
         match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {

@@ -146,7 +146,7 @@ async fn act(
 ) -> Answer {
     let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;
-    let named = NamedBatch::parse(path, &query, &request)?;
+    let named = NamedBatch::parse(path, query.get("service_id")?, &request)?;
     let verb = verb(&mut fields)?;
     let wait = if verb.stops_sending() {
         query.check_names(&["service_id", "wait"]).and_then(|()| requested_wait(&query))?

@@ -5,19 +5,34 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::{ActionFilter, OperatorVerb};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{context::OperatorContext, json::RecordedJson};
 use crate::{
     access::Caller,
-    http::{
-        ApiError, Problems, Query,
-        page_query::{after, limit},
-    },
+    http::{ApiError, PageLimit, PageStart, Problems, Query},
 };
 
-const PARAMETERS: &[&str] = &["actor", "verb", "service_id", "batch_id", "limit", "after"];
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ActionsParams {
+    /// Only actions of this operator
+    actor: Option<String>,
+    /// Only this verb
+    verb: Option<String>,
+    /// Only actions about this service and its batches
+    service_id: Option<String>,
+    /// Only actions about this batch
+    batch_id: Option<String>,
+    /// Limit of the items of the page: 1 to 1,000, by default 100
+    #[serde(default)]
+    #[param(value_type = Option<usize>)]
+    limit: PageLimit,
+    /// `next` of the page before
+    #[param(value_type = Option<String>)]
+    after: Option<PageStart<i64>>,
+}
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ActionsJson {
@@ -28,14 +43,7 @@ pub(super) struct ActionsJson {
 /// `GET /v1/operator-actions`: the log, the latest first.
 #[utoipa::path(
     get, path = "/v1/operator-actions", tag = "operators", operation_id = "listOperatorActions", summary = "What operators did, the latest first",
-    params(
-        ("actor" = Option<String>, Query, description = "Only actions of this operator"),
-        ("verb" = Option<String>, Query, description = "Only this verb"),
-        ("service_id" = Option<String>, Query, description = "Only actions about this service and its batches"),
-        ("batch_id" = Option<String>, Query, description = "Only actions about this batch"),
-        ("limit" = Option<usize>, Query, description = "The most items of the page: 1 to 1,000, by default 100"),
-        ("after" = Option<String>, Query, description = "`next` of the page before"),
-    ),
+    params(ActionsParams),
     responses((status = 200, description = "The page", body = ActionsJson), Problems),
 )]
 pub(super) async fn get(
@@ -43,16 +51,16 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Json<ActionsJson>, ApiError> {
     let (request, _) = request.into_parts();
-    let query = Query::parse(request.uri.query())?;
-    query.check_names(PARAMETERS)?;
+    let params: ActionsParams = Query::parse(request.uri.query())?.params()?;
     let filter = ActionFilter {
-        operator: query.text("actor")?.map(str::to_owned),
-        verb: query.get("verb")?.map(parse_verb).transpose()?,
-        service_id: query.service_id()?,
-        batch_id: query.get("batch_id")?.map(str::parse).transpose()?,
+        operator: params.actor,
+        verb: params.verb.as_deref().map(parse_verb).transpose()?,
+        service_id: params.service_id.as_deref().map(str::parse).transpose()?,
+        batch_id: params.batch_id.as_deref().map(str::parse).transpose()?,
     };
     Caller::of(&request)?.check_selected(filter.service_id.as_ref())?;
-    let (before, limit) = (after::<i64>(&query)?, limit(&query)?);
+    let before = params.after.map(|PageStart(id)| id);
+    let PageLimit(limit) = params.limit;
     let store = Arc::clone(&context.store);
     let read = move || store.actions(&filter, before, limit).map_err(ApiError::read_failed);
     let actions = context.api.reads.run(read).await?;

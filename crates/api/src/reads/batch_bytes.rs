@@ -8,7 +8,7 @@ use axum::{
 
 use super::ReadContext;
 use crate::{
-    batches::{BatchRequestError, NamedBatch, PathText},
+    batches::{BatchParams, BatchRequestError, NamedBatch, PathText},
     http::{ApiError, Problems, Query},
 };
 
@@ -17,7 +17,7 @@ use crate::{
     get, path = "/v1/batches/{id}/bytes", tag = "batches", operation_id = "getBatchBytes", summary = "A batch as it was submitted",
     params(
         ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
-        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+        BatchParams,
     ),
     responses(
         (status = 200, description = "The bytes", body = Vec<u8>, content_type = "application/octet-stream"),
@@ -30,9 +30,8 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (request, _) = request.into_parts();
-    let query = Query::parse(request.uri.query())?;
-    query.check_names(&["service_id"])?;
-    let named = NamedBatch::parse(path, &query, &request)?;
+    let params: BatchParams = Query::parse(request.uri.query())?.params()?;
+    let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;
     let batches = Arc::clone(&context.batches);
     let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);

@@ -5,6 +5,8 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::{ActionFilter, BatchDetails, RecordedAction, StoredBatch};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::{
     ReadContext,
@@ -21,13 +23,21 @@ use crate::{
 /// How many actions of operators are shown.
 const MOST_ACTIONS: usize = 100;
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DetailsParams {
+    /// The service, if the batch is stored for several
+    service_id: Option<String>,
+    /// Wait up to so many seconds until the batch has ended
+    wait: Option<String>,
+}
+
 /// `GET /v1/batches/{id}`: everything that is stored about a batch. With `wait`, answers when it has ended.
 #[utoipa::path(
     get, path = "/v1/batches/{id}", tag = "batches", operation_id = "getBatch", summary = "A batch and its history",
     params(
         ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
-        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
-        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until the batch has ended"),
+        DetailsParams,
     ),
     responses(
         (status = 200, description = "The batch", body = DetailsJson),
@@ -40,10 +50,9 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Json<DetailsJson>, ApiError> {
     let (request, _) = request.into_parts();
-    let query = Query::parse(request.uri.query())?;
-    query.check_names(&["service_id", "wait"])?;
-    let named = NamedBatch::parse(path, &query, &request)?;
-    let wait = requested_wait(&query, context.api.options.status_wait_limit)?;
+    let params: DetailsParams = Query::parse(request.uri.query())?.params()?;
+    let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
+    let wait = requested_wait(params.wait.as_deref(), context.api.options.status_wait_limit);
     let batch = find_or_wait(&context, &named, wait).await?;
     let reading = Arc::clone(&context);
     let read = move || read_details(&reading, &named.caller, &batch);

@@ -5,14 +5,11 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::{InstanceId, InstanceLease, OwnedService, ServiceId};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{ReadContext, service_json::InstanceJson};
-use crate::http::{
-    ApiError, Problems, Query,
-    page_query::{after, limit},
-};
+use crate::http::{ApiError, PageLimit, PageStart, Problems, Query};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ClaimsJson {
@@ -28,14 +25,24 @@ struct ClaimJson {
     epoch: u64,
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ClaimsParams {
+    /// Claims of this instance
+    instance_id: Option<String>,
+    /// Limit of the items of the page: 1 to 1,000, by default 100
+    #[serde(default)]
+    #[param(value_type = Option<usize>)]
+    limit: PageLimit,
+    /// `next` of the page before
+    #[param(value_type = Option<String>)]
+    after: Option<PageStart<ServiceId>>,
+}
+
 /// `GET /v1/claims`: all instances, and a page of services with the instances that claim them.
 #[utoipa::path(
     get, path = "/v1/claims", tag = "services", operation_id = "listClaims", summary = "Instances, and a page of the services that they claim",
-    params(
-        ("instance_id" = Option<String>, Query, description = "Claims of this instance"),
-        ("limit" = Option<usize>, Query, description = "The most items of the page: 1 to 1,000, by default 100"),
-        ("after" = Option<String>, Query, description = "`next` of the page before"),
-    ),
+    params(ClaimsParams),
     responses(
         (status = 200, description = "The page", body = ClaimsJson),
         Problems,
@@ -45,10 +52,10 @@ pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
     request: Request,
 ) -> Result<Json<ClaimsJson>, ApiError> {
-    let query = Query::parse(request.uri().query())?;
-    query.check_names(&["instance_id", "limit", "after"])?;
-    let instance = query.text("instance_id")?.map(InstanceId::new);
-    let (after, limit) = (after::<ServiceId>(&query)?, limit(&query)?);
+    let params: ClaimsParams = Query::parse(request.uri().query())?.params()?;
+    let instance = params.instance_id.map(InstanceId::new);
+    let after = params.after.map(|PageStart(service_id)| service_id);
+    let PageLimit(limit) = params.limit;
     let services = Arc::clone(&context.batches);
     let read = move || {
         let instances = services.instances().map_err(ApiError::read_failed)?;

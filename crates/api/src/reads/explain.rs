@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     access::Caller,
-    batches::{BatchRequestError, NamedBatch, PathText},
+    batches::{BatchParams, BatchRequestError, NamedBatch, PathText},
     http::{ApiError, Problems, Query},
 };
 
@@ -34,7 +34,7 @@ pub(super) struct Explained {
     get, path = "/v1/batches/{id}/explain", tag = "batches", operation_id = "explainBatch", summary = "Why a batch waits",
     params(
         ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
-        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+        BatchParams,
     ),
     responses(
         (status = 200, description = "The explanation", body = BatchExplanationJson),
@@ -47,9 +47,8 @@ pub(super) async fn batch(
     request: Request,
 ) -> Result<Json<BatchExplanationJson>, ApiError> {
     let (request, _) = request.into_parts();
-    let query = Query::parse(request.uri.query())?;
-    query.check_names(&["service_id"])?;
-    let named = NamedBatch::parse(path, &query, &request)?;
+    let params: BatchParams = Query::parse(request.uri.query())?.params()?;
+    let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;
     let reading = Arc::clone(&context);
     let service_id = batch.service_id.clone();
@@ -83,7 +82,7 @@ pub(super) async fn service(
     request: Request,
 ) -> Result<Json<ServiceExplanationJson>, ApiError> {
     let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    Query::parse(request.uri.query())?.refuse_all()?;
     let service_id = context.named_service(path, &request).await?;
     let caller = Caller::of(&request)?.clone();
     let reading = Arc::clone(&context);

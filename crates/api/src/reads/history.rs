@@ -42,7 +42,7 @@ pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
     request: Request,
 ) -> Result<Json<PageJson<HistoryPoint>>, ApiError> {
-    Query::parse(request.uri().query())?.check_names(&[])?;
+    Query::parse(request.uri().query())?.refuse_all()?;
     let data = context.history.as_ref().map(|source| source()).unwrap_or_default();
     Ok(Json(PageJson { data, next: None }))
 }

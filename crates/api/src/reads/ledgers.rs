@@ -62,7 +62,7 @@ pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
     request: Request,
 ) -> Result<Json<PageJson<LedgerReport>>, ApiError> {
-    Query::parse(request.uri().query())?.check_names(&[])?;
+    Query::parse(request.uri().query())?.refuse_all()?;
     let Some(source) = context.ledgers.clone() else {
         return Ok(Json(PageJson { data: Vec::new(), next: None }));
     };

@@ -2,26 +2,40 @@ use std::collections::BTreeSet;
 
 use grid_batch_core::{BatchSelection, Excerpt, ListCursor, PageOrder, Timestamp};
 use humantime::{parse_duration, parse_rfc3339};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use crate::http::{
-    ApiError, Query,
-    page_query::{after, flag, limit},
-    parse_states,
-};
+use crate::http::{ApiError, PageLimit, PageStart, Query, parse_states};
 
-const PARAMETERS: &[&str] = &[
-    "service_id",
-    "state",
-    "older_than",
-    "newer_than",
-    "error",
-    "error_contains",
-    "held",
-    "label",
-    "order",
-    "limit",
-    "after",
-];
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListParams {
+    /// Batches of this service
+    service_id: Option<String>,
+    /// Batches in one of these states, separated by commas; `open` and `ended` stand for all such states
+    state: Option<String>,
+    /// Batches that were stored since a time or an age such as `15m`
+    newer_than: Option<String>,
+    /// Batches that were stored before a time or an age such as `7d`
+    older_than: Option<String>,
+    /// Batches with an error, or without one
+    error: Option<bool>,
+    /// Batches whose error has this text
+    error_contains: Option<String>,
+    /// Batches that are held for an operator, or the others
+    held: Option<bool>,
+    /// Batches with this label
+    label: Option<String>,
+    /// `newest` or `oldest` first
+    order: Option<String>,
+    /// Limit of the items of the page: 1 to 1,000, by default 100
+    #[serde(default)]
+    #[param(value_type = Option<usize>)]
+    limit: PageLimit,
+    /// `next` of the page before
+    #[param(value_type = Option<String>)]
+    after: Option<PageStart<ListCursor>>,
+}
 
 /// What a request for a page of batches asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,24 +48,30 @@ pub(super) struct ListQuery {
 
 impl ListQuery {
     pub(super) fn parse(query: &Query, now: Timestamp) -> Result<Self, ApiError> {
-        query.check_names(PARAMETERS)?;
-        let states = query.get("state")?.map_or_else(|| Ok(BTreeSet::new()), parse_states)?;
+        let params: ListParams = query.params()?;
+        let states = params.state.as_deref().map_or_else(|| Ok(BTreeSet::new()), parse_states)?;
         let selection = BatchSelection {
-            service_id: query.service_id()?,
+            service_id: params.service_id.as_deref().map(str::parse).transpose()?,
             states,
-            stored_from: time(query, "newer_than", now)?,
-            stored_before: time(query, "older_than", now)?,
-            has_error: flag(query, "error")?,
-            error_contains: query.get("error_contains")?.map(str::to_owned),
-            held: flag(query, "held")?,
-            label: query.get("label")?.map(str::parse).transpose()?,
+            stored_from: time("newer_than", params.newer_than.as_deref(), now)?,
+            stored_before: time("older_than", params.older_than.as_deref(), now)?,
+            has_error: params.error,
+            error_contains: params.error_contains,
+            held: params.held,
+            label: params.label.as_deref().map(str::parse).transpose()?,
         };
-        Ok(Self { selection, order: order(query)?, after: after(query)?, limit: limit(query)? })
+        let after = params.after.map(|PageStart(cursor)| cursor);
+        let PageLimit(limit) = params.limit;
+        Ok(Self { selection, order: order(params.order.as_deref())?, after, limit })
     }
 }
 
 /// A time, or an age before now.
-fn time(query: &Query, name: &'static str, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+fn time(
+    name: &'static str,
+    text: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, ApiError> {
     let parse = |text: &str| {
         let age = || parse_duration(text).ok().map(|age| now.minus(age));
         parse_time(text).or_else(age).ok_or_else(|| {
@@ -62,7 +82,7 @@ fn time(query: &Query, name: &'static str, now: Timestamp) -> Result<Option<Time
             ApiError::invalid_value(name, rule)
         })
     };
-    query.get(name)?.map(parse).transpose()
+    text.map(parse).transpose()
 }
 
 fn parse_time(text: &str) -> Option<Timestamp> {
@@ -71,8 +91,8 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).ok()?))
 }
 
-fn order(query: &Query) -> Result<PageOrder, ApiError> {
-    match query.get("order")? {
+fn order(text: Option<&str>) -> Result<PageOrder, ApiError> {
+    match text {
         None | Some("newest") => Ok(PageOrder::NewestFirst),
         Some("oldest") => Ok(PageOrder::OldestFirst),
         Some(text) => {

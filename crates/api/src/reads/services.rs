@@ -6,28 +6,37 @@ use axum::{
     http::request::Parts,
 };
 use grid_batch_core::{ServiceId, ServiceOverview, ServicePause};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::{ReadContext, batch_list::PageJson, service_json::ServiceJson};
 use crate::{
     access::Caller,
     batches::{BatchRequestError, PathText},
-    http::{
-        ApiError, Problems, Query, RequestError,
-        page_query::{after, flag, limit},
-    },
+    http::{ApiError, PageLimit, PageStart, Problems, Query, RequestError},
 };
 
 /// Which services are paused.
 pub(super) type Pauses = HashMap<ServiceId, ServicePause>;
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ServicesParams {
+    /// With `true`, also services without open batches
+    idle: Option<bool>,
+    /// Limit of the items of the page: 1 to 1,000, by default 100
+    #[serde(default)]
+    #[param(value_type = Option<usize>)]
+    limit: PageLimit,
+    /// `next` of the page before
+    #[param(value_type = Option<String>)]
+    after: Option<PageStart<ServiceId>>,
+}
+
 /// `GET /v1/services`: a page of services, ordered by their ids.
 #[utoipa::path(
     get, path = "/v1/services", tag = "services", operation_id = "listServices", summary = "A page of services",
-    params(
-        ("idle" = Option<bool>, Query, description = "With `true`, also services without open batches"),
-        ("limit" = Option<usize>, Query, description = "The most items of the page: 1 to 1,000, by default 100"),
-        ("after" = Option<String>, Query, description = "`next` of the page before"),
-    ),
+    params(ServicesParams),
     responses(
         (status = 200, description = "The page", body = PageJson<ServiceJson>),
         Problems,
@@ -38,10 +47,9 @@ pub(super) async fn list(
     request: Request,
 ) -> Result<Json<PageJson<ServiceJson>>, ApiError> {
     let (request, _) = request.into_parts();
-    let query = Query::parse(request.uri.query())?;
-    query.check_names(&["idle", "limit", "after"])?;
-    let with_idle = flag(&query, "idle")?.unwrap_or(false);
-    let (after, limit) = (after::<ServiceId>(&query)?, limit(&query)?);
+    let params: ServicesParams = Query::parse(request.uri.query())?.params()?;
+    let (with_idle, PageLimit(limit)) = (params.idle.unwrap_or(false), params.limit);
+    let after = params.after.map(|PageStart(service_id)| service_id);
     let reading = Arc::clone(&context);
     // One more than the page has shows whether there is a next page.
     let read = move || {
@@ -78,7 +86,7 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Json<ServiceJson>, ApiError> {
     let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    Query::parse(request.uri.query())?.refuse_all()?;
     let service_id = context.named_service(path, &request).await?;
     let reading = Arc::clone(&context);
     let read = move || reading.service(&service_id);

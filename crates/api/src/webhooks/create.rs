@@ -62,7 +62,7 @@ pub(super) async fn post(
     let (request, body) = request.into_parts();
     let body = context.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
     json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    Query::parse(request.uri.query())?.refuse_all()?;
     let mut fields = JsonObject::parse(&body.bytes, FIELDS)?;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
     let new = NewWebhook {

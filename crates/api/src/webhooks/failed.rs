@@ -5,15 +5,12 @@ use axum::{
     extract::{Path, Request, State, rejection::PathRejection},
 };
 use grid_batch_core::FailedDeliveryId;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{WebhookContext, json::FailedMessageJson, parse_id};
 use crate::{
-    http::{
-        ApiError, Problems, Query,
-        page_query::{after, limit},
-    },
+    http::{ApiError, PageLimit, PageStart, Problems, Query},
     webhooks::WebhookRequestError,
 };
 
@@ -25,13 +22,24 @@ pub(super) struct FailedPageJson {
     next: Option<String>,
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FailedParams {
+    /// Limit of the items of the page: 1 to 1,000, by default 100
+    #[serde(default)]
+    #[param(value_type = Option<usize>)]
+    limit: PageLimit,
+    /// `next` of the page before
+    #[param(value_type = Option<String>)]
+    after: Option<PageStart<i64>>,
+}
+
 /// `GET /v1/webhooks/{id}/failed`.
 #[utoipa::path(
     get, path = "/v1/webhooks/{id}/failed", tag = "webhooks", operation_id = "listFailedDeliveries", summary = "List the messages that were given up",
     params(
         ("id" = String, Path, description = "The webhook"),
-        ("limit" = Option<u32>, Query, description = "At most so many, up to 1,000; default 100"),
-        ("after" = Option<String>, Query, description = "The `next` of the page before"),
+        FailedParams,
     ),
     responses(
         (status = 200, description = "A page of them, the oldest first", body = FailedPageJson),
@@ -45,10 +53,9 @@ pub(super) async fn get(
 ) -> Result<Json<FailedPageJson>, ApiError> {
     let id = parse_id(path)?;
     let (request, _) = request.into_parts();
-    let query = Query::parse(request.uri.query())?;
-    query.check_names(&["after", "limit"])?;
-    let after = after(&query)?.map(FailedDeliveryId);
-    let limit = limit(&query)?;
+    let params: FailedParams = Query::parse(request.uri.query())?.params()?;
+    let after = params.after.map(|PageStart(id)| FailedDeliveryId(id));
+    let PageLimit(limit) = params.limit;
     let page = context.read(move |store| store.failed_deliveries(id, after, limit + 1)).await?;
     let mut page = page.ok_or(WebhookRequestError::WebhookNotFound)?;
     let has_next = page.len() > limit;

@@ -34,7 +34,7 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Json<WebhooksJson>, ApiError> {
     let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    Query::parse(request.uri.query())?.refuse_all()?;
     let webhooks = context.read(|store| store.webhooks()).await?;
     let data = webhooks.into_iter().map(WebhookJson::from).collect();
     Ok(Json(WebhooksJson { data, next: None }))
@@ -58,7 +58,7 @@ pub(super) async fn get_one(
 ) -> Result<Json<WebhookJson>, ApiError> {
     let id = parse_id(path)?;
     let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    Query::parse(request.uri.query())?.refuse_all()?;
     let webhooks = context.read(|store| store.webhooks()).await?;
     let found = webhooks.into_iter().find(|webhook| webhook.id == id);
     Ok(Json(found.ok_or(WebhookRequestError::WebhookNotFound)?.into()))

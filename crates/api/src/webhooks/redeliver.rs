@@ -5,8 +5,8 @@ use axum::{
     extract::{Path, Request, State, rejection::PathRejection},
 };
 use grid_batch_core::{Excerpt, FailedDeliveryId};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{WebhookContext, parse_id};
 use crate::{
@@ -22,12 +22,19 @@ pub(super) struct RedeliveryJson {
     messages: u64,
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RedeliverParams {
+    /// The id of the only message that is sent once more
+    failed: Option<String>,
+}
+
 /// `POST /v1/webhooks/{id}/redeliver`: all messages that failed, or the one in `failed`.
 #[utoipa::path(
     post, path = "/v1/webhooks/{id}/redeliver", tag = "webhooks", operation_id = "redeliverToWebhook", summary = "Send messages once more that failed",
     params(
         ("id" = String, Path, description = "The webhook"),
-        ("failed" = Option<String>, Query, description = "The id of the only message that is sent once more"),
+        RedeliverParams,
     ),
     responses(
         (status = 200, description = "The messages are sent once more, what waited is tried now, and the webhook is enabled", body = RedeliveryJson),
@@ -42,9 +49,8 @@ pub(super) async fn post(
     let id = parse_id(path)?;
     let (request, body) = request.into_parts();
     discard_body(&request.headers, body);
-    let query = Query::parse(request.uri.query())?;
-    query.check_names(&["failed"])?;
-    let failed = query.get("failed")?.map(parse_failed).transpose()?;
+    let params: RedeliverParams = Query::parse(request.uri.query())?.params()?;
+    let failed = params.failed.as_deref().map(parse_failed).transpose()?;
     let changed = context.write(move |store| store.redeliver(id, failed)).await?;
     match changed.ok_or(WebhookRequestError::WebhookNotFound)? {
         0 if failed.is_some() => Err(TargetError::UnknownTarget { kind: "failed message" }.into()),

@@ -30,7 +30,7 @@ pub(super) async fn delete(
     let id = parse_id(path)?;
     let (request, body) = request.into_parts();
     discard_body(&request.headers, body);
-    Query::parse(request.uri.query())?.check_names(&[])?;
+    Query::parse(request.uri.query())?.refuse_all()?;
     if context.write(move |store| store.remove_webhook(id)).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {

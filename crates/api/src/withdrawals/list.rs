@@ -6,21 +6,37 @@ use axum::{
 };
 use grid_batch_core::Excerpt;
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    http::{ApiError, Query, SawtoothErrors, link},
+    http::{ApiError, PageLimit, Query, SawtoothErrors, link},
     withdrawals::{
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
     },
 };
 
-const PARAMETERS: &[&str] =
-    &["pool", "beneficiary", "reward_id", "idempotency_key", "state", "limit", "before"];
-const DEFAULT_LIMIT: usize = 100;
-const MAX_LIMIT: usize = 1_000;
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WithdrawalsParams {
+    /// The address of the pool
+    pool: Option<String>,
+    /// The address that is paid
+    beneficiary: Option<String>,
+    /// The reward
+    reward_id: Option<String>,
+    /// The key of the request
+    idempotency_key: Option<String>,
+    /// States, separated by commas; also `open` and `ended`
+    state: Option<String>,
+    /// Limit of the items of the page: 1 to 1,000, by default 100
+    #[serde(default)]
+    #[param(value_type = Option<usize>)]
+    limit: PageLimit,
+    /// The id after which the page starts
+    before: Option<String>,
+}
 
 /// A page of withdrawals.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,15 +56,7 @@ struct PagingJson {
 /// `GET /withdrawals`: a page of withdrawals, the newest first.
 #[utoipa::path(
     get, path = "/withdrawals", tag = "withdrawals", operation_id = "listWithdrawals", summary = "List withdrawals",
-    params(
-        ("pool" = Option<String>, Query, description = "The address of the pool"),
-        ("beneficiary" = Option<String>, Query, description = "The address that is paid"),
-        ("reward_id" = Option<String>, Query, description = "The reward"),
-        ("idempotency_key" = Option<String>, Query, description = "The key of the request"),
-        ("state" = Option<String>, Query, description = "States, separated by commas; also `open` and `ended`"),
-        ("limit" = Option<String>, Query, description = "At most so many, 100 by default"),
-        ("before" = Option<String>, Query, description = "The id after which the page starts"),
-    ),
+    params(WithdrawalsParams),
     responses(
         (status = 200, description = "A page of withdrawals, the newest first", body = WithdrawalPageJson),
         SawtoothErrors,
@@ -60,10 +68,10 @@ pub(crate) async fn get(
 ) -> Result<Json<WithdrawalPageJson>, ApiError> {
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
-    query.check_names(PARAMETERS)?;
-    let filter = parse_filter(&context, &query)?;
-    let limit = parse_limit(&query)?;
-    let before: Option<WithdrawalId> = query.get("before")?.map(str::parse).transpose()?;
+    let params: WithdrawalsParams = query.params()?;
+    let before: Option<WithdrawalId> = params.before.as_deref().map(str::parse).transpose()?;
+    let PageLimit(limit) = params.limit;
+    let filter = parse_filter(&context, params)?;
 
     let store = Arc::clone(&context.store);
     // One more than the page has shows whether there is a next page.
@@ -83,14 +91,19 @@ pub(crate) async fn get(
     Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit, next }, link }))
 }
 
-fn parse_filter(context: &WithdrawalContext, query: &Query) -> Result<WithdrawalFilter, ApiError> {
-    let pool = query.get("pool")?.map(|text| context.parse_any_pool(text)).transpose()?;
-    let beneficiary =
-        query.get("beneficiary")?.map(|text| context.parse_beneficiary(text)).transpose()?;
-    let reward_id = query.get("reward_id")?.map(str::parse).transpose()?;
-    let idempotency_key = query.get("idempotency_key")?.map(str::to_owned);
-    let states = query.get("state")?.map_or_else(|| Ok(BTreeSet::new()), parse_states)?;
-    Ok(WithdrawalFilter { pool, service_id: None, reward_id, beneficiary, idempotency_key, states })
+fn parse_filter(
+    context: &WithdrawalContext,
+    params: WithdrawalsParams,
+) -> Result<WithdrawalFilter, ApiError> {
+    let beneficiary = params.beneficiary.map(|text| context.parse_beneficiary(&text));
+    Ok(WithdrawalFilter {
+        pool: params.pool.map(|text| context.parse_any_pool(&text)).transpose()?,
+        service_id: None,
+        reward_id: params.reward_id.as_deref().map(str::parse).transpose()?,
+        beneficiary: beneficiary.transpose()?,
+        idempotency_key: params.idempotency_key,
+        states: params.state.as_deref().map_or_else(|| Ok(BTreeSet::new()), parse_states)?,
+    })
 }
 
 /// The states of which all are meant.
@@ -122,13 +135,4 @@ fn unknown_state(name: &str) -> ApiError {
         Excerpt::of(name)
     );
     ApiError::invalid_value("state", rule)
-}
-
-fn parse_limit(query: &Query) -> Result<usize, ApiError> {
-    let Some(text) = query.get("limit")? else { return Ok(DEFAULT_LIMIT) };
-    text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
-        let rule =
-            format!("it is {}; it must be a number from 1 to {MAX_LIMIT}", Excerpt::of(text));
-        ApiError::invalid_value("limit", rule)
-    })
 }
