@@ -171,25 +171,31 @@ fn every_crate_is_in_the_page_about_crates() {
     }
 }
 
-/// The walkthrough in docs/architecture.md names a function and its file: `` `function` in `file` ``.
+/// Pages that name functions and types with their files, `` `function` in `file` ``, and how many at least.
+const PAGES_WITH_NAMES: &[(&str, usize)] =
+    &[("docs/architecture.md", 20), ("docs/source-documents.md", 70)];
+
 #[test]
-fn walkthrough_functions_exist() {
-    let document = read(&root().join("docs/architecture.md"));
-    let mut steps = 0;
-    for (name, file) in &functions_of(&document) {
-        let path = root().join(file);
-        assert!(path.is_file(), "docs/architecture.md names {file}, which does not exist");
-        let function = name.rsplit("::").next().unwrap();
-        let source = read(&path);
-        let is_there = ["fn ", "struct ", "enum ", "trait "]
-            .iter()
-            .flat_map(|kind| ["(", "<", " ", ";", ":"].map(|end| format!("{kind}{function}{end}")))
-            .any(|definition| source.contains(&definition))
-            || source.contains(&format!("-- {function}"));
-        assert!(is_there, "docs/architecture.md names {name}, which is not in {file}");
-        steps += 1;
+fn functions_and_types_that_pages_name_exist() {
+    for (page, least) in PAGES_WITH_NAMES {
+        let named = functions_of(&read(&root().join(page)));
+        assert!(named.len() >= *least, "{page} names only {}", named.len());
+        for (name, file) in &named {
+            let path = root().join(file);
+            assert!(path.is_file(), "{page} names {file}, which does not exist");
+            assert!(defines(&read(&path), name), "{page} names {name}, which is not in {file}");
+        }
     }
-    assert!(steps >= 20, "docs/architecture.md has only {steps} steps");
+}
+
+/// Whether a file defines this function or type, or has a statement of this name.
+fn defines(source: &str, name: &str) -> bool {
+    let name = name.rsplit("::").next().unwrap();
+    ["fn ", "struct ", "enum ", "trait "]
+        .iter()
+        .flat_map(|kind| ["(", "<", " ", ";", ":"].map(|end| format!("{kind}{name}{end}")))
+        .any(|definition| source.contains(&definition))
+        || source.contains(&format!("-- {name}"))
 }
 
 /// A reader follows the walkthrough in an editor: the first function of each step is called in a file that an earlier
@@ -286,8 +292,7 @@ fn test_names(source: &str) -> Vec<String> {
     names
 }
 
-/// `` `function` in `file` ``, wherever it stands in a line.
-/// The functions and files that a text of several lines names.
+/// The functions and files that a text names: `` `function` in `file` ``, wherever it stands in a line.
 fn functions_of(text: &str) -> Vec<(String, String)> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let names = text.match_indices("` in `crates/").filter_map(|(index, between)| {

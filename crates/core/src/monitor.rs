@@ -126,10 +126,11 @@ pub trait PendingBatchStore: Send {
     }
 }
 
-/// How often the status of a batch is polled: at the interval at first, and less often the longer it
-/// takes.
+/// How often the store is searched for a batch whose status is due: at the interval at first, and less often the
+/// longer the batch takes.
 ///
-/// A batch that is stuck costs little and is never forgotten.
+/// A monitor may poll earlier, such as when batches are usually committed. A batch that is stuck costs little and is
+/// never forgotten.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Asks the nodes which ledger they belong to, and reports the answers to the node pool, which decides which nodes are
 //! used.
 //!
-//! The database is bound to one ledger (decision 16). No services are claimed until a node has confirmed
+//! The database is bound to one ledger (decision 5). No services are claimed until a node has confirmed
 //! that it belongs to it. A node that has not confirmed it is sent nothing and asked nothing else. A
 //! node of another ledger is not used, and if all are, the server ends.
 
