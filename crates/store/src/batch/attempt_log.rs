@@ -16,6 +16,14 @@ use crate::{
     },
 };
 
+/// What an operator did with a batch, and why.
+#[derive(Clone, Copy)]
+pub(crate) struct ActionNote<'a> {
+    pub(crate) kind: EventKind,
+    pub(crate) action: &'a str,
+    pub(crate) reason: Option<&'a str>,
+}
+
 /// The events, the failed attempts and the receipts of one group of changes.
 #[derive(Default)]
 pub(crate) struct AttemptLog<'a> {
@@ -102,14 +110,8 @@ impl<'a> AttemptLog<'a> {
         self.add_row(lane, outcome, error, now);
     }
 
-    /// Adds what an operator did with a batch, and why.
-    pub(crate) fn add_action(
-        &mut self,
-        lane: &Lane,
-        (kind, action): (EventKind, &str),
-        reason: Option<&'a str>,
-        now: Timestamp,
-    ) {
+    pub(crate) fn add_action(&mut self, lane: &Lane, note: ActionNote<'a>, now: Timestamp) {
+        let ActionNote { kind, action, reason } = note;
         let detail = match (kind, reason) {
             (EventKind::Decided, Some(reason)) => Some(format!("{action}: {reason}")),
             (EventKind::Decided, None) => Some(action.to_owned()),

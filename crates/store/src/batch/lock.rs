@@ -48,12 +48,11 @@ pub(crate) fn lock_lanes(
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Lanes, StoreError> {
     let services: BTreeSet<&ServiceId> = batches.iter().map(|(service_id, _)| service_id).collect();
-    let rows: Vec<LaneRow> = match services.len() == batches.len() {
-        true => connection.load(&lock_lanes_statement(connection.dialect(), batches))?,
-        false => {
-            let lanes = find_lanes(connection, services, batches)?;
-            connection.load(&lock_found_lanes_statement(connection.dialect(), &lanes))?
-        }
+    let rows: Vec<LaneRow> = if services.len() == batches.len() {
+        connection.load(&lock_lanes_statement(connection.dialect(), batches))?
+    } else {
+        let lanes = find_lanes(connection, services, batches)?;
+        connection.load(&lock_found_lanes_statement(connection.dialect(), &lanes))?
     };
     rows.into_iter()
         .map(|row| {

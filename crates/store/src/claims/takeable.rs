@@ -101,9 +101,12 @@ fn find_sources(connection: &mut Connection) -> Result<Vec<Source>, StoreError> 
         ),
     );
     let expired: Vec<ExpiredRow> = connection.load(&statement)?;
-    let source = |row: ExpiredRow| match row.fully_expired {
-        true => Source::FullyExpired(row.instance_id),
-        false => Source::IdleExpired(row.instance_id),
+    let source = |row: ExpiredRow| {
+        if row.fully_expired {
+            Source::FullyExpired(row.instance_id)
+        } else {
+            Source::IdleExpired(row.instance_id)
+        }
     };
     Ok([Source::Unclaimed].into_iter().chain(expired.into_iter().map(source)).collect())
 }

@@ -250,19 +250,16 @@ pub(super) fn next_service_that_ends(
     after: &str,
     positioned: bool,
 ) -> Result<Option<ServiceId>, StoreError> {
-    let sql = match positioned {
-        true => {
-            "-- next_service_that_ends
+    let sql = if positioned {
+        "-- next_service_that_ends
              select h.service_id from halts h
              where h.service_id > ? and h.ends_until is not null and h.positioned
              order by h.service_id limit 1"
-        }
-        false => {
-            "-- next_service_in_order_that_ends
+    } else {
+        "-- next_service_in_order_that_ends
              select h.service_id from halts h
              where h.service_id > ? and h.ends_until is not null and not h.positioned
              order by h.service_id limit 1"
-        }
     };
     next_service(connection, sql, after)
 }
@@ -274,19 +271,16 @@ pub(super) fn next_service_without_policy(
     after: &str,
     positioned: bool,
 ) -> Result<Option<ServiceId>, StoreError> {
-    let sql = match positioned {
-        true => {
-            "-- next_service_without_policy
+    let sql = if positioned {
+        "-- next_service_without_policy
              select h.service_id from halts h
              where h.service_id > ? and h.origin = 'COMMAND' and h.positioned
              order by h.service_id limit 1"
-        }
-        false => {
-            "-- next_service_in_order_without_policy
+    } else {
+        "-- next_service_in_order_without_policy
              select h.service_id from halts h
              where h.service_id > ? and h.origin = 'COMMAND' and not h.positioned
              order by h.service_id limit 1"
-        }
     };
     next_service(connection, sql, after)
 }

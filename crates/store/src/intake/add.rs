@@ -83,11 +83,13 @@ fn add_lists(
     let all: Vec<&NewBatch> = lists.iter().copied().flatten().collect();
     let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
     let stored = find_stored(connection, &all)?;
+    let bytes = stored.iter().map(|((service, id), bytes)| ((service.as_str(), *id), &**bytes));
+    let bytes = bytes.collect();
     let holders = find_transaction_holders(connection, &all)?;
     let past = find_past(store, connection, &all)?;
     let mut limits = Limits::read(store, connection, &all, &created_at)?;
     let (outcomes, NewBatches { all: new, past }) =
-        decide(lists, &stored, (holders, past), &mut limits);
+        decide(lists, KnownBatches { bytes, holders, past }, &mut limits);
     limits.keep();
     insert_scheduled(store, connection, &new, &mut created_at)?;
     record_openers(connection, &new, &created_at)?;
@@ -183,12 +185,11 @@ fn find_past<'a>(
     connection: &mut Connection,
     batches: &[&'a NewBatch],
 ) -> Result<HashSet<Key<'a>>, StoreError> {
-    match store.refuses_past_transactions() {
-        true => {
-            let transactions = batches.iter().flat_map(|batch| transactions(batch));
-            find_past_transactions(connection, transactions)
-        }
-        false => Ok(HashSet::new()),
+    if store.refuses_past_transactions() {
+        let transactions = batches.iter().flat_map(|batch| transactions(batch));
+        find_past_transactions(connection, transactions)
+    } else {
+        Ok(HashSet::new())
     }
 }
 
@@ -217,9 +218,10 @@ impl<'a> Limits<'a> {
         let count = batches.len();
         let may_be_full =
             services.may_be_full(count) || clients.may_be_full(count) || missing.may_be_full();
-        let waited_for = match may_be_full {
-            true => WaitedFor::read(store, connection, batches)?,
-            false => WaitedFor::default(),
+        let waited_for = if may_be_full {
+            WaitedFor::read(store, connection, batches)?
+        } else {
+            WaitedFor::default()
         };
         Ok(Self { services, clients, missing, waited_for })
     }
@@ -250,17 +252,11 @@ impl<'a> Limits<'a> {
 }
 
 /// The outcome of each list, and the batches to store.
-fn decide<'a>(
+fn decide<'k, 'a: 'k>(
     lists: &[&'a [NewBatch]],
-    stored: &HashMap<(String, ItemId), Vec<u8>>,
-    (holders, past): (HashMap<Key<'a>, ItemId>, HashSet<Key<'a>>),
+    mut known: KnownBatches<'k>,
     limits: &mut Limits<'a>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, NewBatches<'a>) {
-    let bytes = stored
-        .iter()
-        .map(|((service, id), bytes)| ((service.as_str(), *id), bytes.as_slice()))
-        .collect();
-    let mut known = KnownBatches { bytes, holders, past };
     let mut new = Vec::new();
     let outcomes = lists
         .iter()

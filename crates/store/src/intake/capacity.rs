@@ -184,9 +184,10 @@ fn count_new_services(
     let signers: BTreeSet<SignerId> =
         batches.iter().filter(opens).filter_map(|batch| batch.signer).collect();
     let unlimited = limits.new_services_per_signer == u64::MAX && limits.new_services == u64::MAX;
-    match signers.is_empty() || unlimited {
-        true => Ok(NewServiceCounts::default()),
-        false => new_services::count(connection, &signers),
+    if signers.is_empty() || unlimited {
+        Ok(NewServiceCounts::default())
+    } else {
+        new_services::count(connection, &signers)
     }
 }
 

@@ -224,7 +224,7 @@ fn carry_out(
 ) -> Result<ActionOutcome, StoreError> {
     match &action.target {
         OperatorTarget::Batch { service_id, batch_id, attempt } => {
-            act_on_batch(store, connection, action, (service_id, batch_id, *attempt))
+            act_on_batch(store, connection, action, service_id, batch_id, *attempt)
         }
         OperatorTarget::Service(service_id) if is_pause(action.verb) => {
             change_pause(connection, action.verb, service_id, store.now())

@@ -107,9 +107,10 @@ fn all_ahead_unless_paused(
     batch: &StoredBatch,
 ) -> Result<Option<Ahead>, StoreError> {
     let (service_id, created_at) = (&batch.service_id, batch.created_at);
-    let scheduled = match batch.progress.state.is_terminal() {
-        true => None,
-        false => load_wait_reasons(store, connection, service_id, &[created_at])?,
+    let scheduled = if batch.progress.state.is_terminal() {
+        None
+    } else {
+        load_wait_reasons(store, connection, service_id, &[created_at])?
     };
     if let Some(mut ahead) = scheduled {
         return Ok(ahead.remove(&created_at));

@@ -42,7 +42,9 @@ pub(super) fn act_on_batch(
     store: &Store,
     connection: &mut Connection,
     action: &OperatorAction,
-    (service_id, batch_id, attempt): (&ServiceId, &ItemId, Option<u32>),
+    service_id: &ServiceId,
+    batch_id: &ItemId,
+    attempt: Option<u32>,
 ) -> Result<ActionOutcome, StoreError> {
     let verb = action.verb;
     let Some(locked) = LockedBatch::find(connection, service_id, batch_id)? else {
@@ -57,7 +59,7 @@ pub(super) fn act_on_batch(
     };
     let outcome = match (verb, decision, attempt) {
         (_, Some(decision), Some(attempt)) => {
-            decide(store, connection, &locked, attempt, (decision, reason))
+            decide(store, connection, &locked, attempt, decision, reason)
         }
         (_, Some(_), None) => {
             return Ok(ActionOutcome::Refused(ActionRefusal::NoAttempt { verb }));
@@ -109,7 +111,8 @@ fn after(verb: OperatorVerb, state: BatchState) -> String {
 pub(crate) fn try_again(
     store: &Store,
     connection: &mut Connection,
-    (service_id, batch_id): (&ServiceId, &ItemId),
+    service_id: &ServiceId,
+    batch_id: &ItemId,
     never_sent: bool,
     reason: Option<&str>,
 ) -> Result<bool, StoreError> {

@@ -14,13 +14,14 @@ pub(super) fn decide(
     connection: &mut Connection,
     locked: &LockedBatch,
     attempt: u32,
-    (decision, reason): (Decision, Option<&str>),
+    decision: Decision,
+    reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
     let LockedBatch { seq, batch, .. } = locked;
     if let Some(refusal) = refusal(store, connection, *seq, batch, attempt, decision)? {
         return Ok(ChangeOutcome::Stale(refusal));
     }
-    let change = change(batch, attempt, (decision, reason));
+    let change = change(batch, attempt, decision, reason);
     if locked.waits_behind_another {
         return end_waiting(connection, &store.scheduler, *seq, &change, store.now());
     }
@@ -46,7 +47,7 @@ pub(super) fn cancel(
     if is_open && may_be_at_ledger {
         return Ok(ChangeOutcome::Stale(Stale::MayBeAtLedger { state }));
     }
-    decide(store, connection, locked, progress.attempts, (Decision::Invalid, reason))
+    decide(store, connection, locked, progress.attempts, Decision::Invalid, reason)
 }
 
 /// The last batch that was stored when the database went back.
@@ -87,11 +88,7 @@ fn refusal(
     })
 }
 
-fn change(
-    batch: &StoredBatch,
-    attempt: u32,
-    (decision, reason): (Decision, Option<&str>),
-) -> Change {
+fn change(batch: &StoredBatch, attempt: u32, decision: Decision, reason: Option<&str>) -> Change {
     let text = match decision {
         Decision::Invalid if batch.progress.state.awaits_queuer() => {
             Some("an operator decided that it is not sent to the ledger")

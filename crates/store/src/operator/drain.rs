@@ -64,19 +64,13 @@ pub(crate) fn set_draining(
     instance: &InstanceId,
     draining: bool,
 ) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let statement = match draining {
-        true => Statement::new(
-            dialect,
-            "-- begin_drain
-             update instances set draining = true where instance_id = ?",
-        ),
-        false => Statement::new(
-            dialect,
-            "-- end_drain
-             update instances set draining = false where instance_id = ?",
-        ),
-    };
+    let statement = connection.statement(if draining {
+        "-- begin_drain
+         update instances set draining = true where instance_id = ?"
+    } else {
+        "-- end_drain
+         update instances set draining = false where instance_id = ?"
+    });
     connection.execute(&statement.text(instance.as_str())).map(drop)
 }
 

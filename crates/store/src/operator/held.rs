@@ -55,11 +55,11 @@ impl Store {
             .filter(waiting_holds::batch_seq.gt(0))
             .filter(batches::ended_at.is_null())
             .order_by(waiting_holds::batch_seq)
-            .select((WaitingHold::as_select(), BatchRecord::as_select()));
-        let rows: Vec<(WaitingHold, BatchRecord)> =
+            .select((waiting_holds::held_at, waiting_holds::held_reason, BatchRecord::as_select()));
+        let rows: Vec<(i64, String, BatchRecord)> =
             self.pools.read()?.load_query("waiting_holds", query)?;
         rows.into_iter()
-            .map(|(hold, record)| with_waiting_hold(record, Some(hold.into_hold())))
+            .map(|(at, reason, record)| with_waiting_hold(record, Some(waiting_hold(at, reason))))
             .collect()
     }
 }
@@ -74,15 +74,15 @@ pub(crate) fn with_waiting_hold(
 }
 
 /// The hold of a batch that waits behind another one.
-pub(super) fn waiting_hold(
+pub(super) fn load_waiting_hold(
     connection: &mut Connection,
     seq: i64,
 ) -> Result<Option<Hold>, StoreError> {
     let query = waiting_holds::table
         .filter(waiting_holds::batch_seq.eq(seq))
-        .select(WaitingHold::as_select());
-    let holds: Vec<WaitingHold> = connection.load_query("waiting_hold", query)?;
-    Ok(holds.into_iter().next().map(WaitingHold::into_hold))
+        .select((waiting_holds::held_at, waiting_holds::held_reason));
+    let holds: Vec<(i64, String)> = connection.load_query("waiting_hold", query)?;
+    Ok(holds.into_iter().next().map(|(at, reason)| waiting_hold(at, reason)))
 }
 
 /// The holds of those of these batches that are held and wait behind others, by the batch's number.
@@ -90,32 +90,16 @@ pub(crate) fn waiting_holds_of(
     connection: &mut Connection,
     seqs: Vec<i64>,
 ) -> Result<HashMap<i64, Hold>, StoreError> {
-    let query = waiting_holds::table
-        .filter(waiting_holds::batch_seq.eq_any(seqs))
-        .select((waiting_holds::batch_seq, WaitingHold::as_select()));
-    let holds: Vec<(i64, WaitingHold)> = connection.load_query("waiting_holds_of", query)?;
-    Ok(holds.into_iter().map(|(seq, hold)| (seq, hold.into_hold())).collect())
+    let query = waiting_holds::table.filter(waiting_holds::batch_seq.eq_any(seqs)).select((
+        waiting_holds::batch_seq,
+        waiting_holds::held_at,
+        waiting_holds::held_reason,
+    ));
+    let holds: Vec<(i64, i64, String)> = connection.load_query("waiting_holds_of", query)?;
+    Ok(holds.into_iter().map(|(seq, at, reason)| (seq, waiting_hold(at, reason))).collect())
 }
 
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = waiting_holds)]
-pub(super) struct WaitingHold {
-    held_at: i64,
-    held_reason: String,
-}
-
-impl From<(i64, String)> for WaitingHold {
-    fn from((held_at, held_reason): (i64, String)) -> Self {
-        Self { held_at, held_reason }
-    }
-}
-
-impl WaitingHold {
-    pub(super) fn into_hold(self) -> Hold {
-        Hold {
-            since: Timestamp::from_micros(self.held_at),
-            reason: self.held_reason,
-            until_decision: true,
-        }
-    }
+/// The hold that a row of `waiting_holds` has.
+pub(super) fn waiting_hold(held_at: i64, reason: String) -> Hold {
+    Hold { since: Timestamp::from_micros(held_at), reason, until_decision: true }
 }

@@ -5,8 +5,8 @@ use grid_batch_core::{ChangeOutcome, EventKind, Stale, Timestamp, TransitionErro
 use super::batch_actions::LockedBatch;
 use crate::{
     batch::{
-        AttemptLog, BatchKey, Lane, NOT_PROVED_NEW, fill_after_holds, hold_waiting, lock_lanes,
-        log_waiting, release_waiting, write_held,
+        ActionNote, AttemptLog, BatchKey, Lane, NOT_PROVED_NEW, fill_after_holds, hold_waiting,
+        lock_lanes, log_without_lane, release_waiting, write_held,
     },
     missing::{give_positions_if_complete, release_overdue},
     service_history::declare_new,
@@ -22,10 +22,11 @@ pub(super) fn hold(
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
     let text = format!("held by an operator: {}", reason.unwrap_or("no reason was given"));
-    change_hold(store, connection, locked, (EventKind::Held, reason), |connection, held, now| {
+    let note = ActionNote { kind: EventKind::Held, action: EventKind::Held.as_str(), reason };
+    change_hold(store, connection, locked, note, |connection, held, now| {
         match held {
-            Held::Head(lane) => lane.hold_by_operator(&text, now),
-            Held::Waiting(seq) => hold_waiting(connection, seq, &text, now)?,
+            HeldBatch::Head(lane) => lane.hold_by_operator(&text, now),
+            HeldBatch::Waiting(seq) => hold_waiting(connection, seq, &text, now)?,
         }
         Ok(true)
     })
@@ -42,34 +43,25 @@ pub(super) fn release(
     if locked.batch.held.as_ref().is_some_and(|hold| hold.reason.starts_with(NOT_PROVED_NEW)) {
         declare_new(connection, vec![locked.seq])?;
     }
-    change_hold(
-        store,
-        connection,
-        locked,
-        (EventKind::Released, reason),
-        |connection, held, now| match held {
-            Held::Head(lane) => Ok(lane.release()),
-            Held::Waiting(seq) => {
-                let was_held = release_waiting(connection, seq)?;
-                if was_held && release_overdue(connection, seq, now)? {
-                    let locked = BTreeSet::from([service_id.clone()]);
-                    let batch = (seq, service_id.clone());
-                    give_positions_if_complete(
-                        connection,
-                        &store.scheduler,
-                        &[batch],
-                        &locked,
-                        now,
-                    )?;
-                }
-                Ok(was_held)
+    let note =
+        ActionNote { kind: EventKind::Released, action: EventKind::Released.as_str(), reason };
+    change_hold(store, connection, locked, note, |connection, held, now| match held {
+        HeldBatch::Head(lane) => Ok(lane.release()),
+        HeldBatch::Waiting(seq) => {
+            let was_held = release_waiting(connection, seq)?;
+            if was_held && release_overdue(connection, seq, now)? {
+                let services = BTreeSet::from([service_id.clone()]);
+                let batches = [(seq, service_id.clone())];
+                let scheduler = &store.scheduler;
+                give_positions_if_complete(connection, scheduler, &batches, &services, now)?;
             }
-        },
-    )
+            Ok(was_held)
+        }
+    })
 }
 
 /// A batch whose hold is changed.
-enum Held<'a> {
+enum HeldBatch<'a> {
     /// The head of its service.
     Head(&'a mut Lane),
     /// A batch that waits behind another one, by its `seq`.
@@ -81,8 +73,8 @@ fn change_hold(
     store: &Store,
     connection: &mut Connection,
     LockedBatch { seq, batch, .. }: &LockedBatch,
-    (kind, reason): (EventKind, Option<&str>),
-    change: impl FnOnce(&mut Connection, Held<'_>, Timestamp) -> Result<bool, StoreError>,
+    note: ActionNote<'_>,
+    change: impl FnOnce(&mut Connection, HeldBatch<'_>, Timestamp) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
     let state = batch.progress.state;
     if state.is_terminal() {
@@ -94,10 +86,10 @@ fn change_hold(
     let mut next_waits = false;
     let changed = match lanes.get_mut(&key) {
         Some(lane) => {
-            let changed = change(connection, Held::Head(lane), now)?;
+            let changed = change(connection, HeldBatch::Head(lane), now)?;
             if changed {
                 let mut log = AttemptLog::default();
-                log.add_action(lane, (kind, kind.as_str()), reason, now);
+                log.add_action(lane, note, now);
                 write_held(connection, lane)?;
                 log.write(connection, store.scheduler.events(), now)?;
                 let held = iter::once(&*lane);
@@ -106,17 +98,16 @@ fn change_hold(
             changed
         }
         None => {
-            let changed = change(connection, Held::Waiting(*seq), now)?;
+            let changed = change(connection, HeldBatch::Waiting(*seq), now)?;
             if changed {
-                let name = (&batch.service_id, batch.batch_id);
-                let action = (kind, kind.as_str(), reason);
-                log_waiting(connection, store.scheduler.events(), name, *seq, action, now)?;
+                log_without_lane(connection, store.scheduler.events(), batch, *seq, note, now)?;
             }
             changed
         }
     };
-    Ok(match changed {
-        true => ChangeOutcome::Applied { state, next_waits },
-        false => ChangeOutcome::Stale(Stale::NotHeld { state }),
+    Ok(if changed {
+        ChangeOutcome::Applied { state, next_waits }
+    } else {
+        ChangeOutcome::Stale(Stale::NotHeld { state })
     })
 }

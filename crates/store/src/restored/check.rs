@@ -106,9 +106,10 @@ fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) 
              a standby"
         ));
     }
-    match (timeline, state.synchronous) == (server.timeline, server.synchronous) {
-        true => Finding::Unchanged,
-        false => Finding::Moved,
+    if (timeline, state.synchronous) == (server.timeline, server.synchronous) {
+        Finding::Unchanged
+    } else {
+        Finding::Moved
     }
 }
 

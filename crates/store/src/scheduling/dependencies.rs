@@ -169,10 +169,7 @@ impl Judge<'_> {
                 None => {}
             }
         }
-        match missing.is_empty() {
-            true => waits,
-            false => Some(Finding::Missing(missing)),
-        }
+        if missing.is_empty() { waits } else { Some(Finding::Missing(missing)) }
     }
 
     fn one(&self, batch: &Dependent<'_>, transaction_id: ItemId) -> Option<Finding> {

@@ -157,10 +157,7 @@ impl Lengths {
 
     /// The length to which an address of this length is cut.
     pub(super) fn cut(&self, length: usize) -> usize {
-        match self.is_in_use(length) {
-            true => length,
-            false => self.shorter(length).next_back().unwrap_or(0),
-        }
+        if self.is_in_use(length) { length } else { self.shorter(length).next_back().unwrap_or(0) }
     }
 
     /// The stored lengths that are shorter than this one.

@@ -191,9 +191,10 @@ pub(crate) fn install_in_lanes(
             .optional_long("blocker_seq", batches.iter().map(|batch| batch.blocker_seq)),
     );
     let installed: Vec<InstalledRow> = connection.load(&statement)?;
-    match installed.len() == batches.len() {
-        true => Ok(installed),
-        false => Err(StoreError::corrupt("a lane that was idle is busy")),
+    if installed.len() == batches.len() {
+        Ok(installed)
+    } else {
+        Err(StoreError::corrupt("a lane that was idle is busy"))
     }
 }
 

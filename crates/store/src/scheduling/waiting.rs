@@ -136,7 +136,8 @@ pub(crate) fn remove_waiting(
 pub(crate) fn find_waiting_in_order(
     connection: &mut Connection,
     service_id: &ServiceId,
-    (after, until): (i64, i64),
+    after: i64,
+    until: i64,
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(

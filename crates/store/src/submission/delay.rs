@@ -203,9 +203,10 @@ impl DelayPolicy {
         };
         let asked_for = format!("the ledger asked to wait {} s", asked.as_secs());
         let limit = self.options.retry_after_limit.as_secs();
-        let wait = match self.is_cut(answer) {
-            true => format!("{asked_for}, which submit.retry_after_limit cuts to {limit} s"),
-            false => asked_for,
+        let wait = if self.is_cut(answer) {
+            format!("{asked_for}, which submit.retry_after_limit cuts to {limit} s")
+        } else {
+            asked_for
         };
         Some(message.map_or_else(|| wait.clone(), |message| format!("{message}; {wait}")))
     }

@@ -224,8 +224,9 @@ fn find_step(
     changed: &ChangedBlocker,
     after: (i64, i64),
 ) -> Result<Vec<Positioned>, StoreError> {
-    match changed.ended {
-        true => find_waiting_of(connection, changed.batch_seq, after, STEP),
-        false => Ok(Vec::new()),
+    if changed.ended {
+        find_waiting_of(connection, changed.batch_seq, after, STEP)
+    } else {
+        Ok(Vec::new())
     }
 }

@@ -108,9 +108,10 @@ fn take_round(
     };
     let taken = store.pools.write()?.write_transaction(|connection| {
         let Candidates { batches, to_lock } = find(connection, &BTreeSet::new())?;
-        match to_lock.is_empty() {
-            true => take(connection, batches).map(Ok),
-            false => Ok::<_, StoreError>(Err(to_lock)),
+        if to_lock.is_empty() {
+            take(connection, batches).map(Ok)
+        } else {
+            Ok::<_, StoreError>(Err(to_lock))
         }
     })?;
     let taken = taken.or_else(|to_lock| {

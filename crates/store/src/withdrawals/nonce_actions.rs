@@ -154,7 +154,7 @@ pub(super) fn try_heads_again(
         let payment = find_payment(connection, service_id, &head)?;
         let Some(payment) = payment.map(|stored| stored.payment) else { continue };
         let never_sent = payment.nonce.as_ref().is_none_or(|nonce| !may_be_paid(nonce));
-        next_waits |= try_again(store, connection, (service_id, &head), never_sent, reason)?;
+        next_waits |= try_again(store, connection, service_id, &head, never_sent, reason)?;
     }
     Ok(next_waits)
 }

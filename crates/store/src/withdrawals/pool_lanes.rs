@@ -79,8 +79,11 @@ fn fill_service(
     }
     let new = lanes.last().map_or(0, |last| last.lane + 1);
     let idle = lanes.iter().filter(|lane| lane.batch_seq.is_none()).map(|lane| lane.lane);
-    let next: Vec<NextBatch> =
-        next.into_iter().zip(idle.chain(new..)).map(FirstOpenRow::into_next).collect();
+    let next: Vec<NextBatch> = next
+        .into_iter()
+        .zip(idle.chain(new..))
+        .map(|(first, lane)| first.into_next(lane))
+        .collect();
     if next.is_empty() {
         return Ok(Vec::new());
     }
@@ -211,8 +214,8 @@ impl FirstOpenRow {
         PoolHead { pool, created_at, is_parked: false, is_due: true, has_nonce }
     }
 
-    fn into_next((first, lane): (Self, i32)) -> NextBatch {
-        let Self { batch_seq, batch_id, created_at, .. } = first;
+    fn into_next(self, lane: i32) -> NextBatch {
+        let Self { batch_seq, batch_id, created_at, .. } = self;
         NextBatch { lane, batch_seq, batch_id, created_at, position: None, blocker_seq: None }
     }
 }

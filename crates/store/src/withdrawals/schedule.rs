@@ -178,7 +178,7 @@ fn decide<'p>(
         stored.into_iter().map(|withdrawal| (withdrawal.id, withdrawal)).collect();
     let (mut decisions, mut new) = (Vec::new(), Vec::new());
     for pair in pairs {
-        let decision = decide_one(pair, &known, limits)?;
+        let decision = decide_one(pair.0, &pair.1, &known, limits)?;
         if let Decision::Store { .. } = decision {
             known.insert(pair.0.id, pair.0.clone());
             new.push(pair);
@@ -189,7 +189,8 @@ fn decide<'p>(
 }
 
 fn decide_one(
-    (withdrawal, batch): &Pair<'_>,
+    withdrawal: &Withdrawal,
+    batch: &NewBatch,
     known: &HashMap<WithdrawalId, Withdrawal>,
     limits: &mut IntakeLimits<'_>,
 ) -> Result<Decision, StoreError> {

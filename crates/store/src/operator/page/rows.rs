@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use diesel::prelude::*;
 use grid_batch_core::{BatchState, ListCursor, ListedBatch};
 
-use super::super::held::{WaitingHold, with_waiting_hold};
+use super::super::held::{waiting_hold, with_waiting_hold};
 use crate::sql::{
     Connection, Store, StoreError,
     query::{BatchRecord, batches_with_lane},
@@ -51,8 +51,9 @@ fn load_rows(
     rows.into_iter()
         .filter(|(record, ..)| store.unreadable.read(record.service_name()).is_some())
         .map(|(record, text, held_at, held_reason)| {
-            let (seq, hold) = (record.seq(), held_at.zip(held_reason).map(WaitingHold::from));
-            let batch = with_waiting_hold(record, hold.map(WaitingHold::into_hold))?;
+            let seq = record.seq();
+            let hold = held_at.zip(held_reason).map(|(at, reason)| waiting_hold(at, reason));
+            let batch = with_waiting_hold(record, hold)?;
             let error = batch.last_error.clone();
             Ok((seq, ListedBatch { batch, label: label(text)?, error }))
         })

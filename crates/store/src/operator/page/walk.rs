@@ -55,9 +55,9 @@ impl Walk {
             Source::Lanes => self.in_lanes(connection, false, after, count),
             Source::Invalid => self.invalid(connection, after, count),
             Source::Service(service_id, from, before) => {
-                self.of_service(connection, (service_id, *from, *before), after, count)
+                self.of_service(connection, service_id, *from, *before, after, count)
             }
-            Source::All(first, end) => self.all(connection, (*first, *end), after, count),
+            Source::All(first, end) => self.all(connection, *first, *end, after, count),
         }
     }
 
@@ -115,9 +115,10 @@ impl Walk {
             .limit(limit(count))
             .select((lanes::batch_seq.assume_not_null(), lanes::created_at.assume_not_null()))
             .into_boxed();
-        query = match held {
-            true => query.filter(lanes::held_at.is_not_null()),
-            false => query.filter(lanes::submitted.or(lanes::dlt_status.is_not_null())),
+        query = if held {
+            query.filter(lanes::held_at.is_not_null())
+        } else {
+            query.filter(lanes::submitted.or(lanes::dlt_status.is_not_null()))
         };
         let query = continue_after!(query, self.order, after, lanes::batch_seq, (lanes::batch_seq));
         Ok(cursors(connection.load_query("page_of_lanes", query)?))
@@ -144,7 +145,9 @@ impl Walk {
     fn of_service(
         &self,
         connection: &mut Connection,
-        (service_id, from, before): (&ServiceId, Timestamp, Timestamp),
+        service_id: &ServiceId,
+        from: Timestamp,
+        before: Timestamp,
         after: Option<ListCursor>,
         count: usize,
     ) -> Result<Vec<ListCursor>, StoreError> {
@@ -172,7 +175,8 @@ impl Walk {
     fn all(
         &self,
         connection: &mut Connection,
-        (first, end): (i64, i64),
+        first: i64,
+        end: i64,
         after: Option<ListCursor>,
         count: usize,
     ) -> Result<Vec<ListCursor>, StoreError> {

@@ -32,9 +32,10 @@ pub(super) fn services(
     count: usize,
 ) -> Result<Vec<ServiceOverview>, StoreError> {
     store.pools.read()?.snapshot(|connection| {
-        let names = match with_idle {
-            true => load_all_names(connection, after, count)?,
-            false => load_open_names(connection, after, count)?,
+        let names = if with_idle {
+            load_all_names(connection, after, count)?
+        } else {
+            load_open_names(connection, after, count)?
         };
         load_overviews(store, connection, names)
     })
