@@ -3,13 +3,9 @@
 
 mod attempt_log;
 mod end_waiting;
-mod event_detail;
 mod free;
 mod lane;
-mod late_commit;
 mod lock;
-mod locked;
-mod new_services;
 mod past;
 mod record;
 mod unsendable;
@@ -24,8 +20,7 @@ pub(crate) use attempt_log::{ActionNote, AttemptLog};
 pub(crate) use end_waiting::{WaitingEnd, end_all_waiting, end_waiting};
 pub(crate) use free::{evaluate_again, evaluate_answered, fill, release_following};
 pub(crate) use lane::Lane;
-pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services};
-pub(crate) use locked::with_locked;
+pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services, with_locked};
 pub(crate) use past::end_past_batches;
 pub(crate) use record::{fill_after_holds, record, record_locked};
 pub(crate) use unsendable::{Unsendable, end_unsendable};

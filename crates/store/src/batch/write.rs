@@ -10,7 +10,6 @@ use super::{
     BatchKey,
     free::{Ended, follow_ends},
     lane::{Lane, Lanes},
-    new_services::forget_new_services,
     waiting::begin_waiting_holds,
 };
 use crate::{
@@ -340,4 +339,18 @@ struct HeadRow {
     /// The number of batches that ended in the lane.
     #[diesel(sql_type = BigInt)]
     ended: i64,
+}
+
+/// Services are not new any more: a batch of each has ended.
+pub(super) fn forget_new_services<'a>(
+    connection: &mut Connection,
+    services: impl IntoIterator<Item = &'a str>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- forget_new_services
+         delete from new_services where service_id in (select x.service_id from {x})",
+    )
+    .rows(Rows::default().text("service_id", services));
+    connection.execute(&statement).map(drop)
 }

@@ -11,10 +11,9 @@ use grid_batch_core::{
 
 use super::{
     CreatedAtAllocator,
-    capacity::Capacity,
+    capacity::{Capacity, record_new_services},
     client_capacity::ClientCapacity,
     insert::{insert_scheduled, new_batch_rows},
-    new_services,
 };
 use crate::{
     batch::end_past_batches,
@@ -119,7 +118,7 @@ fn record_openers(
             openers.entry(service).or_insert(signer);
         }
     }
-    new_services::record(connection, &openers)
+    record_new_services(connection, &openers)
 }
 
 /// The bytes of those of these batches that are stored already.

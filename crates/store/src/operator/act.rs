@@ -11,9 +11,8 @@ use grid_batch_core::{
 use super::{
     action_log::{actions, record_action},
     batch_actions::act_on_batch,
-    drain::change_drain,
+    claims::{change_drain, release_claim},
     pauses::{change_pause, change_pause_of_all},
-    released_claim::release_claim,
 };
 use crate::{
     sql::{Connection, Store, StoreError, groups::LOCK_LIMIT},

@@ -9,8 +9,7 @@ use grid_batch_core::{Ahead, BatchState, ServiceId, StoredBatch, Timestamp, Wait
 
 use super::{
     pauses::paused_since,
-    wait_reason_rows::{BlockerBatch, load_blockers, load_first_halt},
-    wait_reasons::load_wait_reasons,
+    wait_reasons::{BlockerBatch, load_blockers, load_first_halt, load_wait_reasons},
 };
 use crate::sql::{
     Connection, Store, StoreError,

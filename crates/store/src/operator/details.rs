@@ -8,8 +8,9 @@ use grid_batch_core::{
 
 use super::{
     ahead::{self, all_ahead, load_head_time},
-    held::{load_waiting_hold, waiting_hold, with_waiting_hold},
-    list_waiting::oldest_waiting,
+    claims,
+    holds::{load_waiting_hold, waiting_hold, with_waiting_hold},
+    list::oldest_waiting,
     page::batch_page,
     services,
 };
@@ -158,7 +159,7 @@ impl BatchQueryStore for Store {
     }
 
     fn instances(&self) -> BatchResult<Vec<InstanceLease>> {
-        Ok(services::instances(self)?)
+        Ok(claims::instances(self)?)
     }
 
     fn claims(
@@ -167,7 +168,7 @@ impl BatchQueryStore for Store {
         after: Option<&ServiceId>,
         limit: usize,
     ) -> BatchResult<Vec<OwnedService>> {
-        Ok(services::claims(self, instance, after, limit)?)
+        Ok(claims::claims(self, instance, after, limit)?)
     }
 }
 

@@ -8,7 +8,7 @@ use diesel::{
 };
 use grid_batch_core::DltStatus;
 
-use super::{different_states::count_different_states, pauses::count_paused};
+use super::pauses::{count_different_states, count_paused};
 use crate::{
     halts::count_halted,
     sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes},
