@@ -47,6 +47,7 @@ use crate::{
         groups::LOCK_LIMIT,
         hooks::NoHooks,
         namespace::tables_without_namespace,
+        result_row,
         statement::StatementChunk,
     },
 };
@@ -156,10 +157,10 @@ struct PlanRow {
     line: String,
 }
 
-#[derive(QueryableByName)]
-struct SqlitePlanRow {
-    #[diesel(sql_type = Text)]
-    detail: String,
+result_row! {
+    struct SqlitePlanRow {
+        detail: String,
+    }
 }
 
 /// The most open batches of a service.

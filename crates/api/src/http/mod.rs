@@ -15,7 +15,6 @@ mod path_id;
 mod query;
 mod slow_bodies;
 mod states;
-mod time;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use client::{Client, counted_address};
@@ -30,4 +29,3 @@ pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
 pub(crate) use path_id::{PathId, parse_path_id};
 pub(crate) use query::Query;
 pub(crate) use states::parse_states;
-pub(crate) use time::rfc3339;

@@ -6,11 +6,10 @@ mod json;
 mod list;
 mod redeliver;
 mod remove;
-mod secret;
 
 use std::sync::Arc;
 
-pub use secret::new_webhook_secret;
+pub use create::new_webhook_secret;
 
 use axum::extract::{Path, rejection::PathRejection};
 use grid_batch_core::{BatchResult, WebhookId, WebhookStore};

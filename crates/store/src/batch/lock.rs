@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::ServiceId;
 
 use super::{
@@ -16,6 +13,7 @@ use crate::sql::{
     Connection, Dialect, LockedRow, Rows, Statement, Store, StoreError,
     find_locked::{find_locked, find_stuck},
     groups::{LOCK_LIMIT, SPLIT_LOCK_LIMIT},
+    result_row,
     rows::{
         DELAY_COLUMNS, DelayRow, PROGRESS_COLUMNS, ProgressRow, ServiceRow, batch_id, service_id,
         service_rows,
@@ -128,17 +126,14 @@ fn lock_found_lanes_statement<'a>(dialect: Dialect, lanes: &'a [FoundLane]) -> S
     )
 }
 
-/// A lane with its batch.
-#[derive(QueryableByName)]
-struct FoundLane {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
+result_row! {
+    /// A lane with its batch.
+    struct FoundLane {
+        service_id: String,
+        lane: i32,
+        batch_seq: i64,
+        batch_id: Vec<u8>,
+    }
 }
 
 fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
@@ -157,26 +152,20 @@ fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> State
     .rows(key_rows(batches))
 }
 
-#[derive(QueryableByName)]
-struct LaneRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    position: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    by_pool: bool,
-    #[diesel(embed)]
-    progress: ProgressRow,
-    #[diesel(embed)]
-    delay: DelayRow,
+result_row! {
+    struct LaneRow {
+        service_id: String,
+        lane: i32,
+        epoch: i64,
+        batch_seq: i64,
+        batch_id: Vec<u8>,
+        position: Option<i64>,
+        by_pool: bool,
+        #[diesel(embed)]
+        progress: ProgressRow,
+        #[diesel(embed)]
+        delay: DelayRow,
+    }
 }
 
 impl LaneRow {

@@ -3,10 +3,6 @@ use std::{
     iter,
 };
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Integer},
-};
 use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Event, EventKind, Progress, ServiceId, Stale, Strategy,
     Timestamp, TransitionError, transition,
@@ -26,6 +22,7 @@ use crate::{
     sql::{
         Connection, Dialect, EventSink, Scheduler, Statement, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
+        result_row,
         rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
     },
 };
@@ -248,12 +245,11 @@ fn show_report(dialect: Dialect, change: &Change) -> Statement<'_> {
     .text(change.service_id.as_str())
 }
 
-#[derive(QueryableByName)]
-struct ShownRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
+result_row! {
+    struct ShownRow {
+        seq: i64,
+        attempts: i32,
+    }
 }
 
 impl ShownRow {

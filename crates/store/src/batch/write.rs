@@ -1,9 +1,5 @@
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
 use grid_batch_core::{BatchState, ServiceId, Timestamp};
 
 use super::{
@@ -17,6 +13,7 @@ use crate::{
     sql::{
         Connection, Dialect, Rows, Scheduler, Statement, StoreError,
         hooks::{BatchHooks, EndedBatch},
+        result_row,
         rows::{attempts, batch_id, service_id},
     },
 };
@@ -311,34 +308,27 @@ fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
         .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
 }
 
-/// A lane whose batch has ended.
-#[derive(QueryableByName)]
-struct FreedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    /// The number of batches that ended in the lane.
-    #[diesel(sql_type = BigInt)]
-    ended: i64,
+result_row! {
+    /// A lane whose batch has ended.
+    struct FreedRow {
+        service_id: String,
+        /// The number of batches that ended in the lane.
+        ended: i64,
+    }
 }
 
-/// The head of a lane.
-#[derive(QueryableByName)]
-struct HeadRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = Nullable<Binary>)]
-    batch_id: Option<Vec<u8>>,
-    #[diesel(sql_type = Bool)]
-    restored: bool,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    batch_seq: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    held: bool,
-    /// The number of batches that ended in the lane.
-    #[diesel(sql_type = BigInt)]
-    ended: i64,
+result_row! {
+    /// The head of a lane.
+    struct HeadRow {
+        service_id: String,
+        lane: i32,
+        batch_id: Option<Vec<u8>>,
+        restored: bool,
+        batch_seq: Option<i64>,
+        held: bool,
+        /// The number of batches that ended in the lane.
+        ended: i64,
+    }
 }
 
 /// Services are not new any more: a batch of each has ended.

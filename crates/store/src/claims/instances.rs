@@ -2,10 +2,6 @@
 
 use std::sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Bool, Text},
-};
 use grid_batch_core::{
     BatchResult, ClaimKeeper, InstanceId, LedgerIdentity, ServiceId, SubmittedBatch, Takeover,
     Timestamp,
@@ -24,7 +20,7 @@ use crate::{
     sql::{
         ClaimOptions, ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros, error::ClaimError, file_lock::FileLock, find_locked::forget_unlocked,
-        rows::confirmed_ledger,
+        result_row, rows::confirmed_ledger,
     },
     submission,
 };
@@ -396,30 +392,28 @@ fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, St
     })
 }
 
-#[derive(QueryableByName)]
-struct InstanceRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
-    #[diesel(sql_type = BigInt)]
-    expiry_1: i64,
+result_row! {
+    struct InstanceRow {
+        instance_id: String,
+        expiry_1: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct RenewalRow {
-    #[diesel(sql_type = BigInt)]
-    renewals: i64,
-    #[diesel(sql_type = Bool)]
-    draining: bool,
+result_row! {
+    struct RenewalRow {
+        renewals: i64,
+        draining: bool,
+    }
 }
 
-#[derive(QueryableByName)]
-struct RegistrationRow {
-    #[diesel(sql_type = BigInt)]
-    registrations: i64,
+result_row! {
+    struct RegistrationRow {
+        registrations: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct DrainingRow {
-    #[diesel(sql_type = Bool)]
-    draining: bool,
+result_row! {
+    struct DrainingRow {
+        draining: bool,
+    }
 }

@@ -1,4 +1,3 @@
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{InstanceId, ServiceId, Takeover};
 
 use super::{
@@ -8,7 +7,7 @@ use super::{
     takeable::{FoundClaims, Scope, find_takeable, lock_takeable},
     takeover::take_over,
 };
-use crate::sql::{ClaimOptions, ClaimStore, Store, StoreError, groups::LOCK_LIMIT};
+use crate::sql::{ClaimOptions, ClaimStore, Store, StoreError, groups::LOCK_LIMIT, result_row};
 
 /// Takes up to `count` services, one step in a commit.
 pub(super) fn take(claims: &ClaimStore, count: usize) -> Result<Takeover, StoreError> {
@@ -98,12 +97,10 @@ fn balance(
     Ok(count.min(share.saturating_sub(own)))
 }
 
-#[derive(QueryableByName)]
-struct CountsRow {
-    #[diesel(sql_type = BigInt)]
-    services: i64,
-    #[diesel(sql_type = BigInt)]
-    own: i64,
-    #[diesel(sql_type = BigInt)]
-    instances: i64,
+result_row! {
+    struct CountsRow {
+        services: i64,
+        own: i64,
+        instances: i64,
+    }
 }

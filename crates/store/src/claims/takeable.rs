@@ -1,13 +1,10 @@
 use std::collections::BTreeMap;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{Bool, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{InstanceId, ServiceId};
 
 use crate::sql::{
-    Connection, Dialect, Statement, Store, StoreError,
+    Connection, Dialect, Statement, Store, StoreError, result_row,
     rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
 };
 
@@ -194,20 +191,19 @@ pub(super) struct FoundClaims {
     pub(super) of_others: BTreeMap<String, Vec<ServiceId>>,
 }
 
-#[derive(QueryableByName)]
-struct FoundClaimRow {
-    #[diesel(embed)]
-    service: ServiceRow,
-    #[diesel(sql_type = Nullable<Text>)]
-    live_claimant: Option<String>,
+result_row! {
+    struct FoundClaimRow {
+        live_claimant: Option<String>,
+        #[diesel(embed)]
+        service: ServiceRow,
+    }
 }
 
-#[derive(QueryableByName)]
-struct ExpiredRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
-    #[diesel(sql_type = Bool)]
-    fully_expired: bool,
+result_row! {
+    struct ExpiredRow {
+        instance_id: String,
+        fully_expired: bool,
+    }
 }
 
 /// The services that a statement considers.

@@ -3,7 +3,6 @@
 #[cfg(feature = "events")]
 mod cursor;
 #[cfg(feature = "events")]
-#[cfg(feature = "events")]
 mod read;
 #[cfg(feature = "events")]
 mod reader;

@@ -1,7 +1,4 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{
     BatchEvent, BatchResult, EventCursor, EventFilter, EventListener, EventPage, EventPosition,
     EventReadError, EventStore, ItemId, ServiceId,
@@ -13,7 +10,7 @@ use super::{
     rows::{EVENT_COLUMNS, EventRow},
     snapshot::Snapshot,
 };
-use crate::sql::{Connection, Statement, Store, StoreError};
+use crate::sql::{Connection, Statement, Store, StoreError, result_row};
 
 impl EventStore for Store {
     fn events(
@@ -104,16 +101,14 @@ fn find_seq(
     Ok(rows.first().map(|row| row.seq))
 }
 
-/// How far back the feed goes.
-#[derive(QueryableByName)]
-struct FeedRow {
-    /// When the database went back or moved last.
-    #[diesel(sql_type = BigInt)]
-    generation: i64,
-    #[diesel(sql_type = BigInt)]
-    removed_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    removed_xid: i64,
+result_row! {
+    /// How far back the feed goes.
+    struct FeedRow {
+        /// When the database went back or moved last.
+        generation: i64,
+        removed_seq: i64,
+        removed_xid: i64,
+    }
 }
 
 impl FeedRow {
@@ -132,16 +127,16 @@ impl FeedRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
+result_row! {
+    struct SeqRow {
+        seq: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct HistoryRow {
-    #[diesel(embed)]
-    event: EventRow,
-    #[diesel(sql_type = Nullable<Text>)]
-    instance: Option<String>,
+result_row! {
+    struct HistoryRow {
+        instance: Option<String>,
+        #[diesel(embed)]
+        event: EventRow,
+    }
 }

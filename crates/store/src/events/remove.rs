@@ -1,9 +1,8 @@
 //! Retention removes events with their batches, and groups when they are as old.
 
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::Timestamp;
 
-use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
+use crate::sql::{Connection, Rows, Statement, StoreError, result_row, rows::limit};
 
 /// Removes the events of batches that are removed.
 pub(crate) fn remove_events_of(
@@ -77,18 +76,16 @@ pub(crate) fn remove_groups(
     connection.execute(&remove)
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
+result_row! {
+    struct SeqRow {
+        seq: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct AgeRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = BigInt)]
-    at: i64,
-    #[diesel(sql_type = BigInt)]
-    xid: i64,
+result_row! {
+    struct AgeRow {
+        seq: i64,
+        at: i64,
+        xid: i64,
+    }
 }

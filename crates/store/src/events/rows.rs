@@ -1,28 +1,22 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
-};
 use grid_batch_core::{BatchEvent, BatchState, EventId, EventKind, EventWithdrawal, Timestamp};
 
 use crate::sql::{
-    StoreError,
+    StoreError, result_row,
     rows::{batch_id, service_id},
 };
 
 /// The columns of a [`GroupRow`], from `event_groups g`.
 pub(super) const GROUP_COLUMNS: &str = "g.seq, g.xid, g.instance, g.batch_seqs";
 
-/// The events of one commit.
-#[derive(Debug, Clone, QueryableByName)]
-pub(super) struct GroupRow {
-    #[diesel(sql_type = BigInt)]
-    pub(super) seq: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) xid: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    pub(super) instance: Option<String>,
-    #[diesel(sql_type = Binary)]
-    pub(super) batch_seqs: Vec<u8>,
+result_row! {
+    /// The events of one commit.
+    #[derive(Debug, Clone)]
+    pub(super) struct GroupRow {
+        pub(super) seq: i64,
+        pub(super) xid: Option<i64>,
+        pub(super) instance: Option<String>,
+        pub(super) batch_seqs: Vec<u8>,
+    }
 }
 
 /// The columns of an [`EventRow`], from `batch_events e` and `batches b`.
@@ -30,26 +24,19 @@ pub(super) const EVENT_COLUMNS: &str =
     "e.group_seq, e.at, e.position, e.attempt, e.kind, e.state, e.detail,
     b.service_id, b.batch_id";
 
-#[derive(Debug, QueryableByName)]
-pub(super) struct EventRow {
-    #[diesel(sql_type = BigInt)]
-    pub(super) group_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    at: i64,
-    #[diesel(sql_type = Integer)]
-    pub(super) position: i32,
-    #[diesel(sql_type = Integer)]
-    attempt: i32,
-    #[diesel(sql_type = Integer)]
-    kind: i32,
-    #[diesel(sql_type = Integer)]
-    state: i32,
-    #[diesel(sql_type = Nullable<Text>)]
-    detail: Option<String>,
-    #[diesel(sql_type = Text)]
-    pub(super) service_id: String,
-    #[diesel(sql_type = Binary)]
-    pub(super) batch_id: Vec<u8>,
+result_row! {
+    #[derive(Debug)]
+    pub(super) struct EventRow {
+        pub(super) group_seq: i64,
+        at: i64,
+        pub(super) position: i32,
+        attempt: i32,
+        kind: i32,
+        state: i32,
+        detail: Option<String>,
+        pub(super) service_id: String,
+        pub(super) batch_id: Vec<u8>,
+    }
 }
 
 impl EventRow {

@@ -3,14 +3,10 @@
 //! On PostgreSQL, this is the snapshot of a statement. A number that each commit gets, such as `seq` or the id of
 //! its transaction, would not do: a commit can become visible after one with a greater number.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::Timestamp;
 
 use super::rows::GroupRow;
-use crate::sql::{Connection, Rows, Statement, StoreError};
+use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
 
 /// The commits that were visible at one moment. The default is the moment before the first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -101,18 +97,17 @@ pub(crate) fn begin_generation(
     connection.execute(&Statement::new(dialect, show)).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct Number {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
+result_row! {
+    struct Number {
+        number: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct SnapshotRow {
-    #[diesel(sql_type = Text)]
-    snapshot: String,
-    #[diesel(sql_type = BigInt)]
-    last_visible: i64,
+result_row! {
+    struct SnapshotRow {
+        snapshot: String,
+        last_visible: i64,
+    }
 }
 
 #[cfg(test)]

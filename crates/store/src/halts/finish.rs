@@ -4,10 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool},
-};
 use grid_batch_core::{AfterInvalid, EventKind, ItemId, ServiceId, Strategy};
 
 use super::table::{
@@ -23,6 +19,7 @@ use crate::{
     sql::{
         Connection, Statement, Store, StoreError,
         groups::LOCK_LIMIT,
+        result_row,
         rows::{batch_id, limit},
     },
     submission::FreedDependents,
@@ -292,28 +289,22 @@ fn find_open_behind(
     Ok(rows.iter().map(|row| (row.seq, service_id.clone(), row.created_at)).collect())
 }
 
-#[derive(QueryableByName)]
-struct OpenRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
+result_row! {
+    struct OpenRow {
+        seq: i64,
+        created_at: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct InLaneRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    position: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Bool)]
-    earlier_may_arrive: bool,
-    #[diesel(sql_type = Bool)]
-    held_until_decision: bool,
+result_row! {
+    struct InLaneRow {
+        batch_seq: i64,
+        position: i64,
+        batch_id: Vec<u8>,
+        submitted: bool,
+        earlier_may_arrive: bool,
+        held_until_decision: bool,
+    }
 }
 
 impl InLaneRow {

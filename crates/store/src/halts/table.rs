@@ -1,15 +1,12 @@
 //! The table of invalid batches that stop others.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Bool, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{ServiceId, Timestamp};
 
 use crate::{
     scheduling::{Positioned, PositionedBatch, number_of},
     sql::{
-        Connection, Rows, Statement, StoreError,
+        Connection, Rows, Statement, StoreError, result_row,
         rows::{ServiceRow, limit, service_id},
     },
 };
@@ -188,16 +185,13 @@ pub(super) fn remove_halts(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct HaltRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    position: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    ends_until: Option<i64>,
+result_row! {
+    struct HaltRow {
+        batch_seq: i64,
+        service_id: String,
+        position: i64,
+        ends_until: Option<i64>,
+    }
 }
 
 impl HaltRow {
@@ -207,20 +201,20 @@ impl HaltRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct PositionedRow {
-    #[diesel(embed)]
-    halt: HaltRow,
-    #[diesel(sql_type = Bool)]
-    positioned: bool,
+result_row! {
+    struct PositionedRow {
+        positioned: bool,
+        #[diesel(embed)]
+        halt: HaltRow,
+    }
 }
 
-#[derive(QueryableByName)]
-struct NumberedRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(embed)]
-    halt: HaltRow,
+result_row! {
+    struct NumberedRow {
+        number: i64,
+        #[diesel(embed)]
+        halt: HaltRow,
+    }
 }
 
 /// Up to `count` halts of a service where what follows ends, all up to a position before this one.

@@ -1,9 +1,5 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Text},
-};
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchResult, IntakeStore, ItemId, NewBatch, ServiceId, SignerId,
     TransactionConflict,
@@ -22,6 +18,7 @@ use crate::{
     sql::{
         Connection, Rows, Statement, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
+        result_row,
         rows::{batch_id, same_transaction},
     },
 };
@@ -367,20 +364,17 @@ fn key(batch: &NewBatch) -> Key<'_> {
     (batch.service_id.as_str(), batch.batch_id)
 }
 
-#[derive(QueryableByName)]
-struct HolderRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
+result_row! {
+    struct HolderRow {
+        number: i64,
+        batch_id: Vec<u8>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct StoredRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Binary)]
-    serialized_batch: Vec<u8>,
+result_row! {
+    struct StoredRow {
+        service_id: String,
+        batch_id: Vec<u8>,
+        serialized_batch: Vec<u8>,
+    }
 }

@@ -1,15 +1,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{BatchConflict, NewBatch, SignerId};
 
 use super::CreatedAtAllocator;
 use crate::{
     missing::limit_of,
-    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits},
+    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits, result_row},
 };
 
 /// What may still be added to the services of some batches. The locks of the services keep the
@@ -188,12 +184,11 @@ fn count_new_services(
     }
 }
 
-#[derive(QueryableByName)]
-struct EndedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    ended: i64,
+result_row! {
+    struct EndedRow {
+        service_id: String,
+        ended: i64,
+    }
 }
 
 /// How many new services there are: no batch of them has ended yet.
@@ -258,14 +253,12 @@ pub(super) fn record_new_services(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = BigInt)]
-    of_signer: i64,
-    #[diesel(sql_type = BigInt)]
-    in_all: i64,
+result_row! {
+    struct CountRow {
+        number: i64,
+        of_signer: i64,
+        in_all: i64,
+    }
 }
 
 #[cfg(test)]

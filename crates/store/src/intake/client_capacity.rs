@@ -1,6 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{BatchConflict, ClientId, Clock, NewBatch};
 
 use crate::{
@@ -8,6 +7,7 @@ use crate::{
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         open_counts::{OpenCount, OpenCounts},
+        result_row,
     },
 };
 
@@ -149,8 +149,8 @@ fn forget_ended(dialect: Dialect, client: &str) -> Statement<'_> {
     .long(MOST_FORGOTTEN)
 }
 
-#[derive(QueryableByName)]
-struct OpenRow {
-    #[diesel(sql_type = BigInt)]
-    open: i64,
+result_row! {
+    struct OpenRow {
+        open: i64,
+    }
 }

@@ -1,9 +1,5 @@
 use std::collections::{BTreeMap, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{
     BatchLabel, BatchState, DeclaredAccess, EventKind, ItemId, NewBatch, Timestamp,
 };
@@ -14,7 +10,7 @@ use crate::{
     events::{NewEvent, insert_events},
     scheduling::{PositionedBatch, add_waiting},
     service_history::insert_declared_new,
-    sql::{Connection, Dialect, Rows, Statement, Store, StoreError},
+    sql::{Connection, Dialect, Rows, Statement, Store, StoreError, result_row},
 };
 
 /// Inserts new batches at the end of the queues of their services, and returns their `seq`.
@@ -247,12 +243,10 @@ impl InsertedBatch<'_> {
     }
 }
 
-#[derive(QueryableByName)]
-struct InsertedRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
+result_row! {
+    struct InsertedRow {
+        seq: i64,
+        service_id: String,
+        created_at: i64,
+    }
 }

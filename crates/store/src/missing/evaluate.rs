@@ -2,10 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{BatchState, EventKind, ItemId, ServiceId, Timestamp};
 
 use super::{IncompleteBatch, end_holds, remove_missing, table::mark_overdue};
@@ -13,7 +9,7 @@ use crate::{
     batch::{Unsendable, end_unsendable, evaluate_answered, fill},
     events::{NewEvent, insert_events},
     scheduling::{GivenPositions, Missing, Positioned, give_positions, load_positions},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
 };
 
 /// What became of batches that missed transactions.
@@ -170,13 +166,12 @@ pub(super) fn hold_overdue(
     Ok(missing.len())
 }
 
-/// A batch that is held now.
-#[derive(QueryableByName)]
-struct HeldRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    held_reason: String,
+result_row! {
+    /// A batch that is held now.
+    struct HeldRow {
+        batch_seq: i64,
+        held_reason: String,
+    }
 }
 
 impl HeldRow {

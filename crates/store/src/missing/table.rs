@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Text},
-};
 use grid_batch_core::{ItemId, ServiceId, SignerId, Timestamp};
 
 use super::lookups;
 use crate::{
     scheduling::Missing,
     sql::{
-        Connection, Rows, Statement, StoreError,
+        Connection, Rows, Statement, StoreError, result_row,
         rows::{batch_id, limit, same_transaction, service_id},
     },
 };
@@ -386,30 +382,28 @@ pub(crate) fn end_holds(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
+result_row! {
+    struct SeqRow {
+        batch_seq: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct IncompleteRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
+result_row! {
+    struct IncompleteRow {
+        batch_seq: i64,
+        service_id: String,
+    }
 }
 
-#[derive(QueryableByName)]
-struct TransactionRow {
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
+result_row! {
+    struct TransactionRow {
+        transaction_id: Vec<u8>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+result_row! {
+    struct CountRow {
+        number: i64,
+        count: i64,
+    }
 }

@@ -2,12 +2,7 @@
 
 use std::collections::HashMap;
 
-use diesel::{
-    QueryableByName,
-    dsl::count_star,
-    prelude::*,
-    sql_types::{BigInt, Bool, Nullable, Text},
-};
+use diesel::{dsl::count_star, prelude::*};
 use grid_batch_core::{
     ActionEffect, ActionOutcome, ActionRefusal, InstanceId, InstanceLease, OperatorVerb,
     OwnedService, ServiceId, ServiceOwner, Timestamp,
@@ -15,7 +10,7 @@ use grid_batch_core::{
 
 use super::pauses::lock_pause_of_all;
 use crate::sql::{
-    Connection, Statement, Store, StoreError,
+    Connection, Statement, Store, StoreError, result_row,
     rows::{confirmed_ledger, limit, no_lane, service_id, with_submitter},
     schema::{instances as instance_rows, service_id_claims},
 };
@@ -205,18 +200,17 @@ fn has_other(connection: &mut Connection, instance: &InstanceId) -> Result<bool,
     Ok(rows.iter().any(|row| row.instances > 0))
 }
 
-#[derive(QueryableByName)]
-struct LockedInstanceRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
-    #[diesel(sql_type = Bool)]
-    draining: bool,
+result_row! {
+    struct LockedInstanceRow {
+        instance_id: String,
+        draining: bool,
+    }
 }
 
-#[derive(QueryableByName)]
-struct OthersRow {
-    #[diesel(sql_type = BigInt)]
-    instances: i64,
+result_row! {
+    struct OthersRow {
+        instances: i64,
+    }
 }
 
 /// Ends the claim of a service, as its owner does at its end: not while a batch is with a submitter. Any
@@ -264,8 +258,8 @@ pub(super) fn release_claim(
     }))
 }
 
-#[derive(QueryableByName)]
-struct ClaimantRow {
-    #[diesel(sql_type = Nullable<Text>)]
-    claimant: Option<String>,
+result_row! {
+    struct ClaimantRow {
+        claimant: Option<String>,
+    }
 }

@@ -3,17 +3,13 @@ use std::{
     time::Duration,
 };
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Bool, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     BatchState, BlockedBy, DltStatus, Strategy, Timestamp, WaitKind, WaitReason,
 };
 
 use crate::sql::{
-    Connection, Statement, Store, StoreError,
+    Connection, Statement, Store, StoreError, result_row,
     schema::{batches, waiting_batches},
 };
 
@@ -123,26 +119,18 @@ impl Store {
     }
 }
 
-#[derive(QueryableByName)]
-struct StateRow {
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Bool)]
-    held: bool,
-    #[diesel(sql_type = Bool)]
-    has_failed: bool,
-    #[diesel(sql_type = Bool)]
-    waits_for_earlier: bool,
-    #[diesel(sql_type = Bool)]
-    paused: bool,
-    #[diesel(sql_type = BigInt)]
-    batches: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    since: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    created_at: Option<i64>,
+result_row! {
+    struct StateRow {
+        submitted: bool,
+        dlt_status: Option<String>,
+        held: bool,
+        has_failed: bool,
+        waits_for_earlier: bool,
+        paused: bool,
+        batches: i64,
+        since: Option<i64>,
+        created_at: Option<i64>,
+    }
 }
 
 impl StateRow {
@@ -164,18 +152,14 @@ impl StateRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct WaitingRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Bool)]
-    incomplete: bool,
-    #[diesel(sql_type = Text)]
-    blocker: String,
-    #[diesel(sql_type = Bool)]
-    halted: bool,
-    #[diesel(sql_type = BigInt)]
-    batches: i64,
+result_row! {
+    struct WaitingRow {
+        service_id: String,
+        incomplete: bool,
+        blocker: String,
+        halted: bool,
+        batches: i64,
+    }
 }
 
 impl WaitingRow {
@@ -189,8 +173,8 @@ impl WaitingRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct ServiceRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
+result_row! {
+    struct ServiceRow {
+        service_id: String,
+    }
 }

@@ -3,12 +3,7 @@
 
 use std::collections::HashMap;
 
-use diesel::{
-    QueryableByName,
-    dsl::count,
-    prelude::*,
-    sql_types::{BigInt, Nullable},
-};
+use diesel::{dsl::count, prelude::*};
 use grid_batch_core::{
     ActionEffect, ActionOutcome, ActionRefusal, OperatorTarget, OperatorVerb, ServiceId,
     ServicePause, Timestamp,
@@ -18,6 +13,7 @@ use super::action_log::last_reason;
 use crate::sql::{
     ClaimStore, Connection, Statement, Store, StoreError,
     query::single_count,
+    result_row,
     rows::{service_id, time},
     schema::{database_state, service_id_claims},
 };
@@ -260,12 +256,11 @@ pub(super) fn count_paused(connection: &mut Connection) -> Result<(u64, bool), S
     Ok((single_count(&services)?, all_paused(connection)?.is_some()))
 }
 
-#[derive(QueryableByName)]
-struct ServicePauseRow {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    paused_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    states_differ_at: Option<i64>,
+result_row! {
+    struct ServicePauseRow {
+        paused_at: Option<i64>,
+        states_differ_at: Option<i64>,
+    }
 }
 
 impl ServicePauseRow {
@@ -275,10 +270,10 @@ impl ServicePauseRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct PauseRow {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    paused_at: Option<i64>,
+result_row! {
+    struct PauseRow {
+        paused_at: Option<i64>,
+    }
 }
 
 impl ClaimStore {

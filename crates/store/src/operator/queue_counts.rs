@@ -1,13 +1,9 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{BatchState, ServiceId};
 
 use super::pauses::paused_since;
 use crate::{
     halts::first_halt,
-    sql::{Connection, Statement, Store, StoreError, rows::in_states},
+    sql::{Connection, Statement, Store, StoreError, result_row, rows::in_states},
 };
 
 /// How many batches are open, and which queues are full.
@@ -192,42 +188,39 @@ fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> 
     Ok(rows.first().map_or((0, 0), count))
 }
 
-#[derive(QueryableByName, Default)]
-struct OpenRow {
-    #[diesel(sql_type = BigInt)]
-    open: i64,
-    #[diesel(sql_type = BigInt)]
-    full_queues: i64,
+result_row! {
+    #[derive(Default)]
+    struct OpenRow {
+        open: i64,
+        full_queues: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct DepthRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    open: i64,
+result_row! {
+    struct DepthRow {
+        service_id: String,
+        open: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+result_row! {
+    struct CountRow {
+        count: i64,
+    }
 }
 
-#[derive(QueryableByName, Default)]
-struct FullRow {
-    #[diesel(sql_type = BigInt)]
-    incomplete: i64,
-    #[diesel(sql_type = BigInt)]
-    held: i64,
-    #[diesel(sql_type = BigInt)]
-    delayed: i64,
+result_row! {
+    #[derive(Default)]
+    struct FullRow {
+        incomplete: i64,
+        held: i64,
+        delayed: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct SignersRow {
-    #[diesel(sql_type = BigInt)]
-    signers: i64,
-    #[diesel(sql_type = BigInt)]
-    most: i64,
+result_row! {
+    struct SignersRow {
+        signers: i64,
+        most: i64,
+    }
 }

@@ -1,10 +1,6 @@
 use std::time::Duration;
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     BatchResult, Removable, Removed, RetentionCursor, RetentionStore, Timestamp,
 };
@@ -12,7 +8,9 @@ use grid_batch_core::{
 use crate::{
     events::{remove_events_of, remove_groups},
     service_history::keep_past_transactions,
-    sql::{Connection, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
+    sql::{
+        Connection, Rows, Statement, Store, StoreError, result_row, rows::limit, schema::batches,
+    },
 };
 
 /// No batch waits for it still. The last two that were sent and committed are the anchors of a service whose history is
@@ -224,20 +222,17 @@ fn select_statement(store: &Store, window: &Window, before: Timestamp) -> Statem
     since(before, statement.rows(window.ended_before(before)))
 }
 
-#[derive(QueryableByName)]
-struct RemovedRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
+result_row! {
+    struct RemovedRow {
+        seq: i64,
+        service_id: String,
+        dlt_status: Option<String>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct RemovableRow {
-    #[diesel(sql_type = BigInt)]
-    ended_at: i64,
-    #[diesel(sql_type = BigInt)]
-    length: i64,
+result_row! {
+    struct RemovableRow {
+        ended_at: i64,
+        length: i64,
+    }
 }

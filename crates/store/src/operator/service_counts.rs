@@ -1,17 +1,17 @@
 use std::time::Duration;
 
 use diesel::{
-    QueryableByName,
     dsl::{count, not},
     prelude::*,
-    sql_types::BigInt,
 };
 use grid_batch_core::DltStatus;
 
 use super::pauses::{count_different_states, count_paused};
 use crate::{
     halts::count_halted,
-    sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes},
+    sql::{
+        Connection, Statement, Store, StoreError, query::single_count, result_row, schema::lanes,
+    },
 };
 
 /// How many services have open batches, and how many of them are in trouble.
@@ -81,10 +81,10 @@ fn count_services(connection: &mut Connection, sql: impl Into<String>) -> Result
     single_count(&rows.iter().map(|row| row.count).collect::<Vec<_>>())
 }
 
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+result_row! {
+    struct CountRow {
+        count: i64,
+    }
 }
 
 impl Store {

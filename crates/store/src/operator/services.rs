@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use diesel::{QueryableByName, prelude::*, sql_types::Text};
+use diesel::prelude::*;
 use grid_batch_core::{DltStatus, ServiceId, ServiceOverview, Timestamp};
 
 use super::claims::load_owners;
 use crate::{
     halts::HaltOrigin,
     sql::{
-        Connection, Statement, Store, StoreError,
+        Connection, Statement, Store, StoreError, result_row,
         rows::{limit, service_id},
         schema::{batches, halts, lanes, services, waiting_batches, waiting_holds},
     },
@@ -175,10 +175,10 @@ fn load_waiting_names(
     Ok(rows.into_iter().map(|row| row.service_id).collect())
 }
 
-#[derive(QueryableByName)]
-struct NameRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
+result_row! {
+    struct NameRow {
+        service_id: String,
+    }
 }
 
 /// What the lanes of a service hold.

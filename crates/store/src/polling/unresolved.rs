@@ -3,11 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
-};
+use diesel::{QueryableByName, prelude::*};
 use grid_batch_core::{
     BatchState, Evidence, ItemId, Resolution, ServiceId, Strategy, Timestamp, UnresolvedBatch,
 };
@@ -15,7 +11,7 @@ use grid_batch_core::{
 use crate::{
     batch::{BatchKey, key_rows},
     sql::{
-        Connection, Dialect, Rows, Statement, Store, StoreError,
+        Connection, Dialect, Rows, Statement, Store, StoreError, result_row,
         rows::{
             AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states,
             read_deadline, same_transaction,
@@ -109,18 +105,16 @@ fn transaction_ids(
     Ok(transactions)
 }
 
-#[derive(QueryableByName)]
-struct UnresolvedRow {
-    #[diesel(embed)]
-    attempt: AttemptRow,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Integer)]
-    not_accepted: i32,
-    #[diesel(embed)]
-    progress: ProgressRow,
-    #[diesel(sql_type = Nullable<Text>)]
-    deadline: Option<String>,
+result_row! {
+    struct UnresolvedRow {
+        batch_seq: i64,
+        not_accepted: i32,
+        deadline: Option<String>,
+        #[diesel(embed)]
+        attempt: AttemptRow,
+        #[diesel(embed)]
+        progress: ProgressRow,
+    }
 }
 
 impl UnresolvedRow {
@@ -152,14 +146,12 @@ impl UnresolvedRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct TransactionRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    others: i64,
+result_row! {
+    struct TransactionRow {
+        batch_seq: i64,
+        transaction_id: Vec<u8>,
+        others: i64,
+    }
 }
 
 type Resolved = (UnresolvedBatch, Resolution);

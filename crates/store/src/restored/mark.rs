@@ -1,7 +1,3 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Integer},
-};
 use grid_batch_core::{BatchState, Event, EventKind, Progress, Timestamp, transition};
 
 use super::state::DatabaseState;
@@ -9,7 +5,7 @@ use crate::{
     batch::RESTORED,
     events::{NewEvent, begin_generation, insert_events},
     service_history::forget_histories,
-    sql::{Connection, EventSink, Statement, StoreError, rows::in_states},
+    sql::{Connection, EventSink, Statement, StoreError, result_row, rows::in_states},
 };
 
 /// The open batches that were put in doubt because their database was restored.
@@ -124,13 +120,12 @@ fn put_heads_in_doubt(
     u64::try_from(heads.len()).map_err(StoreError::corrupt)
 }
 
-/// A batch that was put in doubt.
-#[derive(QueryableByName)]
-struct HeadRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
+result_row! {
+    /// A batch that was put in doubt.
+    struct HeadRow {
+        batch_seq: i64,
+        attempts: i32,
+    }
 }
 
 impl HeadRow {
@@ -170,8 +165,8 @@ fn count_open_services(connection: &mut Connection) -> Result<u64, StoreError> {
     u64::try_from(rows.first().map_or(0, |row| row.number)).map_err(StoreError::corrupt)
 }
 
-#[derive(QueryableByName)]
-struct Number {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
+result_row! {
+    struct Number {
+        number: i64,
+    }
 }

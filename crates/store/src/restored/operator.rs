@@ -1,4 +1,3 @@
-use diesel::{QueryableByName, sql_types::Text};
 use grid_batch_core::InstanceId;
 use log::info;
 
@@ -14,6 +13,7 @@ use crate::{
         error::ClaimError,
         handle::StoreOptions,
         last_seen::Seen,
+        result_row,
         url::{DatabaseUrl, Kind},
     },
 };
@@ -94,8 +94,8 @@ pub(crate) fn expect_no_running_instances(connection: &mut Connection) -> Result
     Err(ClaimError::InstancesRunning { instances }.into())
 }
 
-#[derive(QueryableByName)]
-struct InstanceRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
+result_row! {
+    struct InstanceRow {
+        instance_id: String,
+    }
 }

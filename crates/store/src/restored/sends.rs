@@ -1,6 +1,4 @@
-use diesel::{QueryableByName, sql_types::BigInt};
-
-use crate::sql::{Connection, Store, StoreError};
+use crate::sql::{Connection, Store, StoreError, result_row};
 
 /// A database transaction after whose commit batches are sent. It counts as a renewal of the instance, so that an
 /// earlier copy of the file is behind what the instance has stored beside it.
@@ -39,8 +37,8 @@ impl CountedSend {
     }
 }
 
-#[derive(QueryableByName)]
-struct RenewalsRow {
-    #[diesel(sql_type = BigInt)]
-    renewals: i64,
+result_row! {
+    struct RenewalsRow {
+        renewals: i64,
+    }
 }

@@ -3,15 +3,11 @@
 
 use std::collections::HashMap;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Nullable, Text},
-};
 use grid_batch_core::{DltStatus, ItemId, ServiceId};
 
 use super::{PositionedBatch, number_of};
 use crate::sql::{
-    Connection, Rows, Statement, StoreError,
+    Connection, Rows, Statement, StoreError, result_row,
     rows::{batch_id, same_transaction, service_id},
 };
 
@@ -360,24 +356,17 @@ fn load_known(
         .collect()
 }
 
-#[derive(QueryableByName)]
-struct HolderRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    position: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    halted: bool,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    ends_until: Option<i64>,
+result_row! {
+    struct HolderRow {
+        number: i64,
+        seq: i64,
+        batch_id: Vec<u8>,
+        service_id: String,
+        dlt_status: Option<String>,
+        position: Option<i64>,
+        halted: bool,
+        ends_until: Option<i64>,
+    }
 }
 
 impl HolderRow {
@@ -399,16 +388,13 @@ impl HolderRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct KnownRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
-    #[diesel(sql_type = Bool)]
-    found: bool,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    invalid_seq: Option<i64>,
+result_row! {
+    struct KnownRow {
+        batch_seq: i64,
+        transaction_id: Vec<u8>,
+        found: bool,
+        invalid_seq: Option<i64>,
+    }
 }
 
 impl KnownRow {

@@ -3,10 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{ItemId, NewBatch, ServiceId, SignerId, Timestamp};
 
 use super::{
@@ -17,7 +13,7 @@ use super::{
 };
 use crate::{
     missing::{IncompleteBatch, end_holds, find_missed, insert_missing, remove_others},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
 };
 
 /// What batches that have a position wait for.
@@ -348,10 +344,9 @@ fn with_positions(
         .collect()
 }
 
-#[derive(QueryableByName)]
-struct ReservedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    last_created_at: i64,
+result_row! {
+    struct ReservedRow {
+        service_id: String,
+        last_created_at: i64,
+    }
 }

@@ -3,15 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
-};
 use grid_batch_core::{AddressPrefix, DeclaredAccess, ServiceId};
 
 use super::Positioned;
 use crate::sql::{
-    Connection, Rows, Statement, StoreError,
+    Connection, Rows, Statement, StoreError, result_row,
     rows::{service_id, service_rows},
 };
 
@@ -266,14 +262,12 @@ fn insert_lengths(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct LengthRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    length: i32,
-    #[diesel(sql_type = BigInt)]
-    since: i64,
+result_row! {
+    struct LengthRow {
+        service_id: String,
+        length: i32,
+        since: i64,
+    }
 }
 
 /// Inserts the rows of batches that got their positions.
@@ -365,10 +359,9 @@ fn key_rows<'r>(rows: &'r [IndexRow<'_>]) -> Rows<'r> {
         .long("position", rows.iter().map(|(batch, _)| batch.position))
 }
 
-#[derive(QueryableByName)]
-struct DeclaredRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Nullable<Binary>)]
-    declared_access: Option<Vec<u8>>,
+result_row! {
+    struct DeclaredRow {
+        batch_seq: i64,
+        declared_access: Option<Vec<u8>>,
+    }
 }

@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Nullable, Text},
-};
 use grid_batch_core::{BlockedBy, ServiceId};
 
 use super::{Blocker, Positioned, PositionedBatch};
 use crate::{
     missing::IncompleteBatch,
     sql::{
-        Connection, Rows, Statement, StoreError,
+        Connection, Rows, Statement, StoreError, result_row,
         rows::{limit, service_id, service_rows},
     },
 };
@@ -207,21 +203,16 @@ pub(crate) fn count_incomplete(
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, row.count.unsigned_abs()))).collect()
 }
 
-/// A waiting batch, and what a lane needs of it.
-#[derive(QueryableByName)]
-pub(super) struct WaitingRow {
-    #[diesel(sql_type = BigInt)]
-    pub(super) batch_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    pub(super) position: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) blocker_seq: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    pub(super) depends_on_blocker: bool,
-    #[diesel(sql_type = Binary)]
-    pub(super) batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    pub(super) created_at: i64,
+result_row! {
+    /// A waiting batch, and what a lane needs of it.
+    pub(super) struct WaitingRow {
+        pub(super) batch_seq: i64,
+        pub(super) position: i64,
+        pub(super) blocker_seq: Option<i64>,
+        pub(super) depends_on_blocker: bool,
+        pub(super) batch_id: Vec<u8>,
+        pub(super) created_at: i64,
+    }
 }
 
 impl WaitingRow {
@@ -285,24 +276,22 @@ fn load_first(
     connection.load(&statement.text(service_id.as_str()).long(limit(count)))
 }
 
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+result_row! {
+    struct CountRow {
+        service_id: String,
+        count: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
+result_row! {
+    struct SeqRow {
+        batch_seq: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct PositionRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    position: Option<i64>,
+result_row! {
+    struct PositionRow {
+        batch_seq: i64,
+        position: Option<i64>,
+    }
 }

@@ -1,17 +1,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Bool, Nullable},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     BatchResult, CommitHistory, CommittedBefore, HistoryFacts, ItemId, NewBatch, ServiceId,
 };
 
 use super::past_transactions::add_applied;
 use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError,
+    Connection, Dialect, Rows, Statement, Store, StoreError, result_row,
     rows::batch_id as header_id,
     schema::{batches, lanes, service_histories},
 };
@@ -166,14 +162,11 @@ pub(crate) fn declare_new(connection: &mut Connection, seqs: Vec<i64>) -> Result
 /// The batch in a lane and when it was taken; the last one that was committed there and when it ended.
 type LaneRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);
 
-#[derive(QueryableByName)]
-struct FactsRow {
-    #[diesel(sql_type = Nullable<Bool>)]
-    is_known: Option<bool>,
-    #[diesel(sql_type = Nullable<Binary>)]
-    anchor: Option<Vec<u8>>,
-    #[diesel(sql_type = BigInt)]
-    declared: i64,
-    #[diesel(sql_type = BigInt)]
-    tried: i64,
+result_row! {
+    struct FactsRow {
+        is_known: Option<bool>,
+        anchor: Option<Vec<u8>>,
+        declared: i64,
+        tried: i64,
+    }
 }

@@ -1,13 +1,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Text},
-};
 use grid_batch_core::{ItemId, ServiceId};
 use sha2::{Digest, Sha256};
 
-use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id as header_id};
+use crate::sql::{
+    Connection, Rows, Statement, Store, StoreError, result_row, rows::batch_id as header_id,
+};
 
 type TransactionKey = [u8; 16];
 
@@ -103,22 +101,21 @@ fn transaction_key(service_id: &str, transaction: &ItemId) -> TransactionKey {
     std::array::from_fn(|at| hash[at])
 }
 
-#[derive(QueryableByName)]
-struct ServiceRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
+result_row! {
+    struct ServiceRow {
+        service_id: String,
+    }
 }
 
-#[derive(QueryableByName)]
-struct TransactionRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
+result_row! {
+    struct TransactionRow {
+        batch_seq: i64,
+        transaction_id: Vec<u8>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct KeyRow {
-    #[diesel(sql_type = Binary)]
-    transaction_key: Vec<u8>,
+result_row! {
+    struct KeyRow {
+        transaction_key: Vec<u8>,
+    }
 }

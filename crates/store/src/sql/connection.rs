@@ -20,6 +20,7 @@ use log::warn;
 use super::sqlite_file;
 use super::{
     StoreError,
+    columns::Tuple,
     dialect::{Dialect, Failure, SessionLimits, classify},
     namespace::Namespace,
     statement::Statement,
@@ -205,9 +206,9 @@ impl Connection {
             return Ok(());
         }
         let Some((query, expected)) = self.dialect().journal_mode_query() else { return Ok(()) };
-        let rows: Vec<JournalModeRow> = self.load(&Statement::new(self.dialect(), query))?;
-        match rows.first() {
-            Some(row) if row.journal_mode == expected => Ok(()),
+        let modes: Vec<String> = self.load_column(&self.statement(query))?;
+        match modes.first() {
+            Some(mode) if mode == expected => Ok(()),
             _ => Err(StoreError::NoWriteAheadLog { url: url.to_string() }),
         }
     }
@@ -257,6 +258,22 @@ impl Connection {
                 Ok(found)
             }
         }
+    }
+
+    /// Runs a statement and returns its rows, of up to three columns.
+    pub(crate) fn load_tuples<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
+    where
+        Tuple<T>: Row,
+    {
+        Ok(self.load::<Tuple<T>>(statement)?.into_iter().map(|row| row.0).collect())
+    }
+
+    /// Runs a statement and returns its only column.
+    pub(crate) fn load_column<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
+    where
+        Tuple<(T,)>: Row,
+    {
+        Ok(self.load_tuples::<(T,)>(statement)?.into_iter().map(|row| row.0).collect())
     }
 
     /// Runs a statement and returns the number of rows that it changed.
@@ -336,10 +353,4 @@ impl Connection {
             }
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct JournalModeRow {
-    #[diesel(sql_type = diesel::sql_types::Text)]
-    journal_mode: String,
 }

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{
     ClientId, Clock, SchedulingRules, ServiceId, SignerId, SystemClock, Timestamp,
 };
@@ -28,6 +27,7 @@ use super::{
     open_counts::OpenCounts,
     pools::{PoolConnections, Pools},
     program_pool::ProgramPool,
+    result_row,
     scheduler::Scheduler,
     unreadable_services::UnreadableServices,
     url::{Access, DatabaseUrl},
@@ -247,10 +247,10 @@ fn read_clock_statement(dialect: Dialect) -> Option<Statement<'static>> {
     dialect.has_own_clock().then(statement)
 }
 
-#[derive(QueryableByName)]
-struct ClockRow {
-    #[diesel(sql_type = BigInt)]
-    time: i64,
+result_row! {
+    struct ClockRow {
+        time: i64,
+    }
 }
 
 impl fmt::Debug for Store {

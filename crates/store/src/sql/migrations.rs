@@ -8,15 +8,12 @@ use std::{
     sync::OnceLock,
 };
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use log::info;
 
 use super::{
     Connection, Dialect, Statement, StoreError,
     namespace::{Namespace, Place, tokens},
+    result_row,
     schema_objects::schema_differences,
     url::DatabaseUrl,
 };
@@ -411,16 +408,16 @@ fn has_table(connection: &mut Connection, table: &str) -> Result<bool, StoreErro
     Ok(rows.first().is_some_and(|row| row.found > 0))
 }
 
-#[derive(QueryableByName)]
-struct FoundRow {
-    #[diesel(sql_type = BigInt)]
-    found: i64,
+result_row! {
+    struct FoundRow {
+        found: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct VersionRow {
-    #[diesel(sql_type = Text)]
-    version: String,
+result_row! {
+    struct VersionRow {
+        version: String,
+    }
 }
 
 #[cfg(test)]
@@ -525,16 +522,14 @@ mod tests {
         assert_eq!(lanes, [LeftRow { lane: 0, created_at: 10, ended: 6, holds: 1 }]);
     }
 
-    #[derive(Debug, PartialEq, Eq, QueryableByName)]
-    struct LeftRow {
-        #[diesel(sql_type = Integer)]
-        lane: i32,
-        #[diesel(sql_type = BigInt)]
-        created_at: i64,
-        #[diesel(sql_type = BigInt)]
-        ended: i64,
-        #[diesel(sql_type = BigInt)]
-        holds: i64,
+    result_row! {
+        #[derive(Debug, PartialEq, Eq)]
+        struct LeftRow {
+            lane: i32,
+            created_at: i64,
+            ended: i64,
+            holds: i64,
+        }
     }
 
     #[test]

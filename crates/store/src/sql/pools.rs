@@ -22,6 +22,7 @@ use super::{
     file_lock::OpenFile,
     namespace::Namespace,
     program_pool::{self, ProgramPool},
+    result_row,
     url::DatabaseUrl,
 };
 
@@ -361,10 +362,10 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    #[derive(QueryableByName)]
-    struct Session {
-        #[diesel(sql_type = Integer)]
-        pid: i32,
+    result_row! {
+        struct Session {
+            pid: i32,
+        }
     }
 
     fn pools(database: &TestDatabase) -> Pools {

@@ -7,10 +7,8 @@ use diesel::pg::PgConnection;
 #[cfg(feature = "sqlite")]
 use diesel::sqlite::SqliteConnection;
 use diesel::{
-    QueryableByName,
     connection::SimpleConnection as _,
     r2d2::{ConnectionManager, CustomizeConnection, Pool, PooledConnection, State},
-    sql_types::Text,
 };
 
 use super::{
@@ -20,6 +18,7 @@ use super::{
     handle::StoreOptions,
     namespace::Namespace,
     pools::get,
+    result_row,
     url::DatabaseUrl,
 };
 
@@ -178,16 +177,15 @@ pub(super) fn set_checked(connection: &mut Connection, pools: u64) {
     extensions.insert(checked);
 }
 
-#[derive(QueryableByName)]
-struct SettingRow {
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = Text)]
-    setting: String,
+result_row! {
+    struct SettingRow {
+        name: String,
+        setting: String,
+    }
 }
 
-#[derive(QueryableByName)]
-struct NameRow {
-    #[diesel(sql_type = Text)]
-    name: String,
+result_row! {
+    struct NameRow {
+        name: String,
+    }
 }

@@ -1,9 +1,6 @@
 //! The withdrawals behind one that may be at the ledger, which are signed ahead of their turns.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction, Payment,
@@ -19,7 +16,7 @@ use super::{
     transactions::signed_transactions,
 };
 use crate::sql::{
-    Connection, Statement, StoreError,
+    Connection, Statement, StoreError, result_row,
     rows::{batch_id as read_batch_id, in_states, limit},
 };
 
@@ -40,21 +37,17 @@ impl StoredFollowing {
     }
 }
 
-/// The lane of a batch that may be at the ledger.
-#[derive(QueryableByName)]
-pub(super) struct HeadRow {
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    pub(super) created_at: i64,
-    /// Whether the ledger has accepted the batch, and the batch is not held.
-    #[diesel(sql_type = Bool)]
-    pub(super) is_under_way: bool,
-    /// Whether other lanes of the service have batches: the service has had a parked pool.
-    #[diesel(sql_type = Bool)]
-    has_others: bool,
+result_row! {
+    /// The lane of a batch that may be at the ledger.
+    pub(super) struct HeadRow {
+        epoch: i64,
+        attempts: i32,
+        pub(super) created_at: i64,
+        /// Whether the ledger has accepted the batch, and the batch is not held.
+        pub(super) is_under_way: bool,
+        /// Whether other lanes of the service have batches: the service has had a parked pool.
+        has_others: bool,
+    }
 }
 
 impl HeadRow {
@@ -198,16 +191,14 @@ pub(super) const FOLLOWING_COLUMNS: &str = "b.batch_id, b.created_at, (
         select d.paused_at from database_state d where d.id = 1
     ) is not null as is_held";
 
-#[derive(QueryableByName)]
-struct FollowingRow {
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Bool)]
-    is_held: bool,
-    #[diesel(embed)]
-    payment: PaymentRow,
+result_row! {
+    struct FollowingRow {
+        batch_id: Vec<u8>,
+        created_at: i64,
+        is_held: bool,
+        #[diesel(embed)]
+        payment: PaymentRow,
+    }
 }
 
 /// The nonce of each transaction, with the withdrawal that gets it.

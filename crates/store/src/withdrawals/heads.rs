@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use diesel::{
-    QueryableByName,
-    dsl::exists,
-    prelude::*,
-    sql_types::{BigInt, Binary, Nullable, Text},
-};
+use diesel::{dsl::exists, prelude::*};
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{GasAdminQueue, LastFailure, WithdrawalState};
 
@@ -16,7 +11,7 @@ use super::{
     schema::{account_nonces, signed_transactions, withdrawals},
 };
 use crate::sql::{
-    Connection, Store, StoreError,
+    Connection, Store, StoreError, result_row,
     rows::{progress, service_id, service_rows},
     schema::{batches, lanes, waiting_holds},
 };
@@ -78,12 +73,11 @@ fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>,
     Ok(rows.into_iter().map(|row| (row.service_id, row.batch_seq)).collect())
 }
 
-#[derive(QueryableByName)]
-struct WithoutEventRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
+result_row! {
+    struct WithoutEventRow {
+        service_id: String,
+        batch_seq: i64,
+    }
 }
 
 #[derive(Queryable, Selectable)]
@@ -299,36 +293,29 @@ fn add_last_failures(
     Ok(())
 }
 
-#[derive(QueryableByName)]
-struct OpenRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    open: i64,
+result_row! {
+    struct OpenRow {
+        service_id: String,
+        open: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct OldestRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Nullable<Text>)]
-    last_error: Option<String>,
+result_row! {
+    struct OldestRow {
+        service_id: String,
+        created_at: i64,
+        last_error: Option<String>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct FailureRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Text)]
-    pool: String,
-    #[diesel(sql_type = BigInt)]
-    failed_at: i64,
-    #[diesel(sql_type = Binary)]
-    withdrawal_id: Vec<u8>,
-    #[diesel(sql_type = Nullable<Text>)]
-    reason: Option<String>,
+result_row! {
+    struct FailureRow {
+        service_id: String,
+        pool: String,
+        failed_at: i64,
+        withdrawal_id: Vec<u8>,
+        reason: Option<String>,
+    }
 }
 
 impl FailureRow {

@@ -2,11 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     ActionOutcome, Ahead, BatchState, EventWithdrawal, Hex, ItemId, OperatorAction, ServiceId,
     Timestamp,
@@ -17,6 +13,7 @@ use super::{nonce_actions, payment_sums::subtract, pool_lanes, schema::withdrawa
 use crate::sql::{
     Connection, Rows, Store, StoreError,
     hooks::{BatchHooks, EndedBatch},
+    result_row,
 };
 
 /// What withdrawals add to what happens to batches.
@@ -218,20 +215,15 @@ fn write_last_failures(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct FailedRow {
-    #[diesel(sql_type = BigInt)]
-    withdrawal_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Text)]
-    pool: String,
-    #[diesel(sql_type = Text)]
-    amount: String,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    counted_at: Option<i64>,
+result_row! {
+    struct FailedRow {
+        withdrawal_seq: i64,
+        batch_seq: i64,
+        service_id: String,
+        pool: String,
+        amount: String,
+        counted_at: Option<i64>,
+    }
 }
 
 impl FailedRow {
@@ -285,18 +277,14 @@ fn read_id(batch_id: &[u8]) -> Option<(&[u8], WithdrawalId, u32)> {
     Some((batch_id, id, generation))
 }
 
-#[derive(QueryableByName)]
-struct EventRow {
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Binary)]
-    withdrawal_id: Vec<u8>,
-    #[diesel(sql_type = Text)]
-    pool: String,
-    #[diesel(sql_type = Text)]
-    amount: String,
-    #[diesel(sql_type = Nullable<Binary>)]
-    hash: Option<Vec<u8>>,
+result_row! {
+    struct EventRow {
+        batch_id: Vec<u8>,
+        withdrawal_id: Vec<u8>,
+        pool: String,
+        amount: String,
+        hash: Option<Vec<u8>>,
+    }
 }
 
 impl EventRow {

@@ -2,11 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{Ahead, ServiceId, StoredBatch, Timestamp, WaitReason};
 
 use super::{rows::load_numbers, schema::withdrawals};
@@ -17,6 +13,7 @@ use crate::{
     sql::{
         Connection, Rows, StoreError,
         query::{BatchRecord, lane_holds_batch},
+        result_row,
         rows::{AHEAD, ServiceRow, is_ready, service_rows},
         schema::{batches, lanes},
     },
@@ -192,19 +189,15 @@ impl PoolHead {
     }
 }
 
-/// The first open batch of a pool.
-#[derive(QueryableByName)]
-pub(super) struct FirstOpenRow {
-    #[diesel(sql_type = Text)]
-    pub(super) pool: String,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Bool)]
-    has_nonce: bool,
+result_row! {
+    /// The first open batch of a pool.
+    pub(super) struct FirstOpenRow {
+        pub(super) pool: String,
+        batch_seq: i64,
+        batch_id: Vec<u8>,
+        created_at: i64,
+        has_nonce: bool,
+    }
 }
 
 impl FirstOpenRow {
@@ -220,23 +213,17 @@ impl FirstOpenRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct LaneRow {
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    batch_seq: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    created_at: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    pool_parked: bool,
-    #[diesel(sql_type = Bool)]
-    is_due: bool,
-    #[diesel(sql_type = Bool)]
-    has_nonce: bool,
-    /// The pool of the batch in it.
-    #[diesel(sql_type = Nullable<Text>)]
-    pool: Option<String>,
+result_row! {
+    struct LaneRow {
+        lane: i32,
+        batch_seq: Option<i64>,
+        created_at: Option<i64>,
+        pool_parked: bool,
+        is_due: bool,
+        has_nonce: bool,
+        /// The pool of the batch in it.
+        pool: Option<String>,
+    }
 }
 
 impl LaneRow {
