@@ -89,7 +89,7 @@ pub(crate) fn record(
         Session::Postgres(_) if statement.has_no_rows() => return Ok(()),
         Session::Postgres(inner) => generic_plan(inner, &sql)?,
         Session::Sqlite(inner) => match statement.chunks(statement.template()).next() {
-            Some(chunk) => RunQueryDsl::load::<SqlitePlanRow>(ExplainChunk(chunk), &mut **inner)?
+            Some(chunk) => RunQueryDsl::load::<SqlitePlanRow>(ExplainChunk(chunk), &mut ***inner)?
                 .into_iter()
                 .map(|row| PlanRow { line: row.detail })
                 .collect(),

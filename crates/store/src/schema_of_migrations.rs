@@ -175,7 +175,7 @@ fn migrated(url: &str) -> Schema {
                  and table_name <> 'grid_batch_migrations'
              order by table_name, ordinal_position",
         )
-        .load(&mut **inner)
+        .load(&mut ***inner)
         .unwrap(),
         // table_xinfo lists generated columns too. A primary key is never null.
         Session::Sqlite(inner) => sql_query(
@@ -186,7 +186,7 @@ fn migrated(url: &str) -> Schema {
                  and t.name <> 'grid_batch_migrations'
              order by t.name, c.cid",
         )
-        .load(&mut **inner)
+        .load(&mut ***inner)
         .unwrap(),
     };
     let mut schema = Schema::new();

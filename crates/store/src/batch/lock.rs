@@ -51,7 +51,7 @@ pub(crate) fn lock_lanes(
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Lanes, StoreError> {
     let services: BTreeSet<&ServiceId> = batches.iter().map(|(service_id, _)| service_id).collect();
-    let rows: Vec<LaneRow> = if services.len() == batches.len() {
+    let rows: Vec<LockedLaneRow> = if services.len() == batches.len() {
         connection.load(&lock_lanes_statement(connection.dialect(), batches))?
     } else {
         let lanes = find_lanes(connection, services, batches)?;
@@ -153,7 +153,7 @@ fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> State
 }
 
 result_row! {
-    struct LaneRow {
+    struct LockedLaneRow {
         service_id: String,
         lane: i32,
         epoch: i64,
@@ -168,7 +168,7 @@ result_row! {
     }
 }
 
-impl LaneRow {
+impl LockedLaneRow {
     fn into_lane(self) -> Result<Lane, StoreError> {
         Ok(Lane {
             progress: self.progress.progress()?,

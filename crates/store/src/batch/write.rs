@@ -63,7 +63,8 @@ pub(super) fn write(
 
 /// Installs the next heads of services with one lane.
 fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Followers, StoreError> {
-    let heads: Vec<HeadRow> = connection.load(&install_next_heads(connection.dialect(), ended))?;
+    let heads: Vec<NextHeadRow> =
+        connection.load(&install_next_heads(connection.dialect(), ended))?;
     expect_all(heads.len(), ended.len())?;
     let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
     let mut restored = BTreeSet::new();
@@ -319,7 +320,7 @@ result_row! {
 
 result_row! {
     /// The head of a lane.
-    struct HeadRow {
+    struct NextHeadRow {
         service_id: String,
         lane: i32,
         batch_id: Option<Vec<u8>>,

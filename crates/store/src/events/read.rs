@@ -97,8 +97,7 @@ fn find_seq(
     )
     .bytes(batch_id.as_bytes())
     .text(service_id.as_str());
-    let rows: Vec<SeqRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| row.seq))
+    Ok(connection.load_column(&statement)?.into_iter().next())
 }
 
 result_row! {
@@ -124,12 +123,6 @@ impl FeedRow {
 
     fn removed(&self) -> RemovedUpTo {
         RemovedUpTo { seq: self.removed_seq, xid: self.removed_xid }
-    }
-}
-
-result_row! {
-    struct SeqRow {
-        seq: i64,
     }
 }
 

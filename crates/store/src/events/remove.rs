@@ -39,14 +39,14 @@ pub(crate) fn remove_groups(
             "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
         ),
     );
-    let removed: Vec<SeqRow> = connection.load(&lock_feed)?;
+    let removed: Vec<i64> = connection.load_column(&lock_feed)?;
     let oldest = Statement::new(
         dialect,
         "-- oldest_event_groups
          select g.seq, g.at, coalesce(g.xid, 0) as xid from event_groups g where g.seq > ?
          order by g.seq limit ?",
     )
-    .long(removed.first().map_or(0, |row| row.seq))
+    .long(removed.first().copied().unwrap_or(0))
     .long(limit(count.saturating_add(1)));
     let mut oldest: Vec<AgeRow> = connection.load(&oldest)?;
     oldest.pop();
@@ -74,12 +74,6 @@ pub(crate) fn remove_groups(
     )
     .rows(Rows::default().long("seq", old.iter().map(|group| group.seq)));
     connection.execute(&remove)
-}
-
-result_row! {
-    struct SeqRow {
-        seq: i64,
-    }
 }
 
 result_row! {

@@ -30,8 +30,8 @@ impl Snapshot {
         let dialect = connection.dialect();
         let last = "-- last_event_group
                     select coalesce(max(g.seq), 0) as number from event_groups g";
-        let last: Vec<Number> = connection.load(&Statement::new(dialect, last))?;
-        let last_seq = last.first().map_or(0, |row| row.number);
+        let last: Vec<i64> = connection.load_column(&Statement::new(dialect, last))?;
+        let last_seq = last.first().copied().unwrap_or(0);
         let Some(query) = dialect.snapshot_query() else {
             return Ok(Self { last_seq, last_visible: last_seq, ..Self::default() });
         };
@@ -95,12 +95,6 @@ pub(crate) fn begin_generation(
          update event_groups set xid = null where xid >= {first_invisible}"
     );
     connection.execute(&Statement::new(dialect, show)).map(drop)
-}
-
-result_row! {
-    struct Number {
-        number: i64,
-    }
 }
 
 result_row! {

@@ -106,7 +106,7 @@ fn decide(
     batch_seq: i64,
     action: &str,
     reason: Option<&str>,
-    decide: impl FnOnce(&mut Connection, table::Halt, bool) -> Result<bool, StoreError>,
+    decide: impl FnOnce(&mut Connection, table::StoredHalt, bool) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
     let state = batch.progress.state;
     let halt = load_halt(connection, batch_seq)?.filter(|(halt, _)| halt.ends_until.is_none());

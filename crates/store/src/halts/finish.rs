@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use grid_batch_core::{AfterInvalid, EventKind, ItemId, ServiceId, Strategy};
 
 use super::table::{
-    Halt, find_ending, find_without_policy, next_service_that_ends, next_service_without_policy,
-    remove_halts, set_policy_applied, set_position,
+    StoredHalt, find_ending, find_without_policy, next_service_that_ends,
+    next_service_without_policy, remove_halts, set_policy_applied, set_position,
 };
 use crate::{
     batch::{
@@ -126,7 +126,7 @@ fn find_following(
     positioned: bool,
 ) -> Result<(Option<Following>, Vec<Positioned>), StoreError> {
     let mut finished = Vec::new();
-    for Halt { batch, ends_until } in find_ending(connection, service_id, i64::MAX, STEP)? {
+    for StoredHalt { batch, ends_until } in find_ending(connection, service_id, i64::MAX, STEP)? {
         let until = ends_until.unwrap_or(batch.2);
         let in_lanes = find_in_lanes(connection, service_id, batch.2, until)?;
         let waiting = if positioned {

@@ -13,7 +13,7 @@ use crate::{
 
 /// An invalid batch that stops others.
 #[derive(Debug, Clone)]
-pub(crate) struct Halt {
+pub(crate) struct StoredHalt {
     pub(crate) batch: Positioned,
     /// The last position of what ends because of it; `None`: an operator has not decided.
     pub(crate) ends_until: Option<i64>,
@@ -44,7 +44,7 @@ impl HaltOrigin {
 /// Records invalid batches that stop others.
 pub(super) fn insert_halts(
     connection: &mut Connection,
-    halts: &[(Halt, HaltOrigin)],
+    halts: &[(StoredHalt, HaltOrigin)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
@@ -94,7 +94,7 @@ pub(super) fn insert_halts_in_order(
 pub(super) fn load_halt(
     connection: &mut Connection,
     seq: i64,
-) -> Result<Option<(Halt, bool)>, StoreError> {
+) -> Result<Option<(StoredHalt, bool)>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- load_halt
@@ -126,7 +126,7 @@ pub(crate) fn find_last_before(
     connection: &mut Connection,
     batches: &[PositionedBatch],
     before: &[(usize, i64)],
-) -> Result<Vec<(usize, Halt)>, StoreError> {
+) -> Result<Vec<(usize, StoredHalt)>, StoreError> {
     let service = |number: usize| batches[number].service_id.as_str();
     let statement = Statement::new(
         connection.dialect(),
@@ -195,9 +195,9 @@ result_row! {
 }
 
 impl HaltRow {
-    fn read(self) -> Result<Halt, StoreError> {
+    fn read(self) -> Result<StoredHalt, StoreError> {
         let batch = (self.batch_seq, service_id(&self.service_id)?, self.position);
-        Ok(Halt { batch, ends_until: self.ends_until })
+        Ok(StoredHalt { batch, ends_until: self.ends_until })
     }
 }
 
@@ -223,7 +223,7 @@ pub(super) fn find_ending(
     service_id: &ServiceId,
     before: i64,
     count: usize,
-) -> Result<Vec<Halt>, StoreError> {
+) -> Result<Vec<StoredHalt>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- find_ending_halts

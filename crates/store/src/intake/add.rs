@@ -164,7 +164,7 @@ fn find_transaction_holders<'a>(
             .text("service_id", transactions.iter().map(|(service_id, _)| *service_id))
             .bytes("transaction_id", transactions.iter().map(|(_, id)| id.as_bytes())),
     );
-    let rows: Vec<HolderRow> = connection.load(&statement)?;
+    let rows: Vec<TransactionHolderRow> = connection.load(&statement)?;
     rows.into_iter()
         .map(|row| {
             let transaction = usize::try_from(row.number).ok().and_then(|n| transactions.get(n));
@@ -365,7 +365,7 @@ fn key(batch: &NewBatch) -> Key<'_> {
 }
 
 result_row! {
-    struct HolderRow {
+    struct TransactionHolderRow {
         number: i64,
         batch_id: Vec<u8>,
     }

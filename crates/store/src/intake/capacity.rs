@@ -220,7 +220,7 @@ fn count_of_signers(
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
     );
-    let rows: Vec<CountRow> = connection.load(&statement)?;
+    let rows: Vec<NewServicesRow> = connection.load(&statement)?;
     let mut counts = NewServiceCounts::default();
     for row in rows {
         let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
@@ -254,7 +254,7 @@ pub(super) fn record_new_services(
 }
 
 result_row! {
-    struct CountRow {
+    struct NewServicesRow {
         number: i64,
         of_signer: i64,
         in_all: i64,

@@ -7,7 +7,7 @@ use crate::{
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         open_counts::{OpenCount, OpenCounts},
-        result_row,
+        query::single_count,
     },
 };
 
@@ -125,8 +125,7 @@ fn count_open(
              where c.client = ? and b.ended_at is null",
         )
         .text(&name);
-        let rows: Vec<OpenRow> = connection.load(&statement)?;
-        counts.insert(*client, rows.first().map_or(0, |row| row.open.unsigned_abs()));
+        counts.insert(*client, single_count(&connection.load_column(&statement)?)?);
     }
     Ok(counts)
 }
@@ -147,10 +146,4 @@ fn forget_ended(dialect: Dialect, client: &str) -> Statement<'_> {
     )
     .text(client)
     .long(MOST_FORGOTTEN)
-}
-
-result_row! {
-    struct OpenRow {
-        open: i64,
-    }
 }

@@ -72,7 +72,7 @@ fn insert_rows<'a>(
     let dated: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
     created_at.open_services(connection)?;
-    let rows: Vec<InsertedRow> = connection.load(&insert_batches(dialect, &dated))?;
+    let rows: Vec<InsertedBatchRow> = connection.load(&insert_batches(dialect, &dated))?;
     let seqs: HashMap<(&str, i64), i64> =
         rows.iter().map(|row| ((row.service_id.as_str(), row.created_at), row.seq)).collect();
     let inserted = dated
@@ -244,7 +244,7 @@ impl InsertedBatch<'_> {
 }
 
 result_row! {
-    struct InsertedRow {
+    struct InsertedBatchRow {
         seq: i64,
         service_id: String,
         created_at: i64,

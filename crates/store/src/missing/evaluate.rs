@@ -159,8 +159,8 @@ pub(super) fn hold_overdue(
             .long("held_at", missing.iter().map(|_| now.as_micros()))
             .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
     );
-    let held: Vec<HeldRow> = connection.load(&hold)?;
-    let events: Vec<NewEvent> = held.into_iter().map(HeldRow::event).collect();
+    let held: Vec<OverdueRow> = connection.load(&hold)?;
+    let events: Vec<NewEvent> = held.into_iter().map(OverdueRow::event).collect();
     insert_events(connection, scheduler.events(), &events, now)?;
     mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;
     Ok(missing.len())
@@ -168,13 +168,13 @@ pub(super) fn hold_overdue(
 
 result_row! {
     /// A batch that is held now.
-    struct HeldRow {
+    struct OverdueRow {
         batch_seq: i64,
         held_reason: String,
     }
 }
 
-impl HeldRow {
+impl OverdueRow {
     fn event(self) -> NewEvent {
         NewEvent {
             batch_seq: self.batch_seq,

@@ -107,8 +107,8 @@ fn find_signers(
     )
     .bytes(after.unwrap_or_default())
     .long(limit(count));
-    let rows: Vec<SignerRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().filter_map(|row| row.signer).collect())
+    let signers: Vec<Option<Vec<u8>>> = connection.load_column(&statement)?;
+    Ok(signers.into_iter().flatten().collect())
 }
 
 /// Up to `count` transactions of a signer that are due, of the services of an instance: those first for which
@@ -152,9 +152,9 @@ fn remove_unneeded(
                  and m.found_at is null limit 1) as r) = 0",
     )
     .rows(lookup_rows(&lookups).long("number", (0..).take(lookups.len())));
-    let rows: Vec<NumberRow> = connection.load(&statement)?;
+    let unneeded: Vec<i64> = connection.load_column(&statement)?;
     let unneeded: BTreeSet<usize> =
-        rows.iter().filter_map(|row| usize::try_from(row.number).ok()).collect();
+        unneeded.into_iter().filter_map(|number| usize::try_from(number).ok()).collect();
     let (needed, unneeded): (Vec<_>, Vec<_>) =
         lookups.into_iter().enumerate().partition(|(number, _)| !unneeded.contains(number));
     let of = |lookups: Vec<(usize, Lookup)>| lookups.into_iter().map(|(_, it)| it).collect();
@@ -270,18 +270,6 @@ fn lookup_rows(lookups: &[Lookup]) -> Rows<'_> {
         .text("service_id", lookups.iter().map(|it| it.service_id.as_str()))
         .bytes("signer", lookups.iter().map(|it| it.signer.as_slice()))
         .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
-}
-
-result_row! {
-    struct SignerRow {
-        signer: Option<Vec<u8>>,
-    }
-}
-
-result_row! {
-    struct NumberRow {
-        number: i64,
-    }
 }
 
 result_row! {

@@ -196,20 +196,14 @@ fn has_other(connection: &mut Connection, instance: &InstanceId) -> Result<bool,
         ),
     )
     .text(instance.as_str());
-    let rows: Vec<OthersRow> = connection.load(&statement)?;
-    Ok(rows.iter().any(|row| row.instances > 0))
+    let instances: Vec<i64> = connection.load_column(&statement)?;
+    Ok(instances.iter().any(|count| *count > 0))
 }
 
 result_row! {
     struct LockedInstanceRow {
         instance_id: String,
         draining: bool,
-    }
-}
-
-result_row! {
-    struct OthersRow {
-        instances: i64,
     }
 }
 
@@ -229,8 +223,8 @@ pub(super) fn release_claim(
         ),
     )
     .text(service_id.as_str());
-    let rows: Vec<ClaimantRow> = connection.load(&statement)?;
-    let Some(ClaimantRow { claimant }) = rows.into_iter().next() else {
+    let claimants: Vec<Option<String>> = connection.load_column(&statement)?;
+    let Some(claimant) = claimants.into_iter().next() else {
         return Ok(ActionOutcome::NotFound);
     };
     let Some(owner) = claimant else {
@@ -256,10 +250,4 @@ pub(super) fn release_claim(
         state: None,
         next_waits: true,
     }))
-}
-
-result_row! {
-    struct ClaimantRow {
-        claimant: Option<String>,
-    }
 }

@@ -101,10 +101,10 @@ impl Store {
         connection: &mut Connection,
     ) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let dialect = connection.dialect();
-        let rows: Vec<WaitingRow> = connection.load(&Statement::new(dialect, WAITING))?;
-        let halted: Vec<ServiceRow> = connection.load(&Statement::new(dialect, HALTED))?;
-        let halted: BTreeSet<String> = halted.into_iter().map(|row| row.service_id).collect();
-        let count = |row: &WaitingRow| {
+        let rows: Vec<WaitingCountRow> = connection.load(&Statement::new(dialect, WAITING))?;
+        let halted = connection.load_column(&Statement::new(dialect, HALTED))?;
+        let halted: BTreeSet<String> = halted.into_iter().collect();
+        let count = |row: &WaitingCountRow| {
             let strategy = self.scheduler.strategy(&self.unreadable.read(&row.service_id)?);
             let is_stopped =
                 row.halted || strategy.keeps_order() && halted.contains(&row.service_id);
@@ -153,7 +153,7 @@ impl StateRow {
 }
 
 result_row! {
-    struct WaitingRow {
+    struct WaitingCountRow {
         service_id: String,
         incomplete: bool,
         blocker: String,
@@ -162,7 +162,7 @@ result_row! {
     }
 }
 
-impl WaitingRow {
+impl WaitingCountRow {
     fn blocked_by(&self) -> Option<BlockedBy> {
         match self.blocker.as_str() {
             "MISSING" => Some(BlockedBy::Missing),
@@ -170,11 +170,5 @@ impl WaitingRow {
             "CONFLICT" => Some(BlockedBy::Conflict),
             _ => None,
         }
-    }
-}
-
-result_row! {
-    struct ServiceRow {
-        service_id: String,
     }
 }

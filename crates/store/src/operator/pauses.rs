@@ -138,8 +138,8 @@ pub(super) fn lock_pause_of_all(connection: &mut Connection) -> Result<Option<i6
              select d.paused_at from database_state d where d.id = 1 {lock}"
         ),
     );
-    let rows: Vec<PauseRow> = connection.load(&statement)?;
-    Ok(rows.first().and_then(|row| row.paused_at))
+    let paused_at: Vec<Option<i64>> = connection.load_column(&statement)?;
+    Ok(paused_at.into_iter().flatten().next())
 }
 
 fn check(verb: OperatorVerb, paused_at: Option<i64>) -> Result<(), ActionRefusal> {
@@ -267,12 +267,6 @@ impl ServicePauseRow {
     /// Since when an operator has paused the service.
     fn by_operator(&self) -> Option<i64> {
         self.paused_at.filter(|at| self.states_differ_at != Some(*at))
-    }
-}
-
-result_row! {
-    struct PauseRow {
-        paused_at: Option<i64>,
     }
 }
 

@@ -3,7 +3,9 @@ use grid_batch_core::{BatchState, ServiceId};
 use super::pauses::paused_since;
 use crate::{
     halts::first_halt,
-    sql::{Connection, Statement, Store, StoreError, result_row, rows::in_states},
+    sql::{
+        Connection, Statement, Store, StoreError, query::single_count, result_row, rows::in_states,
+    },
 };
 
 /// How many batches are open, and which queues are full.
@@ -106,9 +108,9 @@ fn find_fullest(
     )
     .long(at_most_i64(limit))
     .long(at_most_i64(1 + store.unreadable.count() as u64));
-    let rows: Vec<DepthRow> = connection.load(&statement)?;
+    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
     let readable =
-        |row: DepthRow| Some((store.unreadable.read(&row.service_id)?, row.open.unsigned_abs()));
+        |(name, open): (String, i64)| Some((store.unreadable.read(&name)?, open.unsigned_abs()));
     Ok(rows.into_iter().find_map(readable))
 }
 
@@ -123,8 +125,7 @@ fn count_incomplete(connection: &mut Connection) -> Result<u64, StoreError> {
          select count(*) as count from waiting_batches w
          where w.service_id > '' and w.position is null",
     );
-    let rows: Vec<CountRow> = connection.load(&statement)?;
-    Ok(rows.first().map_or(0, |row| row.count.unsigned_abs()))
+    single_count(&connection.load_column(&statement)?)
 }
 
 fn read_full(
@@ -183,9 +184,9 @@ fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> 
              where m.found_at is null and m.signer >= ? group by m.signer) as r",
     )
     .bytes(&[]);
-    let rows: Vec<SignersRow> = connection.load(&statement)?;
-    let count = |row: &SignersRow| (row.signers.unsigned_abs(), row.most.unsigned_abs());
-    Ok(rows.first().map_or((0, 0), count))
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    let counts = rows.first().map(|(signers, most)| (signers.unsigned_abs(), most.unsigned_abs()));
+    Ok(counts.unwrap_or_default())
 }
 
 result_row! {
@@ -197,30 +198,10 @@ result_row! {
 }
 
 result_row! {
-    struct DepthRow {
-        service_id: String,
-        open: i64,
-    }
-}
-
-result_row! {
-    struct CountRow {
-        count: i64,
-    }
-}
-
-result_row! {
     #[derive(Default)]
     struct FullRow {
         incomplete: i64,
         held: i64,
         delayed: i64,
-    }
-}
-
-result_row! {
-    struct SignersRow {
-        signers: i64,
-        most: i64,
     }
 }

@@ -78,7 +78,7 @@ impl Store {
         let now = self.now();
         self.pools.write()?.write_transaction(|connection| {
             remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
-            let window = Window::load(connection, from, count)?;
+            let window = RetentionWindow::load(connection, from, count)?;
             let remove = remove_statement(self, &window, before);
             let removed: Vec<RemovedRow> = connection.load(&remove)?;
             let is_committed = |row: &&RemovedRow| row.dlt_status.as_deref() == Some("COMMITTED");
@@ -100,7 +100,7 @@ impl Store {
     ) -> Result<Removable, StoreError> {
         let now = self.now();
         let mut connection = self.pools.read()?;
-        let window = Window::load(&mut connection, from, count)?;
+        let window = RetentionWindow::load(&mut connection, from, count)?;
         let select = select_statement(self, &window, before);
         let rows: Vec<RemovableRow> = connection.load(&select)?;
         Ok(Removable {
@@ -113,20 +113,20 @@ impl Store {
 }
 
 /// The batches that one step examines.
-struct Window {
-    examined: Vec<Examined>,
+struct RetentionWindow {
+    examined: Vec<ExaminedBatch>,
     /// Whether there may be more batches.
     is_full: bool,
 }
 
 #[derive(Queryable, Clone, Copy)]
-struct Examined {
+struct ExaminedBatch {
     seq: i64,
     created_at: i64,
     ended_at: Option<i64>,
 }
 
-impl Window {
+impl RetentionWindow {
     fn load(
         connection: &mut Connection,
         from: Option<RetentionCursor>,
@@ -138,7 +138,7 @@ impl Window {
             .order_by(batches::seq)
             .limit(limit(count))
             .select((batches::seq, batches::created_at, batches::ended_at));
-        let examined: Vec<Examined> = connection.load_query("retention_window", query)?;
+        let examined: Vec<ExaminedBatch> = connection.load_query("retention_window", query)?;
         let is_full = examined.len() >= count;
         Ok(Self { examined, is_full })
     }
@@ -173,7 +173,11 @@ fn since(before: Timestamp, statement: Statement<'static>) -> Statement<'static>
 }
 
 /// By hand: Diesel has no `skip locked` for both databases, and no delete with it.
-fn remove_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
+fn remove_statement(
+    store: &Store,
+    window: &RetentionWindow,
+    before: Timestamp,
+) -> Statement<'static> {
     let (dialect, is_removable) = (store.dialect(), is_removable(store));
     let lock = dialect.locking("for update of b skip locked");
     let statement = Statement::new(
@@ -207,7 +211,11 @@ fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result
     Ok(())
 }
 
-fn select_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
+fn select_statement(
+    store: &Store,
+    window: &RetentionWindow,
+    before: Timestamp,
+) -> Statement<'static> {
     let is_removable = is_removable(store);
     let statement = Statement::new(
         store.dialect(),

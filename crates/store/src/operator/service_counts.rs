@@ -9,9 +9,7 @@ use grid_batch_core::DltStatus;
 use super::pauses::{count_different_states, count_paused};
 use crate::{
     halts::count_halted,
-    sql::{
-        Connection, Statement, Store, StoreError, query::single_count, result_row, schema::lanes,
-    },
+    sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes},
 };
 
 /// How many services have open batches, and how many of them are in trouble.
@@ -77,14 +75,7 @@ const RESTORED: &str = "-- restored_services
 
 fn count_services(connection: &mut Connection, sql: impl Into<String>) -> Result<u64, StoreError> {
     let statement = Statement::new(connection.dialect(), sql);
-    let rows: Vec<CountRow> = connection.load(&statement)?;
-    single_count(&rows.iter().map(|row| row.count).collect::<Vec<_>>())
-}
-
-result_row! {
-    struct CountRow {
-        count: i64,
-    }
+    single_count(&connection.load_column(&statement)?)
 }
 
 impl Store {

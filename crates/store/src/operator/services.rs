@@ -9,7 +9,7 @@ use super::claims::load_owners;
 use crate::{
     halts::HaltOrigin,
     sql::{
-        Connection, Statement, Store, StoreError, result_row,
+        Connection, Statement, Store, StoreError,
         rows::{limit, service_id},
         schema::{batches, halts, lanes, services, waiting_batches, waiting_holds},
     },
@@ -171,14 +171,7 @@ fn load_waiting_names(
     )
     .text(after)
     .long(limit(count));
-    let rows: Vec<NameRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().map(|row| row.service_id).collect())
-}
-
-result_row! {
-    struct NameRow {
-        service_id: String,
-    }
+    connection.load_column(&statement)
 }
 
 /// What the lanes of a service hold.
@@ -198,7 +191,7 @@ struct Queue {
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = lanes)]
-struct LaneRow {
+struct QueueRow {
     service_id: String,
     ended: i64,
     created_at: Option<i64>,
@@ -209,7 +202,7 @@ struct LaneRow {
     held_at: Option<i64>,
 }
 
-impl LaneRow {
+impl QueueRow {
     fn has(&self, status: DltStatus) -> bool {
         self.dlt_status.as_deref() == Some(status.as_str())
     }
@@ -236,8 +229,8 @@ fn load_queues(
     names: &[String],
 ) -> Result<HashMap<String, Queue>, StoreError> {
     let query =
-        lanes::table.filter(lanes::service_id.eq_any(names.to_vec())).select(LaneRow::as_select());
-    let rows: Vec<LaneRow> = connection.load_query("lanes_of_services", query)?;
+        lanes::table.filter(lanes::service_id.eq_any(names.to_vec())).select(QueueRow::as_select());
+    let rows: Vec<QueueRow> = connection.load_query("lanes_of_services", query)?;
     let mut queues: HashMap<String, Queue> = HashMap::new();
     for row in rows {
         let (failure, closed_gate) = (row.failure(), row.closed_gate());

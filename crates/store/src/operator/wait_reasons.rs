@@ -38,7 +38,7 @@ pub(super) fn load_wait_reasons(
         let scheduled = has_positions(connection, service_id)?;
         return Ok(scheduled.then(HashMap::new));
     }
-    let service = Service::load(store, connection, service_id, &rows)?;
+    let service = WaitingService::load(store, connection, service_id, &rows)?;
     let mut ahead = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
         let found = service.ahead_of(connection, row, number < MOST_COMPARED)?;
@@ -48,7 +48,7 @@ pub(super) fn load_wait_reasons(
 }
 
 /// What is stored of a service, and of the batches that others wait for.
-struct Service {
+struct WaitingService {
     strategy: AnyStrategy,
     /// The first batch that is next or under way.
     head: Option<StoredBatch>,
@@ -59,12 +59,12 @@ struct Service {
     halt: Option<i64>,
 }
 
-impl Service {
+impl WaitingService {
     fn load(
         store: &Store,
         connection: &mut Connection,
         service_id: &ServiceId,
-        rows: &[WaitingRow],
+        rows: &[WaitingBatchRow],
     ) -> Result<Self, StoreError> {
         let halt = load_first_halt(connection, service_id)?;
         let blockers: BTreeSet<i64> =
@@ -81,7 +81,7 @@ impl Service {
     fn ahead_of(
         &self,
         connection: &mut Connection,
-        row: &WaitingRow,
+        row: &WaitingBatchRow,
         compares: bool,
     ) -> Result<Ahead, StoreError> {
         let own = row.position.unwrap_or(i64::MAX);
@@ -109,7 +109,7 @@ impl Service {
     fn reason(
         &self,
         connection: &mut Connection,
-        row: &WaitingRow,
+        row: &WaitingBatchRow,
         blocker: Option<&BlockerBatch>,
         compares: bool,
     ) -> Result<WaitReason, StoreError> {
@@ -142,7 +142,7 @@ impl Service {
 
 /// A batch that waits.
 #[derive(Queryable, Debug)]
-pub(super) struct WaitingRow {
+pub(super) struct WaitingBatchRow {
     pub(super) created_at: i64,
     pub(super) seq: i64,
     pub(super) position: Option<i64>,
@@ -161,7 +161,7 @@ fn load_waiting(
     connection: &mut Connection,
     service_id: &ServiceId,
     created_at: &[Timestamp],
-) -> Result<Vec<WaitingRow>, StoreError> {
+) -> Result<Vec<WaitingBatchRow>, StoreError> {
     let times: Vec<i64> = created_at.iter().map(|at| at.as_micros()).collect();
     let query = batches::table
         .inner_join(waiting_batches::table)

@@ -92,7 +92,7 @@ fn transaction_ids(
             .long("batch_seq", batches.iter().map(|row| row.batch_seq))
             .text("service_id", batches.iter().map(|row| row.attempt.service_id.as_str())),
     );
-    let rows: Vec<TransactionRow> = connection.load(&statement)?;
+    let rows: Vec<UnresolvedTransactionRow> = connection.load(&statement)?;
     let mut transactions: HashMap<i64, TransactionIds> = HashMap::new();
     for row in rows {
         let id = batch_id(&row.transaction_id)?;
@@ -147,7 +147,7 @@ impl UnresolvedRow {
 }
 
 result_row! {
-    struct TransactionRow {
+    struct UnresolvedTransactionRow {
         batch_seq: i64,
         transaction_id: Vec<u8>,
         others: i64,
@@ -216,7 +216,7 @@ impl SentOrder {
                 (lanes::batch_id, lanes::position, lanes::submitted),
                 (batches::batch_id, batches::created_at, batches::ended_at).nullable(),
             ));
-        let rows: Vec<LaneRow> = store.pools.read()?.load_query("pipeline", query)?;
+        let rows: Vec<PipelineRow> = store.pools.read()?.load_query("pipeline", query)?;
         let mut order =
             Self { positions: HashMap::new(), first_at_ledger: None, committed: Vec::new() };
         for ((id, position, submitted), committed) in rows {
@@ -257,4 +257,4 @@ impl SentOrder {
 }
 
 /// The batch in a lane, and the last one that was committed there.
-type LaneRow = ((Option<Vec<u8>>, Option<i64>, bool), Option<(Vec<u8>, i64, Option<i64>)>);
+type PipelineRow = ((Option<Vec<u8>>, Option<i64>, bool), Option<(Vec<u8>, i64, Option<i64>)>);

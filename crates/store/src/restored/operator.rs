@@ -13,7 +13,6 @@ use crate::{
         error::ClaimError,
         handle::StoreOptions,
         last_seen::Seen,
-        result_row,
         url::{DatabaseUrl, Kind},
     },
 };
@@ -86,16 +85,10 @@ pub(crate) fn expect_no_running_instances(connection: &mut Connection) -> Result
              order by i.instance_id"
         ),
     );
-    let rows: Vec<InstanceRow> = connection.load(&statement)?;
-    if rows.is_empty() {
+    let names: Vec<String> = connection.load_column(&statement)?;
+    if names.is_empty() {
         return Ok(());
     }
-    let instances = rows.into_iter().map(|row| InstanceId::new(row.instance_id)).collect();
+    let instances = names.into_iter().map(InstanceId::new).collect();
     Err(ClaimError::InstancesRunning { instances }.into())
-}
-
-result_row! {
-    struct InstanceRow {
-        instance_id: String,
-    }
 }

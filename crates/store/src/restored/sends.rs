@@ -1,4 +1,4 @@
-use crate::sql::{Connection, Store, StoreError, result_row};
+use crate::sql::{Connection, Store, StoreError};
 
 /// A database transaction after whose commit batches are sent. It counts as a renewal of the instance, so that an
 /// earlier copy of the file is behind what the instance has stored beside it.
@@ -25,8 +25,8 @@ impl CountedSend {
                  returning renewals",
             )
             .text(&instance);
-        let rows: Vec<RenewalsRow> = connection.load(&statement)?;
-        Ok(rows.into_iter().next().map(|RenewalsRow { renewals }| Self { instance, renewals }))
+        let renewals: Vec<i64> = connection.load_column(&statement)?;
+        Ok(renewals.into_iter().next().map(|renewals| Self { instance, renewals }))
     }
 
     /// The transaction is committed, and nothing is sent yet.
@@ -34,11 +34,5 @@ impl CountedSend {
         if let Some(Self { instance, renewals }) = counted {
             store.last_seen.renewed(&instance, renewals);
         }
-    }
-}
-
-result_row! {
-    struct RenewalsRow {
-        renewals: i64,
     }
 }

@@ -247,12 +247,5 @@ fn load_position(
     service_id: &ServiceId,
 ) -> Result<Option<i64>, StoreError> {
     let statement = Statement::new(connection.dialect(), sql).text(service_id.as_str());
-    let rows: Vec<PositionRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| row.position))
-}
-
-result_row! {
-    struct PositionRow {
-        position: i64,
-    }
+    Ok(connection.load_column(&statement)?.into_iter().next())
 }

@@ -30,7 +30,7 @@ pub(super) fn decode(stored: Option<&[u8]>) -> Result<DeclaredAccess, StoreError
 
 /// What a row of `declared_addresses` says about its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum AccessKind {
     /// The batch writes the address.
     Writes,
     /// It reads it.
@@ -41,7 +41,7 @@ pub(super) enum Kind {
     ReadsBelow,
 }
 
-impl Kind {
+impl AccessKind {
     pub(super) fn as_i32(self) -> i32 {
         match self {
             Self::Writes => 0,
@@ -53,7 +53,7 @@ impl Kind {
 }
 
 /// An address with what a row says about it.
-pub(super) type Entry = (String, Kind);
+pub(super) type Entry = (String, AccessKind);
 
 /// What a batch declares, with addresses of lengths that its service has in use only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,8 +76,8 @@ impl IndexedAccess {
     pub(super) fn rows(&self, lengths: &Lengths) -> BTreeSet<Entry> {
         let mut rows = BTreeSet::new();
         for (prefixes, kind, below) in [
-            (self.0.writes(), Kind::Writes, Kind::WritesBelow),
-            (self.0.reads(), Kind::Reads, Kind::ReadsBelow),
+            (self.0.writes(), AccessKind::Writes, AccessKind::WritesBelow),
+            (self.0.reads(), AccessKind::Reads, AccessKind::ReadsBelow),
         ] {
             for prefix in prefixes {
                 let text = prefix.as_str();
@@ -94,10 +94,16 @@ impl IndexedAccess {
         for (prefixes, same, above) in [
             (
                 self.0.writes(),
-                [Kind::Writes, Kind::Reads, Kind::WritesBelow, Kind::ReadsBelow].as_slice(),
-                [Kind::Writes, Kind::Reads].as_slice(),
+                [
+                    AccessKind::Writes,
+                    AccessKind::Reads,
+                    AccessKind::WritesBelow,
+                    AccessKind::ReadsBelow,
+                ]
+                .as_slice(),
+                [AccessKind::Writes, AccessKind::Reads].as_slice(),
             ),
-            (self.0.reads(), &[Kind::Writes, Kind::WritesBelow], &[Kind::Writes]),
+            (self.0.reads(), &[AccessKind::Writes, AccessKind::WritesBelow], &[AccessKind::Writes]),
         ] {
             for prefix in prefixes {
                 let text = prefix.as_str();

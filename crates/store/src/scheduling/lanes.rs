@@ -114,7 +114,7 @@ fn load_lanes(
          where s.service_id = ? order by s.service_id, s.lane",
     )
     .text(service_id.as_str());
-    let rows: Vec<LaneRow> = connection.load(&statement)?;
+    let rows: Vec<LaneUseRow> = connection.load(&statement)?;
     Ok(ServiceLanes {
         counts: LaneCounts {
             busy: rows.iter().filter(|row| row.busy).count(),
@@ -209,7 +209,7 @@ result_row! {
 }
 
 result_row! {
-    struct LaneRow {
+    struct LaneUseRow {
         lane: i32,
         busy: bool,
         is_held: bool,

@@ -180,8 +180,7 @@ pub(super) fn still_unpositioned(
          where w.position is null",
     )
     .rows(Rows::default().long("batch_seq", batches.iter().map(|(seq, _)| *seq)));
-    let rows: Vec<SeqRow> = connection.load(&statement)?;
-    let unpositioned: HashSet<i64> = rows.iter().map(|row| row.batch_seq).collect();
+    let unpositioned: HashSet<i64> = connection.load_column(&statement)?.into_iter().collect();
     Ok(batches.iter().filter(|(seq, _)| unpositioned.contains(seq)).cloned().collect())
 }
 
@@ -199,7 +198,7 @@ pub(crate) fn count_incomplete(
          from {x}",
     )
     .rows(service_rows(services));
-    let rows: Vec<CountRow> = connection.load(&statement)?;
+    let rows: Vec<IncompleteCountRow> = connection.load(&statement)?;
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, row.count.unsigned_abs()))).collect()
 }
 
@@ -277,15 +276,9 @@ fn load_first(
 }
 
 result_row! {
-    struct CountRow {
+    struct IncompleteCountRow {
         service_id: String,
         count: i64,
-    }
-}
-
-result_row! {
-    struct SeqRow {
-        batch_seq: i64,
     }
 }
 

@@ -29,8 +29,8 @@ impl CommitHistory for Store {
                 batches::batch_id.nullable(),
                 batches::ended_at.nullable(),
             ));
-        let rows: Vec<LaneRow> = self.pools.read()?.load_query("committed_before", query)?;
-        let is_own = |row: &&LaneRow| row.0.as_deref() == Some(batch_id.as_bytes());
+        let rows: Vec<CommittedRow> = self.pools.read()?.load_query("committed_before", query)?;
+        let is_own = |row: &&CommittedRow| row.0.as_deref() == Some(batch_id.as_bytes());
         let taken_at = rows.iter().find(is_own).and_then(|row| row.1);
         let mut history = CommittedBefore::default();
         for (_, _, committed, ended_at) in &rows {
@@ -160,7 +160,7 @@ pub(crate) fn declare_new(connection: &mut Connection, seqs: Vec<i64>) -> Result
 }
 
 /// The batch in a lane and when it was taken; the last one that was committed there and when it ended.
-type LaneRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);
+type CommittedRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);
 
 result_row! {
     struct FactsRow {

@@ -27,7 +27,6 @@ use super::{
     open_counts::OpenCounts,
     pools::{PoolConnections, Pools},
     program_pool::ProgramPool,
-    result_row,
     scheduler::Scheduler,
     unreadable_services::UnreadableServices,
     url::{Access, DatabaseUrl},
@@ -217,9 +216,9 @@ impl Store {
         let before = self.clock.monotonic();
         let database = match read_clock_statement(self.dialect()) {
             Some(statement) => {
-                let rows: Vec<ClockRow> = connection.load(&statement)?;
+                let times: Vec<i64> = connection.load_column(&statement)?;
                 let missing = || StoreError::corrupt("the database's clock has no time");
-                Timestamp::from_micros(rows.first().ok_or_else(missing)?.time)
+                Timestamp::from_micros(*times.first().ok_or_else(missing)?)
             }
             None => self.clock.machine().now(),
         };
@@ -245,12 +244,6 @@ fn read_clock_statement(dialect: Dialect) -> Option<Statement<'static>> {
     let clock = dialect.clock();
     let statement = || Statement::new(dialect, format!("-- read_clock\n select {clock} as time"));
     dialect.has_own_clock().then(statement)
-}
-
-result_row! {
-    struct ClockRow {
-        time: i64,
-    }
 }
 
 impl fmt::Debug for Store {

@@ -7,7 +7,7 @@ use diesel::{
 };
 use log::debug;
 
-use super::{StoreError, result_row};
+use super::{StoreError, columns::Tuple};
 
 /// On how many connections a transaction is open at the same time. A pooler uses free sessions before
 /// it opens more, so with two of them one has the session that the first connection had, whether the
@@ -69,11 +69,6 @@ fn session_in_transaction(connection: &mut PgConnection) -> QueryResult<i32> {
 
 /// The number of the server's process. The query is prepared without a name.
 fn session(connection: &mut PgConnection) -> QueryResult<i32> {
-    result_row! {
-        struct Session {
-            process: i32,
-        }
-    }
     let query = sql_query("select pg_backend_pid() as process");
-    Ok(query.get_result::<Session>(connection)?.process)
+    Ok(query.get_result::<Tuple<(i32,)>>(connection)?.0.0)
 }

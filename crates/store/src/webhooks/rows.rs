@@ -98,12 +98,12 @@ impl DueRow {
     }
 }
 
-/// The columns of a [`FailedRow`], from `failed_deliveries f`.
+/// The columns of a [`FailedDeliveryRow`], from `failed_deliveries f`.
 pub(super) const FAILED_COLUMNS: &str =
     "f.id, f.message_id, f.body, f.attempts, f.error, f.failed_at, f.again";
 
 result_row! {
-    pub(super) struct FailedRow {
+    pub(super) struct FailedDeliveryRow {
         id: i64,
         message_id: String,
         body: String,
@@ -114,7 +114,7 @@ result_row! {
     }
 }
 
-impl FailedRow {
+impl FailedDeliveryRow {
     pub(super) fn read(self) -> FailedDelivery {
         FailedDelivery {
             id: FailedDeliveryId(self.id),

@@ -39,7 +39,7 @@ impl StoredFollowing {
 
 result_row! {
     /// The lane of a batch that may be at the ledger.
-    pub(super) struct HeadRow {
+    pub(super) struct PaymentHeadRow {
         epoch: i64,
         attempts: i32,
         pub(super) created_at: i64,
@@ -50,7 +50,7 @@ result_row! {
     }
 }
 
-impl HeadRow {
+impl PaymentHeadRow {
     pub(super) fn attempt_id(&self) -> Result<AttemptId, StoreError> {
         Ok(AttemptId {
             attempt: u32::try_from(self.attempts).map_err(StoreError::corrupt)?,
@@ -65,7 +65,7 @@ pub(super) fn find_head(
     service_id: &ServiceId,
     batch_id: &ItemId,
     lock: &str,
-) -> Result<Option<HeadRow>, StoreError> {
+) -> Result<Option<PaymentHeadRow>, StoreError> {
     let accepted = in_states("s", |state| matches!(state, BatchState::Pending | BatchState::Valid));
     let sent = in_states("s", BatchState::awaits_poller);
     let statement = connection
@@ -80,7 +80,7 @@ pub(super) fn find_head(
         ))
         .text(service_id.as_str())
         .bytes(batch_id.as_bytes());
-    let rows: Vec<HeadRow> = connection.load(&statement)?;
+    let rows: Vec<PaymentHeadRow> = connection.load(&statement)?;
     Ok(rows.into_iter().next())
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Behind {
 pub(super) fn load_following(
     connection: &mut Connection,
     service_id: &ServiceId,
-    head: &HeadRow,
+    head: &PaymentHeadRow,
     count: usize,
     now: Timestamp,
 ) -> Result<Behind, StoreError> {
@@ -223,7 +223,7 @@ pub(super) fn nonces_with_owners(
 pub(super) fn lock_head(
     connection: &mut Connection,
     head: &BatchAttempt,
-) -> Result<Option<HeadRow>, StoreError> {
+) -> Result<Option<PaymentHeadRow>, StoreError> {
     let lock = connection.dialect().locking("for update of s");
     let found = find_head(connection, &head.service_id, &head.batch_id, lock)?;
     let Some(found) = found else { return Ok(None) };

@@ -27,8 +27,8 @@ pub(super) struct Head {
 /// All heads, and all batches that are held or signed ahead: as many as there are services with open
 /// batches, holds, and transactions in flight.
 pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, StoreError> {
-    let in_lanes = lanes::table.filter(lanes::busy).select(LaneRow::as_select());
-    let in_lanes: Vec<LaneRow> = connection.load_query("heads", in_lanes)?;
+    let in_lanes = lanes::table.filter(lanes::busy).select(WithdrawalHeadRow::as_select());
+    let in_lanes: Vec<WithdrawalHeadRow> = connection.load_query("heads", in_lanes)?;
     // The condition leads PostgreSQL to the index. With an inner join SQLite would read all batches.
     let held = waiting_holds::table
         .left_join(batches::table)
@@ -82,7 +82,7 @@ result_row! {
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = lanes)]
-struct LaneRow {
+struct WithdrawalHeadRow {
     service_id: String,
     batch_seq: Option<i64>,
     submitted: bool,
@@ -91,7 +91,7 @@ struct LaneRow {
     held_at: Option<i64>,
 }
 
-impl LaneRow {
+impl WithdrawalHeadRow {
     fn into_head(self) -> Result<Option<Head>, StoreError> {
         let Some(batch_seq) = self.batch_seq else { return Ok(None) };
         let progress = progress(self.submitted, self.dlt_status.as_deref(), self.attempts)?;
@@ -220,7 +220,7 @@ fn count_open(
              from {x} join services v on v.service_id = x.service_id",
         )
         .rows(service_rows(services));
-    for row in connection.load::<OpenRow>(&statement)? {
+    for row in connection.load::<OpenWithdrawalsRow>(&statement)? {
         if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?) {
             queue.open = whole(row.open)?;
             queue.waiting = queue.open;
@@ -294,7 +294,7 @@ fn add_last_failures(
 }
 
 result_row! {
-    struct OpenRow {
+    struct OpenWithdrawalsRow {
         service_id: String,
         open: i64,
     }

@@ -164,7 +164,7 @@ fn record_failures(
 fn failed_withdrawals(
     connection: &mut Connection,
     batches: &[i64],
-) -> Result<Vec<FailedRow>, StoreError> {
+) -> Result<Vec<FailedWithdrawalRow>, StoreError> {
     let statement = connection
         .statement(
             "-- failed_withdrawals
@@ -175,7 +175,10 @@ fn failed_withdrawals(
     connection.load(&statement)
 }
 
-fn mark_not_counted(connection: &mut Connection, failed: &[FailedRow]) -> Result<(), StoreError> {
+fn mark_not_counted(
+    connection: &mut Connection,
+    failed: &[FailedWithdrawalRow],
+) -> Result<(), StoreError> {
     let statement = connection
         .statement(
             "-- mark_not_counted
@@ -188,11 +191,11 @@ fn mark_not_counted(connection: &mut Connection, failed: &[FailedRow]) -> Result
 
 fn write_last_failures(
     connection: &mut Connection,
-    failed: &[FailedRow],
+    failed: &[FailedWithdrawalRow],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     // One row for each pool: a statement may change a row only once.
-    let last: BTreeMap<(&str, &str), &FailedRow> =
+    let last: BTreeMap<(&str, &str), &FailedWithdrawalRow> =
         failed.iter().map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
     let statement = connection
         .statement(
@@ -216,7 +219,7 @@ fn write_last_failures(
 }
 
 result_row! {
-    struct FailedRow {
+    struct FailedWithdrawalRow {
         withdrawal_seq: i64,
         batch_seq: i64,
         service_id: String,
@@ -226,7 +229,7 @@ result_row! {
     }
 }
 
-impl FailedRow {
+impl FailedWithdrawalRow {
     fn amount(&self) -> Result<Amount, StoreError> {
         self.amount.parse().map_err(StoreError::corrupt)
     }
@@ -267,8 +270,8 @@ fn withdrawals_of_events(
                 .long("generation", named.iter().map(|(.., generation)| i64::from(*generation)))
                 .in_chunks(),
         );
-    let rows: Vec<EventRow> = connection.load(&statement)?;
-    rows.into_iter().map(EventRow::read).collect()
+    let rows: Vec<WithdrawalEventRow> = connection.load(&statement)?;
+    rows.into_iter().map(WithdrawalEventRow::read).collect()
 }
 
 fn read_id(batch_id: &[u8]) -> Option<(&[u8], WithdrawalId, u32)> {
@@ -278,7 +281,7 @@ fn read_id(batch_id: &[u8]) -> Option<(&[u8], WithdrawalId, u32)> {
 }
 
 result_row! {
-    struct EventRow {
+    struct WithdrawalEventRow {
         batch_id: Vec<u8>,
         withdrawal_id: Vec<u8>,
         pool: String,
@@ -287,7 +290,7 @@ result_row! {
     }
 }
 
-impl EventRow {
+impl WithdrawalEventRow {
     fn read(self) -> Result<(Vec<u8>, EventWithdrawal), StoreError> {
         let Self { batch_id, withdrawal_id, pool, amount, hash } = self;
         let id = WithdrawalId::try_from(&withdrawal_id[..]).map_err(StoreError::corrupt)?;

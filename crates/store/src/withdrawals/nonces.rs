@@ -127,14 +127,7 @@ pub(super) fn may_pay(
         ))
         .text(service_id.as_str())
         .long(nonce);
-    let rows: Vec<MayPayRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| row.may_pay))
-}
-
-result_row! {
-    struct MayPayRow {
-        may_pay: bool,
-    }
+    Ok(connection.load_column(&statement)?.into_iter().next())
 }
 
 pub(super) fn stored_nonces(
@@ -207,12 +200,5 @@ pub(super) fn pools_of(
              select distinct w.pool from withdrawals w where w.service_id = ? order by w.pool",
         )
         .text(service_id.as_str());
-    let rows: Vec<PoolRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().map(|row| row.pool).collect())
-}
-
-result_row! {
-    struct PoolRow {
-        pool: String,
-    }
+    connection.load_column(&statement)
 }

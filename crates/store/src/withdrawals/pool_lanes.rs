@@ -65,7 +65,7 @@ fn fill_service(
     now: Timestamp,
 ) -> Result<Vec<InstalledRow>, StoreError> {
     let lanes = load_lanes(connection, service_id, now)?;
-    let mut in_lanes: Vec<PoolHead> = lanes.iter().filter_map(LaneRow::pool_head).collect();
+    let mut in_lanes: Vec<PoolHead> = lanes.iter().filter_map(PoolLaneRow::pool_head).collect();
     let mut next = Vec::new();
     for first in load_first_open(connection, service_id)? {
         let pool_head = first.pool_head();
@@ -111,7 +111,7 @@ fn load_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
     now: Timestamp,
-) -> Result<Vec<LaneRow>, StoreError> {
+) -> Result<Vec<PoolLaneRow>, StoreError> {
     let (is_due, has_nonce) = (is_ready("s"), has_open_nonce("s.batch_seq"));
     let statement = connection
         .statement(format!(
@@ -167,7 +167,7 @@ pub(super) fn load_pool_heads(
     now: Timestamp,
 ) -> Result<Vec<PoolHead>, StoreError> {
     let lanes = load_lanes(connection, service_id, now)?;
-    Ok(lanes.iter().filter_map(LaneRow::pool_head).collect())
+    Ok(lanes.iter().filter_map(PoolLaneRow::pool_head).collect())
 }
 
 /// A batch in a lane, or the first open one of its pool.
@@ -214,7 +214,7 @@ impl FirstOpenRow {
 }
 
 result_row! {
-    struct LaneRow {
+    struct PoolLaneRow {
         lane: i32,
         batch_seq: Option<i64>,
         created_at: Option<i64>,
@@ -226,7 +226,7 @@ result_row! {
     }
 }
 
-impl LaneRow {
+impl PoolLaneRow {
     /// `None`: the lane is idle.
     fn pool_head(&self) -> Option<PoolHead> {
         let Self { pool_parked: is_parked, is_due, has_nonce, .. } = *self;

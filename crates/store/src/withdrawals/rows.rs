@@ -344,8 +344,7 @@ pub(super) fn load_number(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Option<i64>, StoreError> {
-    let rows: Vec<NumberRow> = connection.load(statement)?;
-    Ok(rows.into_iter().find_map(|row| row.number))
+    Ok(connection.load_column(statement)?.into_iter().flatten().next())
 }
 
 /// The numbers that a statement selects as `number`.
@@ -353,12 +352,5 @@ pub(super) fn load_numbers(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Vec<i64>, StoreError> {
-    let rows: Vec<NumberRow> = connection.load(statement)?;
-    Ok(rows.into_iter().filter_map(|row| row.number).collect())
-}
-
-result_row! {
-    struct NumberRow {
-        number: Option<i64>,
-    }
+    Ok(connection.load_column(statement)?.into_iter().flatten().collect())
 }

@@ -83,7 +83,7 @@ fn load_listed(
     Ok(cursors.iter().filter_map(with_batch).collect())
 }
 
-type Row = (BatchRecord, Option<String>, Option<i64>, Option<String>);
+type PageRow = (BatchRecord, Option<String>, Option<i64>, Option<String>);
 
 fn load_rows(
     store: &Store,
@@ -97,7 +97,7 @@ fn load_rows(
         hold().select(waiting_holds::held_at).single_value(),
         hold().select(waiting_holds::held_reason).single_value(),
     ));
-    let rows: Vec<Row> = connection.load_query("batches_of_page", query)?;
+    let rows: Vec<PageRow> = connection.load_query("batches_of_page", query)?;
     rows.into_iter()
         .filter(|(record, ..)| store.unreadable.read(record.service_name()).is_some())
         .map(|(record, text, held_at, held_reason)| {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The index that leads to the batches.
-pub(super) enum Source {
+pub(super) enum PageSource {
     /// Those with a label.
     Label(BatchLabel),
     /// Those that are held.
@@ -30,7 +30,7 @@ pub(super) enum Source {
     All(i64, i64),
 }
 
-impl Source {
+impl PageSource {
     /// `None`: there is nothing to find.
     pub(super) fn plan(
         connection: &mut Connection,
@@ -102,7 +102,7 @@ fn oldest_open(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
 
 /// In which order batches are examined, and which are left out because no page can have them.
 pub(super) struct Walk {
-    source: Source,
+    source: PageSource,
     order: PageOrder,
 }
 
@@ -130,7 +130,7 @@ impl Walk {
         selection: &BatchSelection,
         order: PageOrder,
     ) -> Result<Option<Self>, StoreError> {
-        let source = Source::plan(connection, selection)?;
+        let source = PageSource::plan(connection, selection)?;
         Ok(source.map(|source| Self { source, order }))
     }
 
@@ -142,14 +142,14 @@ impl Walk {
         count: usize,
     ) -> Result<Vec<ListCursor>, StoreError> {
         match &self.source {
-            Source::Label(label) => self.labelled(connection, label, after, count),
-            Source::Held => self.held(connection, after, count),
-            Source::Lanes => self.in_lanes(connection, false, after, count),
-            Source::Invalid => self.invalid(connection, after, count),
-            Source::Service(service_id, from, before) => {
+            PageSource::Label(label) => self.labelled(connection, label, after, count),
+            PageSource::Held => self.held(connection, after, count),
+            PageSource::Lanes => self.in_lanes(connection, false, after, count),
+            PageSource::Invalid => self.invalid(connection, after, count),
+            PageSource::Service(service_id, from, before) => {
                 self.of_service(connection, service_id, *from, *before, after, count)
             }
-            Source::All(first, end) => self.all(connection, *first, *end, after, count),
+            PageSource::All(first, end) => self.all(connection, *first, *end, after, count),
         }
     }
 
