@@ -219,7 +219,21 @@ impl Clock for ManualClock {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn times_are_formatted_to_the_microsecond() {
+        for (micros, text) in [
+            (0, "1970-01-01T00:00:00.000000Z"),
+            (1_600_000_000_000_007, "2020-09-13T12:26:40.000007Z"),
+            (i64::MIN, "1970-01-01T00:00:00.000000Z"),
+            (i64::MAX, "9999-12-31T23:59:59.999999Z"),
+        ] {
+            assert_eq!(Timestamp::from_micros(micros).rfc3339_micros(), text);
+        }
+    }
 
     #[test]
     fn no_sum_or_difference_overflows() {
@@ -258,6 +272,13 @@ mod tests {
         // As after the machine was suspended.
         clock.set(Timestamp::default().plus(100 * SECOND));
         assert_eq!(moment.longest_elapsed(&clock), 40 * SECOND);
+    }
+
+    proptest! {
+        #[test]
+        fn any_time_can_be_formatted(micros in any::<i64>()) {
+            prop_assert_eq!(Timestamp::from_micros(micros).rfc3339_micros().len(), 27);
+        }
     }
 
     #[test]

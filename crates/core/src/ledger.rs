@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use futures_core::future::BoxFuture;
+use futures_core::{future::BoxFuture, stream::BoxStream};
 
 use crate::{
     AccessScope, BatchError, BatchFormat, EvidenceReport, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, ItemId, KeyRefusal, LedgerEventStream, LedgerFacts, LedgerKey, LedgerPosition,
-    PassThroughError, ScopeIdError, ServiceId, ServiceIdError, SocketMessages, StatusReport,
-    Submission, SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
+    ForwardedSocket, ItemId, KeyRefusal, LedgerFacts, LedgerKey, LedgerPosition, PassThroughError,
+    ScopeIdError, ServiceId, ServiceIdError, SocketMessages, StatusReport, Submission,
+    SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
 
 /// A ledger, as its adapter implements it.
@@ -281,3 +281,16 @@ impl dyn Ledger + '_ {
         })
     }
 }
+
+/// An event that a ledger sends on its event stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct LedgerEvent {
+    /// The transaction that was applied, if the ledger names it.
+    pub transaction_id: Option<String>,
+    /// The ledger has told of the transaction before, and does not repeat earlier events now: it has applied
+    /// it a second time.
+    pub is_repeated: bool,
+}
+
+/// A stream of events. It ends when the connection breaks; an error is always its last item.
+pub type LedgerEventStream = BoxStream<'static, BatchResult<LedgerEvent>>;

@@ -16,7 +16,6 @@ mod deadline;
 mod declared_access;
 mod error;
 mod event_feed;
-mod events;
 mod evidence;
 mod excerpt;
 mod explain;
@@ -78,7 +77,6 @@ pub use event_feed::{
     EventListener, EventPage, EventPosition, EventReadError, EventStore, EventWithdrawal,
     PositionedEvent,
 };
-pub use events::{LedgerEvent, LedgerEventStream};
 pub use evidence::{Evidence, EvidenceReport, LedgerQuestionStore, Resolution, UnresolvedBatch};
 pub use excerpt::Excerpt;
 pub use explain::{
@@ -89,7 +87,7 @@ pub use intake::{AddOutcome, BatchConflict, IntakeStore, TransactionConflict};
 pub use item_id::{ItemId, ItemIdError};
 pub use item_id_prefix::{ItemIdPrefix, ItemIdPrefixError};
 pub use label::{BatchLabel, BatchLabelError};
-pub use ledger::Ledger;
+pub use ledger::{Ledger, LedgerEvent, LedgerEventStream};
 pub use ledger_facts::{AbsenceRule, LedgerFacts, LedgerFactsError, SecondArrival};
 pub use ledger_identity::{LedgerConfirmation, LedgerIdentity, RecordedLedger};
 pub use ledger_key::{KeyRefusal, LedgerKey};

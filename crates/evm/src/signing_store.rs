@@ -1,18 +1,24 @@
 use std::{fmt, sync::Arc};
 
 use grid_batch_core::{BatchError, BatchResult, ItemId, ServiceId, Timestamp};
+use grid_batch_support::BlockingWork;
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
     NonceOutcome, NonceUse, Payment, SignedTransaction, SigningStore, UnpaidWithdrawal,
     UnsettledNonces,
 };
-use tokio::task::spawn_blocking;
+
+/// How many operations of the signing store run at the same time.
+const OPERATIONS: usize = 16;
 
 /// A [`SigningStore`] for asynchronous callers: it runs on the threads for blocking work.
 ///
 /// Dropping a future does not cancel an operation that has begun.
 #[derive(Clone)]
-pub(crate) struct AsyncSigningStore(Arc<dyn SigningStore>);
+pub(crate) struct AsyncSigningStore {
+    store: Arc<dyn SigningStore>,
+    operations: BlockingWork,
+}
 
 /// Methods of [`SigningStore`] as they are: the first arguments are borrowed and cloned, the last one after a
 /// second `;` is passed by reference.
@@ -59,18 +65,16 @@ impl AsyncSigningStore {
     }
 
     pub(crate) fn new(store: Arc<dyn SigningStore>) -> Self {
-        Self(store)
+        Self { store, operations: BlockingWork::new(OPERATIONS) }
     }
 
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn SigningStore) -> BatchResult<T> + Send + 'static,
     ) -> BatchResult<T> {
-        let store = Arc::clone(&self.0);
-        let result = spawn_blocking(move || work(&*store)).await;
-        result.unwrap_or_else(|error| {
-            Err(BatchError::InternalError(format!("the signing store failed: {error}")))
-        })
+        let store = Arc::clone(&self.store);
+        let result = self.operations.run(move || work(&*store)).await;
+        result.unwrap_or_else(|panic| Err(panic.into()))
     }
 
     /// Stores a signed transaction, if its nonce is the one to assign. `Ok(None)`: the attempt is no longer

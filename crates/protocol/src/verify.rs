@@ -5,9 +5,8 @@ use prost::Message;
 use sha2::{Digest, Sha512};
 
 use crate::{
-    Batch, BatchFault, BatchHeader, BatchLocation, DecodeError, Limits, ListError, PublicKey,
-    Transaction, TransactionFault, TransactionHeader, VerifiedBatch, VerifiedTransaction,
-    fields::fields,
+    Batch, BatchFault, BatchHeader, BatchLocation, DecodeError, ListError, PublicKey, Transaction,
+    TransactionFault, TransactionHeader, VerifiedBatch, VerifiedTransaction, fields::fields,
 };
 
 // Field numbers.
@@ -172,4 +171,30 @@ fn parse_dependencies(dependencies: &[String]) -> Result<Vec<ItemId>, Transactio
 /// The hash of a payload in the format of transaction headers.
 pub(crate) fn sha512(payload: &[u8]) -> String {
     base16ct::lower::encode_string(&Sha512::digest(payload))
+}
+
+/// The maximum size of one list.
+///
+/// Decoding needs memory in proportion to the body: some dozens of bytes for each byte in the worst
+/// case. The caller must limit the length of the body.
+///
+/// ```
+/// use grid_batch_protocol::Limits;
+///
+/// let limits = Limits { batches: 1, ..Limits::default() };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The maximum number of batches in one list.
+    pub batches: usize,
+    /// The maximum number of transactions in all batches of one list. Each needs the verification
+    /// of a signature, so this limits the duration of one request.
+    pub transactions: usize,
+}
+
+impl Default for Limits {
+    /// 1 000 batches and 10 000 transactions, which take about half a second.
+    fn default() -> Self {
+        Self { batches: 1_000, transactions: 10_000 }
+    }
 }

@@ -7,13 +7,16 @@ use std::{
 use grid_batch_core::{
     BatchError, BatchResult, CommitHistory, CommittedBefore, LedgerStatus, ServiceId,
 };
-use grid_batch_support::{BoundedMap, lock};
-use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking};
+use grid_batch_support::{BlockingWork, BoundedMap, lock};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{nodes::get_node_reports, rest_client::RestClient};
 
 /// How many batches are remembered. A few hundred are under way.
 const REMEMBERED: usize = 10_000;
+
+/// How many reads of the history of batches run at the same time.
+const HISTORY_READS: usize = 8;
 
 /// How long a commit that a node reported is taken for what the node has. Behind its URL, another
 /// node or an older state of it may answer later.
@@ -25,6 +28,7 @@ const TRUSTED_FOR: Duration = Duration::from_secs(5);
 /// and all before it.
 pub(crate) struct NodeRecord {
     history: Arc<dyn CommitHistory>,
+    history_reads: BlockingWork,
     /// All nodes of the ledger, also those that are not used at present.
     nodes: Vec<String>,
     seen: Mutex<Seen>,
@@ -64,7 +68,8 @@ impl NodeRecord {
             doubted: BoundedMap::new(REMEMBERED),
             questions: HashMap::new(),
         };
-        Self { history, nodes, seen: Mutex::new(seen) }
+        let history_reads = BlockingWork::new(HISTORY_READS);
+        Self { history, history_reads, nodes, seen: Mutex::new(seen) }
     }
 
     /// Whether these are all nodes of the ledger.
@@ -83,8 +88,8 @@ impl NodeRecord {
             service_id.parse().map_err(|error| invalid(format!("{error}")))?;
         let batch_id = batch_id.parse().map_err(|error| invalid(format!("{error}")))?;
         let history = Arc::clone(&self.history);
-        let read = spawn_blocking(move || history.committed_before(&service_id, &batch_id)).await;
-        read.map_err(|error| invalid(format!("the history failed: {error}")))?
+        let read = move || history.committed_before(&service_id, &batch_id);
+        self.history_reads.run(read).await.unwrap_or_else(|panic| Err(panic.into()))
     }
 
     /// The first of these batches that the node does not report as committed. It is asked about those that

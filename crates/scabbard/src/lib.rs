@@ -21,7 +21,6 @@ mod options;
 mod outcome;
 mod pass_through;
 mod peer_listeners;
-mod probe;
 mod repeated_events;
 mod replay;
 mod replay_wait;

@@ -7,6 +7,7 @@ use grid_batch_core::{
     LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceId, ServiceScopeId, SocketMessages,
     StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
 };
+use grid_batch_http::join;
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_protocol::{CylinderToken, TransactFormat};
 
@@ -184,5 +185,14 @@ impl Ledger for Scabbard {
 impl fmt::Debug for Scabbard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scabbard").field("nodes", &self.0.nodes).finish_non_exhaustive()
+    }
+}
+
+impl Scabbard {
+    /// Asks for the status of the node. Any response shows that it answers, also a refusal of the request.
+    pub(crate) async fn ask_whether_it_answers(&self, node: &str) {
+        if let Ok(url) = join(node, "status") {
+            drop(self.0.probe_client.get(&url, &[]).await);
+        }
     }
 }

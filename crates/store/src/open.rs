@@ -19,10 +19,7 @@ fn stopped_file(
     even_if_running: bool,
 ) -> Result<Option<Arc<FileLock>>, StoreError> {
     url.with_access(Access::Existing).check_exists()?;
-    match even_if_running {
-        true => Ok(None),
-        false => FileLock::acquire(url),
-    }
+    if even_if_running { Ok(None) } else { FileLock::acquire(url) }
 }
 
 impl Store {

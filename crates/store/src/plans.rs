@@ -47,6 +47,7 @@ use crate::{
         groups::LOCK_LIMIT,
         hooks::NoHooks,
         namespace::tables_without_namespace,
+        result_row,
         statement::StatementChunk,
     },
 };
@@ -88,7 +89,7 @@ pub(crate) fn record(
         Session::Postgres(_) if statement.has_no_rows() => return Ok(()),
         Session::Postgres(inner) => generic_plan(inner, &sql)?,
         Session::Sqlite(inner) => match statement.chunks(statement.template()).next() {
-            Some(chunk) => RunQueryDsl::load::<SqlitePlanRow>(ExplainChunk(chunk), &mut **inner)?
+            Some(chunk) => RunQueryDsl::load::<SqlitePlanRow>(ExplainChunk(chunk), &mut ***inner)?
                 .into_iter()
                 .map(|row| PlanRow { line: row.detail })
                 .collect(),
@@ -156,10 +157,10 @@ struct PlanRow {
     line: String,
 }
 
-#[derive(QueryableByName)]
-struct SqlitePlanRow {
-    #[diesel(sql_type = Text)]
-    detail: String,
+result_row! {
+    struct SqlitePlanRow {
+        detail: String,
+    }
 }
 
 /// The most open batches of a service.

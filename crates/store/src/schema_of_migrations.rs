@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use diesel::{
-    Column, Expression, QueryableByName, RunQueryDsl, Table, sql_query,
+    Column, Expression, RunQueryDsl, Table, sql_query,
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
 };
 use grid_batch_test_postgres::TestDatabase;
@@ -12,7 +12,7 @@ use grid_batch_test_postgres::TestDatabase;
 use crate::withdrawals::schema::*;
 use crate::{
     StoreOptions,
-    sql::{Store, connection::Session, schema::*},
+    sql::{Store, connection::Session, result_row, schema::*},
 };
 
 /// The columns of each table, in order.
@@ -153,16 +153,13 @@ fn defined(is_postgres: bool) -> Schema {
     tables
 }
 
-#[derive(QueryableByName)]
-struct ColumnRow {
-    #[diesel(sql_type = Text)]
-    table_name: String,
-    #[diesel(sql_type = Text)]
-    column_name: String,
-    #[diesel(sql_type = Text)]
-    data_type: String,
-    #[diesel(sql_type = Bool)]
-    nullable: bool,
+result_row! {
+    struct ColumnRow {
+        table_name: String,
+        column_name: String,
+        data_type: String,
+        nullable: bool,
+    }
 }
 
 /// What the migrations made, without the table in which they are recorded.
@@ -178,7 +175,7 @@ fn migrated(url: &str) -> Schema {
                  and table_name <> 'grid_batch_migrations'
              order by table_name, ordinal_position",
         )
-        .load(&mut **inner)
+        .load(&mut ***inner)
         .unwrap(),
         // table_xinfo lists generated columns too. A primary key is never null.
         Session::Sqlite(inner) => sql_query(
@@ -189,7 +186,7 @@ fn migrated(url: &str) -> Schema {
                  and t.name <> 'grid_batch_migrations'
              order by t.name, c.cid",
         )
-        .load(&mut **inner)
+        .load(&mut ***inner)
         .unwrap(),
     };
     let mut schema = Schema::new();

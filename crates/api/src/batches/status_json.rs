@@ -2,12 +2,12 @@ use std::fmt::Display;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    Ahead, BatchState, DltStatus, ItemId, Receipt, ServiceId, StoredBatch, WaitReason,
+    Ahead, BatchState, DltStatus, ItemId, Receipt, ServiceId, StoredBatch, Timestamp, WaitReason,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use utoipa::ToSchema;
 
-use crate::{batches::wait_json::WaitJson, http::rfc3339};
+use crate::batches::wait_json::WaitJson;
 
 /// The answer of `/batch_statuses`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,8 +96,8 @@ impl BatchStatusJson {
                 dlt_status: state.dlt_status().map(DltStatus::as_str),
                 attempts: batch.progress.attempts,
                 last_error: batch.last_error,
-                submitted_at: batch.submitted_at.map(rfc3339),
-                checked_at: batch.checked_at.map(rfc3339),
+                submitted_at: batch.submitted_at.map(Timestamp::rfc3339_micros),
+                checked_at: batch.checked_at.map(Timestamp::rfc3339_micros),
                 wait,
             }),
         }

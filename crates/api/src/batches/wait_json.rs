@@ -1,8 +1,6 @@
-use grid_batch_core::{Ahead, Hold, StoredBatch, Wait, WaitReason};
+use grid_batch_core::{Ahead, Hold, StoredBatch, Timestamp, Wait, WaitReason};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::http::rfc3339;
 
 /// Why a batch waits: a part of its status as long as it is open.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -89,9 +87,9 @@ impl WaitJson {
         Self {
             cause: wait.reason.name(),
             text: wait.to_string(),
-            since: rfc3339(wait.since),
+            since: wait.since.rfc3339_micros(),
             ends: wait.reason.about().ends,
-            next_try_at: batch.next_try_at.map(rfc3339),
+            next_try_at: batch.next_try_at.map(Timestamp::rfc3339_micros),
             held: batch.held.as_ref().map(HoldJson::new),
             waits_for: None,
             also: Vec::new(),
@@ -107,7 +105,7 @@ impl ReasonJson {
             Some(Self {
                 cause: reason.name(),
                 text: reason.sentence()?,
-                since: reason.since().map(rfc3339),
+                since: reason.since().map(Timestamp::rfc3339_micros),
                 ends: reason.about().ends,
             })
         };
@@ -118,7 +116,11 @@ impl ReasonJson {
 impl HoldJson {
     pub(crate) fn new(hold: &Hold) -> Self {
         let Hold { since, reason, until_decision } = hold;
-        Self { since: rfc3339(*since), reason: reason.clone(), until_decision: *until_decision }
+        Self {
+            since: since.rfc3339_micros(),
+            reason: reason.clone(),
+            until_decision: *until_decision,
+        }
     }
 }
 

@@ -2,8 +2,6 @@ use grid_batch_core::{BatchEvent, EventWithdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::rfc3339;
-
 /// One event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct EventJson {
@@ -34,7 +32,7 @@ impl From<BatchEvent> for EventJson {
     fn from(event: BatchEvent) -> Self {
         Self {
             id: event.id.to_string(),
-            at: rfc3339(event.at),
+            at: event.at.rfc3339_micros(),
             service_id: event.service_id.to_string(),
             batch_id: event.batch_id.to_string(),
             kind: event.kind.as_str(),

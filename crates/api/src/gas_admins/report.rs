@@ -3,7 +3,7 @@ use grid_batch_withdrawals::{GasAdminQueue, LastFailure, WithdrawalId};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::{http::rfc3339, withdrawals::withdrawal_path};
+use crate::withdrawals::withdrawal_path;
 
 /// What `/v1/gas-admins` shows about one gas admin.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -143,7 +143,7 @@ struct Time(Timestamp);
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&rfc3339(self.0))
+        serializer.serialize_str(&self.0.rfc3339_micros())
     }
 }
 

@@ -16,7 +16,6 @@ mod query;
 mod request_error;
 mod slow_bodies;
 mod states;
-mod time;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use client::{Client, counted_address};
@@ -33,4 +32,3 @@ pub(crate) use path_id::{PathId, parse_path_id};
 pub(crate) use query::Query;
 pub(crate) use request_error::RequestError;
 pub(crate) use states::parse_states;
-pub(crate) use time::rfc3339;

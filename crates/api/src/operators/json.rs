@@ -5,8 +5,6 @@ use grid_batch_core::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::rfc3339;
-
 /// What an action is about.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TargetJson {
@@ -145,7 +143,7 @@ impl From<RecordedAction> for RecordedJson {
         let RecordedAction { id, acted_at, action, before, after } = recorded;
         Self {
             id,
-            acted_at: rfc3339(acted_at),
+            acted_at: acted_at.rfc3339_micros(),
             actor: action.operator.name,
             source: action.operator.source.as_str(),
             instance: action.operator.instance.map(|instance| instance.to_string()),

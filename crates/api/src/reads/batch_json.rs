@@ -1,13 +1,10 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchLabel, DltStatus, StoredBatch};
+use grid_batch_core::{BatchLabel, DltStatus, StoredBatch, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ReadContext;
-use crate::{
-    batches::HoldJson,
-    http::{link, rfc3339},
-};
+use crate::{batches::HoldJson, http::link};
 
 /// A batch, as lists and details show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,12 +46,12 @@ impl BatchJson {
             submitted: state.submitted(),
             dlt_status: state.dlt_status().map(DltStatus::as_str),
             attempts: batch.progress.attempts,
-            stored_at: rfc3339(batch.created_at),
-            since: batch.since.map(rfc3339),
-            submitted_at: batch.submitted_at.map(rfc3339),
-            checked_at: batch.checked_at.map(rfc3339),
-            next_try_at: batch.next_try_at.map(rfc3339),
-            ended_at: batch.ended_at.map(rfc3339),
+            stored_at: batch.created_at.rfc3339_micros(),
+            since: batch.since.map(Timestamp::rfc3339_micros),
+            submitted_at: batch.submitted_at.map(Timestamp::rfc3339_micros),
+            checked_at: batch.checked_at.map(Timestamp::rfc3339_micros),
+            next_try_at: batch.next_try_at.map(Timestamp::rfc3339_micros),
+            ended_at: batch.ended_at.map(Timestamp::rfc3339_micros),
             last_error: error,
             held: batch.held.as_ref().map(HoldJson::new),
             link,

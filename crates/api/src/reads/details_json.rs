@@ -1,7 +1,7 @@
 use axum::http::request::Parts;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    BatchDetails, BatchState, CommitAfterInvalid, Deadline, FailedAttempt, Receipt,
+    BatchDetails, BatchState, CommitAfterInvalid, Deadline, FailedAttempt, Receipt, Timestamp,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     batches::{KnownWaits, WaitJson},
-    http::{link, rfc3339},
+    http::link,
     operators::RecordedJson,
 };
 
@@ -117,7 +117,7 @@ impl DetailsJson {
 impl DeadlineJson {
     fn new(deadline: Deadline) -> Self {
         match deadline {
-            Deadline::Time(time) => Self { time: Some(rfc3339(time)), height: None },
+            Deadline::Time(time) => Self { time: Some(time.rfc3339_micros()), height: None },
             Deadline::Height(height) => Self { time: None, height: Some(height) },
         }
     }
@@ -129,11 +129,11 @@ impl AttemptJson {
             attempt;
         Self {
             attempt,
-            submitted_at: submitted_at.map(rfc3339),
-            ended_at: rfc3339(ended_at),
+            submitted_at: submitted_at.map(Timestamp::rfc3339_micros),
+            ended_at: ended_at.rfc3339_micros(),
             outcome,
             error,
-            next_try_at: next_try_at.map(rfc3339),
+            next_try_at: next_try_at.map(Timestamp::rfc3339_micros),
         }
     }
 }
@@ -150,7 +150,7 @@ impl ReceiptJson {
 
 impl CommitJson {
     fn new(report: CommitAfterInvalid) -> Self {
-        Self { reported_at: rfc3339(report.reported_at), source: report.source }
+        Self { reported_at: report.reported_at.rfc3339_micros(), source: report.source }
     }
 }
 
@@ -158,6 +158,6 @@ impl HistoryJson {
     fn new(entry: HistoryEntry) -> Self {
         let HistoryEntry { at, kind, state, attempt, detail, instance } = entry;
         let state = state.map(BatchState::as_str);
-        Self { at: rfc3339(at), kind: kind.as_str(), state, attempt, detail, instance }
+        Self { at: at.rfc3339_micros(), kind: kind.as_str(), state, attempt, detail, instance }
     }
 }

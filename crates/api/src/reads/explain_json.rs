@@ -1,14 +1,12 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchDetails, BatchExplanation, PossibleAction, StoredBatch, WaitReason};
+use grid_batch_core::{
+    BatchDetails, BatchExplanation, PossibleAction, StoredBatch, Timestamp, WaitReason,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ReadContext, batch_json::BatchJson, explain::Explained, service_json::ServiceJson};
-use crate::{
-    GasAdminReport, GasPause, GasReport,
-    batches::WaitJson,
-    http::{link, rfc3339},
-};
+use crate::{GasAdminReport, GasPause, GasReport, batches::WaitJson, http::link};
 
 /// Why a batch waits.
 #[derive(Debug, Serialize, ToSchema)]
@@ -155,7 +153,7 @@ impl OutageJson {
         let json = |reason: &WaitReason| match reason {
             WaitReason::Node(outage) => Some(Self {
                 node: outage.node.clone(),
-                since: rfc3339(outage.since),
+                since: outage.since.rfc3339_micros(),
                 reason: outage.reason.clone(),
             }),
             _ => None,
@@ -171,9 +169,9 @@ impl BlockerJson {
             id: id.to_string(),
             service_id: service_id.to_string(),
             state: batch.progress.state.as_str(),
-            since: rfc3339(batch.since.unwrap_or(batch.created_at)),
+            since: batch.since.unwrap_or(batch.created_at).rfc3339_micros(),
             attempts: batch.progress.attempts,
-            next_try_at: batch.next_try_at.map(rfc3339),
+            next_try_at: batch.next_try_at.map(Timestamp::rfc3339_micros),
             last_error: batch.last_error.clone(),
             link: link::to_batch(request, context.api.local_addr, id, service_id),
         }

@@ -7,10 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ReadContext;
-use crate::{
-    batches::ReasonJson,
-    http::{link, rfc3339},
-};
+use crate::{batches::ReasonJson, http::link};
 
 /// A service, as lists show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -79,13 +76,13 @@ impl ServiceJson {
             open: service.open,
             under_way: service.under_way,
             in_doubt: service.in_doubt,
-            oldest_stored_at: service.oldest_at.map(rfc3339),
+            oldest_stored_at: service.oldest_at.map(Timestamp::rfc3339_micros),
             oldest_age_seconds: service.oldest_at.map(age),
             held: service.held,
             failing: service.failing.clone(),
             parked: service.parked.clone(),
             halts: service.halts,
-            halted_since: service.halted_since.map(rfc3339),
+            halted_since: service.halted_since.map(Timestamp::rfc3339_micros),
             paused: pause.map(PauseJson::new),
             waits: ReasonJson::all(&ServiceExplanation::new(facts, None).waits()),
             strategy: service.scheduling.strategy.as_str(),
@@ -99,7 +96,7 @@ impl ServiceJson {
 
 impl PauseJson {
     fn new(pause: &ServicePause) -> Self {
-        Self { since: rfc3339(pause.since), reason: pause.reason.clone() }
+        Self { since: pause.since.rfc3339_micros(), reason: pause.reason.clone() }
     }
 }
 
@@ -114,8 +111,8 @@ impl InstanceJson {
         Self {
             instance_id: instance.instance_id.to_string(),
             name: instance.name,
-            lease_ends_at: rfc3339(instance.lease_ends_at),
-            full_lease_ends_at: rfc3339(instance.full_lease_ends_at),
+            lease_ends_at: instance.lease_ends_at.rfc3339_micros(),
+            full_lease_ends_at: instance.full_lease_ends_at.rfc3339_micros(),
             lease_is_over: instance.lease_ends_at <= now,
             ledger_confirmed: instance.ledger_confirmed,
             draining: instance.draining,

@@ -3,10 +3,7 @@ use grid_batch_withdrawals::{Reward, RewardId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    http::{link, rfc3339},
-    withdrawals::WithdrawalContext,
-};
+use crate::{http::link, withdrawals::WithdrawalContext};
 
 /// A reward in an answer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,6 +33,6 @@ pub(crate) fn reward_json(
         pool: reward.pool,
         amount: reward.amount,
         once_per_member: reward.once_per_member,
-        created_at: rfc3339(reward.created_at),
+        created_at: reward.created_at.rfc3339_micros(),
     }
 }

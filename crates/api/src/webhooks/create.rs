@@ -6,14 +6,15 @@ use axum::{
     http::{StatusCode, header::LOCATION},
     response::{IntoResponse, Response},
 };
+use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    EventFilter, EventKindError, NewWebhook, WebhookUrlError, check_webhook_url,
+    EventFilter, EventKindError, NewWebhook, WebhookSecret, WebhookUrlError, check_webhook_url,
 };
 use log::error;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{WebhookContext, json::WebhookJson, secret::new_webhook_secret};
+use super::{WebhookContext, json::WebhookJson};
 use crate::{
     http::{ApiError, JsonObject, Problems, Query, RequestError, json_content_type},
     state::ServerError,
@@ -106,4 +107,12 @@ fn parse_filter(fields: &mut JsonObject) -> Result<EventFilter, ApiError> {
             .collect::<Result<_, EventKindError>>()
             .map_err(|error| invalid(error.to_string()))?,
     })
+}
+
+/// A new secret for a webhook, and the text in which a receiver is told it, once.
+pub fn new_webhook_secret() -> io::Result<(WebhookSecret, String)> {
+    let mut bytes = vec![0; WebhookSecret::BYTES];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let text = format!("whsec_{}", BASE64_STANDARD.encode(&bytes));
+    Ok((WebhookSecret::new(bytes), text))
 }

@@ -1,9 +1,7 @@
-use grid_batch_core::{FailedDelivery, Webhook};
+use grid_batch_core::{FailedDelivery, Timestamp, Webhook};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-
-use crate::http::rfc3339;
 
 /// A webhook, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,12 +34,12 @@ impl From<Webhook> for WebhookJson {
             url: webhook.url,
             services: webhook.filter.services.iter().map(ToString::to_string).collect(),
             kinds: webhook.filter.kinds.iter().map(ToString::to_string).collect(),
-            created_at: rfc3339(webhook.created_at),
+            created_at: webhook.created_at.rfc3339_micros(),
             attempts: webhook.attempts,
-            next_try_at: webhook.next_try_at.map(rfc3339),
+            next_try_at: webhook.next_try_at.map(Timestamp::rfc3339_micros),
             last_error: webhook.last_error,
-            disabled_at: webhook.disabled_at.map(rfc3339),
-            missed_at: webhook.missed_at.map(rfc3339),
+            disabled_at: webhook.disabled_at.map(Timestamp::rfc3339_micros),
+            missed_at: webhook.missed_at.map(Timestamp::rfc3339_micros),
             failed: webhook.failed,
         }
     }
@@ -71,7 +69,7 @@ impl From<FailedDelivery> for FailedMessageJson {
             message_id: failed.message.id,
             attempts: failed.attempts,
             error: failed.error,
-            failed_at: rfc3339(failed.failed_at),
+            failed_at: failed.failed_at.rfc3339_micros(),
             again: failed.again,
             body: serde_json::from_str(&failed.message.body).unwrap_or_default(),
         }

@@ -7,12 +7,11 @@ mod json;
 mod list;
 mod redeliver;
 mod remove;
-mod secret;
 
 use std::sync::Arc;
 
+pub use create::new_webhook_secret;
 pub(crate) use error::WebhookRequestError;
-pub use secret::new_webhook_secret;
 
 use axum::extract::{Path, rejection::PathRejection};
 use grid_batch_core::{BatchResult, WebhookId, WebhookStore};

@@ -1,5 +1,5 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchState, Hex};
+use grid_batch_core::{BatchState, Hex, Timestamp};
 use grid_batch_withdrawals::{
     FinalTransaction, NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalEnd,
     WithdrawalId, WithdrawalState, in_unit,
@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{link, rfc3339},
+    http::link,
     withdrawals::{context::WithdrawalContext, waits_for::waits_for},
 };
 
@@ -120,9 +120,9 @@ impl WithdrawalJson {
             transactions: transactions.into_iter().map(TransactionJson::new).collect(),
             final_transaction: final_transaction.map(FinalTransactionJson::new),
             correction,
-            created_at: rfc3339(details.created_at),
-            cancelled_at: details.cancelled_at.map(rfc3339),
-            ended_at: batch.ended_at.map(rfc3339),
+            created_at: details.created_at.rfc3339_micros(),
+            cancelled_at: details.cancelled_at.map(Timestamp::rfc3339_micros),
+            ended_at: batch.ended_at.map(Timestamp::rfc3339_micros),
             link,
         }
     }
@@ -137,8 +137,8 @@ impl TransactionJson {
             max_fee_gwei: gwei(signed.max_fee),
             tip_gwei: gwei(signed.tip),
             cancels: signed.is_filler,
-            signed_at: rfc3339(signed_at),
-            sent_at: sent_at.map(rfc3339),
+            signed_at: signed_at.rfc3339_micros(),
+            sent_at: sent_at.map(Timestamp::rfc3339_micros),
             last_error,
             adopted,
         }

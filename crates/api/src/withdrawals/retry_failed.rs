@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, JsonObject, SawtoothErrors, link, rfc3339},
+    http::{ApiError, JsonObject, SawtoothErrors, link},
     state::StoredCallback,
     withdrawals::{context::WithdrawalContext, json::withdrawal_path},
 };
@@ -156,7 +156,7 @@ impl FailedWithdrawalJson {
             pool: withdrawal.pool,
             beneficiary: withdrawal.beneficiary,
             amount: withdrawal.amount,
-            failed_at: rfc3339(failed_at),
+            failed_at: failed_at.rfc3339_micros(),
             fail_reason,
             link,
         }

@@ -1,8 +1,6 @@
 use grid_batch_core::Hold;
 use grid_batch_withdrawals::{AheadCount, AssignedNonce, WithdrawalDetails, WithdrawalState};
 
-use crate::http::rfc3339;
-
 /// What a withdrawal waits for, as a text for people. `None` if it has ended.
 pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
     let nonce = present_nonce(details);
@@ -100,7 +98,7 @@ fn queue_position(ahead: Option<AheadCount>) -> String {
 fn next_try(details: &WithdrawalDetails) -> String {
     let reason = details.batch.last_error.as_deref().unwrap_or("its next try");
     match details.batch.next_try_at {
-        Some(time) => format!("{reason}; next try at {}", rfc3339(time)),
+        Some(time) => format!("{reason}; next try at {}", time.rfc3339_micros()),
         None => reason.to_owned(),
     }
 }

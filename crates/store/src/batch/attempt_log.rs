@@ -4,10 +4,7 @@ use grid_batch_core::{
     BatchState, Change, Event, EventKind, Evidence, Outcome, Progress, Timestamp,
 };
 
-use super::{
-    event_detail::event_detail,
-    lane::{Applied, Lane},
-};
+use super::lane::{Applied, Lane};
 use crate::{
     events::{NewEvent, insert_events},
     sql::{
@@ -15,6 +12,14 @@ use crate::{
         rows::{attempts, storable},
     },
 };
+
+/// What an operator did with a batch, and why.
+#[derive(Clone, Copy)]
+pub(crate) struct ActionNote<'a> {
+    pub(crate) kind: EventKind,
+    pub(crate) action: &'a str,
+    pub(crate) reason: Option<&'a str>,
+}
 
 /// The events, the failed attempts and the receipts of one group of changes.
 #[derive(Default)]
@@ -102,14 +107,8 @@ impl<'a> AttemptLog<'a> {
         self.add_row(lane, outcome, error, now);
     }
 
-    /// Adds what an operator did with a batch, and why.
-    pub(crate) fn add_action(
-        &mut self,
-        lane: &Lane,
-        (kind, action): (EventKind, &str),
-        reason: Option<&'a str>,
-        now: Timestamp,
-    ) {
+    pub(crate) fn add_action(&mut self, lane: &Lane, note: ActionNote<'a>, now: Timestamp) {
+        let ActionNote { kind, action, reason } = note;
         let detail = match (kind, reason) {
             (EventKind::Decided, Some(reason)) => Some(format!("{action}: {reason}")),
             (EventKind::Decided, None) => Some(action.to_owned()),
@@ -244,5 +243,37 @@ impl<'a> AttemptLog<'a> {
                 .text("error_message", self.receipts.iter().map(|row| row.error_message.as_ref()))
                 .bytes("error_data", self.receipts.iter().map(|row| row.error_data)),
         )
+    }
+}
+
+/// What an event says about a change beside its kind and the state: what went wrong, or who decided what.
+fn event_detail(lane: &Lane, change: &Change) -> Option<String> {
+    let word = match change.event {
+        Event::Outcome { outcome: Outcome::Accepted | Outcome::Committed, .. } => None,
+        Event::Outcome { outcome, .. } => Some(outcome.to_string()),
+        Event::Evidence { evidence, .. } => Some(evidence_word(evidence).to_owned()),
+        Event::Decided { decision, .. } => Some(decision.to_string()),
+        _ => None,
+    };
+    let receipt = change.receipts.iter().map(|receipt| receipt.error_message.as_str());
+    let invalid = lane.progress().state == BatchState::Invalid || lane.progress().invalid_reported;
+    let receipt = receipt.filter(|_| invalid).find(|message| !message.is_empty());
+    match (word, receipt.or(change.error.as_deref())) {
+        (Some(word), Some(error)) => Some(format!("{word}: {error}")),
+        (word, error) => word.or_else(|| error.map(str::to_owned)),
+    }
+}
+
+fn evidence_word(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Committed => "committed",
+        Evidence::Present => "present",
+        Evidence::Absent => "absent",
+        Evidence::Repeatable => "to be repeated",
+        Evidence::Lost => "lost",
+        Evidence::StoppedNode => "a node stopped answering",
+        Evidence::NeverApplicable => "never applicable",
+        Evidence::Expired => "expired",
+        Evidence::Inconclusive => "inconclusive",
     }
 }

@@ -8,8 +8,7 @@ use super::{
     AttemptLog,
     free::{Ended, follow_ends},
     lane::Lane,
-    new_services::forget_new_services,
-    write::end,
+    write::{end, forget_new_services},
 };
 use crate::{
     halts::{Stops, stop_in_order},

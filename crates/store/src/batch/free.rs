@@ -84,9 +84,10 @@ fn free_dependents(
     let dependents = find_dependents(connection, blockers, locked, MOST_DEPENDENTS)?;
     let is_locked = |(_, (_, service_id, _)): &&(i64, Positioned)| locked.contains(service_id);
     let (own, others): (Vec<_>, Vec<_>) = dependents.waiting.iter().partition(is_locked);
-    let mut left: BTreeSet<i64> = match dependents.more {
-        true => blockers.iter().copied().collect(),
-        false => others.iter().map(|(blocker, _)| *blocker).collect(),
+    let mut left: BTreeSet<i64> = if dependents.more {
+        blockers.iter().copied().collect()
+    } else {
+        others.iter().map(|(blocker, _)| *blocker).collect()
     };
     let own: Vec<Positioned> = own.into_iter().map(|(_, batch)| batch.clone()).collect();
     let evaluation = evaluate_again(connection, scheduler, &own, locked, now)?;

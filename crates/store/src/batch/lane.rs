@@ -88,9 +88,10 @@ impl Lane {
         let before = self.progress;
         let held_before = self.held.clone();
         let held_until_decision = self.is_held_until_decision();
-        let event = match held_until_decision {
-            true => change.event.while_held_until_decision(before),
-            false => change.event,
+        let event = if held_until_decision {
+            change.event.while_held_until_decision(before)
+        } else {
+            change.event
         };
         self.progress = transition(before, event)?;
         self.changed = true;

@@ -1,9 +1,8 @@
+//! The locks of services and lanes, and work that waits for them. Our own transactions keep them only for a commit.
+
 use std::collections::{BTreeSet, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::ServiceId;
 
 use super::{
@@ -11,9 +10,13 @@ use super::{
     lane::{Lane, Lanes},
 };
 use crate::sql::{
-    Connection, Dialect, Rows, Statement, StoreError,
+    Connection, Dialect, LockedRow, Rows, Statement, Store, StoreError,
+    find_locked::{find_locked, find_stuck},
+    groups::{LOCK_LIMIT, SPLIT_LOCK_LIMIT},
+    result_row,
     rows::{
-        DELAY_COLUMNS, DelayRow, PROGRESS_COLUMNS, ProgressRow, batch_id, service_id, service_rows,
+        DELAY_COLUMNS, DelayRow, PROGRESS_COLUMNS, ProgressRow, ServiceRow, batch_id, service_id,
+        service_rows,
     },
 };
 
@@ -39,7 +42,7 @@ pub(crate) fn lock_services<'a>(
         ),
     )
     .rows(service_rows(services));
-    connection.load::<LockedRow>(&statement).map(drop)
+    connection.load::<ServiceRow>(&statement).map(drop)
 }
 
 /// Locks the lanes that hold these batches until the end of the transaction.
@@ -48,12 +51,11 @@ pub(crate) fn lock_lanes(
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Lanes, StoreError> {
     let services: BTreeSet<&ServiceId> = batches.iter().map(|(service_id, _)| service_id).collect();
-    let rows: Vec<LaneRow> = match services.len() == batches.len() {
-        true => connection.load(&lock_lanes_statement(connection.dialect(), batches))?,
-        false => {
-            let lanes = find_lanes(connection, services, batches)?;
-            connection.load(&lock_found_lanes_statement(connection.dialect(), &lanes))?
-        }
+    let rows: Vec<LockedLaneRow> = if services.len() == batches.len() {
+        connection.load(&lock_lanes_statement(connection.dialect(), batches))?
+    } else {
+        let lanes = find_lanes(connection, services, batches)?;
+        connection.load(&lock_found_lanes_statement(connection.dialect(), &lanes))?
     };
     rows.into_iter()
         .map(|row| {
@@ -78,7 +80,7 @@ pub(crate) fn lock_lanes_of(
         ),
     )
     .text(service.as_str());
-    connection.load::<LockedRow>(&statement).map(drop)
+    connection.load::<ServiceRow>(&statement).map(drop)
 }
 
 /// The lanes that hold these batches, several of a service. The lanes of a service are read once, and not
@@ -124,17 +126,14 @@ fn lock_found_lanes_statement<'a>(dialect: Dialect, lanes: &'a [FoundLane]) -> S
     )
 }
 
-/// A lane with its batch.
-#[derive(QueryableByName)]
-struct FoundLane {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
+result_row! {
+    /// A lane with its batch.
+    struct FoundLane {
+        service_id: String,
+        lane: i32,
+        batch_seq: i64,
+        batch_id: Vec<u8>,
+    }
 }
 
 fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
@@ -153,36 +152,23 @@ fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> State
     .rows(key_rows(batches))
 }
 
-#[derive(QueryableByName)]
-struct LockedRow {
-    #[diesel(sql_type = Text)]
-    #[expect(dead_code, reason = "the row is read to lock it")]
-    service_id: String,
+result_row! {
+    struct LockedLaneRow {
+        service_id: String,
+        lane: i32,
+        epoch: i64,
+        batch_seq: i64,
+        batch_id: Vec<u8>,
+        position: Option<i64>,
+        by_pool: bool,
+        #[diesel(embed)]
+        progress: ProgressRow,
+        #[diesel(embed)]
+        delay: DelayRow,
+    }
 }
 
-#[derive(QueryableByName)]
-struct LaneRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    position: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    by_pool: bool,
-    #[diesel(embed)]
-    progress: ProgressRow,
-    #[diesel(embed)]
-    delay: DelayRow,
-}
-
-impl LaneRow {
+impl LockedLaneRow {
     fn into_lane(self) -> Result<Lane, StoreError> {
         Ok(Lane {
             progress: self.progress.progress()?,
@@ -202,5 +188,89 @@ impl LaneRow {
             held: self.progress.held.into_held(),
             changed: false,
         })
+    }
+}
+
+/// How often services that are only busy are waited for.
+const MOST_WAITS: usize = 3;
+
+/// Does `work` in a transaction that has locked those of these services that no other transaction keeps
+/// locked for long. `work` gets them, and is done again without a service that turns out to have another
+/// locked row.
+pub(crate) fn with_locked<T>(
+    store: &Store,
+    services: &BTreeSet<ServiceId>,
+    mut work: impl FnMut(&mut Connection, &BTreeSet<ServiceId>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut free = without_stuck(store, services)?;
+    let mut waits = 0;
+    loop {
+        let mut are_locked = false;
+        let mut connection = store.pools.write()?;
+        let result = connection.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+            lock_services(connection, &free)?;
+            are_locked = true;
+            work(connection, &free)
+        });
+        drop(connection);
+        let is_locked = matches!(result, Err(StoreError::Locked { .. }));
+        if !is_locked || !store.dialect().locks_rows() || free.is_empty() {
+            let looks_free = |service: &&ServiceId| store.locked.looks_free(service, store.clock());
+            store.locked.found_free(free.iter().filter(looks_free).filter(|_| result.is_ok()));
+            return result;
+        }
+        let stuck = find_stuck(store, &find_now(store, &free)?)?;
+        waits += 1;
+        if stuck.is_empty() && (are_locked || waits == MOST_WAITS) {
+            // Not the services or their lanes, or the database is that slow.
+            store.locked.found_locked(free.iter().cloned(), LockedRow::Other, store.clock());
+            free.clear();
+        }
+        free.retain(|service| !stuck.contains(service));
+    }
+}
+
+/// These services without those on the list of locked ones that are still locked.
+fn without_stuck(
+    store: &Store,
+    services: &BTreeSet<ServiceId>,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let known: BTreeSet<ServiceId> =
+        services.iter().filter(|service| store.locked.contains(service)).cloned().collect();
+    if known.is_empty() {
+        return Ok(services.clone());
+    }
+    let stuck = find_stuck(store, &find_now(store, &known)?)?;
+    Ok(services.difference(&stuck).cloned().collect())
+}
+
+/// The services that are locked at this moment.
+fn find_now(
+    store: &Store,
+    services: &BTreeSet<ServiceId>,
+) -> Result<BTreeSet<ServiceId>, StoreError> {
+    let mut connection = store.pools.write()?;
+    connection.transaction_with_lock_limit(SPLIT_LOCK_LIMIT, |connection| {
+        find_locked(connection, services)
+    })
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use grid_batch_core::SystemClock;
+
+    use super::*;
+    use crate::StoreOptions;
+
+    #[test]
+    fn work_on_free_services_ends_while_another_one_is_locked() {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", directory.path().join("batches.db").display());
+        let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
+        let [locked, free]: [ServiceId; 2] = ["a", "b"].map(|name| name.parse().unwrap());
+        store.locked.found_locked([locked.clone()], LockedRow::Other, &SystemClock);
+        let done = with_locked(&store, &BTreeSet::from([free.clone()]), |_, free| Ok(free.clone()));
+        assert_eq!(done.unwrap(), BTreeSet::from([free]));
+        assert!(store.locked.contains(&locked));
     }
 }

@@ -3,13 +3,9 @@
 
 mod attempt_log;
 mod end_waiting;
-mod event_detail;
 mod free;
 mod lane;
-mod late_commit;
 mod lock;
-mod locked;
-mod new_services;
 mod past;
 mod record;
 mod unsendable;
@@ -20,18 +16,15 @@ use std::collections::BTreeSet;
 
 use grid_batch_core::{ItemId, ServiceId};
 
-pub(crate) use attempt_log::AttemptLog;
+pub(crate) use attempt_log::{ActionNote, AttemptLog};
 pub(crate) use end_waiting::{WaitingEnd, end_all_waiting, end_waiting};
 pub(crate) use free::{evaluate_again, evaluate_answered, fill, release_following};
 pub(crate) use lane::Lane;
-pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services};
-pub(crate) use locked::with_locked;
+pub(crate) use lock::{lock_lanes, lock_lanes_of, lock_services, with_locked};
 pub(crate) use past::end_past_batches;
 pub(crate) use record::{fill_after_holds, record, record_locked};
 pub(crate) use unsendable::{Unsendable, end_unsendable};
-pub(crate) use waiting::{
-    begin_waiting_holds, hold_waiting, log_ended, log_waiting, release_waiting,
-};
+pub(crate) use waiting::{begin_waiting_holds, hold_waiting, log_without_lane, release_waiting};
 pub(crate) use write::{write_held, write_open};
 
 use crate::sql::Rows;

@@ -4,8 +4,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, Progress, ServiceId, Stale, Strategy, Timestamp,
-    TransitionError, transition,
+    BatchState, Change, ChangeOutcome, Event, EventKind, Progress, ServiceId, Stale, Strategy,
+    Timestamp, TransitionError, transition,
 };
 
 use super::{
@@ -13,15 +13,16 @@ use super::{
     free::{fill, put_in_doubt},
     key_rows,
     lane::{Lane, Lanes},
-    late_commit::record_commit_after_invalid,
     lock_lanes, lock_services,
     write::{Followers, write},
 };
 use crate::{
+    events::{NewEvent, insert_events},
     scheduling::insert_changed,
     sql::{
-        Connection, Scheduler, Statement, Store, StoreError,
+        Connection, Dialect, EventSink, Scheduler, Statement, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
+        result_row,
         rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
     },
 };
@@ -186,5 +187,79 @@ fn refuse(change: &Change, progress: Option<&Progress>) -> ChangeOutcome {
                 ChangeOutcome::Stale(TransitionError::NotPossible { state, event }.into())
             }
         },
+    }
+}
+
+/// Stores the first report that a batch which ended as invalid was committed. Returns whether this
+/// change is that report.
+fn record_commit_after_invalid(
+    connection: &mut Connection,
+    sink: &EventSink,
+    change: &Change,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let dialect = connection.dialect();
+    let is_first = connection.execute(&insert_report(dialect, change, now))? > 0;
+    if is_first {
+        let shown: Vec<ShownRow> = connection.load(&show_report(dialect, change))?;
+        let events: Vec<NewEvent> = shown.iter().map(|row| row.event(change)).collect();
+        insert_events(connection, sink, &events, now)?;
+    }
+    Ok(is_first)
+}
+
+fn insert_report(dialect: Dialect, change: &Change, now: Timestamp) -> Statement<'_> {
+    let source = source(change);
+    Statement::new(
+        dialect,
+        "-- insert_commit_after_invalid
+         insert into commits_after_invalid (batch_seq, reported_at, source)
+         select b.seq, ?, ? from batches b
+         where b.batch_id = ? and b.service_id = ? and b.dlt_status = 'INVALID'
+         on conflict (batch_seq) do nothing",
+    )
+    .long(now.as_micros())
+    .text(source)
+    .bytes(change.batch_id.as_bytes())
+    .text(change.service_id.as_str())
+}
+
+fn source(change: &Change) -> &'static str {
+    match change.event {
+        Event::Status { .. } => "the ledger's status",
+        _ => "evidence",
+    }
+}
+
+/// Stores the report as the batch's last error, which its details show.
+fn show_report(dialect: Dialect, change: &Change) -> Statement<'_> {
+    Statement::new(
+        dialect,
+        "-- show_commit_after_invalid
+         update batches as b
+         set last_error = 'the batch ended as invalid, and the ledger reported later that it is committed'
+         where b.batch_id = ? and b.service_id = ?
+         returning seq, attempts",
+    )
+    .bytes(change.batch_id.as_bytes())
+    .text(change.service_id.as_str())
+}
+
+result_row! {
+    struct ShownRow {
+        seq: i64,
+        attempts: i32,
+    }
+}
+
+impl ShownRow {
+    fn event(&self, change: &Change) -> NewEvent {
+        NewEvent {
+            batch_seq: self.seq,
+            kind: EventKind::CommittedAfterInvalid,
+            state: BatchState::Invalid,
+            attempt: self.attempts.unsigned_abs(),
+            detail: Some(source(change).to_owned()),
+        }
     }
 }

@@ -2,10 +2,6 @@
 
 use std::collections::HashMap;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
 use grid_batch_core::{Change, ChangeOutcome, Decision, Event, ServiceId, Strategy, Timestamp};
 
 use super::{AttemptLog, WaitingEnd, end_all_waiting, record_locked};
@@ -13,7 +9,7 @@ use crate::{
     halts::{HaltOrigin, Stops, set_ends_until},
     scheduling::EndReason,
     sql::{
-        Connection, Rows, Scheduler, Statement, StoreError,
+        Connection, Rows, Scheduler, Statement, StoreError, result_row,
         rows::{batch_id, service_id},
     },
 };
@@ -98,22 +94,17 @@ fn load_names(
     Ok(rows.into_iter().map(|row| (row.seq, row)).collect())
 }
 
-#[derive(QueryableByName)]
-struct NameRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    /// Of a batch in a lane.
-    #[diesel(sql_type = Nullable<Integer>)]
-    attempts: Option<i32>,
-    #[diesel(sql_type = Nullable<Text>)]
-    blocker_service_id: Option<String>,
-    /// It was stored before the database was restored.
-    #[diesel(sql_type = Bool)]
-    restored: bool,
+result_row! {
+    struct NameRow {
+        seq: i64,
+        service_id: String,
+        batch_id: Vec<u8>,
+        /// Of a batch in a lane.
+        attempts: Option<i32>,
+        blocker_service_id: Option<String>,
+        /// It was stored before the database was restored.
+        restored: bool,
+    }
 }
 
 impl NameRow {

@@ -1,8 +1,8 @@
 //! Holds of batches that wait behind others: they are in no lane.
 
-use grid_batch_core::{EventKind, ItemId, ServiceId, StoredBatch, Timestamp};
+use grid_batch_core::{StoredBatch, Timestamp};
 
-use super::{AttemptLog, lane::Lane};
+use super::{ActionNote, AttemptLog, lane::Lane};
 use crate::sql::{Connection, EventSink, Rows, Statement, StoreError, rows::storable};
 
 /// Holds a batch that waits behind another one, for this reason, from when it becomes the head.
@@ -41,34 +41,19 @@ pub(crate) fn release_waiting(
     Ok(connection.execute(&statement)? > 0)
 }
 
-/// Logs what an operator did with a batch that waits behind another one.
-pub(crate) fn log_waiting(
-    connection: &mut Connection,
-    sink: &EventSink,
-    (service_id, batch_id): (&ServiceId, ItemId),
-    batch_seq: i64,
-    (kind, action, reason): (EventKind, &str, Option<&str>),
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let lane = Lane::of_waiting(service_id.clone(), batch_id, batch_seq);
-    let mut log = AttemptLog::default();
-    log.add_action(&lane, (kind, action), reason, now);
-    log.write(connection, sink, now)
-}
-
-/// Logs what an operator decided about what a batch stops that has ended.
-pub(crate) fn log_ended(
+/// Logs what an operator did with a batch that is in no lane: it waits behind another one, or has ended.
+pub(crate) fn log_without_lane(
     connection: &mut Connection,
     sink: &EventSink,
     batch: &StoredBatch,
     batch_seq: i64,
-    (action, reason): (&str, Option<&str>),
+    note: ActionNote<'_>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut lane = Lane::of_waiting(batch.service_id.clone(), batch.batch_id, batch_seq);
     lane.progress = batch.progress;
     let mut log = AttemptLog::default();
-    log.add_action(&lane, (EventKind::Decided, action), reason, now);
+    log.add_action(&lane, note, now);
     log.write(connection, sink, now)
 }
 

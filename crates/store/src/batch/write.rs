@@ -1,16 +1,11 @@
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
 use grid_batch_core::{BatchState, ServiceId, Timestamp};
 
 use super::{
     BatchKey,
     free::{Ended, follow_ends},
     lane::{Lane, Lanes},
-    new_services::forget_new_services,
     waiting::begin_waiting_holds,
 };
 use crate::{
@@ -18,6 +13,7 @@ use crate::{
     sql::{
         Connection, Dialect, Rows, Scheduler, Statement, StoreError,
         hooks::{BatchHooks, EndedBatch},
+        result_row,
         rows::{attempts, batch_id, service_id},
     },
 };
@@ -67,7 +63,8 @@ pub(super) fn write(
 
 /// Installs the next heads of services with one lane.
 fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Followers, StoreError> {
-    let heads: Vec<HeadRow> = connection.load(&install_next_heads(connection.dialect(), ended))?;
+    let heads: Vec<NextHeadRow> =
+        connection.load(&install_next_heads(connection.dialect(), ended))?;
     expect_all(heads.len(), ended.len())?;
     let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
     let mut restored = BTreeSet::new();
@@ -312,32 +309,39 @@ fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
         .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
 }
 
-/// A lane whose batch has ended.
-#[derive(QueryableByName)]
-struct FreedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    /// The number of batches that ended in the lane.
-    #[diesel(sql_type = BigInt)]
-    ended: i64,
+result_row! {
+    /// A lane whose batch has ended.
+    struct FreedRow {
+        service_id: String,
+        /// The number of batches that ended in the lane.
+        ended: i64,
+    }
 }
 
-/// The head of a lane.
-#[derive(QueryableByName)]
-struct HeadRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = Nullable<Binary>)]
-    batch_id: Option<Vec<u8>>,
-    #[diesel(sql_type = Bool)]
-    restored: bool,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    batch_seq: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    held: bool,
-    /// The number of batches that ended in the lane.
-    #[diesel(sql_type = BigInt)]
-    ended: i64,
+result_row! {
+    /// The head of a lane.
+    struct NextHeadRow {
+        service_id: String,
+        lane: i32,
+        batch_id: Option<Vec<u8>>,
+        restored: bool,
+        batch_seq: Option<i64>,
+        held: bool,
+        /// The number of batches that ended in the lane.
+        ended: i64,
+    }
+}
+
+/// Services are not new any more: a batch of each has ended.
+pub(super) fn forget_new_services<'a>(
+    connection: &mut Connection,
+    services: impl IntoIterator<Item = &'a str>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- forget_new_services
+         delete from new_services where service_id in (select x.service_id from {x})",
+    )
+    .rows(Rows::default().text("service_id", services));
+    connection.execute(&statement).map(drop)
 }

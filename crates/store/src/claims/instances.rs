@@ -2,10 +2,6 @@
 
 use std::sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Bool, Text},
-};
 use grid_batch_core::{
     BatchResult, ClaimKeeper, InstanceId, LedgerIdentity, ServiceId, SubmittedBatch, Takeover,
     Timestamp,
@@ -24,7 +20,7 @@ use crate::{
     sql::{
         ClaimOptions, ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros, error::ClaimError, file_lock::FileLock, find_locked::forget_unlocked,
-        rows::confirmed_ledger,
+        result_row, rows::confirmed_ledger,
     },
     submission,
 };
@@ -203,8 +199,8 @@ impl FormerInstance {
              select i.draining from instances i where i.instance_id = ?",
         )
         .text(self.instance.as_str());
-        let rows: Vec<DrainingRow> = connection.load(&statement)?;
-        Ok(rows.first().map_or(self.draining, |row| row.draining))
+        let draining: Vec<bool> = connection.load_column(&statement)?;
+        Ok(draining.first().copied().unwrap_or(self.draining))
     }
 }
 
@@ -260,7 +256,7 @@ pub(super) fn lock_live_instance(
         ),
     )
     .text(instance.as_str());
-    Ok(!connection.load::<InstanceRow>(&statement)?.is_empty())
+    Ok(!connection.load::<LeaseRow>(&statement)?.is_empty())
 }
 
 /// Removes the rows of instances past their full expiry that have no claims left.
@@ -369,9 +365,9 @@ fn count_registration(connection: &mut Connection) -> Result<i64, StoreError> {
          update database_state set registrations = registrations + 1 where id = 1
          returning registrations",
     );
-    let rows: Vec<RegistrationRow> = connection.load(&statement)?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("database_state has no row"))?;
-    Ok(row.registrations)
+    let registrations: Vec<i64> = connection.load_column(&statement)?;
+    let missing = || StoreError::corrupt("database_state has no row");
+    registrations.into_iter().next().ok_or_else(missing)
 }
 
 fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, StoreError> {
@@ -381,7 +377,7 @@ fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, St
          select instance_id, expiry_1 from instances where name = ?",
     )
     .text(name);
-    let rows: Vec<InstanceRow> = connection.load(&statement)?;
+    let rows: Vec<LeaseRow> = connection.load(&statement)?;
     Ok(match rows.first() {
         Some(row) => ClaimError::NameInUse {
             name: name.to_owned(),
@@ -396,30 +392,16 @@ fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, St
     })
 }
 
-#[derive(QueryableByName)]
-struct InstanceRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
-    #[diesel(sql_type = BigInt)]
-    expiry_1: i64,
+result_row! {
+    struct LeaseRow {
+        instance_id: String,
+        expiry_1: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct RenewalRow {
-    #[diesel(sql_type = BigInt)]
-    renewals: i64,
-    #[diesel(sql_type = Bool)]
-    draining: bool,
-}
-
-#[derive(QueryableByName)]
-struct RegistrationRow {
-    #[diesel(sql_type = BigInt)]
-    registrations: i64,
-}
-
-#[derive(QueryableByName)]
-struct DrainingRow {
-    #[diesel(sql_type = Bool)]
-    draining: bool,
+result_row! {
+    struct RenewalRow {
+        renewals: i64,
+        draining: bool,
+    }
 }

@@ -2,15 +2,11 @@
 
 use std::sync::PoisonError;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{InstanceId, LedgerConfirmation, LedgerIdentity, RecordedLedger, Timestamp};
 
 use crate::{
     restored::expect_no_running_instances,
-    sql::{ClaimStore, Connection, Dialect, Statement, Store, StoreError},
+    sql::{ClaimStore, Connection, Dialect, Statement, Store, StoreError, result_row},
 };
 
 impl Store {
@@ -155,16 +151,13 @@ fn set_confirmed(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
     .text(instance.as_str())
 }
 
-#[derive(QueryableByName)]
-struct LedgerRow {
-    #[diesel(sql_type = Text)]
-    kind: String,
-    #[diesel(sql_type = Text)]
-    identity: String,
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = BigInt)]
-    recorded_at: i64,
+result_row! {
+    struct LedgerRow {
+        kind: String,
+        identity: String,
+        name: String,
+        recorded_at: i64,
+    }
 }
 
 impl LedgerRow {

@@ -19,13 +19,11 @@
 //! not change its owner while a batch of it is taken, and no batch is taken during a takeover. A
 //! takeover reads the lanes after it has that lock: only then does it see every batch that was taken.
 
-mod balance;
 mod instances;
 mod ledger;
 mod notifications;
 mod release;
 mod scheduled;
-mod scope;
 mod take;
 mod takeable;
 mod takeover;

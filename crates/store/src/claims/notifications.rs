@@ -200,9 +200,10 @@ mod tests {
             assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= LONGEST_NOTIFICATION));
             let mut received = Notifications::default();
             texts.iter().for_each(|text| add(&mut received, text, "i2"));
-            let (named, other) = match is_ended {
-                true => (received.ended, received.awaited),
-                false => (received.awaited, received.ended),
+            let (named, other) = if is_ended {
+                (received.ended, received.awaited)
+            } else {
+                (received.awaited, received.ended)
             };
             assert_eq!((named, other), (ids.clone(), Vec::new()));
             assert_eq!(read(&texts[0], "i1"), Notifications::default(), "its sender");

@@ -1,7 +1,7 @@
 use grid_batch_core::{InstanceId, ServiceId};
 use log::{info, warn};
 
-use super::{instances::unregister, scope::Scope};
+use super::{instances::unregister, takeable::Scope};
 use crate::sql::{
     ClaimStore, Connection, Dialect, Statement, Store, StoreError,
     rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},

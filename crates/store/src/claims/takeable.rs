@@ -1,19 +1,15 @@
 use std::collections::BTreeMap;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{Bool, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{InstanceId, ServiceId};
 
-use super::scope::Scope;
 use crate::sql::{
-    Connection, Dialect, Statement, Store, StoreError,
+    Connection, Dialect, Statement, Store, StoreError, result_row,
     rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
 };
 
 /// The services that may be taken from one claimant.
-enum Source {
+enum ClaimSource {
     /// Services that no instance claims.
     Unclaimed,
     /// Services of an instance past its idle expiry, without a batch with a submitter.
@@ -48,7 +44,7 @@ pub(super) fn lock_takeable(
         let rows: Vec<ServiceRow> = connection.load(&statement)?;
         let readable = rows.iter().filter_map(|row| store.unreadable.read(row.name()));
         takeable.extend(readable.take(left).map(|service_id| {
-            let even_if_busy = !matches!(source, Source::IdleExpired(_));
+            let even_if_busy = !matches!(source, ClaimSource::IdleExpired(_));
             TakeableService { service_id, even_if_busy }
         }));
     }
@@ -89,7 +85,7 @@ fn leave_locked_lanes(
 
 /// Finds the claimants whose services may be taken. Expired instances are locked, so that they
 /// cannot renew their lease during the takeover.
-fn find_sources(connection: &mut Connection) -> Result<Vec<Source>, StoreError> {
+fn find_sources(connection: &mut Connection) -> Result<Vec<ClaimSource>, StoreError> {
     let dialect = connection.dialect();
     let (clock, lock) = (dialect.clock(), dialect.locking("for share of i skip locked"));
     let statement = Statement::new(
@@ -101,35 +97,38 @@ fn find_sources(connection: &mut Connection) -> Result<Vec<Source>, StoreError> 
         ),
     );
     let expired: Vec<ExpiredRow> = connection.load(&statement)?;
-    let source = |row: ExpiredRow| match row.fully_expired {
-        true => Source::FullyExpired(row.instance_id),
-        false => Source::IdleExpired(row.instance_id),
+    let source = |row: ExpiredRow| {
+        if row.fully_expired {
+            ClaimSource::FullyExpired(row.instance_id)
+        } else {
+            ClaimSource::IdleExpired(row.instance_id)
+        }
     };
-    Ok([Source::Unclaimed].into_iter().chain(expired.into_iter().map(source)).collect())
+    Ok([ClaimSource::Unclaimed].into_iter().chain(expired.into_iter().map(source)).collect())
 }
 
 fn lock_takeable_statement<'a>(
     dialect: Dialect,
-    source: &'a Source,
+    source: &'a ClaimSource,
     scope: Scope<'a>,
     count: usize,
 ) -> Statement<'a> {
     let name = match (source, scope) {
-        (Source::Unclaimed, Scope::All) => "-- lock_unclaimed",
-        (Source::Unclaimed, Scope::Named(_)) => "-- lock_unclaimed_named",
-        (Source::IdleExpired(_), Scope::All) => "-- lock_idle_expired",
-        (Source::IdleExpired(_), Scope::Named(_)) => "-- lock_idle_expired_named",
-        (Source::FullyExpired(_), Scope::All) => "-- lock_fully_expired",
-        (Source::FullyExpired(_), Scope::Named(_)) => "-- lock_fully_expired_named",
+        (ClaimSource::Unclaimed, Scope::All) => "-- lock_unclaimed",
+        (ClaimSource::Unclaimed, Scope::Named(_)) => "-- lock_unclaimed_named",
+        (ClaimSource::IdleExpired(_), Scope::All) => "-- lock_idle_expired",
+        (ClaimSource::IdleExpired(_), Scope::Named(_)) => "-- lock_idle_expired_named",
+        (ClaimSource::FullyExpired(_), Scope::All) => "-- lock_fully_expired",
+        (ClaimSource::FullyExpired(_), Scope::Named(_)) => "-- lock_fully_expired_named",
     };
     let claimant = match source {
-        Source::Unclaimed => "is null",
-        Source::IdleExpired(_) | Source::FullyExpired(_) => "= ?",
+        ClaimSource::Unclaimed => "is null",
+        ClaimSource::IdleExpired(_) | ClaimSource::FullyExpired(_) => "= ?",
     };
     let claims = scope.locked_claims(dialect, claimant);
     let condition = match source {
-        Source::IdleExpired(_) => format!("where {}", no_lane("f", &with_submitter("s"))),
-        Source::Unclaimed | Source::FullyExpired(_) => String::new(),
+        ClaimSource::IdleExpired(_) => format!("where {}", no_lane("f", &with_submitter("s"))),
+        ClaimSource::Unclaimed | ClaimSource::FullyExpired(_) => String::new(),
     };
     // A takeover changes the lanes, too. A service with a locked lane is left for later.
     let lock = dialect.locking("for update of v, l skip locked");
@@ -145,7 +144,7 @@ fn lock_takeable_statement<'a>(
              limit ? {lock}"
         ),
     );
-    if let Source::IdleExpired(claimant) | Source::FullyExpired(claimant) = source {
+    if let ClaimSource::IdleExpired(claimant) | ClaimSource::FullyExpired(claimant) = source {
         statement = statement.text(claimant);
     }
     statement = statement.long(limit(count));
@@ -192,18 +191,47 @@ pub(super) struct FoundClaims {
     pub(super) of_others: BTreeMap<String, Vec<ServiceId>>,
 }
 
-#[derive(QueryableByName)]
-struct FoundClaimRow {
-    #[diesel(embed)]
-    service: ServiceRow,
-    #[diesel(sql_type = Nullable<Text>)]
-    live_claimant: Option<String>,
+result_row! {
+    struct FoundClaimRow {
+        live_claimant: Option<String>,
+        #[diesel(embed)]
+        service: ServiceRow,
+    }
 }
 
-#[derive(QueryableByName)]
-struct ExpiredRow {
-    #[diesel(sql_type = Text)]
-    instance_id: String,
-    #[diesel(sql_type = Bool)]
-    fully_expired: bool,
+result_row! {
+    struct ExpiredRow {
+        instance_id: String,
+        fully_expired: bool,
+    }
+}
+
+/// The services that a statement considers.
+#[derive(Clone, Copy)]
+pub(super) enum Scope<'a> {
+    All,
+    /// These, in the group of rows `x` of the statement.
+    Named(&'a [ServiceId]),
+}
+
+impl Scope<'_> {
+    /// A query that locks the claims whose claimant meets a condition, and skips locked ones.
+    ///
+    /// The planner does not join a subquery with a lock, so claims are looked up by their claimant
+    /// however many it has. `coalesce` makes the planner look the claims of named services up by
+    /// service.
+    pub(super) fn locked_claims(self, dialect: Dialect, claimant: &str) -> String {
+        let lock = dialect.locking("for update of c skip locked");
+        match self {
+            Self::All => format!(
+                "select c.service_id from service_id_claims c
+                 where c.claimant {claimant} {lock}"
+            ),
+            Self::Named(_) => format!(
+                "select c.service_id
+                 from {{x}} join service_id_claims c on c.service_id = x.service_id
+                 where coalesce(c.claimant, null) {claimant} {lock}"
+            ),
+        }
+    }
 }

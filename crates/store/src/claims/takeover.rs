@@ -1,9 +1,5 @@
 use std::collections::{BTreeSet, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{
     BatchState, Change, ChangeOutcome, Claim, InstanceId, ItemId, ServiceId, Takeover,
 };
@@ -12,7 +8,7 @@ use super::takeable::TakeableService;
 use crate::{
     batch::{AttemptLog, fill, record_locked},
     sql::{
-        Connection, Rows, Statement, Store, StoreError,
+        Connection, Rows, Statement, Store, StoreError, result_row,
         rows::{AttemptRow, service_id, service_rows, with_submitter},
     },
     submission::owner_lost,
@@ -134,12 +130,11 @@ fn put_in_doubt(
         .collect())
 }
 
-#[derive(QueryableByName)]
-struct ClaimRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
+result_row! {
+    struct ClaimRow {
+        service_id: String,
+        epoch: i64,
+    }
 }
 
 impl ClaimRow {

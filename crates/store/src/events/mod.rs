@@ -3,14 +3,11 @@
 #[cfg(feature = "events")]
 mod cursor;
 #[cfg(feature = "events")]
-mod late;
-#[cfg(feature = "events")]
 mod read;
 #[cfg(feature = "events")]
 mod reader;
 mod remove;
 mod rows;
-mod seqs;
 mod snapshot;
 mod write;
 

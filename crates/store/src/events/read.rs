@@ -1,7 +1,4 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{
     BatchEvent, BatchResult, EventCursor, EventFilter, EventListener, EventPage, EventPosition,
     EventReadError, EventStore, ItemId, ServiceId,
@@ -13,7 +10,7 @@ use super::{
     rows::{EVENT_COLUMNS, EventRow},
     snapshot::Snapshot,
 };
-use crate::sql::{Connection, Statement, Store, StoreError};
+use crate::sql::{Connection, Statement, Store, StoreError, result_row};
 
 impl EventStore for Store {
     fn events(
@@ -100,20 +97,17 @@ fn find_seq(
     )
     .bytes(batch_id.as_bytes())
     .text(service_id.as_str());
-    let rows: Vec<SeqRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| row.seq))
+    Ok(connection.load_column(&statement)?.into_iter().next())
 }
 
-/// How far back the feed goes.
-#[derive(QueryableByName)]
-struct FeedRow {
-    /// When the database went back or moved last.
-    #[diesel(sql_type = BigInt)]
-    generation: i64,
-    #[diesel(sql_type = BigInt)]
-    removed_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    removed_xid: i64,
+result_row! {
+    /// How far back the feed goes.
+    struct FeedRow {
+        /// When the database went back or moved last.
+        generation: i64,
+        removed_seq: i64,
+        removed_xid: i64,
+    }
 }
 
 impl FeedRow {
@@ -132,16 +126,10 @@ impl FeedRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-}
-
-#[derive(QueryableByName)]
-struct HistoryRow {
-    #[diesel(embed)]
-    event: EventRow,
-    #[diesel(sql_type = Nullable<Text>)]
-    instance: Option<String>,
+result_row! {
+    struct HistoryRow {
+        instance: Option<String>,
+        #[diesel(embed)]
+        event: EventRow,
+    }
 }

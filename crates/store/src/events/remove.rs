@@ -1,9 +1,8 @@
 //! Retention removes events with their batches, and groups when they are as old.
 
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::Timestamp;
 
-use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
+use crate::sql::{Connection, Rows, Statement, StoreError, result_row, rows::limit};
 
 /// Removes the events of batches that are removed.
 pub(crate) fn remove_events_of(
@@ -40,14 +39,14 @@ pub(crate) fn remove_groups(
             "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
         ),
     );
-    let removed: Vec<SeqRow> = connection.load(&lock_feed)?;
+    let removed: Vec<i64> = connection.load_column(&lock_feed)?;
     let oldest = Statement::new(
         dialect,
         "-- oldest_event_groups
          select g.seq, g.at, coalesce(g.xid, 0) as xid from event_groups g where g.seq > ?
          order by g.seq limit ?",
     )
-    .long(removed.first().map_or(0, |row| row.seq))
+    .long(removed.first().copied().unwrap_or(0))
     .long(limit(count.saturating_add(1)));
     let mut oldest: Vec<AgeRow> = connection.load(&oldest)?;
     oldest.pop();
@@ -77,18 +76,10 @@ pub(crate) fn remove_groups(
     connection.execute(&remove)
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-}
-
-#[derive(QueryableByName)]
-struct AgeRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = BigInt)]
-    at: i64,
-    #[diesel(sql_type = BigInt)]
-    xid: i64,
+result_row! {
+    struct AgeRow {
+        seq: i64,
+        at: i64,
+        xid: i64,
+    }
 }

@@ -1,28 +1,22 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
-};
 use grid_batch_core::{BatchEvent, BatchState, EventId, EventKind, EventWithdrawal, Timestamp};
 
 use crate::sql::{
-    StoreError,
+    StoreError, result_row,
     rows::{batch_id, service_id},
 };
 
 /// The columns of a [`GroupRow`], from `event_groups g`.
 pub(super) const GROUP_COLUMNS: &str = "g.seq, g.xid, g.instance, g.batch_seqs";
 
-/// The events of one commit.
-#[derive(Debug, Clone, QueryableByName)]
-pub(super) struct GroupRow {
-    #[diesel(sql_type = BigInt)]
-    pub(super) seq: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) xid: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    pub(super) instance: Option<String>,
-    #[diesel(sql_type = Binary)]
-    pub(super) batch_seqs: Vec<u8>,
+result_row! {
+    /// The events of one commit.
+    #[derive(Debug, Clone)]
+    pub(super) struct GroupRow {
+        pub(super) seq: i64,
+        pub(super) xid: Option<i64>,
+        pub(super) instance: Option<String>,
+        pub(super) batch_seqs: Vec<u8>,
+    }
 }
 
 /// The columns of an [`EventRow`], from `batch_events e` and `batches b`.
@@ -30,26 +24,19 @@ pub(super) const EVENT_COLUMNS: &str =
     "e.group_seq, e.at, e.position, e.attempt, e.kind, e.state, e.detail,
     b.service_id, b.batch_id";
 
-#[derive(Debug, QueryableByName)]
-pub(super) struct EventRow {
-    #[diesel(sql_type = BigInt)]
-    pub(super) group_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    at: i64,
-    #[diesel(sql_type = Integer)]
-    pub(super) position: i32,
-    #[diesel(sql_type = Integer)]
-    attempt: i32,
-    #[diesel(sql_type = Integer)]
-    kind: i32,
-    #[diesel(sql_type = Integer)]
-    state: i32,
-    #[diesel(sql_type = Nullable<Text>)]
-    detail: Option<String>,
-    #[diesel(sql_type = Text)]
-    pub(super) service_id: String,
-    #[diesel(sql_type = Binary)]
-    pub(super) batch_id: Vec<u8>,
+result_row! {
+    #[derive(Debug)]
+    pub(super) struct EventRow {
+        pub(super) group_seq: i64,
+        at: i64,
+        pub(super) position: i32,
+        attempt: i32,
+        kind: i32,
+        state: i32,
+        detail: Option<String>,
+        pub(super) service_id: String,
+        pub(super) batch_id: Vec<u8>,
+    }
 }
 
 impl EventRow {
@@ -76,4 +63,71 @@ impl EventRow {
 fn of_code<T: Copy>(all: &[T], code: i32) -> Result<T, StoreError> {
     let value = usize::try_from(code).ok().and_then(|index| all.get(index));
     value.copied().ok_or_else(|| StoreError::corrupt(format!("an event with the code {code}")))
+}
+
+/// The batches of a group of events as one value: the difference of each to the one before, in seven bits a byte.
+/// Batches of a group are mostly neighbours.
+pub(super) fn encode_seqs(seqs: impl Iterator<Item = i64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut last = 0_i64;
+    for seq in seqs {
+        let difference = seq.wrapping_sub(last);
+        // Small differences of either sign become small numbers.
+        let mut left = ((difference << 1) ^ (difference >> 63)).cast_unsigned();
+        while left > 0x7f {
+            bytes.push((left & 0x7f) as u8 | 0x80);
+            left >>= 7;
+        }
+        bytes.push(left as u8);
+        last = seq;
+    }
+    bytes
+}
+
+pub(super) fn decode_seqs(bytes: &[u8]) -> Result<Vec<i64>, StoreError> {
+    let invalid = || StoreError::corrupt("a group of events names its batches in another form");
+    let mut seqs = Vec::new();
+    let (mut last, mut value, mut shift) = (0_i64, 0_u64, 0_u32);
+    for byte in bytes {
+        if shift > 63 {
+            return Err(invalid());
+        }
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            let difference = (value >> 1).cast_signed() ^ -(value & 1).cast_signed();
+            last = last.wrapping_add(difference);
+            seqs.push(last);
+            (value, shift) = (0, 0);
+        }
+    }
+    match shift {
+        0 => Ok(seqs),
+        _ => Err(invalid()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn neighbours_take_a_byte_each() {
+        assert_eq!(encode_seqs((1_000..1_100).step_by(2)).len(), 51);
+    }
+
+    #[test]
+    fn value_that_is_cut_off_is_refused() {
+        assert!(decode_seqs(&[0x80]).is_err());
+        assert!(decode_seqs(&[0xff; 11]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_is_the_inverse(seqs: Vec<i64>) {
+            prop_assert_eq!(decode_seqs(&encode_seqs(seqs.iter().copied())).unwrap(), seqs);
+        }
+    }
 }

@@ -3,14 +3,10 @@
 //! On PostgreSQL, this is the snapshot of a statement. A number that each commit gets, such as `seq` or the id of
 //! its transaction, would not do: a commit can become visible after one with a greater number.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::Timestamp;
 
 use super::rows::GroupRow;
-use crate::sql::{Connection, Rows, Statement, StoreError};
+use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
 
 /// The commits that were visible at one moment. The default is the moment before the first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,8 +30,8 @@ impl Snapshot {
         let dialect = connection.dialect();
         let last = "-- last_event_group
                     select coalesce(max(g.seq), 0) as number from event_groups g";
-        let last: Vec<Number> = connection.load(&Statement::new(dialect, last))?;
-        let last_seq = last.first().map_or(0, |row| row.number);
+        let last: Vec<i64> = connection.load_column(&Statement::new(dialect, last))?;
+        let last_seq = last.first().copied().unwrap_or(0);
         let Some(query) = dialect.snapshot_query() else {
             return Ok(Self { last_seq, last_visible: last_seq, ..Self::default() });
         };
@@ -101,18 +97,11 @@ pub(crate) fn begin_generation(
     connection.execute(&Statement::new(dialect, show)).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct Number {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-}
-
-#[derive(QueryableByName)]
-struct SnapshotRow {
-    #[diesel(sql_type = Text)]
-    snapshot: String,
-    #[diesel(sql_type = BigInt)]
-    last_visible: i64,
+result_row! {
+    struct SnapshotRow {
+        snapshot: String,
+        last_visible: i64,
+    }
 }
 
 #[cfg(test)]

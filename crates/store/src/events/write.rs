@@ -1,6 +1,6 @@
 use grid_batch_core::{BatchState, EventKind, Timestamp};
 
-use super::seqs;
+use super::rows::encode_seqs;
 use crate::sql::{
     Connection, EventSink, Rows, Statement, StoreError,
     rows::{attempts, storable},
@@ -50,7 +50,7 @@ fn insert_group(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let dialect = connection.dialect();
-    let seqs = seqs::encode(group.iter().map(|event| event.batch_seq));
+    let seqs = encode_seqs(group.iter().map(|event| event.batch_seq));
     let text = match dialect.transaction_id() {
         Some(transaction) => format!(
             "-- insert_events

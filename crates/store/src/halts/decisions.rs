@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{BatchState, ChangeOutcome, Halt, ServiceId, Stale, StoredBatch, Timestamp};
+use grid_batch_core::{
+    BatchState, ChangeOutcome, EventKind, Halt, ServiceId, Stale, StoredBatch, Timestamp,
+};
 
 use super::table::{self, HaltOrigin, load_halt, remove_halts, set_ends_until};
 use crate::{
-    batch::{log_ended, release_following},
+    batch::{ActionNote, log_without_lane, release_following},
     scheduling::insert_changed,
     sql::{
         Connection, Store, StoreError,
@@ -104,7 +106,7 @@ fn decide(
     batch_seq: i64,
     action: &str,
     reason: Option<&str>,
-    decide: impl FnOnce(&mut Connection, table::Halt, bool) -> Result<bool, StoreError>,
+    decide: impl FnOnce(&mut Connection, table::StoredHalt, bool) -> Result<bool, StoreError>,
 ) -> Result<ChangeOutcome, StoreError> {
     let state = batch.progress.state;
     let halt = load_halt(connection, batch_seq)?.filter(|(halt, _)| halt.ends_until.is_none());
@@ -112,7 +114,8 @@ fn decide(
         return Ok(ChangeOutcome::Stale(Stale::StopsNothing { state }));
     };
     let events = store.scheduler.events();
-    log_ended(connection, events, batch, batch_seq, (action, reason), store.now())?;
+    let note = ActionNote { kind: EventKind::Decided, action, reason };
+    log_without_lane(connection, events, batch, batch_seq, note, store.now())?;
     let next_waits = decide(connection, halt, positioned)?;
     Ok(ChangeOutcome::Applied { state: BatchState::Invalid, next_waits })
 }

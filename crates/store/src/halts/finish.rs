@@ -4,25 +4,22 @@
 
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool},
-};
 use grid_batch_core::{AfterInvalid, EventKind, ItemId, ServiceId, Strategy};
 
 use super::table::{
-    Halt, find_ending, find_without_policy, next_service_that_ends, next_service_without_policy,
-    remove_halts, set_policy_applied, set_position,
+    StoredHalt, find_ending, find_without_policy, next_service_that_ends,
+    next_service_without_policy, remove_halts, set_policy_applied, set_position,
 };
 use crate::{
     batch::{
-        AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, lock_services,
+        ActionNote, AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, lock_services,
         release_following, with_locked, write_open,
     },
     scheduling::{EndReason, Positioned, find_waiting_in_order},
     sql::{
         Connection, Statement, Store, StoreError,
         groups::LOCK_LIMIT,
+        result_row,
         rows::{batch_id, limit},
     },
     submission::FreedDependents,
@@ -108,8 +105,7 @@ fn find_finished(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Vec<Positioned>, StoreError> {
-    let all = (i64::MIN, i64::MAX);
-    let first = find_waiting_in_order(connection, service_id, all, 1)?;
+    let first = find_waiting_in_order(connection, service_id, i64::MIN, i64::MAX, 1)?;
     let first = first.first().map_or(i64::MAX, |(_, _, position)| *position);
     let finished = find_ending(connection, service_id, first, STEP)?;
     Ok(finished.into_iter().map(|halt| halt.batch).collect())
@@ -130,15 +126,14 @@ fn find_following(
     positioned: bool,
 ) -> Result<(Option<Following>, Vec<Positioned>), StoreError> {
     let mut finished = Vec::new();
-    for Halt { batch, ends_until } in find_ending(connection, service_id, i64::MAX, STEP)? {
+    for StoredHalt { batch, ends_until } in find_ending(connection, service_id, i64::MAX, STEP)? {
         let until = ends_until.unwrap_or(batch.2);
-        let range = (batch.2, until);
-        let in_lanes = find_in_lanes(connection, service_id, range)?;
+        let in_lanes = find_in_lanes(connection, service_id, batch.2, until)?;
         let waiting = if positioned {
-            find_waiting_in_order(connection, service_id, range, STEP)?
+            find_waiting_in_order(connection, service_id, batch.2, until, STEP)?
         } else {
-            let after = in_lanes.first().map_or(range.0, |lane| lane.position);
-            find_open_behind(connection, service_id, (after, until), STEP)?
+            let after = in_lanes.first().map_or(batch.2, |lane| lane.position);
+            find_open_behind(connection, service_id, after, until, STEP)?
         };
         if waiting.is_empty() && in_lanes.is_empty() {
             finished.push(batch);
@@ -176,8 +171,8 @@ impl Following {
         let mut lanes = lock_lanes(connection, &self.held.iter().cloned().collect())?;
         for lane in lanes.values_mut() {
             lane.hold_by_operator(MAY_ARRIVE, now);
-            let reason = "what follows an invalid batch was ended";
-            log.add_action(lane, (EventKind::Held, "held"), Some(reason), now);
+            let reason = Some("what follows an invalid batch was ended");
+            log.add_action(lane, ActionNote { kind: EventKind::Held, action: "held", reason }, now);
         }
         write_open(connection, &lanes.values().collect::<Vec<_>>())?;
         log.write(connection, store.scheduler.events(), now)
@@ -251,7 +246,8 @@ struct InLane {
 fn find_in_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
-    (after, until): (i64, i64),
+    after: i64,
+    until: i64,
 ) -> Result<Vec<InLane>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
@@ -274,7 +270,8 @@ fn find_in_lanes(
 fn find_open_behind(
     connection: &mut Connection,
     service_id: &ServiceId,
-    (after, until): (i64, i64),
+    after: i64,
+    until: i64,
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(
@@ -292,28 +289,22 @@ fn find_open_behind(
     Ok(rows.iter().map(|row| (row.seq, service_id.clone(), row.created_at)).collect())
 }
 
-#[derive(QueryableByName)]
-struct OpenRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
+result_row! {
+    struct OpenRow {
+        seq: i64,
+        created_at: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct InLaneRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    position: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Bool)]
-    earlier_may_arrive: bool,
-    #[diesel(sql_type = Bool)]
-    held_until_decision: bool,
+result_row! {
+    struct InLaneRow {
+        batch_seq: i64,
+        position: i64,
+        batch_id: Vec<u8>,
+        submitted: bool,
+        earlier_may_arrive: bool,
+        held_until_decision: bool,
+    }
 }
 
 impl InLaneRow {

@@ -2,7 +2,7 @@
 
 use grid_batch_core::{AfterInvalid, BatchState, ServiceId, Timestamp};
 
-use super::table::{Halt, HaltOrigin, insert_halts, insert_halts_in_order};
+use super::table::{HaltOrigin, StoredHalt, insert_halts, insert_halts_in_order};
 use crate::{
     scheduling::{Positioned, insert_changed},
     sql::{Connection, Scheduler, StoreError},
@@ -55,7 +55,7 @@ pub(crate) fn stop_following(
             Stops::UntilPolicy => (HaltOrigin::Command, None),
             Stops::Nothing | Stops::Following => (HaltOrigin::Policy, None),
         };
-        (Halt { batch: batch.clone(), ends_until }, origin)
+        (StoredHalt { batch: batch.clone(), ends_until }, origin)
     };
     insert_halts(connection, &ended.iter().map(halt).collect::<Vec<_>>(), now)?;
     let for_good = ended.iter().filter(|(_, stops)| matches!(stops, Stops::FollowingForGood(_)));

@@ -1,22 +1,19 @@
 //! The table of invalid batches that stop others.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Bool, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{ServiceId, Timestamp};
 
 use crate::{
     scheduling::{Positioned, PositionedBatch, number_of},
     sql::{
-        Connection, Rows, Statement, StoreError,
+        Connection, Rows, Statement, StoreError, result_row,
         rows::{ServiceRow, limit, service_id},
     },
 };
 
 /// An invalid batch that stops others.
 #[derive(Debug, Clone)]
-pub(crate) struct Halt {
+pub(crate) struct StoredHalt {
     pub(crate) batch: Positioned,
     /// The last position of what ends because of it; `None`: an operator has not decided.
     pub(crate) ends_until: Option<i64>,
@@ -47,7 +44,7 @@ impl HaltOrigin {
 /// Records invalid batches that stop others.
 pub(super) fn insert_halts(
     connection: &mut Connection,
-    halts: &[(Halt, HaltOrigin)],
+    halts: &[(StoredHalt, HaltOrigin)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
@@ -97,7 +94,7 @@ pub(super) fn insert_halts_in_order(
 pub(super) fn load_halt(
     connection: &mut Connection,
     seq: i64,
-) -> Result<Option<(Halt, bool)>, StoreError> {
+) -> Result<Option<(StoredHalt, bool)>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- load_halt
@@ -129,7 +126,7 @@ pub(crate) fn find_last_before(
     connection: &mut Connection,
     batches: &[PositionedBatch],
     before: &[(usize, i64)],
-) -> Result<Vec<(usize, Halt)>, StoreError> {
+) -> Result<Vec<(usize, StoredHalt)>, StoreError> {
     let service = |number: usize| batches[number].service_id.as_str();
     let statement = Statement::new(
         connection.dialect(),
@@ -188,39 +185,36 @@ pub(super) fn remove_halts(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct HaltRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    position: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    ends_until: Option<i64>,
-}
-
-impl HaltRow {
-    fn read(self) -> Result<Halt, StoreError> {
-        let batch = (self.batch_seq, service_id(&self.service_id)?, self.position);
-        Ok(Halt { batch, ends_until: self.ends_until })
+result_row! {
+    struct HaltRow {
+        batch_seq: i64,
+        service_id: String,
+        position: i64,
+        ends_until: Option<i64>,
     }
 }
 
-#[derive(QueryableByName)]
-struct PositionedRow {
-    #[diesel(embed)]
-    halt: HaltRow,
-    #[diesel(sql_type = Bool)]
-    positioned: bool,
+impl HaltRow {
+    fn read(self) -> Result<StoredHalt, StoreError> {
+        let batch = (self.batch_seq, service_id(&self.service_id)?, self.position);
+        Ok(StoredHalt { batch, ends_until: self.ends_until })
+    }
 }
 
-#[derive(QueryableByName)]
-struct NumberedRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(embed)]
-    halt: HaltRow,
+result_row! {
+    struct PositionedRow {
+        positioned: bool,
+        #[diesel(embed)]
+        halt: HaltRow,
+    }
+}
+
+result_row! {
+    struct NumberedRow {
+        number: i64,
+        #[diesel(embed)]
+        halt: HaltRow,
+    }
 }
 
 /// Up to `count` halts of a service where what follows ends, all up to a position before this one.
@@ -229,7 +223,7 @@ pub(super) fn find_ending(
     service_id: &ServiceId,
     before: i64,
     count: usize,
-) -> Result<Vec<Halt>, StoreError> {
+) -> Result<Vec<StoredHalt>, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- find_ending_halts
@@ -250,19 +244,16 @@ pub(super) fn next_service_that_ends(
     after: &str,
     positioned: bool,
 ) -> Result<Option<ServiceId>, StoreError> {
-    let sql = match positioned {
-        true => {
-            "-- next_service_that_ends
+    let sql = if positioned {
+        "-- next_service_that_ends
              select h.service_id from halts h
              where h.service_id > ? and h.ends_until is not null and h.positioned
              order by h.service_id limit 1"
-        }
-        false => {
-            "-- next_service_in_order_that_ends
+    } else {
+        "-- next_service_in_order_that_ends
              select h.service_id from halts h
              where h.service_id > ? and h.ends_until is not null and not h.positioned
              order by h.service_id limit 1"
-        }
     };
     next_service(connection, sql, after)
 }
@@ -274,19 +265,16 @@ pub(super) fn next_service_without_policy(
     after: &str,
     positioned: bool,
 ) -> Result<Option<ServiceId>, StoreError> {
-    let sql = match positioned {
-        true => {
-            "-- next_service_without_policy
+    let sql = if positioned {
+        "-- next_service_without_policy
              select h.service_id from halts h
              where h.service_id > ? and h.origin = 'COMMAND' and h.positioned
              order by h.service_id limit 1"
-        }
-        false => {
-            "-- next_service_in_order_without_policy
+    } else {
+        "-- next_service_in_order_without_policy
              select h.service_id from halts h
              where h.service_id > ? and h.origin = 'COMMAND' and not h.positioned
              order by h.service_id limit 1"
-        }
     };
     next_service(connection, sql, after)
 }

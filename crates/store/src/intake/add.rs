@@ -1,9 +1,5 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Text},
-};
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchResult, IntakeStore, ItemId, NewBatch, ServiceId, SignerId,
     TransactionConflict,
@@ -11,10 +7,9 @@ use grid_batch_core::{
 
 use super::{
     CreatedAtAllocator,
-    capacity::Capacity,
+    capacity::{Capacity, record_new_services},
     client_capacity::ClientCapacity,
     insert::{insert_scheduled, new_batch_rows},
-    new_services,
 };
 use crate::{
     batch::end_past_batches,
@@ -23,6 +18,7 @@ use crate::{
     sql::{
         Connection, Rows, Statement, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
+        result_row,
         rows::{batch_id, same_transaction},
     },
 };
@@ -83,11 +79,13 @@ fn add_lists(
     let all: Vec<&NewBatch> = lists.iter().copied().flatten().collect();
     let mut created_at = CreatedAtAllocator::reserve(connection, &all, store.now())?;
     let stored = find_stored(connection, &all)?;
+    let bytes = stored.iter().map(|((service, id), bytes)| ((service.as_str(), *id), &**bytes));
+    let bytes = bytes.collect();
     let holders = find_transaction_holders(connection, &all)?;
     let past = find_past(store, connection, &all)?;
     let mut limits = Limits::read(store, connection, &all, &created_at)?;
     let (outcomes, NewBatches { all: new, past }) =
-        decide(lists, &stored, (holders, past), &mut limits);
+        decide(lists, KnownBatches { bytes, holders, past }, &mut limits);
     limits.keep();
     insert_scheduled(store, connection, &new, &mut created_at)?;
     record_openers(connection, &new, &created_at)?;
@@ -117,7 +115,7 @@ fn record_openers(
             openers.entry(service).or_insert(signer);
         }
     }
-    new_services::record(connection, &openers)
+    record_new_services(connection, &openers)
 }
 
 /// The bytes of those of these batches that are stored already.
@@ -166,7 +164,7 @@ fn find_transaction_holders<'a>(
             .text("service_id", transactions.iter().map(|(service_id, _)| *service_id))
             .bytes("transaction_id", transactions.iter().map(|(_, id)| id.as_bytes())),
     );
-    let rows: Vec<HolderRow> = connection.load(&statement)?;
+    let rows: Vec<TransactionHolderRow> = connection.load(&statement)?;
     rows.into_iter()
         .map(|row| {
             let transaction = usize::try_from(row.number).ok().and_then(|n| transactions.get(n));
@@ -183,12 +181,11 @@ fn find_past<'a>(
     connection: &mut Connection,
     batches: &[&'a NewBatch],
 ) -> Result<HashSet<Key<'a>>, StoreError> {
-    match store.refuses_past_transactions() {
-        true => {
-            let transactions = batches.iter().flat_map(|batch| transactions(batch));
-            find_past_transactions(connection, transactions)
-        }
-        false => Ok(HashSet::new()),
+    if store.refuses_past_transactions() {
+        let transactions = batches.iter().flat_map(|batch| transactions(batch));
+        find_past_transactions(connection, transactions)
+    } else {
+        Ok(HashSet::new())
     }
 }
 
@@ -217,9 +214,10 @@ impl<'a> Limits<'a> {
         let count = batches.len();
         let may_be_full =
             services.may_be_full(count) || clients.may_be_full(count) || missing.may_be_full();
-        let waited_for = match may_be_full {
-            true => WaitedFor::read(store, connection, batches)?,
-            false => WaitedFor::default(),
+        let waited_for = if may_be_full {
+            WaitedFor::read(store, connection, batches)?
+        } else {
+            WaitedFor::default()
         };
         Ok(Self { services, clients, missing, waited_for })
     }
@@ -250,17 +248,11 @@ impl<'a> Limits<'a> {
 }
 
 /// The outcome of each list, and the batches to store.
-fn decide<'a>(
+fn decide<'k, 'a: 'k>(
     lists: &[&'a [NewBatch]],
-    stored: &HashMap<(String, ItemId), Vec<u8>>,
-    (holders, past): (HashMap<Key<'a>, ItemId>, HashSet<Key<'a>>),
+    mut known: KnownBatches<'k>,
     limits: &mut Limits<'a>,
 ) -> (Vec<Result<Vec<AddOutcome>, BatchConflict>>, NewBatches<'a>) {
-    let bytes = stored
-        .iter()
-        .map(|((service, id), bytes)| ((service.as_str(), *id), bytes.as_slice()))
-        .collect();
-    let mut known = KnownBatches { bytes, holders, past };
     let mut new = Vec::new();
     let outcomes = lists
         .iter()
@@ -372,20 +364,17 @@ fn key(batch: &NewBatch) -> Key<'_> {
     (batch.service_id.as_str(), batch.batch_id)
 }
 
-#[derive(QueryableByName)]
-struct HolderRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
+result_row! {
+    struct TransactionHolderRow {
+        number: i64,
+        batch_id: Vec<u8>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct StoredRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Binary)]
-    serialized_batch: Vec<u8>,
+result_row! {
+    struct StoredRow {
+        service_id: String,
+        batch_id: Vec<u8>,
+        serialized_batch: Vec<u8>,
+    }
 }

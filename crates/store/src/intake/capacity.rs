@@ -1,18 +1,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{BatchConflict, NewBatch, SignerId};
 
-use super::{
-    CreatedAtAllocator,
-    new_services::{self, NewServiceCounts},
-};
+use super::CreatedAtAllocator;
 use crate::{
     missing::limit_of,
-    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits},
+    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits, result_row},
 };
 
 /// What may still be added to the services of some batches. The locks of the services keep the
@@ -184,18 +177,88 @@ fn count_new_services(
     let signers: BTreeSet<SignerId> =
         batches.iter().filter(opens).filter_map(|batch| batch.signer).collect();
     let unlimited = limits.new_services_per_signer == u64::MAX && limits.new_services == u64::MAX;
-    match signers.is_empty() || unlimited {
-        true => Ok(NewServiceCounts::default()),
-        false => new_services::count(connection, &signers),
+    if signers.is_empty() || unlimited {
+        Ok(NewServiceCounts::default())
+    } else {
+        count_of_signers(connection, &signers)
     }
 }
 
-#[derive(QueryableByName)]
-struct EndedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    ended: i64,
+result_row! {
+    struct EndedRow {
+        service_id: String,
+        ended: i64,
+    }
+}
+
+/// How many new services there are: no batch of them has ended yet.
+///
+/// A ledger that has a service soon ends a batch of it. One that was made up stays new for ever, so the number of new
+/// services is limited.
+#[derive(Debug, Default)]
+struct NewServiceCounts {
+    /// Those that each signer has opened.
+    of_signers: HashMap<SignerId, u64>,
+    in_all: u64,
+}
+
+fn count_of_signers(
+    connection: &mut Connection,
+    signers: &BTreeSet<SignerId>,
+) -> Result<NewServiceCounts, StoreError> {
+    let signers: Vec<&SignerId> = signers.iter().collect();
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- count_new_services
+         select x.number,
+             (select count(*) from new_services n where n.signer = x.signer) as of_signer,
+             (select count(*) from new_services) as in_all
+         from {x}",
+    )
+    .rows(
+        Rows::default()
+            .long("number", (0..).take(signers.len()))
+            .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
+    );
+    let rows: Vec<NewServicesRow> = connection.load(&statement)?;
+    let mut counts = NewServiceCounts::default();
+    for row in rows {
+        let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
+        let signer =
+            signer.ok_or_else(|| StoreError::corrupt("a signer that was not asked for"))?;
+        let count = |count| u64::try_from(count).map_err(StoreError::corrupt);
+        counts.of_signers.insert(**signer, count(row.of_signer)?);
+        counts.in_all = count(row.in_all)?;
+    }
+    Ok(counts)
+}
+
+/// Records who opened services.
+pub(super) fn record_new_services(
+    connection: &mut Connection,
+    openers: &BTreeMap<&str, SignerId>,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- insert_new_services
+         insert into new_services (service_id, signer)
+         select service_id, signer from {x} where true
+         on conflict do nothing",
+    )
+    .rows(
+        Rows::default()
+            .text("service_id", openers.keys().copied())
+            .bytes("signer", openers.values().map(|signer| &signer.as_bytes()[..])),
+    );
+    connection.execute(&statement).map(drop)
+}
+
+result_row! {
+    struct NewServicesRow {
+        number: i64,
+        of_signer: i64,
+        in_all: i64,
+    }
 }
 
 #[cfg(test)]

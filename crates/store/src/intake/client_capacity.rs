@@ -1,6 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{BatchConflict, ClientId, Clock, NewBatch};
 
 use crate::{
@@ -8,6 +7,7 @@ use crate::{
     sql::{
         Connection, Dialect, Rows, Statement, Store, StoreError,
         open_counts::{OpenCount, OpenCounts},
+        query::single_count,
     },
 };
 
@@ -125,8 +125,7 @@ fn count_open(
              where c.client = ? and b.ended_at is null",
         )
         .text(&name);
-        let rows: Vec<OpenRow> = connection.load(&statement)?;
-        counts.insert(*client, rows.first().map_or(0, |row| row.open.unsigned_abs()));
+        counts.insert(*client, single_count(&connection.load_column(&statement)?)?);
     }
     Ok(counts)
 }
@@ -147,10 +146,4 @@ fn forget_ended(dialect: Dialect, client: &str) -> Statement<'_> {
     )
     .text(client)
     .long(MOST_FORGOTTEN)
-}
-
-#[derive(QueryableByName)]
-struct OpenRow {
-    #[diesel(sql_type = BigInt)]
-    open: i64,
 }

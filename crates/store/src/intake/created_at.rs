@@ -1,12 +1,8 @@
 use std::collections::{BTreeMap, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{NewBatch, Timestamp};
 
-use crate::sql::{Connection, Rows, Statement, StoreError};
+use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
 
 /// Allocates the `created_at` of new batches, which decides their order in their service.
 ///
@@ -153,12 +149,10 @@ fn insert_services(connection: &mut Connection, services: &[&str]) -> Result<(),
     Ok(())
 }
 
-#[derive(QueryableByName)]
-struct ReservedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    last_created_at: i64,
-    #[diesel(sql_type = BigInt)]
-    added: i64,
+result_row! {
+    struct ReservedRow {
+        service_id: String,
+        last_created_at: i64,
+        added: i64,
+    }
 }

@@ -1,9 +1,5 @@
 use std::collections::{BTreeMap, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{
     BatchLabel, BatchState, DeclaredAccess, EventKind, ItemId, NewBatch, Timestamp,
 };
@@ -14,7 +10,7 @@ use crate::{
     events::{NewEvent, insert_events},
     scheduling::{PositionedBatch, add_waiting},
     service_history::insert_declared_new,
-    sql::{Connection, Dialect, Rows, Statement, Store, StoreError},
+    sql::{Connection, Dialect, Rows, Statement, Store, StoreError, result_row},
 };
 
 /// Inserts new batches at the end of the queues of their services, and returns their `seq`.
@@ -76,7 +72,7 @@ fn insert_rows<'a>(
     let dated: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
     created_at.open_services(connection)?;
-    let rows: Vec<InsertedRow> = connection.load(&insert_batches(dialect, &dated))?;
+    let rows: Vec<InsertedBatchRow> = connection.load(&insert_batches(dialect, &dated))?;
     let seqs: HashMap<(&str, i64), i64> =
         rows.iter().map(|row| ((row.service_id.as_str(), row.created_at), row.seq)).collect();
     let inserted = dated
@@ -247,12 +243,10 @@ impl InsertedBatch<'_> {
     }
 }
 
-#[derive(QueryableByName)]
-struct InsertedRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
+result_row! {
+    struct InsertedBatchRow {
+        seq: i64,
+        service_id: String,
+        created_at: i64,
+    }
 }

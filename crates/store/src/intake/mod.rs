@@ -6,7 +6,6 @@ mod capacity;
 mod client_capacity;
 mod created_at;
 mod insert;
-mod new_services;
 
 pub(crate) use capacity::Capacity;
 pub(crate) use created_at::CreatedAtAllocator;

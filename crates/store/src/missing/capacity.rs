@@ -69,9 +69,10 @@ impl<'a> MissingCapacity<'a> {
         let (of_signer, of_service) =
             (limits.missing_transactions_of_signer, limits.incomplete_batches);
         let is_limited = of_signer != u64::MAX || of_service != u64::MAX;
-        let missing = match is_limited && store.scheduler.keeps_positions() {
-            true => find_missing_of_new(connection, batches)?,
-            false => HashMap::new(),
+        let missing = if is_limited && store.scheduler.keeps_positions() {
+            find_missing_of_new(connection, batches)?
+        } else {
+            HashMap::new()
         };
         let missing: HashMap<(&'a str, ItemId), Vec<ItemId>> = missing
             .into_iter()

@@ -2,10 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{BatchState, EventKind, ItemId, ServiceId, Timestamp};
 
 use super::{IncompleteBatch, end_holds, remove_missing, table::mark_overdue};
@@ -13,7 +9,7 @@ use crate::{
     batch::{Unsendable, end_unsendable, evaluate_answered, fill},
     events::{NewEvent, insert_events},
     scheduling::{GivenPositions, Missing, Positioned, give_positions, load_positions},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
 };
 
 /// What became of batches that missed transactions.
@@ -163,23 +159,22 @@ pub(super) fn hold_overdue(
             .long("held_at", missing.iter().map(|_| now.as_micros()))
             .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
     );
-    let held: Vec<HeldRow> = connection.load(&hold)?;
-    let events: Vec<NewEvent> = held.into_iter().map(HeldRow::event).collect();
+    let held: Vec<OverdueRow> = connection.load(&hold)?;
+    let events: Vec<NewEvent> = held.into_iter().map(OverdueRow::event).collect();
     insert_events(connection, scheduler.events(), &events, now)?;
     mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;
     Ok(missing.len())
 }
 
-/// A batch that is held now.
-#[derive(QueryableByName)]
-struct HeldRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    held_reason: String,
+result_row! {
+    /// A batch that is held now.
+    struct OverdueRow {
+        batch_seq: i64,
+        held_reason: String,
+    }
 }
 
-impl HeldRow {
+impl OverdueRow {
     fn event(self) -> NewEvent {
         NewEvent {
             batch_seq: self.batch_seq,

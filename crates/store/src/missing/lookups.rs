@@ -3,10 +3,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Nullable, Text},
-};
 use grid_batch_core::{ItemId, LookupLag, Timestamp};
 use grid_batch_support::{Backoff, lock};
 
@@ -14,23 +10,21 @@ use super::table::find_arrived;
 use crate::{
     scheduling::insert_changed,
     sql::{
-        Connection, Rows, Statement, Store, StoreError,
+        Connection, Rows, Statement, Store, StoreError, result_row,
         rows::{batch_id, claimed_by, limit},
     },
 };
 
-/// A transaction that batches of a signer miss.
-#[derive(QueryableByName, Debug, Clone, PartialEq, Eq)]
-struct Lookup {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    signer: Vec<u8>,
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
-    /// How often the ledger was asked.
-    #[diesel(sql_type = BigInt)]
-    lookups: i64,
+result_row! {
+    /// A transaction that batches of a signer miss.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    struct Lookup {
+        service_id: String,
+        signer: Vec<u8>,
+        transaction_id: Vec<u8>,
+        /// How often the ledger was asked.
+        lookups: i64,
+    }
 }
 
 /// The longest pause, as a multiple of the first one.
@@ -113,8 +107,8 @@ fn find_signers(
     )
     .bytes(after.unwrap_or_default())
     .long(limit(count));
-    let rows: Vec<SignerRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().filter_map(|row| row.signer).collect())
+    let signers: Vec<Option<Vec<u8>>> = connection.load_column(&statement)?;
+    Ok(signers.into_iter().flatten().collect())
 }
 
 /// Up to `count` transactions of a signer that are due, of the services of an instance: those first for which
@@ -158,9 +152,9 @@ fn remove_unneeded(
                  and m.found_at is null limit 1) as r) = 0",
     )
     .rows(lookup_rows(&lookups).long("number", (0..).take(lookups.len())));
-    let rows: Vec<NumberRow> = connection.load(&statement)?;
+    let unneeded: Vec<i64> = connection.load_column(&statement)?;
     let unneeded: BTreeSet<usize> =
-        rows.iter().filter_map(|row| usize::try_from(row.number).ok()).collect();
+        unneeded.into_iter().filter_map(|number| usize::try_from(number).ok()).collect();
     let (needed, unneeded): (Vec<_>, Vec<_>) =
         lookups.into_iter().enumerate().partition(|(number, _)| !unneeded.contains(number));
     let of = |lookups: Vec<(usize, Lookup)>| lookups.into_iter().map(|(_, it)| it).collect();
@@ -278,24 +272,11 @@ fn lookup_rows(lookups: &[Lookup]) -> Rows<'_> {
         .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
 }
 
-#[derive(QueryableByName)]
-struct SignerRow {
-    #[diesel(sql_type = Nullable<Binary>)]
-    signer: Option<Vec<u8>>,
-}
-
-#[derive(QueryableByName)]
-struct NumberRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-}
-
-#[derive(QueryableByName)]
-struct LagRow {
-    #[diesel(sql_type = BigInt)]
-    waiting: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    since: Option<i64>,
+result_row! {
+    struct LagRow {
+        waiting: i64,
+        since: Option<i64>,
+    }
 }
 
 /// How many signers take turns in one round of lookups.

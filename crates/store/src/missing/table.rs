@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Text},
-};
 use grid_batch_core::{ItemId, ServiceId, SignerId, Timestamp};
 
 use super::lookups;
 use crate::{
     scheduling::Missing,
     sql::{
-        Connection, Rows, Statement, StoreError,
+        Connection, Rows, Statement, StoreError, result_row,
         rows::{batch_id, limit, same_transaction, service_id},
     },
 };
@@ -92,8 +88,8 @@ pub(crate) fn count_of_signers(
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
     );
-    let rows: Vec<CountRow> = connection.load(&statement)?;
-    let count = |row: CountRow| {
+    let rows: Vec<MissingCountRow> = connection.load(&statement)?;
+    let count = |row: MissingCountRow| {
         let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
         Some((*signer?, row.count.unsigned_abs()))
     };
@@ -114,8 +110,8 @@ pub(crate) fn find_waited_for(
              where m.transaction_id = x.transaction_id and m.found_at is null limit 1) as r) > 0",
     )
     .rows(Rows::default().bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes())));
-    let rows: Vec<TransactionRow> = connection.load(&statement)?;
-    rows.iter().map(|row| batch_id(&row.transaction_id)).collect()
+    let ids: Vec<Vec<u8>> = connection.load_column(&statement)?;
+    ids.iter().map(|id| batch_id(id)).collect()
 }
 
 /// These batches do not miss any other transaction than those that they may have in `still`.
@@ -160,9 +156,9 @@ fn remove_except(
          where m.batch_seq = ? and m.found_at is null",
     )
     .long(seq);
-    let rows: Vec<TransactionRow> = connection.load(&statement)?;
+    let missed: Vec<Vec<u8>> = connection.load_column(&statement)?;
     let still: BTreeSet<&[u8]> = still.iter().map(|it| it.transaction_id.as_bytes()).collect();
-    let arrived = || rows.iter().filter(|row| !still.contains(&row.transaction_id[..]));
+    let arrived = || missed.iter().map(Vec::as_slice).filter(|id| !still.contains(id));
     let statement = Statement::new(
         connection.dialect(),
         "-- remove_arrived_transactions
@@ -171,7 +167,7 @@ fn remove_except(
     )
     .rows(
         Rows::default()
-            .bytes("transaction_id", arrived().map(|row| row.transaction_id.as_slice()))
+            .bytes("transaction_id", arrived())
             .long("batch_seq", arrived().map(|_| seq)),
     );
     connection.execute(&statement).map(drop)
@@ -195,8 +191,7 @@ pub(crate) fn find_missed(
                  where t.batch_seq = x.batch_seq and m.found_at is null)",
     )
     .rows(Rows::default().long("batch_seq", seqs));
-    let rows: Vec<SeqRow> = connection.load(&statement)?;
-    Ok(rows.iter().map(|row| row.batch_seq).collect())
+    Ok(connection.load_column(&statement)?.into_iter().collect())
 }
 
 /// The batches with these transactions for which others may wait: they are committed, or have positions.
@@ -218,8 +213,7 @@ pub(crate) fn find_arrived(
         ),
     )
     .rows(Rows::default().bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes())));
-    let rows: Vec<SeqRow> = connection.load(&statement)?;
-    Ok(rows.iter().map(|row| row.batch_seq).collect())
+    Ok(connection.load_column(&statement)?.into_iter().collect())
 }
 
 /// Up to `count` batches without a position that miss a transaction of this one. If this one is invalid,
@@ -386,30 +380,16 @@ pub(crate) fn end_holds(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
+result_row! {
+    struct IncompleteRow {
+        batch_seq: i64,
+        service_id: String,
+    }
 }
 
-#[derive(QueryableByName)]
-struct IncompleteRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-}
-
-#[derive(QueryableByName)]
-struct TransactionRow {
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
-}
-
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+result_row! {
+    struct MissingCountRow {
+        number: i64,
+        count: i64,
+    }
 }

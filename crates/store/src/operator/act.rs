@@ -11,9 +11,8 @@ use grid_batch_core::{
 use super::{
     action_log::{actions, record_action},
     batch_actions::act_on_batch,
-    drain::change_drain,
+    claims::{change_drain, release_claim},
     pauses::{change_pause, change_pause_of_all},
-    released_claim::release_claim,
 };
 use crate::{
     sql::{Connection, Store, StoreError, groups::LOCK_LIMIT},
@@ -224,7 +223,7 @@ fn carry_out(
 ) -> Result<ActionOutcome, StoreError> {
     match &action.target {
         OperatorTarget::Batch { service_id, batch_id, attempt } => {
-            act_on_batch(store, connection, action, (service_id, batch_id, *attempt))
+            act_on_batch(store, connection, action, service_id, batch_id, *attempt)
         }
         OperatorTarget::Service(service_id) if is_pause(action.verb) => {
             change_pause(connection, action.verb, service_id, store.now())

@@ -9,8 +9,7 @@ use grid_batch_core::{Ahead, BatchState, ServiceId, StoredBatch, Timestamp, Wait
 
 use super::{
     pauses::paused_since,
-    wait_reason_rows::{BlockerBatch, load_blockers, load_first_halt},
-    wait_reasons::load_wait_reasons,
+    wait_reasons::{BlockerBatch, load_blockers, load_first_halt, load_wait_reasons},
 };
 use crate::sql::{
     Connection, Store, StoreError,
@@ -107,9 +106,10 @@ fn all_ahead_unless_paused(
     batch: &StoredBatch,
 ) -> Result<Option<Ahead>, StoreError> {
     let (service_id, created_at) = (&batch.service_id, batch.created_at);
-    let scheduled = match batch.progress.state.is_terminal() {
-        true => None,
-        false => load_wait_reasons(store, connection, service_id, &[created_at])?,
+    let scheduled = if batch.progress.state.is_terminal() {
+        None
+    } else {
+        load_wait_reasons(store, connection, service_id, &[created_at])?
     };
     if let Some(mut ahead) = scheduled {
         return Ok(ahead.remove(&created_at));

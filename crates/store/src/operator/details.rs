@@ -8,8 +8,9 @@ use grid_batch_core::{
 
 use super::{
     ahead::{self, all_ahead, load_head_time},
-    held::{WaitingHold, waiting_hold, with_waiting_hold},
-    list_waiting::oldest_waiting,
+    claims,
+    holds::{load_waiting_hold, waiting_hold, with_waiting_hold},
+    list::oldest_waiting,
     page::batch_page,
     services,
 };
@@ -37,8 +38,8 @@ impl BatchQueryStore for Store {
         let rows: Vec<(BatchRecord, Option<i64>, Option<String>)> =
             self.pools.read()?.load_query("find", query)?;
         let with_hold = |(record, held_at, held_reason): (_, Option<i64>, Option<String>)| {
-            let hold = held_at.zip(held_reason).map(WaitingHold::from);
-            with_waiting_hold(record, hold.map(WaitingHold::into_hold))
+            let hold = held_at.zip(held_reason).map(|(at, reason)| waiting_hold(at, reason));
+            with_waiting_hold(record, hold)
         };
         Ok(rows.into_iter().map(with_hold).collect::<Result<_, _>>()?)
     }
@@ -93,7 +94,8 @@ impl BatchQueryStore for Store {
             };
             let seq = record.seq();
             let waits_behind_another = record.waits_behind_another();
-            let hold = if waits_behind_another { waiting_hold(connection, seq)? } else { None };
+            let hold =
+                if waits_behind_another { load_waiting_hold(connection, seq)? } else { None };
             let batch = with_waiting_hold(record, hold)?;
             Ok(Some(BatchDetails {
                 label: load_label(connection, seq)?,
@@ -157,7 +159,7 @@ impl BatchQueryStore for Store {
     }
 
     fn instances(&self) -> BatchResult<Vec<InstanceLease>> {
-        Ok(services::instances(self)?)
+        Ok(claims::instances(self)?)
     }
 
     fn claims(
@@ -166,7 +168,7 @@ impl BatchQueryStore for Store {
         after: Option<&ServiceId>,
         limit: usize,
     ) -> BatchResult<Vec<OwnedService>> {
-        Ok(services::claims(self, instance, after, limit)?)
+        Ok(claims::claims(self, instance, after, limit)?)
     }
 }
 

@@ -3,17 +3,13 @@ use std::{
     time::Duration,
 };
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Bool, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     BatchState, BlockedBy, DltStatus, Strategy, Timestamp, WaitKind, WaitReason,
 };
 
 use crate::sql::{
-    Connection, Statement, Store, StoreError,
+    Connection, Statement, Store, StoreError, result_row,
     schema::{batches, waiting_batches},
 };
 
@@ -105,10 +101,10 @@ impl Store {
         connection: &mut Connection,
     ) -> Result<Vec<(&'static str, u64)>, StoreError> {
         let dialect = connection.dialect();
-        let rows: Vec<WaitingRow> = connection.load(&Statement::new(dialect, WAITING))?;
-        let halted: Vec<ServiceRow> = connection.load(&Statement::new(dialect, HALTED))?;
-        let halted: BTreeSet<String> = halted.into_iter().map(|row| row.service_id).collect();
-        let count = |row: &WaitingRow| {
+        let rows: Vec<WaitingCountRow> = connection.load(&Statement::new(dialect, WAITING))?;
+        let halted = connection.load_column(&Statement::new(dialect, HALTED))?;
+        let halted: BTreeSet<String> = halted.into_iter().collect();
+        let count = |row: &WaitingCountRow| {
             let strategy = self.scheduler.strategy(&self.unreadable.read(&row.service_id)?);
             let is_stopped =
                 row.halted || strategy.keeps_order() && halted.contains(&row.service_id);
@@ -123,26 +119,18 @@ impl Store {
     }
 }
 
-#[derive(QueryableByName)]
-struct StateRow {
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Bool)]
-    held: bool,
-    #[diesel(sql_type = Bool)]
-    has_failed: bool,
-    #[diesel(sql_type = Bool)]
-    waits_for_earlier: bool,
-    #[diesel(sql_type = Bool)]
-    paused: bool,
-    #[diesel(sql_type = BigInt)]
-    batches: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    since: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    created_at: Option<i64>,
+result_row! {
+    struct StateRow {
+        submitted: bool,
+        dlt_status: Option<String>,
+        held: bool,
+        has_failed: bool,
+        waits_for_earlier: bool,
+        paused: bool,
+        batches: i64,
+        since: Option<i64>,
+        created_at: Option<i64>,
+    }
 }
 
 impl StateRow {
@@ -164,21 +152,17 @@ impl StateRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct WaitingRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Bool)]
-    incomplete: bool,
-    #[diesel(sql_type = Text)]
-    blocker: String,
-    #[diesel(sql_type = Bool)]
-    halted: bool,
-    #[diesel(sql_type = BigInt)]
-    batches: i64,
+result_row! {
+    struct WaitingCountRow {
+        service_id: String,
+        incomplete: bool,
+        blocker: String,
+        halted: bool,
+        batches: i64,
+    }
 }
 
-impl WaitingRow {
+impl WaitingCountRow {
     fn blocked_by(&self) -> Option<BlockedBy> {
         match self.blocker.as_str() {
             "MISSING" => Some(BlockedBy::Missing),
@@ -187,10 +171,4 @@ impl WaitingRow {
             _ => None,
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct ServiceRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
 }

@@ -1,13 +1,11 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{BatchState, ServiceId};
 
 use super::pauses::paused_since;
 use crate::{
     halts::first_halt,
-    sql::{Connection, Statement, Store, StoreError, rows::in_states},
+    sql::{
+        Connection, Statement, Store, StoreError, query::single_count, result_row, rows::in_states,
+    },
 };
 
 /// How many batches are open, and which queues are full.
@@ -110,9 +108,9 @@ fn find_fullest(
     )
     .long(at_most_i64(limit))
     .long(at_most_i64(1 + store.unreadable.count() as u64));
-    let rows: Vec<DepthRow> = connection.load(&statement)?;
+    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
     let readable =
-        |row: DepthRow| Some((store.unreadable.read(&row.service_id)?, row.open.unsigned_abs()));
+        |(name, open): (String, i64)| Some((store.unreadable.read(&name)?, open.unsigned_abs()));
     Ok(rows.into_iter().find_map(readable))
 }
 
@@ -127,8 +125,7 @@ fn count_incomplete(connection: &mut Connection) -> Result<u64, StoreError> {
          select count(*) as count from waiting_batches w
          where w.service_id > '' and w.position is null",
     );
-    let rows: Vec<CountRow> = connection.load(&statement)?;
-    Ok(rows.first().map_or(0, |row| row.count.unsigned_abs()))
+    single_count(&connection.load_column(&statement)?)
 }
 
 fn read_full(
@@ -187,47 +184,24 @@ fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> 
              where m.found_at is null and m.signer >= ? group by m.signer) as r",
     )
     .bytes(&[]);
-    let rows: Vec<SignersRow> = connection.load(&statement)?;
-    let count = |row: &SignersRow| (row.signers.unsigned_abs(), row.most.unsigned_abs());
-    Ok(rows.first().map_or((0, 0), count))
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    let counts = rows.first().map(|(signers, most)| (signers.unsigned_abs(), most.unsigned_abs()));
+    Ok(counts.unwrap_or_default())
 }
 
-#[derive(QueryableByName, Default)]
-struct OpenRow {
-    #[diesel(sql_type = BigInt)]
-    open: i64,
-    #[diesel(sql_type = BigInt)]
-    full_queues: i64,
+result_row! {
+    #[derive(Default)]
+    struct OpenRow {
+        open: i64,
+        full_queues: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct DepthRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    open: i64,
-}
-
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
-}
-
-#[derive(QueryableByName, Default)]
-struct FullRow {
-    #[diesel(sql_type = BigInt)]
-    incomplete: i64,
-    #[diesel(sql_type = BigInt)]
-    held: i64,
-    #[diesel(sql_type = BigInt)]
-    delayed: i64,
-}
-
-#[derive(QueryableByName)]
-struct SignersRow {
-    #[diesel(sql_type = BigInt)]
-    signers: i64,
-    #[diesel(sql_type = BigInt)]
-    most: i64,
+result_row! {
+    #[derive(Default)]
+    struct FullRow {
+        incomplete: i64,
+        held: i64,
+        delayed: i64,
+    }
 }

@@ -1,10 +1,6 @@
 use std::time::Duration;
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     BatchResult, Removable, Removed, RetentionCursor, RetentionStore, Timestamp,
 };
@@ -12,7 +8,9 @@ use grid_batch_core::{
 use crate::{
     events::{remove_events_of, remove_groups},
     service_history::keep_past_transactions,
-    sql::{Connection, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
+    sql::{
+        Connection, Rows, Statement, Store, StoreError, result_row, rows::limit, schema::batches,
+    },
 };
 
 /// No batch waits for it still. The last two that were sent and committed are the anchors of a service whose history is
@@ -80,7 +78,7 @@ impl Store {
         let now = self.now();
         self.pools.write()?.write_transaction(|connection| {
             remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
-            let window = Window::load(connection, from, count)?;
+            let window = RetentionWindow::load(connection, from, count)?;
             let remove = remove_statement(self, &window, before);
             let removed: Vec<RemovedRow> = connection.load(&remove)?;
             let is_committed = |row: &&RemovedRow| row.dlt_status.as_deref() == Some("COMMITTED");
@@ -102,7 +100,7 @@ impl Store {
     ) -> Result<Removable, StoreError> {
         let now = self.now();
         let mut connection = self.pools.read()?;
-        let window = Window::load(&mut connection, from, count)?;
+        let window = RetentionWindow::load(&mut connection, from, count)?;
         let select = select_statement(self, &window, before);
         let rows: Vec<RemovableRow> = connection.load(&select)?;
         Ok(Removable {
@@ -115,20 +113,20 @@ impl Store {
 }
 
 /// The batches that one step examines.
-struct Window {
-    examined: Vec<Examined>,
+struct RetentionWindow {
+    examined: Vec<ExaminedBatch>,
     /// Whether there may be more batches.
     is_full: bool,
 }
 
 #[derive(Queryable, Clone, Copy)]
-struct Examined {
+struct ExaminedBatch {
     seq: i64,
     created_at: i64,
     ended_at: Option<i64>,
 }
 
-impl Window {
+impl RetentionWindow {
     fn load(
         connection: &mut Connection,
         from: Option<RetentionCursor>,
@@ -140,7 +138,7 @@ impl Window {
             .order_by(batches::seq)
             .limit(limit(count))
             .select((batches::seq, batches::created_at, batches::ended_at));
-        let examined: Vec<Examined> = connection.load_query("retention_window", query)?;
+        let examined: Vec<ExaminedBatch> = connection.load_query("retention_window", query)?;
         let is_full = examined.len() >= count;
         Ok(Self { examined, is_full })
     }
@@ -175,7 +173,11 @@ fn since(before: Timestamp, statement: Statement<'static>) -> Statement<'static>
 }
 
 /// By hand: Diesel has no `skip locked` for both databases, and no delete with it.
-fn remove_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
+fn remove_statement(
+    store: &Store,
+    window: &RetentionWindow,
+    before: Timestamp,
+) -> Statement<'static> {
     let (dialect, is_removable) = (store.dialect(), is_removable(store));
     let lock = dialect.locking("for update of b skip locked");
     let statement = Statement::new(
@@ -209,7 +211,11 @@ fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result
     Ok(())
 }
 
-fn select_statement(store: &Store, window: &Window, before: Timestamp) -> Statement<'static> {
+fn select_statement(
+    store: &Store,
+    window: &RetentionWindow,
+    before: Timestamp,
+) -> Statement<'static> {
     let is_removable = is_removable(store);
     let statement = Statement::new(
         store.dialect(),
@@ -224,20 +230,17 @@ fn select_statement(store: &Store, window: &Window, before: Timestamp) -> Statem
     since(before, statement.rows(window.ended_before(before)))
 }
 
-#[derive(QueryableByName)]
-struct RemovedRow {
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
+result_row! {
+    struct RemovedRow {
+        seq: i64,
+        service_id: String,
+        dlt_status: Option<String>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct RemovableRow {
-    #[diesel(sql_type = BigInt)]
-    ended_at: i64,
-    #[diesel(sql_type = BigInt)]
-    length: i64,
+result_row! {
+    struct RemovableRow {
+        ended_at: i64,
+        length: i64,
+    }
 }

@@ -12,7 +12,7 @@ use grid_batch_core::{
 
 use super::{act::dry_run, action_log::record_actions, batch_actions::LockedBatch};
 use crate::{
-    batch::{AttemptLog, BatchKey, Lane, lock_lanes, lock_services, write_open},
+    batch::{ActionNote, AttemptLog, BatchKey, Lane, lock_lanes, lock_services, write_open},
     sql::{
         Connection, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
@@ -152,7 +152,7 @@ pub(super) fn end_delay(
         return Ok(ChangeOutcome::Stale(Stale::NotDelayed { state }));
     }
     let (mut log, now) = (AttemptLog::default(), store.now());
-    log.add_action(lane, (EventKind::DelayEnded, "delay ended"), reason, now);
+    log.add_action(lane, delay_ended(reason), now);
     write_open(connection, &[lane])?;
     log.write(connection, store.scheduler.events(), now)?;
     Ok(ChangeOutcome::Applied { state, next_waits: true })
@@ -185,7 +185,7 @@ fn end(
     let now = store.now();
     let mut log = AttemptLog::default();
     for lane in &ended {
-        log.add_action(lane, (EventKind::DelayEnded, "delay ended"), action.reason.as_deref(), now);
+        log.add_action(lane, delay_ended(action.reason.as_deref()), now);
     }
     write_open(connection, &ended)?;
     log.write(connection, store.scheduler.events(), now)?;
@@ -194,17 +194,17 @@ fn end(
         .cloned()
         .map(|(service_id, batch_id)| OperatorTarget::Batch { service_id, batch_id, attempt: None })
         .collect();
-    let effect = delay_ended();
+    let effect = ActionEffect {
+        before: BatchState::Delayed.to_string(),
+        after: format!("{}, ready", BatchState::Delayed),
+        state: Some(BatchState::Delayed),
+        next_waits: true,
+    };
     let done: Vec<_> = targets.iter().map(|target| (target, &effect)).collect();
     record_actions(connection, action, &done, now)?;
     Ok(batches.iter().map(|batch| lanes.contains_key(batch)).collect())
 }
 
-fn delay_ended() -> ActionEffect {
-    ActionEffect {
-        before: BatchState::Delayed.to_string(),
-        after: format!("{}, ready", BatchState::Delayed),
-        state: Some(BatchState::Delayed),
-        next_waits: true,
-    }
+fn delay_ended(reason: Option<&str>) -> ActionNote<'_> {
+    ActionNote { kind: EventKind::DelayEnded, action: "delay ended", reason }
 }

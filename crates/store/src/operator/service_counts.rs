@@ -1,14 +1,12 @@
 use std::time::Duration;
 
 use diesel::{
-    QueryableByName,
     dsl::{count, not},
     prelude::*,
-    sql_types::BigInt,
 };
 use grid_batch_core::DltStatus;
 
-use super::{different_states::count_different_states, pauses::count_paused};
+use super::pauses::{count_different_states, count_paused};
 use crate::{
     halts::count_halted,
     sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes},
@@ -77,14 +75,7 @@ const RESTORED: &str = "-- restored_services
 
 fn count_services(connection: &mut Connection, sql: impl Into<String>) -> Result<u64, StoreError> {
     let statement = Statement::new(connection.dialect(), sql);
-    let rows: Vec<CountRow> = connection.load(&statement)?;
-    single_count(&rows.iter().map(|row| row.count).collect::<Vec<_>>())
-}
-
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+    single_count(&connection.load_column(&statement)?)
 }
 
 impl Store {

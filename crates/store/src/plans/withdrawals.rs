@@ -158,16 +158,13 @@ fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
         if outcome == accepted {
             record(Event::status(LedgerStatus::Committed));
             let payment = store.payment(&service_id, &batch_id).unwrap().unwrap();
-            match is_paid {
-                true => {
-                    let paid = store.decide_nonce(&service_id, nonce, &payment.withdrawal_id);
-                    assert!(paid.unwrap());
-                }
-                false => {
-                    let verb = OperatorVerb::NoncesElsewhere;
-                    let outcome = decide(store, &service_id, verb, [nonce, nonce]);
-                    assert!(matches!(outcome, ActionOutcome::Done(_)), "{outcome:?}");
-                }
+            if is_paid {
+                let paid = store.decide_nonce(&service_id, nonce, &payment.withdrawal_id);
+                assert!(paid.unwrap());
+            } else {
+                let verb = OperatorVerb::NoncesElsewhere;
+                let outcome = decide(store, &service_id, verb, [nonce, nonce]);
+                assert!(matches!(outcome, ActionOutcome::Done(_)), "{outcome:?}");
             }
         }
     }

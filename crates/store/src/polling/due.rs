@@ -1,15 +1,12 @@
 use std::time::Duration;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Bool, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{
     AttemptId, BatchId, BatchState, DltStatus, ItemId, LedgerStatus, PollPace, ServiceId, Timestamp,
 };
 
 use crate::sql::{
-    Dialect, Statement, Store, StoreError,
+    Dialect, Statement, Store, StoreError, result_row,
     rows::{AttemptRow, claimed_by, in_states, limit, service_rows},
 };
 
@@ -164,20 +161,16 @@ fn pending_batches_statement<'a>(
     .text(/* claimant */ instance)
 }
 
-#[derive(QueryableByName)]
-struct PendingRow {
-    #[diesel(embed)]
-    attempt: AttemptRow,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    checked_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    submitted_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    held_at: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Bool)]
-    invalid_reported: bool,
+result_row! {
+    struct PendingRow {
+        checked_at: Option<i64>,
+        submitted_at: Option<i64>,
+        held_at: Option<i64>,
+        dlt_status: Option<String>,
+        invalid_reported: bool,
+        #[diesel(embed)]
+        attempt: AttemptRow,
+    }
 }
 
 impl PendingRow {

@@ -1,11 +1,7 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{Binary, Text},
-};
 use grid_batch_core::{ItemId, ServiceId};
 
 use crate::sql::{
-    Dialect, Statement, Store, StoreError,
+    Dialect, Statement, Store, StoreError, result_row,
     rows::{batch_id, claimed_by, service_id, service_rows},
 };
 
@@ -115,10 +111,9 @@ fn next_free_batches_statement<'a>(
     .long(NEXT_OF_SERVICE)
 }
 
-#[derive(QueryableByName)]
-struct NextRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
+result_row! {
+    struct NextRow {
+        service_id: String,
+        batch_id: Vec<u8>,
+    }
 }

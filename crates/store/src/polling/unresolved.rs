@@ -3,11 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
-};
+use diesel::{QueryableByName, prelude::*};
 use grid_batch_core::{
     BatchState, Evidence, ItemId, Resolution, ServiceId, Strategy, Timestamp, UnresolvedBatch,
 };
@@ -15,7 +11,7 @@ use grid_batch_core::{
 use crate::{
     batch::{BatchKey, key_rows},
     sql::{
-        Connection, Dialect, Rows, Statement, Store, StoreError,
+        Connection, Dialect, Rows, Statement, Store, StoreError, result_row,
         rows::{
             AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states,
             read_deadline, same_transaction,
@@ -96,7 +92,7 @@ fn transaction_ids(
             .long("batch_seq", batches.iter().map(|row| row.batch_seq))
             .text("service_id", batches.iter().map(|row| row.attempt.service_id.as_str())),
     );
-    let rows: Vec<TransactionRow> = connection.load(&statement)?;
+    let rows: Vec<UnresolvedTransactionRow> = connection.load(&statement)?;
     let mut transactions: HashMap<i64, TransactionIds> = HashMap::new();
     for row in rows {
         let id = batch_id(&row.transaction_id)?;
@@ -109,18 +105,16 @@ fn transaction_ids(
     Ok(transactions)
 }
 
-#[derive(QueryableByName)]
-struct UnresolvedRow {
-    #[diesel(embed)]
-    attempt: AttemptRow,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Integer)]
-    not_accepted: i32,
-    #[diesel(embed)]
-    progress: ProgressRow,
-    #[diesel(sql_type = Nullable<Text>)]
-    deadline: Option<String>,
+result_row! {
+    struct UnresolvedRow {
+        batch_seq: i64,
+        not_accepted: i32,
+        deadline: Option<String>,
+        #[diesel(embed)]
+        attempt: AttemptRow,
+        #[diesel(embed)]
+        progress: ProgressRow,
+    }
 }
 
 impl UnresolvedRow {
@@ -152,14 +146,12 @@ impl UnresolvedRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct TransactionRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    others: i64,
+result_row! {
+    struct UnresolvedTransactionRow {
+        batch_seq: i64,
+        transaction_id: Vec<u8>,
+        others: i64,
+    }
 }
 
 type Resolved = (UnresolvedBatch, Resolution);
@@ -224,7 +216,7 @@ impl SentOrder {
                 (lanes::batch_id, lanes::position, lanes::submitted),
                 (batches::batch_id, batches::created_at, batches::ended_at).nullable(),
             ));
-        let rows: Vec<LaneRow> = store.pools.read()?.load_query("pipeline", query)?;
+        let rows: Vec<PipelineRow> = store.pools.read()?.load_query("pipeline", query)?;
         let mut order =
             Self { positions: HashMap::new(), first_at_ledger: None, committed: Vec::new() };
         for ((id, position, submitted), committed) in rows {
@@ -265,4 +257,4 @@ impl SentOrder {
 }
 
 /// The batch in a lane, and the last one that was committed there.
-type LaneRow = ((Option<Vec<u8>>, Option<i64>, bool), Option<(Vec<u8>, i64, Option<i64>)>);
+type PipelineRow = ((Option<Vec<u8>>, Option<i64>, bool), Option<(Vec<u8>, i64, Option<i64>)>);

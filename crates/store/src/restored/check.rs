@@ -15,7 +15,7 @@ use crate::sql::{
 
 /// What a look at the database has shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Finding {
+enum ServerFinding {
     Unchanged,
     /// The server, or whether commits wait for a standby, has to be recorded.
     Moved,
@@ -44,7 +44,7 @@ pub(crate) fn check(
     let server = DatabaseServer::read(connection)?;
     let seen = last_seen.get();
     let state = DatabaseState::read(connection, &seen)?;
-    if examine(&state, server.as_ref(), &seen) == Finding::Unchanged {
+    if examine(&state, server.as_ref(), &seen) == ServerFinding::Unchanged {
         if state.is_restored_since(&seen) {
             log_restored(&state, &seen);
             last_seen.found(state.as_seen(&seen));
@@ -54,11 +54,13 @@ pub(crate) fn check(
     let state = connection.write_transaction(|connection| {
         let state = DatabaseState::lock(connection, &seen)?;
         let finding = examine(&state, server.as_ref(), &seen);
-        if let Finding::Restored(reason) = &finding {
+        if let ServerFinding::Restored(reason) = &finding {
             let in_doubt = mark(connection, sink, &state, reason, clock.now())?;
             log_loss(reason, in_doubt);
         }
-        if let (Finding::Moved | Finding::Restored(_), Some(server)) = (&finding, &server) {
+        if let (ServerFinding::Moved | ServerFinding::Restored(_), Some(server)) =
+            (&finding, &server)
+        {
             record_server(connection, server)?;
             info!(timeline = server.timeline, synchronous = server.synchronous;
                 "recorded the server that the database is on");
@@ -85,30 +87,33 @@ fn log_restored(state: &DatabaseState, seen: &Seen) {
     }
 }
 
-fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) -> Finding {
+fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) -> ServerFinding {
     if let Some(reason) = missing(state, seen) {
-        return Finding::Restored(reason);
+        return ServerFinding::Restored(reason);
     }
-    let Some(server) = server else { return Finding::Unchanged };
-    let (Some(id), Some(timeline)) = (&state.server, state.timeline) else { return Finding::Moved };
+    let Some(server) = server else { return ServerFinding::Unchanged };
+    let (Some(id), Some(timeline)) = (&state.server, state.timeline) else {
+        return ServerFinding::Moved;
+    };
     if *id != server.id {
-        return Finding::Restored(
+        return ServerFinding::Restored(
             "the database is on another server or was created again".to_owned(),
         );
     }
     if timeline != server.timeline && server.recovered_to_target {
-        return Finding::Restored("the server was recovered to a point in time".to_owned());
+        return ServerFinding::Restored("the server was recovered to a point in time".to_owned());
     }
     if timeline != server.timeline && !state.synchronous {
         let present = server.timeline;
-        return Finding::Restored(format!(
+        return ServerFinding::Restored(format!(
             "the server has gone from timeline {timeline} to {present}, and commits did not wait for \
              a standby"
         ));
     }
-    match (timeline, state.synchronous) == (server.timeline, server.synchronous) {
-        true => Finding::Unchanged,
-        false => Finding::Moved,
+    if (timeline, state.synchronous) == (server.timeline, server.synchronous) {
+        ServerFinding::Unchanged
+    } else {
+        ServerFinding::Moved
     }
 }
 
@@ -159,13 +164,13 @@ mod tests {
         state().as_seen(&Seen { instance: Some(("north".to_owned(), 0)), ..Seen::default() })
     }
 
-    fn is_restored(finding: &Finding) -> bool {
-        matches!(finding, Finding::Restored(_))
+    fn is_restored(finding: &ServerFinding) -> bool {
+        matches!(finding, ServerFinding::Restored(_))
     }
 
     #[test]
     fn server_decides_what_a_new_timeline_means() {
-        use Finding::{Moved, Unchanged};
+        use ServerFinding::{Moved, Unchanged};
         let synchronous = DatabaseState { synchronous: true, ..state() };
         let promoted = DatabaseServer { timeline: 5, ..server() };
         assert_eq!(examine(&state(), Some(&server()), &seen()), Unchanged);
@@ -197,10 +202,10 @@ mod tests {
         for lost in [fewer_renewals, fewer_registrations] {
             assert!(is_restored(&examine(&lost, None, &seen())), "{lost:?}");
             let dealt_with = DatabaseState { restored_at: Some(7), ..lost };
-            assert_eq!(examine(&dealt_with, None, &seen()), Finding::Unchanged);
+            assert_eq!(examine(&dealt_with, None, &seen()), ServerFinding::Unchanged);
         }
         // Another process may have removed the instance.
         let removed = DatabaseState { renewals: None, ..state() };
-        assert_eq!(examine(&removed, None, &seen()), Finding::Unchanged);
+        assert_eq!(examine(&removed, None, &seen()), ServerFinding::Unchanged);
     }
 }

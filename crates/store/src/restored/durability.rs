@@ -1,9 +1,4 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
-
-use crate::sql::{Statement, Store, StoreError};
+use crate::sql::{Statement, Store, StoreError, result_row};
 
 impl Store {
     /// What the settings of the database may cost, one message for each setting that does not keep
@@ -16,19 +11,16 @@ impl Store {
     }
 }
 
-/// The settings that decide whether a commit can be lost.
-#[derive(Debug, Clone, QueryableByName)]
-struct Durability {
-    #[diesel(sql_type = Text)]
-    synchronous_commit: String,
-    #[diesel(sql_type = Text)]
-    fsync: String,
-    #[diesel(sql_type = Text)]
-    full_page_writes: String,
-    #[diesel(sql_type = Text)]
-    synchronous_standby_names: String,
-    #[diesel(sql_type = BigInt)]
-    standbys: i64,
+result_row! {
+    /// The settings that decide whether a commit can be lost.
+    #[derive(Debug, Clone)]
+    struct Durability {
+        synchronous_commit: String,
+        fsync: String,
+        full_page_writes: String,
+        synchronous_standby_names: String,
+        standbys: i64,
+    }
 }
 
 impl Durability {

@@ -1,7 +1,3 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Integer},
-};
 use grid_batch_core::{BatchState, Event, EventKind, Progress, Timestamp, transition};
 
 use super::state::DatabaseState;
@@ -9,7 +5,10 @@ use crate::{
     batch::RESTORED,
     events::{NewEvent, begin_generation, insert_events},
     service_history::forget_histories,
-    sql::{Connection, EventSink, Statement, StoreError, rows::in_states},
+    sql::{
+        Connection, EventSink, Statement, StoreError, query::single_count, result_row,
+        rows::in_states,
+    },
 };
 
 /// The open batches that were put in doubt because their database was restored.
@@ -42,7 +41,7 @@ pub(super) fn mark(
          select count(*) as number
          from (select v.service_id from services v order by v.service_id {lock}) as locked"
     );
-    connection.load::<Number>(&Statement::new(dialect, lock_all_services))?;
+    connection.load_column::<i64>(&Statement::new(dialect, lock_all_services))?;
     record_mark(connection, state, reason)?;
     raise_epochs(connection)?;
     forget_histories(connection)?;
@@ -118,22 +117,21 @@ fn put_heads_in_doubt(
     .long(/* since */ now.as_micros())
     .long(/* submitted_at */ now.as_micros())
     .text(RESTORED);
-    let heads: Vec<HeadRow> = connection.load(&statement)?;
-    let events: Vec<NewEvent> = heads.iter().map(HeadRow::event).collect();
+    let heads: Vec<DoubtedHeadRow> = connection.load(&statement)?;
+    let events: Vec<NewEvent> = heads.iter().map(DoubtedHeadRow::event).collect();
     insert_events(connection, sink, &events, now)?;
     u64::try_from(heads.len()).map_err(StoreError::corrupt)
 }
 
-/// A batch that was put in doubt.
-#[derive(QueryableByName)]
-struct HeadRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
+result_row! {
+    /// A batch that was put in doubt.
+    struct DoubtedHeadRow {
+        batch_seq: i64,
+        attempts: i32,
+    }
 }
 
-impl HeadRow {
+impl DoubtedHeadRow {
     fn event(&self) -> NewEvent {
         NewEvent {
             batch_seq: self.batch_seq,
@@ -154,9 +152,7 @@ fn count_open_batches(connection: &mut Connection) -> Result<u64, StoreError> {
              - coalesce((select sum(ended) from lanes), 0)
              - (select count(*) from lanes where busy) as bigint) as number",
     );
-    let rows: Vec<Number> = connection.load(&statement)?;
-    let number = rows.first().map_or(0, |row| row.number);
-    u64::try_from(number).map_err(StoreError::corrupt)
+    single_count(&connection.load_column(&statement)?)
 }
 
 /// The services with a batch in a lane.
@@ -166,12 +162,5 @@ fn count_open_services(connection: &mut Connection) -> Result<u64, StoreError> {
         "-- count_open_services
          select count(distinct service_id) as number from lanes where busy",
     );
-    let rows: Vec<Number> = connection.load(&statement)?;
-    u64::try_from(rows.first().map_or(0, |row| row.number)).map_err(StoreError::corrupt)
-}
-
-#[derive(QueryableByName)]
-struct Number {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
+    single_count(&connection.load_column(&statement)?)
 }

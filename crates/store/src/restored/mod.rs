@@ -6,14 +6,12 @@ mod check;
 mod durability;
 mod mark;
 mod operator;
-mod running;
 mod sends;
 mod server;
 mod state;
 
 pub(crate) use check::{check, checked};
-pub(crate) use operator::{mark_moved, mark_restored};
-pub(crate) use running::expect_no_running_instances;
+pub(crate) use operator::{expect_no_running_instances, mark_moved, mark_restored};
 pub(crate) use sends::CountedSend;
 
 pub use mark::OpenBatchesInDoubt;

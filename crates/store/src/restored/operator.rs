@@ -1,15 +1,16 @@
+use grid_batch_core::InstanceId;
 use log::info;
 
 use super::{
     mark::{OpenBatchesInDoubt, mark},
-    running::expect_no_running_instances,
     server::DatabaseServer,
     state::{DatabaseState, record_server},
 };
 use crate::{
     events::begin_generation,
     sql::{
-        Connection, Store, StoreError,
+        Connection, Statement, Store, StoreError,
+        error::ClaimError,
         handle::StoreOptions,
         last_seen::Seen,
         url::{DatabaseUrl, Kind},
@@ -70,4 +71,24 @@ fn expect_stopped(connection: &mut Connection, url: &DatabaseUrl) -> Result<(), 
         #[cfg(feature = "postgres")]
         Kind::Postgres(_) => expect_no_running_instances(connection),
     }
+}
+
+/// Fails if the lease of an instance lasts. Part of a transaction.
+pub(crate) fn expect_no_running_instances(connection: &mut Connection) -> Result<(), StoreError> {
+    let dialect = connection.dialect();
+    let clock = dialect.clock();
+    let statement = Statement::new(
+        dialect,
+        format!(
+            "-- find_running_instances
+             select i.instance_id from instances i where i.expiry_1 > {clock}
+             order by i.instance_id"
+        ),
+    );
+    let names: Vec<String> = connection.load_column(&statement)?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    let instances = names.into_iter().map(InstanceId::new).collect();
+    Err(ClaimError::InstancesRunning { instances }.into())
 }

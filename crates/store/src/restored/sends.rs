@@ -1,5 +1,3 @@
-use diesel::{QueryableByName, sql_types::BigInt};
-
 use crate::sql::{Connection, Store, StoreError};
 
 /// A database transaction after whose commit batches are sent. It counts as a renewal of the instance, so that an
@@ -27,8 +25,8 @@ impl CountedSend {
                  returning renewals",
             )
             .text(&instance);
-        let rows: Vec<RenewalsRow> = connection.load(&statement)?;
-        Ok(rows.into_iter().next().map(|RenewalsRow { renewals }| Self { instance, renewals }))
+        let renewals: Vec<i64> = connection.load_column(&statement)?;
+        Ok(renewals.into_iter().next().map(|renewals| Self { instance, renewals }))
     }
 
     /// The transaction is committed, and nothing is sent yet.
@@ -37,10 +35,4 @@ impl CountedSend {
             store.last_seen.renewed(&instance, renewals);
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct RenewalsRow {
-    #[diesel(sql_type = BigInt)]
-    renewals: i64,
 }

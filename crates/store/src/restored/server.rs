@@ -1,12 +1,8 @@
 use std::sync::Once;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{Bool, Nullable, Text},
-};
 use log::warn;
 
-use crate::sql::{Connection, Statement, StoreError};
+use crate::sql::{Connection, Statement, StoreError, result_row};
 
 /// The server that a database is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,16 +36,13 @@ impl DatabaseServer {
     }
 }
 
-#[derive(QueryableByName)]
-struct ServerRow {
-    #[diesel(sql_type = Text)]
-    id: String,
-    #[diesel(sql_type = Nullable<Text>)]
-    wal_file: Option<String>,
-    #[diesel(sql_type = Bool)]
-    synchronous: bool,
-    #[diesel(sql_type = Bool)]
-    recovered_to_target: bool,
+result_row! {
+    struct ServerRow {
+        id: String,
+        wal_file: Option<String>,
+        synchronous: bool,
+        recovered_to_target: bool,
+    }
 }
 
 impl ServerRow {

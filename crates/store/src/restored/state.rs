@@ -1,34 +1,23 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Bool, Nullable, Text},
-};
-
 use super::server::DatabaseServer;
-use crate::sql::{Connection, Rows, Statement, StoreError, last_seen::Seen};
+use crate::sql::{Connection, Rows, Statement, StoreError, last_seen::Seen, result_row};
 
-/// What the database knows about itself.
-#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
-pub(super) struct DatabaseState {
-    /// The server that it was on.
-    #[diesel(sql_type = Nullable<Text>)]
-    pub(super) server: Option<String>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) timeline: Option<i64>,
-    /// Whether commits waited for a standby.
-    #[diesel(sql_type = Bool)]
-    pub(super) synchronous: bool,
-    #[diesel(sql_type = BigInt)]
-    pub(super) registrations: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) restored_at: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    pub(super) restored_reason: Option<String>,
-    /// How often the instance of this process has renewed, if it has a row.
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) renewals: Option<i64>,
-    /// The time of the database.
-    #[diesel(sql_type = BigInt)]
-    pub(super) now: i64,
+result_row! {
+    /// What the database knows about itself.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(super) struct DatabaseState {
+        /// The server that it was on.
+        pub(super) server: Option<String>,
+        pub(super) timeline: Option<i64>,
+        /// Whether commits waited for a standby.
+        pub(super) synchronous: bool,
+        pub(super) registrations: i64,
+        pub(super) restored_at: Option<i64>,
+        pub(super) restored_reason: Option<String>,
+        /// How often the instance of this process has renewed, if it has a row.
+        pub(super) renewals: Option<i64>,
+        /// The time of the database.
+        pub(super) now: i64,
+    }
 }
 
 impl DatabaseState {

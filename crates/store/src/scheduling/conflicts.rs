@@ -3,16 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Nullable},
-};
 use grid_batch_core::ServiceId;
 
 use super::index::{Entry, IndexedAccess, Lengths, PositionedBatch, ServiceLengths};
 use crate::{
     halts,
-    sql::{Connection, Dialect, Rows, Statement, StoreError},
+    sql::{Connection, Dialect, Rows, Statement, StoreError, result_row},
 };
 
 /// The batch that another one waits for.
@@ -151,16 +147,13 @@ pub(crate) fn number_of(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-#[derive(QueryableByName)]
-struct ConflictRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    position: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    ends_until: Option<i64>,
+result_row! {
+    struct ConflictRow {
+        number: i64,
+        batch_seq: i64,
+        position: i64,
+        ends_until: Option<i64>,
+    }
 }
 
 /// The number of a batch in its group, and the newest open batch before it, as its number and position.
@@ -245,12 +238,10 @@ fn find_statement<'a>(
     )
 }
 
-#[derive(QueryableByName)]
-struct NewestRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    batch_seq: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    position: Option<i64>,
+result_row! {
+    struct NewestRow {
+        number: i64,
+        batch_seq: Option<i64>,
+        position: Option<i64>,
+    }
 }

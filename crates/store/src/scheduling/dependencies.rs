@@ -3,21 +3,17 @@
 
 use std::collections::HashMap;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Nullable, Text},
-};
 use grid_batch_core::{DltStatus, ItemId, ServiceId};
 
 use super::{PositionedBatch, number_of};
 use crate::sql::{
-    Connection, Rows, Statement, StoreError,
+    Connection, Rows, Statement, StoreError, result_row,
     rows::{batch_id, same_transaction, service_id},
 };
 
 /// What the dependencies of a batch mean for it. A batch without a finding has none that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum DependencyState {
     /// A batch with one of them is open.
     Waits {
         /// The other batch.
@@ -99,7 +95,7 @@ pub(crate) fn find(
     connection: &mut Connection,
     batches: &[Dependent<'_>],
     absent: &[ItemId],
-) -> Result<HashMap<i64, Finding>, StoreError> {
+) -> Result<HashMap<i64, DependencyState>, StoreError> {
     let judge = Judge {
         holders: load_holders(connection, batches)?,
         known: load_known(connection, batches)?,
@@ -115,7 +111,7 @@ pub(crate) fn find(
 pub(super) fn find_of_new(
     connection: &mut Connection,
     batches: &[PositionedBatch],
-) -> Result<HashMap<i64, Finding>, StoreError> {
+) -> Result<HashMap<i64, DependencyState>, StoreError> {
     let dependents: Vec<Dependent<'_>> = batches.iter().map(Dependent::new).collect();
     if dependents.iter().all(|batch| batch.dependencies.is_empty()) {
         return Ok(HashMap::new());
@@ -129,7 +125,7 @@ pub(super) fn find_of_new(
     let mut findings = HashMap::new();
     for (batch, dependent) in batches.iter().zip(&dependents) {
         match judge.all_of(dependent) {
-            Some(finding @ Finding::Missing(_)) => {
+            Some(finding @ DependencyState::Missing(_)) => {
                 findings.insert(batch.seq, finding);
             }
             finding => {
@@ -156,26 +152,23 @@ impl Judge<'_> {
     ///
     /// What is invalid ends the batch, whatever else is missing; and it waits for no other batch as long as
     /// anything is missing.
-    fn all_of(&self, batch: &Dependent<'_>) -> Option<Finding> {
+    fn all_of(&self, batch: &Dependent<'_>) -> Option<DependencyState> {
         let mut missing = Vec::new();
         let mut waits = None;
         for id in batch.dependencies {
             match self.one(batch, *id) {
-                Some(ended @ (Finding::Invalid(_) | Finding::EndedWith { .. })) => {
+                Some(ended @ (DependencyState::Invalid(_) | DependencyState::EndedWith { .. })) => {
                     return Some(ended);
                 }
-                Some(Finding::Missing(ids)) => missing.extend(ids),
+                Some(DependencyState::Missing(ids)) => missing.extend(ids),
                 Some(waiting) => waits = waits.or(Some(waiting)),
                 None => {}
             }
         }
-        match missing.is_empty() {
-            true => waits,
-            false => Some(Finding::Missing(missing)),
-        }
+        if missing.is_empty() { waits } else { Some(DependencyState::Missing(missing)) }
     }
 
-    fn one(&self, batch: &Dependent<'_>, transaction_id: ItemId) -> Option<Finding> {
+    fn one(&self, batch: &Dependent<'_>, transaction_id: ItemId) -> Option<DependencyState> {
         let known = self.known.get(&(batch.seq, transaction_id)).copied();
         let holders = self.holders.get(&transaction_id).map_or(&[][..], Vec::as_slice);
         let others: Vec<&Holder> = holders.iter().filter(|it| it.seq != batch.seq).collect();
@@ -187,7 +180,7 @@ impl Judge<'_> {
         let may_wait = |holder: &&&Holder| self.may_wait(batch, holder, invalid.is_some());
         if let Some(blocker) = others.iter().find(may_wait) {
             let service_id = blocker.service_id.clone();
-            return Some(Finding::Waits { blocker_seq: blocker.seq, service_id });
+            return Some(DependencyState::Waits { blocker_seq: blocker.seq, service_id });
         }
         if let Some(finding) = others.iter().find_map(|holder| batch.ended_with(holder)) {
             return Some(finding);
@@ -201,11 +194,11 @@ impl Judge<'_> {
                     && known == Some(Known::Invalid(invalid.seq))
                     && !(is_open && batch.is_unpositioned()) =>
             {
-                Some(Finding::Invalid(invalid))
+                Some(DependencyState::Invalid(invalid))
             }
             invalid => {
                 let invalid_seq = invalid.map(|invalid| invalid.seq);
-                Some(Finding::Missing(vec![Missing { transaction_id, invalid_seq }]))
+                Some(DependencyState::Missing(vec![Missing { transaction_id, invalid_seq }]))
             }
         }
     }
@@ -254,11 +247,11 @@ impl Dependent<'_> {
     }
 
     /// Whether it ends with what an invalid batch of its service stops, by an operator's decision.
-    fn ended_with(&self, holder: &Holder) -> Option<Finding> {
+    fn ended_with(&self, holder: &Holder) -> Option<DependencyState> {
         let HolderState::EndsFollowing(until) = holder.state else { return None };
         let follows = holder.service_id == *self.service_id
             && self.position.is_some_and(|position| position <= until);
-        follows.then_some(Finding::EndedWith { blocker_seq: holder.seq, until })
+        follows.then_some(DependencyState::EndedWith { blocker_seq: holder.seq, until })
     }
 }
 
@@ -363,24 +356,17 @@ fn load_known(
         .collect()
 }
 
-#[derive(QueryableByName)]
-struct HolderRow {
-    #[diesel(sql_type = BigInt)]
-    number: i64,
-    #[diesel(sql_type = BigInt)]
-    seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    position: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    halted: bool,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    ends_until: Option<i64>,
+result_row! {
+    struct HolderRow {
+        number: i64,
+        seq: i64,
+        batch_id: Vec<u8>,
+        service_id: String,
+        dlt_status: Option<String>,
+        position: Option<i64>,
+        halted: bool,
+        ends_until: Option<i64>,
+    }
 }
 
 impl HolderRow {
@@ -402,16 +388,13 @@ impl HolderRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct KnownRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
-    #[diesel(sql_type = Bool)]
-    found: bool,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    invalid_seq: Option<i64>,
+result_row! {
+    struct KnownRow {
+        batch_seq: i64,
+        transaction_id: Vec<u8>,
+        found: bool,
+        invalid_seq: Option<i64>,
+    }
 }
 
 impl KnownRow {

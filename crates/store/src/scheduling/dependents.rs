@@ -3,14 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Bool, Text},
-};
 use grid_batch_core::{ServiceId, Timestamp};
 
 use crate::sql::{
-    Connection, Rows, Scheduler, Statement, StoreError,
+    Connection, Rows, Scheduler, Statement, StoreError, result_row,
     rows::{limit, service_id, service_rows},
 };
 
@@ -95,16 +91,13 @@ fn find_in_lanes(
     Ok(rows.into_iter().filter(|row| blockers.contains(&row.blocker_seq)).collect())
 }
 
-#[derive(QueryableByName)]
-struct DependentRow {
-    #[diesel(sql_type = BigInt)]
-    blocker_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    position: i64,
+result_row! {
+    struct DependentRow {
+        blocker_seq: i64,
+        batch_seq: i64,
+        service_id: String,
+        position: i64,
+    }
 }
 
 impl DependentRow {
@@ -144,18 +137,16 @@ pub(crate) fn insert_changed(
     Ok(())
 }
 
-/// A batch whose dependents are still to be evaluated.
-#[derive(QueryableByName, Debug)]
-pub(crate) struct ChangedBlocker {
-    #[diesel(sql_type = BigInt)]
-    pub(crate) batch_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    pub(crate) changed_at: i64,
-    #[diesel(sql_type = Text)]
-    pub(crate) service_id: String,
-    /// Not set: it got its position.
-    #[diesel(sql_type = Bool)]
-    pub(crate) ended: bool,
+result_row! {
+    /// A batch whose dependents are still to be evaluated.
+    #[derive(Debug)]
+    pub(crate) struct ChangedBlocker {
+        pub(crate) batch_seq: i64,
+        pub(crate) changed_at: i64,
+        pub(crate) service_id: String,
+        /// Not set: it got its position.
+        pub(crate) ended: bool,
+    }
 }
 
 /// Up to `count` of them, from the one after `after`.
@@ -256,12 +247,5 @@ fn load_position(
     service_id: &ServiceId,
 ) -> Result<Option<i64>, StoreError> {
     let statement = Statement::new(connection.dialect(), sql).text(service_id.as_str());
-    let rows: Vec<PositionRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| row.position))
-}
-
-#[derive(QueryableByName)]
-struct PositionRow {
-    #[diesel(sql_type = BigInt)]
-    position: i64,
+    Ok(connection.load_column(&statement)?.into_iter().next())
 }

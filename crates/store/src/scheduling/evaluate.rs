@@ -3,21 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::{ItemId, NewBatch, ServiceId, SignerId, Timestamp};
 
 use super::{
     Blocker, Positioned, PositionedBatch, conflicts,
-    dependencies::{self, Dependent, Finding, InvalidDependency, Missing},
+    dependencies::{self, DependencyState, Dependent, InvalidDependency, Missing},
     index::{self, ServiceLengths},
     insert_changed, waiting,
 };
 use crate::{
     missing::{IncompleteBatch, end_holds, find_missed, insert_missing, remove_others},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
 };
 
 /// What batches that have a position wait for.
@@ -69,7 +65,7 @@ pub(super) fn evaluate_with(
     connection: &mut Connection,
     batches: &[PositionedBatch],
     locked: &BTreeSet<ServiceId>,
-    findings: HashMap<i64, Finding>,
+    findings: HashMap<i64, DependencyState>,
     lengths: &ServiceLengths,
 ) -> Result<Evaluation, StoreError> {
     let mut evaluation = Evaluation::default();
@@ -99,26 +95,26 @@ impl Evaluation {
         self.left.iter().copied().chain(self.blockers_of_ending())
     }
 
-    fn add_finding(&mut self, seq: i64, finding: Finding, locked: &BTreeSet<ServiceId>) {
+    fn add_finding(&mut self, seq: i64, finding: DependencyState, locked: &BTreeSet<ServiceId>) {
         let blocker = match finding {
-            Finding::Waits { blocker_seq, service_id } => {
+            DependencyState::Waits { blocker_seq, service_id } => {
                 if !locked.contains(&service_id) {
                     self.left.insert(blocker_seq);
                 }
                 blocker_seq
             }
-            Finding::Invalid(invalid) => {
+            DependencyState::Invalid(invalid) => {
                 let blocker = invalid.seq;
                 self.ending.insert(seq, EndReason::Dependency(invalid));
                 blocker
             }
-            Finding::EndedWith { blocker_seq, until } => {
+            DependencyState::EndedWith { blocker_seq, until } => {
                 self.ending.insert(seq, EndReason::Halt { until });
                 blocker_seq
             }
             // Until the ledger has answered, it is its own blocker: nothing frees it, and the end of the
             // invalid batch does not find it again.
-            Finding::Missing(missing) => {
+            DependencyState::Missing(missing) => {
                 self.missing.insert(seq, missing);
                 seq
             }
@@ -190,8 +186,8 @@ pub(crate) fn find_missing_of_new(
     };
     let dependents: Vec<PositionedBatch> = (0_i64..).zip(batches).filter_map(dependent).collect();
     let findings = dependencies::find_of_new(connection, &dependents)?;
-    let missing = |(seq, finding): (i64, Finding)| match finding {
-        Finding::Missing(missing) => {
+    let missing = |(seq, finding): (i64, DependencyState)| match finding {
+        DependencyState::Missing(missing) => {
             let number = usize::try_from(-1 - seq).ok()?;
             Some((number, missing.into_iter().map(|it| it.transaction_id).collect()))
         }
@@ -203,10 +199,10 @@ pub(crate) fn find_missing_of_new(
 /// The batches that miss transactions, with these. Removes them from the findings.
 fn take_missing<'a>(
     batches: &'a [PositionedBatch],
-    findings: &mut HashMap<i64, Finding>,
+    findings: &mut HashMap<i64, DependencyState>,
 ) -> Vec<(&'a PositionedBatch, Vec<Missing>)> {
     let mut take = |batch: &'a PositionedBatch| match findings.remove(&batch.seq)? {
-        Finding::Missing(ids) => Some((batch, ids)),
+        DependencyState::Missing(ids) => Some((batch, ids)),
         finding => {
             findings.insert(batch.seq, finding);
             None
@@ -248,8 +244,8 @@ pub(crate) fn give_positions(
     for batch in declared {
         let key = (batch.seq, batch.service_id.clone());
         match findings.remove(&batch.seq) {
-            Some(Finding::Missing(ids)) => result.missing.push((key, ids)),
-            Some(Finding::Invalid(invalid)) => {
+            Some(DependencyState::Missing(ids)) => result.missing.push((key, ids)),
+            Some(DependencyState::Invalid(invalid)) => {
                 result.ending.push((key, EndReason::Dependency(invalid)));
             }
             finding => {
@@ -283,7 +279,7 @@ fn insert_at_end(
     connection: &mut Connection,
     scheduler: &Scheduler,
     batches: Vec<PositionedBatch>,
-    findings: HashMap<i64, Finding>,
+    findings: HashMap<i64, DependencyState>,
     locked: &BTreeSet<ServiceId>,
     now: Timestamp,
 ) -> Result<Vec<Positioned>, StoreError> {
@@ -329,7 +325,7 @@ fn with_positions(
             .long("count", counts.values().copied())
             .long("now", counts.values().map(|_| now.as_micros())),
     );
-    let rows: Vec<ReservedRow> = connection.load(&statement)?;
+    let rows: Vec<ServiceTimeRow> = connection.load(&statement)?;
     let mut next: HashMap<String, i64> = rows
         .into_iter()
         .map(|row| {
@@ -348,10 +344,9 @@ fn with_positions(
         .collect()
 }
 
-#[derive(QueryableByName)]
-struct ReservedRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    last_created_at: i64,
+result_row! {
+    struct ServiceTimeRow {
+        service_id: String,
+        last_created_at: i64,
+    }
 }

@@ -3,15 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Integer, Nullable, Text},
-};
 use grid_batch_core::{AddressPrefix, DeclaredAccess, ServiceId};
 
 use super::Positioned;
 use crate::sql::{
-    Connection, Rows, Statement, StoreError,
+    Connection, Rows, Statement, StoreError, result_row,
     rows::{service_id, service_rows},
 };
 
@@ -34,7 +30,7 @@ pub(super) fn decode(stored: Option<&[u8]>) -> Result<DeclaredAccess, StoreError
 
 /// What a row of `declared_addresses` says about its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum AccessKind {
     /// The batch writes the address.
     Writes,
     /// It reads it.
@@ -45,7 +41,7 @@ pub(super) enum Kind {
     ReadsBelow,
 }
 
-impl Kind {
+impl AccessKind {
     pub(super) fn as_i32(self) -> i32 {
         match self {
             Self::Writes => 0,
@@ -57,7 +53,7 @@ impl Kind {
 }
 
 /// An address with what a row says about it.
-pub(super) type Entry = (String, Kind);
+pub(super) type Entry = (String, AccessKind);
 
 /// What a batch declares, with addresses of lengths that its service has in use only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +76,8 @@ impl IndexedAccess {
     pub(super) fn rows(&self, lengths: &Lengths) -> BTreeSet<Entry> {
         let mut rows = BTreeSet::new();
         for (prefixes, kind, below) in [
-            (self.0.writes(), Kind::Writes, Kind::WritesBelow),
-            (self.0.reads(), Kind::Reads, Kind::ReadsBelow),
+            (self.0.writes(), AccessKind::Writes, AccessKind::WritesBelow),
+            (self.0.reads(), AccessKind::Reads, AccessKind::ReadsBelow),
         ] {
             for prefix in prefixes {
                 let text = prefix.as_str();
@@ -98,10 +94,16 @@ impl IndexedAccess {
         for (prefixes, same, above) in [
             (
                 self.0.writes(),
-                [Kind::Writes, Kind::Reads, Kind::WritesBelow, Kind::ReadsBelow].as_slice(),
-                [Kind::Writes, Kind::Reads].as_slice(),
+                [
+                    AccessKind::Writes,
+                    AccessKind::Reads,
+                    AccessKind::WritesBelow,
+                    AccessKind::ReadsBelow,
+                ]
+                .as_slice(),
+                [AccessKind::Writes, AccessKind::Reads].as_slice(),
             ),
-            (self.0.reads(), &[Kind::Writes, Kind::WritesBelow], &[Kind::Writes]),
+            (self.0.reads(), &[AccessKind::Writes, AccessKind::WritesBelow], &[AccessKind::Writes]),
         ] {
             for prefix in prefixes {
                 let text = prefix.as_str();
@@ -157,10 +159,7 @@ impl Lengths {
 
     /// The length to which an address of this length is cut.
     pub(super) fn cut(&self, length: usize) -> usize {
-        match self.is_in_use(length) {
-            true => length,
-            false => self.shorter(length).next_back().unwrap_or(0),
-        }
+        if self.is_in_use(length) { length } else { self.shorter(length).next_back().unwrap_or(0) }
     }
 
     /// The stored lengths that are shorter than this one.
@@ -269,14 +268,12 @@ fn insert_lengths(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct LengthRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    length: i32,
-    #[diesel(sql_type = BigInt)]
-    since: i64,
+result_row! {
+    struct LengthRow {
+        service_id: String,
+        length: i32,
+        since: i64,
+    }
 }
 
 /// Inserts the rows of batches that got their positions.
@@ -368,10 +365,9 @@ fn key_rows<'r>(rows: &'r [IndexRow<'_>]) -> Rows<'r> {
         .long("position", rows.iter().map(|(batch, _)| batch.position))
 }
 
-#[derive(QueryableByName)]
-struct DeclaredRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Nullable<Binary>)]
-    declared_access: Option<Vec<u8>>,
+result_row! {
+    struct DeclaredRow {
+        batch_seq: i64,
+        declared_access: Option<Vec<u8>>,
+    }
 }

@@ -1,15 +1,11 @@
 //! The lanes of a service, and the installation of its next batches in them, by its strategy.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Text},
-};
 use grid_batch_core::{AnyStrategy, LaneCounts, ServiceId, Strategy};
 
 use super::waiting::{WaitingRow, first_free, first_waiting, remove_waiting};
 use crate::{
     halts::first_halt,
-    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
 };
 
 /// The batches that were installed in lanes.
@@ -118,7 +114,7 @@ fn load_lanes(
          where s.service_id = ? order by s.service_id, s.lane",
     )
     .text(service_id.as_str());
-    let rows: Vec<LaneRow> = connection.load(&statement)?;
+    let rows: Vec<LaneUseRow> = connection.load(&statement)?;
     Ok(ServiceLanes {
         counts: LaneCounts {
             busy: rows.iter().filter(|row| row.busy).count(),
@@ -191,37 +187,31 @@ pub(crate) fn install_in_lanes(
             .optional_long("blocker_seq", batches.iter().map(|batch| batch.blocker_seq)),
     );
     let installed: Vec<InstalledRow> = connection.load(&statement)?;
-    match installed.len() == batches.len() {
-        true => Ok(installed),
-        false => Err(StoreError::corrupt("a lane that was idle is busy")),
+    if installed.len() == batches.len() {
+        Ok(installed)
+    } else {
+        Err(StoreError::corrupt("a lane that was idle is busy"))
     }
 }
 
-/// A batch that was installed in a lane.
-#[derive(QueryableByName)]
-pub(crate) struct InstalledRow {
-    #[diesel(sql_type = Text)]
-    pub(crate) service_id: String,
-    #[diesel(sql_type = Integer)]
-    pub(crate) lane: i32,
-    #[diesel(sql_type = Binary)]
-    pub(crate) batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    pub(crate) batch_seq: i64,
-    /// It was stored before the database was restored.
-    #[diesel(sql_type = Bool)]
-    pub(crate) restored: bool,
-    /// A hold begins with its turn.
-    #[diesel(sql_type = Bool)]
-    pub(crate) held: bool,
+result_row! {
+    /// A batch that was installed in a lane.
+    pub(crate) struct InstalledRow {
+        pub(crate) service_id: String,
+        pub(crate) lane: i32,
+        pub(crate) batch_id: Vec<u8>,
+        pub(crate) batch_seq: i64,
+        /// It was stored before the database was restored.
+        pub(crate) restored: bool,
+        /// A hold begins with its turn.
+        pub(crate) held: bool,
+    }
 }
 
-#[derive(QueryableByName)]
-struct LaneRow {
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = Bool)]
-    busy: bool,
-    #[diesel(sql_type = Bool)]
-    is_held: bool,
+result_row! {
+    struct LaneUseRow {
+        lane: i32,
+        busy: bool,
+        is_held: bool,
+    }
 }

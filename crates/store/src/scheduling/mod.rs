@@ -22,7 +22,7 @@
 //! - `next`: `round_candidates`.
 //! - `is_stopped`: `first_halt`.
 //! - `lets_others_go`, after an end: `find_dependents` and `find_dependents_in_lanes`, whose blockers are found again.
-//! - `waits_for`: the queries of `operator/wait_reason_rows.rs`.
+//! - `waits_for`: the queries of `operator/wait_reasons.rs`.
 //!
 //! A service with one lane needs only `install_next_heads` and `round_candidates`.
 

@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Nullable, Text},
-};
 use grid_batch_core::{BlockedBy, ServiceId};
 
 use super::{Blocker, Positioned, PositionedBatch};
 use crate::{
     missing::IncompleteBatch,
     sql::{
-        Connection, Rows, Statement, StoreError,
+        Connection, Rows, Statement, StoreError, result_row,
         rows::{limit, service_id, service_rows},
     },
 };
@@ -136,7 +132,8 @@ pub(crate) fn remove_waiting(
 pub(crate) fn find_waiting_in_order(
     connection: &mut Connection,
     service_id: &ServiceId,
-    (after, until): (i64, i64),
+    after: i64,
+    until: i64,
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(
@@ -183,8 +180,7 @@ pub(super) fn still_unpositioned(
          where w.position is null",
     )
     .rows(Rows::default().long("batch_seq", batches.iter().map(|(seq, _)| *seq)));
-    let rows: Vec<SeqRow> = connection.load(&statement)?;
-    let unpositioned: HashSet<i64> = rows.iter().map(|row| row.batch_seq).collect();
+    let unpositioned: HashSet<i64> = connection.load_column(&statement)?.into_iter().collect();
     Ok(batches.iter().filter(|(seq, _)| unpositioned.contains(seq)).cloned().collect())
 }
 
@@ -202,25 +198,20 @@ pub(crate) fn count_incomplete(
          from {x}",
     )
     .rows(service_rows(services));
-    let rows: Vec<CountRow> = connection.load(&statement)?;
+    let rows: Vec<IncompleteCountRow> = connection.load(&statement)?;
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, row.count.unsigned_abs()))).collect()
 }
 
-/// A waiting batch, and what a lane needs of it.
-#[derive(QueryableByName)]
-pub(super) struct WaitingRow {
-    #[diesel(sql_type = BigInt)]
-    pub(super) batch_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    pub(super) position: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(super) blocker_seq: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    pub(super) depends_on_blocker: bool,
-    #[diesel(sql_type = Binary)]
-    pub(super) batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    pub(super) created_at: i64,
+result_row! {
+    /// A waiting batch, and what a lane needs of it.
+    pub(super) struct WaitingRow {
+        pub(super) batch_seq: i64,
+        pub(super) position: i64,
+        pub(super) blocker_seq: Option<i64>,
+        pub(super) depends_on_blocker: bool,
+        pub(super) batch_id: Vec<u8>,
+        pub(super) created_at: i64,
+    }
 }
 
 impl WaitingRow {
@@ -284,24 +275,16 @@ fn load_first(
     connection.load(&statement.text(service_id.as_str()).long(limit(count)))
 }
 
-#[derive(QueryableByName)]
-struct CountRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+result_row! {
+    struct IncompleteCountRow {
+        service_id: String,
+        count: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct SeqRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-}
-
-#[derive(QueryableByName)]
-struct PositionRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    position: Option<i64>,
+result_row! {
+    struct PositionRow {
+        batch_seq: i64,
+        position: Option<i64>,
+    }
 }

@@ -1,17 +1,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Bool, Nullable},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     BatchResult, CommitHistory, CommittedBefore, HistoryFacts, ItemId, NewBatch, ServiceId,
 };
 
 use super::past_transactions::add_applied;
 use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError,
+    Connection, Dialect, Rows, Statement, Store, StoreError, result_row,
     rows::batch_id as header_id,
     schema::{batches, lanes, service_histories},
 };
@@ -33,8 +29,8 @@ impl CommitHistory for Store {
                 batches::batch_id.nullable(),
                 batches::ended_at.nullable(),
             ));
-        let rows: Vec<LaneRow> = self.pools.read()?.load_query("committed_before", query)?;
-        let is_own = |row: &&LaneRow| row.0.as_deref() == Some(batch_id.as_bytes());
+        let rows: Vec<CommittedRow> = self.pools.read()?.load_query("committed_before", query)?;
+        let is_own = |row: &&CommittedRow| row.0.as_deref() == Some(batch_id.as_bytes());
         let taken_at = rows.iter().find(is_own).and_then(|row| row.1);
         let mut history = CommittedBefore::default();
         for (_, _, committed, ended_at) in &rows {
@@ -164,16 +160,13 @@ pub(crate) fn declare_new(connection: &mut Connection, seqs: Vec<i64>) -> Result
 }
 
 /// The batch in a lane and when it was taken; the last one that was committed there and when it ended.
-type LaneRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);
+type CommittedRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);
 
-#[derive(QueryableByName)]
-struct FactsRow {
-    #[diesel(sql_type = Nullable<Bool>)]
-    is_known: Option<bool>,
-    #[diesel(sql_type = Nullable<Binary>)]
-    anchor: Option<Vec<u8>>,
-    #[diesel(sql_type = BigInt)]
-    declared: i64,
-    #[diesel(sql_type = BigInt)]
-    tried: i64,
+result_row! {
+    struct FactsRow {
+        is_known: Option<bool>,
+        anchor: Option<Vec<u8>>,
+        declared: i64,
+        tried: i64,
+    }
 }

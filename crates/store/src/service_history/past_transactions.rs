@@ -1,13 +1,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Text},
-};
 use grid_batch_core::{ItemId, ServiceId};
 use sha2::{Digest, Sha256};
 
-use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id as header_id};
+use crate::sql::{
+    Connection, Rows, Statement, Store, StoreError, result_row, rows::batch_id as header_id,
+};
 
 type TransactionKey = [u8; 16];
 
@@ -38,8 +36,7 @@ pub(crate) fn keep_past_transactions(
          select h.service_id from {x} join service_histories h on h.service_id = x.service_id",
     )
     .rows(Rows::default().text("service_id", services));
-    let services: Vec<ServiceRow> = connection.load(&statement)?;
-    let services: HashSet<&str> = services.iter().map(|row| row.service_id.as_str()).collect();
+    let services: HashSet<String> = connection.load_column(&statement)?.into_iter().collect();
     let kept = committed.iter().filter(|(_, service)| services.contains(service.as_str()));
     let seqs: BTreeSet<i64> = kept.map(|(seq, _)| *seq).collect();
     if seqs.is_empty() {
@@ -51,8 +48,8 @@ pub(crate) fn keep_past_transactions(
          select t.batch_seq, t.transaction_id from {x} join transactions t on t.batch_seq = x.seq",
     )
     .rows(Rows::default().long("seq", seqs));
-    let rows: Vec<TransactionRow> = connection.load(&statement)?;
-    let key = |row: &TransactionRow| {
+    let rows: Vec<CommittedTransactionRow> = connection.load(&statement)?;
+    let key = |row: &CommittedTransactionRow| {
         let service = committed.get(&row.batch_seq).map_or("", String::as_str);
         Ok(transaction_key(service, &header_id(&row.transaction_id)?))
     };
@@ -91,8 +88,8 @@ pub(crate) fn find_past_transactions<'a>(
          join past_transactions p on p.transaction_key = x.transaction_key",
     )
     .rows(Rows::default().bytes("transaction_key", by_key.keys().map(|key| &key[..])).in_chunks());
-    let rows: Vec<KeyRow> = connection.load(&statement)?;
-    Ok(rows.iter().filter_map(|row| by_key.get(row.transaction_key.as_slice()).copied()).collect())
+    let keys: Vec<Vec<u8>> = connection.load_column(&statement)?;
+    Ok(keys.iter().filter_map(|key| by_key.get(key.as_slice()).copied()).collect())
 }
 
 /// 16 bytes for a transaction of a service. They are of a hash, because a client can make transactions whose ids have
@@ -103,22 +100,9 @@ fn transaction_key(service_id: &str, transaction: &ItemId) -> TransactionKey {
     std::array::from_fn(|at| hash[at])
 }
 
-#[derive(QueryableByName)]
-struct ServiceRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-}
-
-#[derive(QueryableByName)]
-struct TransactionRow {
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    transaction_id: Vec<u8>,
-}
-
-#[derive(QueryableByName)]
-struct KeyRow {
-    #[diesel(sql_type = Binary)]
-    transaction_key: Vec<u8>,
+result_row! {
+    struct CommittedTransactionRow {
+        batch_seq: i64,
+        transaction_id: Vec<u8>,
+    }
 }

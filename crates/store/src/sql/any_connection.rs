@@ -58,13 +58,13 @@ mod run {
             #[cfg(feature = "postgres")]
             Session::Postgres(inner) => {
                 let query = Qualified::<_, diesel::pg::PgConnection>::new(query, namespace);
-                let rows = LoadConnection::<DefaultLoadingMode>::load(&mut **inner, query)?;
+                let rows = LoadConnection::<DefaultLoadingMode>::load(&mut ***inner, query)?;
                 rows.map(|row| build(&AnyRow::Postgres(row?))).collect()
             }
             #[cfg(feature = "sqlite")]
             Session::Sqlite(inner) => {
                 let query = Qualified::<_, diesel::sqlite::SqliteConnection>::new(query, namespace);
-                let rows = LoadConnection::<DefaultLoadingMode>::load(&mut **inner, query)?;
+                let rows = LoadConnection::<DefaultLoadingMode>::load(&mut ***inner, query)?;
                 rows.map(|row| build(&AnyRow::Sqlite(row?))).collect()
             }
         }

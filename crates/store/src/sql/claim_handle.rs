@@ -134,12 +134,15 @@ impl ClaimOptions {
         let Some(between) = full_expiry.checked_sub(idle_expiry) else {
             return Err(ClaimError::Reversed { idle_expiry, full_expiry });
         };
-        match between.is_zero() {
-            true if full_expiry > longest_submission => Ok(()),
-            false if between >= longest_submission => Ok(()),
-            _ => {
-                Err(ClaimError::SubmissionTooLong { idle_expiry, full_expiry, longest_submission })
-            }
+        let is_enough = if between.is_zero() {
+            full_expiry > longest_submission
+        } else {
+            between >= longest_submission
+        };
+        if is_enough {
+            Ok(())
+        } else {
+            Err(ClaimError::SubmissionTooLong { idle_expiry, full_expiry, longest_submission })
         }
     }
 

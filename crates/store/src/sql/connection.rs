@@ -1,5 +1,5 @@
 use std::{
-    ops::{Deref, DerefMut},
+    ops::DerefMut,
     thread,
     time::{Duration, Instant},
 };
@@ -12,7 +12,6 @@ use diesel::{
     Connection as _, ConnectionError, RunQueryDsl,
     connection::{AnsiTransactionManager, SimpleConnection, TransactionManager},
     deserialize::QueryableByName,
-    r2d2::{ConnectionManager, PooledConnection, R2D2Connection},
 };
 use log::warn;
 
@@ -20,6 +19,7 @@ use log::warn;
 use super::sqlite_file;
 use super::{
     StoreError,
+    columns::Tuple,
     dialect::{Dialect, Failure, SessionLimits, classify},
     namespace::Namespace,
     statement::Statement,
@@ -51,6 +51,8 @@ pub(crate) use on_either;
 pub(crate) struct Connection {
     pub(crate) session: Session,
     namespace: Namespace,
+    /// When it was returned to its pool, if it is one of the store's own.
+    pub(super) returned_at: Option<Instant>,
 }
 
 /// A session of either database.
@@ -61,31 +63,8 @@ pub(crate) enum Session {
     Sqlite(Held<SqliteConnection>),
 }
 
-/// A connection of our own, or one from the pool of a program.
-pub(crate) enum Held<C: R2D2Connection + 'static> {
-    Own(C),
-    Lent(PooledConnection<ConnectionManager<C>>),
-}
-
-impl<C: R2D2Connection> Deref for Held<C> {
-    type Target = C;
-
-    fn deref(&self) -> &C {
-        match self {
-            Self::Own(connection) => connection,
-            Self::Lent(connection) => connection,
-        }
-    }
-}
-
-impl<C: R2D2Connection> DerefMut for Held<C> {
-    fn deref_mut(&mut self) -> &mut C {
-        match self {
-            Self::Own(connection) => connection,
-            Self::Lent(connection) => connection,
-        }
-    }
-}
+/// Owns what it gives access to, or gives it back to its pool when it is dropped.
+pub(crate) type Held<T> = Box<dyn DerefMut<Target = T> + Send>;
 
 /// A row that can be read from both databases.
 #[cfg(all(feature = "postgres", feature = "sqlite"))]
@@ -109,7 +88,7 @@ impl<R: QueryableByName<diesel::sqlite::Sqlite> + 'static> Row for R {}
 
 impl Connection {
     pub(crate) fn new(session: Session, namespace: Namespace) -> Self {
-        Self { session, namespace }
+        Self { session, namespace, returned_at: None }
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -145,14 +124,14 @@ impl Connection {
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => {
                 let url = with_network_limits(url, limits.idle_transaction);
-                Session::Postgres(Held::Own(PgConnection::establish(&url)?))
+                Session::Postgres(Box::new(Box::new(PgConnection::establish(&url)?)))
             }
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(path) => {
                 let path = path.to_str().ok_or_else(|| {
                     ConnectionError::InvalidConnectionUrl("the path is not UTF-8".to_owned())
                 })?;
-                Session::Sqlite(Held::Own(sqlite_file::open(path, database.access())?))
+                Session::Sqlite(Box::new(Box::new(sqlite_file::open(path, database.access())?)))
             }
         };
         Ok(Self::new(session, namespace.clone()))
@@ -205,9 +184,9 @@ impl Connection {
             return Ok(());
         }
         let Some((query, expected)) = self.dialect().journal_mode_query() else { return Ok(()) };
-        let rows: Vec<JournalModeRow> = self.load(&Statement::new(self.dialect(), query))?;
-        match rows.first() {
-            Some(row) if row.journal_mode == expected => Ok(()),
+        let modes: Vec<String> = self.load_column(&self.statement(query))?;
+        match modes.first() {
+            Some(mode) if mode == expected => Ok(()),
             _ => Err(StoreError::NoWriteAheadLog { url: url.to_string() }),
         }
     }
@@ -246,17 +225,33 @@ impl Connection {
                 if statement.has_no_rows() {
                     return Ok(Vec::new());
                 }
-                Ok(RunQueryDsl::load(statement.whole(&sql), &mut **inner)?)
+                Ok(RunQueryDsl::load(statement.whole(&sql), &mut ***inner)?)
             }
             #[cfg(feature = "sqlite")]
             Session::Sqlite(inner) => {
                 let mut found = Vec::new();
                 for chunk in statement.chunks(&sql) {
-                    found.extend(RunQueryDsl::load::<R>(chunk, &mut **inner)?);
+                    found.extend(RunQueryDsl::load::<R>(chunk, &mut ***inner)?);
                 }
                 Ok(found)
             }
         }
+    }
+
+    /// Runs a statement and returns its rows, of up to three columns.
+    pub(crate) fn load_tuples<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
+    where
+        Tuple<T>: Row,
+    {
+        Ok(self.load::<Tuple<T>>(statement)?.into_iter().map(|row| row.0).collect())
+    }
+
+    /// Runs a statement and returns its only column.
+    pub(crate) fn load_column<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
+    where
+        Tuple<(T,)>: Row,
+    {
+        Ok(self.load_tuples::<(T,)>(statement)?.into_iter().map(|row| row.0).collect())
     }
 
     /// Runs a statement and returns the number of rows that it changed.
@@ -270,13 +265,13 @@ impl Connection {
                 if statement.has_no_rows() {
                     return Ok(0);
                 }
-                Ok(RunQueryDsl::execute(statement.whole(&sql), &mut **inner)?)
+                Ok(RunQueryDsl::execute(statement.whole(&sql), &mut ***inner)?)
             }
             #[cfg(feature = "sqlite")]
             Session::Sqlite(inner) => {
                 let mut touched = 0;
                 for chunk in statement.chunks(&sql) {
-                    touched += RunQueryDsl::execute(chunk, &mut **inner)?;
+                    touched += RunQueryDsl::execute(chunk, &mut ***inner)?;
                 }
                 Ok(touched)
             }
@@ -336,10 +331,4 @@ impl Connection {
             }
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct JournalModeRow {
-    #[diesel(sql_type = diesel::sql_types::Text)]
-    journal_mode: String,
 }

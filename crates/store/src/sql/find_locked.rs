@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::ServiceId;
 
 use super::{
     Connection, LockedRow, Statement, Store, StoreError,
     groups::SPLIT_LOCK_LIMIT,
+    result_row,
     rows::{service_id, service_rows},
 };
 
@@ -122,11 +119,10 @@ pub(crate) fn forget_unlocked(store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A service, and a number of its lanes.
-#[derive(QueryableByName)]
-struct LanesRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    lanes: i64,
+result_row! {
+    /// A service, and a number of its lanes.
+    struct LanesRow {
+        service_id: String,
+        lanes: i64,
+    }
 }

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{
     ClientId, Clock, SchedulingRules, ServiceId, SignerId, SystemClock, Timestamp,
 };
@@ -217,9 +216,9 @@ impl Store {
         let before = self.clock.monotonic();
         let database = match read_clock_statement(self.dialect()) {
             Some(statement) => {
-                let rows: Vec<ClockRow> = connection.load(&statement)?;
+                let times: Vec<i64> = connection.load_column(&statement)?;
                 let missing = || StoreError::corrupt("the database's clock has no time");
-                Timestamp::from_micros(rows.first().ok_or_else(missing)?.time)
+                Timestamp::from_micros(*times.first().ok_or_else(missing)?)
             }
             None => self.clock.machine().now(),
         };
@@ -245,12 +244,6 @@ fn read_clock_statement(dialect: Dialect) -> Option<Statement<'static>> {
     let clock = dialect.clock();
     let statement = || Statement::new(dialect, format!("-- read_clock\n select {clock} as time"));
     dialect.has_own_clock().then(statement)
-}
-
-#[derive(QueryableByName)]
-struct ClockRow {
-    #[diesel(sql_type = BigInt)]
-    time: i64,
 }
 
 impl fmt::Debug for Store {

@@ -8,15 +8,12 @@ use std::{
     sync::OnceLock,
 };
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use log::info;
 
 use super::{
     Connection, Dialect, Statement, StoreError,
     namespace::{Namespace, Place, tokens},
+    result_row,
     schema_objects::schema_differences,
     url::DatabaseUrl,
 };
@@ -24,7 +21,7 @@ use super::{
 mod parts;
 mod source;
 
-use parts::Step;
+use parts::MigrationStep;
 pub(super) use parts::{Part, installed_parts, part_of_table};
 pub use source::Migrations;
 
@@ -97,12 +94,12 @@ pub fn migrations(dialect: Dialect, namespace: &Namespace) -> Vec<SqlMigration> 
 }
 
 /// The steps of all migrations, in order, also those of parts that this build does not have.
-fn steps(dialect: Dialect) -> Vec<Step> {
+fn steps(dialect: Dialect) -> Vec<MigrationStep> {
     let names = stored_names(dialect);
-    scripts(dialect).iter().flat_map(|script| Step::of(script, names)).collect()
+    scripts(dialect).iter().flat_map(|script| MigrationStep::of(script, names)).collect()
 }
 
-impl Step {
+impl MigrationStep {
     fn migration(self, dialect: Dialect, namespace: &Namespace) -> SqlMigration {
         let (version, names) = (self.version(), stored_names(dialect));
         let is_first = self.part.is_none() && self.script.name == scripts(dialect)[0].name;
@@ -314,8 +311,8 @@ pub(crate) fn expect_no_withdrawals(connection: &mut Connection) -> Result<(), S
         "-- has_withdrawals
          select count(*) as found from (select w.seq from withdrawals w limit 1) x",
     );
-    let rows: Vec<FoundRow> = connection.load(&query)?;
-    if rows.iter().all(|row| row.found == 0) { Ok(()) } else { Err(StoreError::HasWithdrawals) }
+    let found: Vec<i64> = connection.load_column(&query)?;
+    if found.iter().all(|found| *found == 0) { Ok(()) } else { Err(StoreError::HasWithdrawals) }
 }
 
 /// Fails if the tables are not those of this release.
@@ -328,7 +325,7 @@ fn expect_objects(connection: &mut Connection, parts: &[&'static Part]) -> Resul
 #[derive(Default)]
 struct Recorded {
     /// All that this release knows.
-    steps: Vec<Step>,
+    steps: Vec<MigrationStep>,
     /// `None`: there is no table with them.
     own: Option<BTreeSet<String>>,
     /// Those that earlier releases have run, or read. They run all steps of a migration.
@@ -341,7 +338,7 @@ impl Recorded {
         let own = read_versions(connection, RECORD)?;
         // Other programs record their migrations there, too.
         let earlier = read_versions(connection, EARLIER_RECORD)?.unwrap_or_default();
-        let has_run = |step: &&Step| earlier.contains(&step.script.version());
+        let has_run = |step: &&MigrationStep| earlier.contains(&step.script.version());
         let earlier = steps.iter().filter(has_run).map(|step| step.version()).collect();
         Ok(Self { steps, own, earlier })
     }
@@ -355,8 +352,8 @@ impl Recorded {
     }
 
     /// The steps that have not run, of these parts and of those that the database has.
-    fn missing(&self, parts: &[&'static Part]) -> Vec<Step> {
-        let runs = |step: &&Step| {
+    fn missing(&self, parts: &[&'static Part]) -> Vec<MigrationStep> {
+        let runs = |step: &&MigrationStep| {
             !self.versions().contains(&step.version())
                 && step.part.is_none_or(|part| parts.contains(&part) || self.has(part))
         };
@@ -399,28 +396,15 @@ fn read_versions(
         return Ok(None);
     }
     let query = connection.statement(format!("-- schema_versions\n select version from {table}"));
-    let rows: Vec<VersionRow> = connection.load(&query)?;
-    Ok(Some(rows.into_iter().map(|row| row.version).collect()))
+    Ok(Some(connection.load_column(&query)?.into_iter().collect()))
 }
 
 fn has_table(connection: &mut Connection, table: &str) -> Result<bool, StoreError> {
     let dialect = connection.dialect();
     let name = dialect.name_in_catalog(connection.namespace(), table);
     let query = Statement::new(dialect, dialect.has_table_query()).text(&name);
-    let rows: Vec<FoundRow> = connection.load(&query)?;
-    Ok(rows.first().is_some_and(|row| row.found > 0))
-}
-
-#[derive(QueryableByName)]
-struct FoundRow {
-    #[diesel(sql_type = BigInt)]
-    found: i64,
-}
-
-#[derive(QueryableByName)]
-struct VersionRow {
-    #[diesel(sql_type = Text)]
-    version: String,
+    let found: Vec<i64> = connection.load_column(&query)?;
+    Ok(found.first().is_some_and(|found| *found > 0))
 }
 
 #[cfg(test)]
@@ -525,16 +509,14 @@ mod tests {
         assert_eq!(lanes, [LeftRow { lane: 0, created_at: 10, ended: 6, holds: 1 }]);
     }
 
-    #[derive(Debug, PartialEq, Eq, QueryableByName)]
-    struct LeftRow {
-        #[diesel(sql_type = Integer)]
-        lane: i32,
-        #[diesel(sql_type = BigInt)]
-        created_at: i64,
-        #[diesel(sql_type = BigInt)]
-        ended: i64,
-        #[diesel(sql_type = BigInt)]
-        holds: i64,
+    result_row! {
+        #[derive(Debug, PartialEq, Eq)]
+        struct LeftRow {
+            lane: i32,
+            created_at: i64,
+            ended: i64,
+            holds: i64,
+        }
     }
 
     #[test]

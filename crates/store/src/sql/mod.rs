@@ -3,6 +3,7 @@
 
 pub(crate) mod any_connection;
 pub(crate) mod claim_handle;
+pub(crate) mod columns;
 pub(crate) mod connection;
 pub(crate) mod database_clock;
 pub(crate) mod dialect;
@@ -40,6 +41,7 @@ pub(crate) mod url;
 mod witness;
 
 pub(crate) use claim_handle::{ClaimOptions, ClaimStore};
+pub(crate) use columns::result_row;
 pub(crate) use connection::Connection;
 pub(crate) use dialect::Dialect;
 pub(crate) use error::StoreError;

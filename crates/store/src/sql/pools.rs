@@ -1,6 +1,5 @@
 use std::{
     fmt,
-    ops::{Deref, DerefMut},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -17,7 +16,7 @@ use scheduled_thread_pool::ScheduledThreadPool;
 
 use super::{
     Connection, Dialect, StoreError,
-    connection::{Session, on_either},
+    connection::{Held, Session, on_either},
     dialect::SessionLimits,
     file_lock::OpenFile,
     namespace::Namespace,
@@ -122,7 +121,7 @@ impl Pools {
         limits: SessionLimits,
         namespace: &Namespace,
     ) -> Result<Self, StoreError> {
-        let mut first = pool.get(limits.lock, namespace)?;
+        let (mut first, _) = pool.get(limits.lock, namespace)?;
         program_pool::check_settings(&mut first, limits)?;
         let url = program_pool::url_of(&mut first)?;
         Ok(Self {
@@ -207,52 +206,29 @@ impl Pools {
     }
 
     fn get(&self, pool: &SessionPool) -> Result<PooledGuard, StoreError> {
-        match pool {
-            SessionPool::Own(pool) => get(pool, self.limits.lock).map(PooledGuard::Own),
-            SessionPool::Lent(pool) => self.get_lent(pool).map(PooledGuard::Lent),
-        }
+        Ok(match pool {
+            SessionPool::Own(pool) => Box::new(get(pool, self.limits.lock)?),
+            SessionPool::Lent(pool) => Box::new(Box::new(self.get_lent(pool)?)),
+        })
     }
 
     /// A connection of the program. A new one is checked first.
     fn get_lent(&self, pool: &ProgramPool) -> Result<Connection, StoreError> {
-        let mut connection = pool.get(self.limits.lock, &self.namespace)?;
-        if !program_pool::is_checked(&connection, self.number) {
+        let (mut connection, checked) = pool.get(self.limits.lock, &self.namespace)?;
+        if !checked.contains(self.number) {
             program_pool::check_settings(&mut connection, self.limits)?;
             self.file.as_ref().map_or(Ok(()), OpenFile::check)?;
             if let Some(check) = self.check.get() {
                 check(&mut connection)?;
             }
-            program_pool::set_checked(&mut connection, self.number);
+            checked.insert(self.number);
         }
         Ok(connection)
     }
 }
 
-/// A connection that goes back to its pool when this is dropped.
-pub(crate) enum PooledGuard {
-    Own(PooledConnection<Manager>),
-    Lent(Connection),
-}
-
-impl Deref for PooledGuard {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        match self {
-            Self::Own(session) => &session.connection,
-            Self::Lent(connection) => connection,
-        }
-    }
-}
-
-impl DerefMut for PooledGuard {
-    fn deref_mut(&mut self) -> &mut Connection {
-        match self {
-            Self::Own(session) => &mut session.connection,
-            Self::Lent(connection) => connection,
-        }
-    }
-}
+/// A connection of a pool, of which it is a part again when this is dropped.
+pub(crate) type PooledGuard = Held<Connection>;
 
 fn failed_check(error: StoreError) -> diesel::r2d2::Error {
     let message = ErrorChain(&error).to_string();
@@ -296,19 +272,13 @@ impl fmt::Debug for Manager {
     }
 }
 
-/// A connection in a pool.
-pub(crate) struct PooledSession {
-    connection: Connection,
-    returned_at: Instant,
-}
+/// A connection that was returned longer ago is tested by a statement before it is used again.
+const TEST_AFTER: Duration = Duration::from_secs(1);
 
-impl PooledSession {
-    /// A connection that was returned longer ago is tested by a statement before it is used again.
-    const TEST_AFTER: Duration = Duration::from_secs(1);
-
+impl Connection {
     /// Whether the server has closed the connection, as far as its socket shows.
     fn is_closed(&mut self) -> bool {
-        match &mut self.connection.session {
+        match &mut self.session {
             // The first pass reads what has arrived, the second one the end of the connection.
             #[cfg(feature = "postgres")]
             Session::Postgres(inner) => {
@@ -321,32 +291,34 @@ impl PooledSession {
 }
 
 impl ManageConnection for Manager {
-    type Connection = PooledSession;
+    type Connection = Connection;
     type Error = diesel::r2d2::Error;
 
-    fn connect(&self) -> Result<PooledSession, Self::Error> {
+    fn connect(&self) -> Result<Connection, Self::Error> {
         let mut connection = Connection::open(&self.url, self.limits, &self.namespace)
             .map_err(diesel::r2d2::Error::ConnectionError)?;
         self.file.as_ref().map_or(Ok(()), OpenFile::check).map_err(failed_check)?;
         if let Some(check) = self.check.get() {
             check(&mut connection).map_err(failed_check)?;
         }
-        Ok(PooledSession { connection, returned_at: Instant::now() })
+        connection.returned_at = Some(Instant::now());
+        Ok(connection)
     }
 
-    fn is_valid(&self, session: &mut PooledSession) -> Result<(), Self::Error> {
-        if session.returned_at.elapsed() < PooledSession::TEST_AFTER && !session.is_closed() {
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), Self::Error> {
+        let is_recent = connection.returned_at.is_some_and(|at| at.elapsed() < TEST_AFTER);
+        if is_recent && !connection.is_closed() {
             return Ok(());
         }
-        on_either!(session.connection, inner => R2D2Connection::ping(inner))
+        on_either!(connection, inner => R2D2Connection::ping(inner))
             .map_err(diesel::r2d2::Error::QueryError)
     }
 
     /// The pool calls it when a connection is returned.
-    fn has_broken(&self, session: &mut PooledSession) -> bool {
-        session.returned_at = Instant::now();
+    fn has_broken(&self, connection: &mut Connection) -> bool {
+        connection.returned_at = Some(Instant::now());
         std::thread::panicking()
-            || on_either!(session.connection, inner => R2D2Connection::is_broken(inner))
+            || on_either!(connection, inner => R2D2Connection::is_broken(inner))
     }
 }
 
@@ -357,15 +329,9 @@ mod tests {
     use grid_batch_test_postgres::TestDatabase;
 
     use super::*;
-    use crate::StoreOptions;
+    use crate::{StoreOptions, sql::columns::Tuple};
 
     const LIMIT: Duration = Duration::from_secs(20);
-
-    #[derive(QueryableByName)]
-    struct Session {
-        #[diesel(sql_type = Integer)]
-        pid: i32,
-    }
 
     fn pools(database: &TestDatabase) -> Pools {
         let options = StoreOptions { lock_timeout: LIMIT, ..StoreOptions::default() };
@@ -380,11 +346,9 @@ mod tests {
 
     /// Ends the session of a connection, and waits until the connection has ended.
     fn close(session: &mut PooledGuard, other: &mut Connection) {
-        let PooledGuard::Own(session) = session else { panic!("the connection is lent") };
         let pid = sql_query("select pg_backend_pid() as pid");
-        let found: Session =
-            on_either!(session.connection, inner => pid.get_result(inner)).unwrap();
-        other.batch_execute(&format!("select pg_terminate_backend({})", found.pid)).unwrap();
+        let pid: Tuple<(i32,)> = on_either!(session, inner => pid.get_result(inner)).unwrap();
+        other.batch_execute(&format!("select pg_terminate_backend({})", pid.0.0)).unwrap();
         let started = Instant::now();
         while !session.is_closed() {
             assert!(started.elapsed() < LIMIT, "the end of the connection is not recognized");
@@ -396,8 +360,7 @@ mod tests {
         let database = TestDatabase::create();
         let pools = pools(&database);
         let mut session = pools.write().unwrap();
-        let PooledGuard::Own(own) = &mut session else { panic!("the connection is lent") };
-        assert!(!own.is_closed());
+        assert!(!session.is_closed());
         close(&mut session, &mut pools.connect().unwrap());
     }
 

@@ -1,26 +1,27 @@
 //! The connection pool of a program that has the store's tables in its own database.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 #[cfg(feature = "postgres")]
 use diesel::pg::PgConnection;
 #[cfg(feature = "sqlite")]
 use diesel::sqlite::SqliteConnection;
 use diesel::{
-    QueryableByName,
     connection::SimpleConnection as _,
-    r2d2::{ConnectionManager, CustomizeConnection, Pool, PooledConnection, State},
-    sql_types::Text,
+    r2d2::{
+        ConnectionManager, CustomizeConnection, ManageConnection, Pool, PooledConnection, State,
+    },
 };
 
+use grid_batch_support::lock;
+
 use super::{
-    Connection, Dialect, Statement, StoreError,
-    connection::{Held, Session},
-    dialect::SessionLimits,
-    handle::StoreOptions,
-    namespace::Namespace,
-    pools::get,
-    url::DatabaseUrl,
+    Connection, Dialect, Statement, StoreError, connection::Session, dialect::SessionLimits,
+    handle::StoreOptions, namespace::Namespace, pools::get, result_row, url::DatabaseUrl,
 };
 
 /// A connection pool that a program lends to a store. Clones are the same pool.
@@ -49,19 +50,27 @@ impl From<Pool<ConnectionManager<SqliteConnection>>> for ProgramPool {
 }
 
 impl ProgramPool {
-    /// A connection, within this limit.
+    /// A connection, within this limit, and which stores have checked it.
     pub(super) fn get(
         &self,
         limit: Duration,
         namespace: &Namespace,
-    ) -> Result<Connection, StoreError> {
-        let session = match self {
+    ) -> Result<(Connection, CheckedBy), StoreError> {
+        let (session, checked) = match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres(pool) => Session::Postgres(Held::Lent(get(pool, limit)?)),
+            Self::Postgres(pool) => {
+                let mut session = get(pool, limit)?;
+                let checked = CheckedBy::of(&mut session);
+                (Session::Postgres(Box::new(session)), checked)
+            }
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(pool) => Session::Sqlite(Held::Lent(get(pool, limit)?)),
+            Self::Sqlite(pool) => {
+                let mut session = get(pool, limit)?;
+                let checked = CheckedBy::of(&mut session);
+                (Session::Sqlite(Box::new(session)), checked)
+            }
         };
-        Ok(Connection::new(session, namespace.clone()))
+        Ok((Connection::new(session, namespace.clone()), checked))
     }
 
     /// How many connections there are, and how many there may be.
@@ -141,53 +150,36 @@ pub(super) fn check_settings(
 pub(super) fn url_of(connection: &mut Connection) -> Result<DatabaseUrl, StoreError> {
     let dialect = connection.dialect();
     let query = Statement::new(dialect, dialect.database_name_query());
-    let rows: Vec<NameRow> = connection.load(&query)?;
-    let row = rows.first().ok_or_else(|| StoreError::corrupt("the database has no name"))?;
-    Ok(DatabaseUrl::of_session(dialect, &row.name))
+    let names: Vec<String> = connection.load_column(&query)?;
+    let name = names.first().ok_or_else(|| StoreError::corrupt("the database has no name"))?;
+    Ok(DatabaseUrl::of_session(dialect, name))
 }
 
 /// The stores that have checked a connection. r2d2 keeps it with the connection.
-#[derive(Debug, Default)]
-struct CheckedBy(Vec<u64>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct CheckedBy(Arc<Mutex<BTreeSet<u64>>>);
 
-pub(super) fn is_checked(connection: &Connection, pools: u64) -> bool {
-    let checked = match &connection.session {
-        #[cfg(feature = "postgres")]
-        Session::Postgres(Held::Lent(inner)) => {
-            PooledConnection::extensions(inner).get::<CheckedBy>()
+impl CheckedBy {
+    fn of<M: ManageConnection>(session: &mut PooledConnection<M>) -> Self {
+        let extensions = PooledConnection::extensions_mut(session);
+        if extensions.get::<Self>().is_none() {
+            extensions.insert(Self::default());
         }
-        #[cfg(feature = "sqlite")]
-        Session::Sqlite(Held::Lent(inner)) => {
-            PooledConnection::extensions(inner).get::<CheckedBy>()
-        }
-        _ => None,
-    };
-    checked.is_some_and(|checked| checked.0.contains(&pools))
+        extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+
+    pub(super) fn contains(&self, pools: u64) -> bool {
+        lock(&self.0).contains(&pools)
+    }
+
+    pub(super) fn insert(&self, pools: u64) {
+        lock(&self.0).insert(pools);
+    }
 }
 
-pub(super) fn set_checked(connection: &mut Connection, pools: u64) {
-    let extensions = match &mut connection.session {
-        #[cfg(feature = "postgres")]
-        Session::Postgres(Held::Lent(inner)) => PooledConnection::extensions_mut(inner),
-        #[cfg(feature = "sqlite")]
-        Session::Sqlite(Held::Lent(inner)) => PooledConnection::extensions_mut(inner),
-        _ => return,
-    };
-    let mut checked = extensions.remove::<CheckedBy>().unwrap_or_default();
-    checked.0.push(pools);
-    extensions.insert(checked);
-}
-
-#[derive(QueryableByName)]
-struct SettingRow {
-    #[diesel(sql_type = Text)]
-    name: String,
-    #[diesel(sql_type = Text)]
-    setting: String,
-}
-
-#[derive(QueryableByName)]
-struct NameRow {
-    #[diesel(sql_type = Text)]
-    name: String,
+result_row! {
+    struct SettingRow {
+        name: String,
+        setting: String,
+    }
 }

@@ -1,15 +1,12 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{
     AttemptId, BatchLabel, BatchState, Deadline, DltStatus, Hold, ItemId, Progress, ServiceId,
     StoredBatch, Timestamp,
 };
 
-use super::{Rows, StoreError};
+use super::{Rows, StoreError, result_row};
 
 /// The columns of a [`BatchRow`], from `batches b` and its lane `s`, if it is in one.
 pub(crate) const BATCH_COLUMNS: &str = "b.service_id, b.batch_id, b.created_at, b.ended_at,
@@ -38,21 +35,17 @@ pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_p
 pub(crate) const DELAY_COLUMNS: &str =
     "s.delays, s.delayed_since, s.refusals, s.not_accepted, s.pool_parked";
 
-/// One batch, as [`BATCH_COLUMNS`] reads it.
-#[derive(QueryableByName)]
-pub(crate) struct BatchRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    ended_at: Option<i64>,
-    #[diesel(sql_type = Integer)]
-    delays: i32,
-    #[diesel(embed)]
-    progress: ProgressRow,
+result_row! {
+    /// One batch, as [`BATCH_COLUMNS`] reads it.
+    pub(crate) struct BatchRow {
+        service_id: String,
+        batch_id: Vec<u8>,
+        created_at: i64,
+        ended_at: Option<i64>,
+        delays: i32,
+        #[diesel(embed)]
+        progress: ProgressRow,
+    }
 }
 
 /// Whether a gate delays a batch. It ends a series of delays after attempts that failed.
@@ -80,33 +73,23 @@ impl BatchRow {
     }
 }
 
-/// The progress of a batch that is in a lane or has ended.
-#[derive(QueryableByName)]
-pub(crate) struct ProgressRow {
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Bool)]
-    commit_proven: bool,
-    #[diesel(sql_type = Bool)]
-    earlier_may_arrive: bool,
-    #[diesel(sql_type = Bool)]
-    invalid_reported: bool,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(crate) submitted_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(crate) since: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(crate) checked_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(crate) next_try_at: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    pub(crate) last_error: Option<String>,
-    #[diesel(embed)]
-    pub(crate) held: HeldRow,
+result_row! {
+    /// The progress of a batch that is in a lane or has ended.
+    pub(crate) struct ProgressRow {
+        submitted: bool,
+        dlt_status: Option<String>,
+        commit_proven: bool,
+        earlier_may_arrive: bool,
+        invalid_reported: bool,
+        attempts: i32,
+        pub(crate) submitted_at: Option<i64>,
+        pub(crate) since: Option<i64>,
+        pub(crate) checked_at: Option<i64>,
+        pub(crate) next_try_at: Option<i64>,
+        pub(crate) last_error: Option<String>,
+        #[diesel(embed)]
+        pub(crate) held: HeldRow,
+    }
 }
 
 impl ProgressRow {
@@ -134,15 +117,13 @@ pub(crate) fn progress(
     Ok(Progress { state, attempts, ..Progress::NEW })
 }
 
-/// The hold of a batch, if it is held.
-#[derive(QueryableByName)]
-pub(crate) struct HeldRow {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(crate) held_at: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    pub(crate) held_reason: Option<String>,
-    #[diesel(sql_type = Bool)]
-    pub(crate) held_until_decision: bool,
+result_row! {
+    /// The hold of a batch, if it is held.
+    pub(crate) struct HeldRow {
+        pub(crate) held_at: Option<i64>,
+        pub(crate) held_reason: Option<String>,
+        pub(crate) held_until_decision: bool,
+    }
 }
 
 impl HeldRow {
@@ -155,33 +136,27 @@ impl HeldRow {
     }
 }
 
-/// How often a batch was delayed.
-#[derive(QueryableByName, Debug, Clone, Copy, Default)]
-pub(crate) struct DelayRow {
-    #[diesel(sql_type = Integer)]
-    pub(crate) delays: i32,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    pub(crate) delayed_since: Option<i64>,
-    #[diesel(sql_type = Integer)]
-    pub(crate) refusals: i32,
-    #[diesel(sql_type = Integer)]
-    pub(crate) not_accepted: i32,
-    /// The last attempt found that only the pool of the withdrawal is parked.
-    #[diesel(sql_type = Bool)]
-    pub(crate) pool_parked: bool,
+result_row! {
+    /// How often a batch was delayed.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct DelayRow {
+        pub(crate) delays: i32,
+        pub(crate) delayed_since: Option<i64>,
+        pub(crate) refusals: i32,
+        pub(crate) not_accepted: i32,
+        /// The last attempt found that only the pool of the withdrawal is parked.
+        pub(crate) pool_parked: bool,
+    }
 }
 
-/// A batch with its current attempt and epoch.
-#[derive(QueryableByName)]
-pub(crate) struct AttemptRow {
-    #[diesel(sql_type = Text)]
-    pub(crate) service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Integer)]
-    pub(crate) attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
+result_row! {
+    /// A batch with its current attempt and epoch.
+    pub(crate) struct AttemptRow {
+        pub(crate) service_id: String,
+        batch_id: Vec<u8>,
+        pub(crate) attempts: i32,
+        epoch: i64,
+    }
 }
 
 impl AttemptRow {
@@ -193,11 +168,11 @@ impl AttemptRow {
     }
 }
 
-/// The id of a service.
-#[derive(QueryableByName)]
-pub(crate) struct ServiceRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
+result_row! {
+    /// The id of a service.
+    pub(crate) struct ServiceRow {
+        service_id: String,
+    }
 }
 
 impl ServiceRow {

@@ -3,26 +3,21 @@
 
 use std::collections::BTreeSet;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{Bool, Text},
-};
-
 use super::{
     Connection, Statement, StoreError,
     migrations::{Part, part_of_table},
+    result_row,
 };
 
-/// A column, an index or a foreign key.
-#[derive(Debug, Clone, QueryableByName)]
-struct SchemaObject {
-    #[diesel(sql_type = Text)]
-    table_name: String,
-    #[diesel(sql_type = Text)]
-    object: String,
-    /// Whether it refuses rows that were stored without it.
-    #[diesel(sql_type = Bool)]
-    restricts: bool,
+result_row! {
+    /// A column, an index or a foreign key.
+    #[derive(Debug, Clone)]
+    struct SchemaObject {
+        table_name: String,
+        object: String,
+        /// Whether it refuses rows that were stored without it.
+        restricts: bool,
+    }
 }
 
 impl SchemaObject {

@@ -3,12 +3,11 @@
 //! cannot work behind one.
 
 use diesel::{
-    Connection, QueryResult, QueryableByName, RunQueryDsl, connection::SimpleConnection,
-    pg::PgConnection, sql_query, sql_types::Integer,
+    Connection, QueryResult, RunQueryDsl, connection::SimpleConnection, pg::PgConnection, sql_query,
 };
 use log::debug;
 
-use super::StoreError;
+use super::{StoreError, columns::Tuple};
 
 /// On how many connections a transaction is open at the same time. A pooler uses free sessions before
 /// it opens more, so with two of them one has the session that the first connection had, whether the
@@ -70,11 +69,6 @@ fn session_in_transaction(connection: &mut PgConnection) -> QueryResult<i32> {
 
 /// The number of the server's process. The query is prepared without a name.
 fn session(connection: &mut PgConnection) -> QueryResult<i32> {
-    #[derive(QueryableByName)]
-    struct Session {
-        #[diesel(sql_type = Integer)]
-        process: i32,
-    }
     let query = sql_query("select pg_backend_pid() as process");
-    Ok(query.get_result::<Session>(connection)?.process)
+    Ok(query.get_result::<Tuple<(i32,)>>(connection)?.0.0)
 }

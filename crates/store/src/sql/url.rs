@@ -185,13 +185,13 @@ fn postgres(url: &str, after_scheme: &str) -> Result<DatabaseUrl, UrlError> {
     let authority = Authority::parse(after_scheme).map_err(UrlError::Authority)?;
     // libpq would name the parameter in its error, and it may be a part of a password.
     let parameters = authority.rest.split_once('?').map_or("", |(_, parameters)| parameters);
-    match parameters.split('&').all(|parameter| parameter.is_empty() || is_parameter(parameter)) {
-        true if !authority.rest.contains('#') => {
-            Ok(DatabaseUrl::new(Kind::Postgres(url.to_owned())))
-        }
-        true => Err(UrlError::Authority(AuthorityError::NotEscaped)),
-        false => Err(UrlError::Parameter),
+    if !parameters.split('&').all(|parameter| parameter.is_empty() || is_parameter(parameter)) {
+        return Err(UrlError::Parameter);
     }
+    if authority.rest.contains('#') {
+        return Err(UrlError::Authority(AuthorityError::NotEscaped));
+    }
+    Ok(DatabaseUrl::new(Kind::Postgres(url.to_owned())))
 }
 
 #[cfg(feature = "postgres")]

@@ -6,17 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use diesel::{
-    QueryableByName,
-    sql_types::{Binary, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{Deadline, Outcome, SubmissionAnswer};
 use grid_batch_support::{Backoff, lock};
 
 use crate::{
     batch::{BatchKey, NOT_PROVED_NEW, key_rows},
     sql::{
-        Dialect, Statement, Store, StoreError,
+        Dialect, Statement, Store, StoreError, result_row,
         rows::{DELAY_COLUMNS, DelayRow, batch_id, service_id},
     },
 };
@@ -203,9 +200,10 @@ impl DelayPolicy {
         };
         let asked_for = format!("the ledger asked to wait {} s", asked.as_secs());
         let limit = self.options.retry_after_limit.as_secs();
-        let wait = match self.is_cut(answer) {
-            true => format!("{asked_for}, which submit.retry_after_limit cuts to {limit} s"),
-            false => asked_for,
+        let wait = if self.is_cut(answer) {
+            format!("{asked_for}, which submit.retry_after_limit cuts to {limit} s")
+        } else {
+            asked_for
         };
         Some(message.map_or_else(|| wait.clone(), |message| format!("{message}; {wait}")))
     }
@@ -239,14 +237,13 @@ fn read_delays_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Stat
     .rows(key_rows(batches))
 }
 
-#[derive(QueryableByName)]
-struct BatchDelayRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(embed)]
-    delay: DelayRow,
+result_row! {
+    struct BatchDelayRow {
+        service_id: String,
+        batch_id: Vec<u8>,
+        #[diesel(embed)]
+        delay: DelayRow,
+    }
 }
 
 #[cfg(test)]

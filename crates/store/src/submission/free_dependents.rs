@@ -109,7 +109,7 @@ fn free_dependents_of(
 }
 
 /// What one commit did.
-struct Step {
+struct FreeStep {
     ready: BTreeSet<ServiceId>,
     evaluated: usize,
     /// Dependents of locked services were left out.
@@ -126,20 +126,25 @@ fn free_step(
     changed: &ChangedBlocker,
     after: (i64, i64),
     any_left: bool,
-) -> Result<Step, StoreError> {
+) -> Result<FreeStep, StoreError> {
     let own = service_id(&changed.service_id)?;
-    let seen = Seen::read(&mut *store.pools.read()?, changed, after)?;
+    let seen = SeenDependents::read(&mut *store.pools.read()?, changed, after)?;
     let mut services = seen.services();
     services.insert(own.clone());
     with_locked(store, &services, |connection, free| {
         if !free.contains(&own) {
-            return Ok(Step { ready: BTreeSet::new(), evaluated: 0, any_locked: true, next: None });
+            return Ok(FreeStep {
+                ready: BTreeSet::new(),
+                evaluated: 0,
+                any_locked: true,
+                next: None,
+            });
         }
         // It may have ended since it was read.
         let present = find_changed(connection, changed.batch_seq.saturating_sub(1), 1)?;
         let present = present.iter().find(|row| row.batch_seq == changed.batch_seq);
         let changed = present.unwrap_or(changed);
-        let Seen { waiting, missing } = Seen::read(connection, changed, after)?;
+        let SeenDependents { waiting, missing } = SeenDependents::read(connection, changed, after)?;
         let (all_waiting, all_missing) = (waiting.len(), missing.len());
         let last = waiting.last().map(|(seq, _, position)| (*position, *seq));
         let scheduler = &store.scheduler;
@@ -158,7 +163,7 @@ fn free_step(
         if any_locked && waiting.is_empty() && missing.is_empty() {
             let ready = BTreeSet::new();
             let next = last.filter(|_| all_waiting == STEP && free.len() < services.len());
-            return Ok(Step { ready, evaluated: 0, any_locked, next });
+            return Ok(FreeStep { ready, evaluated: 0, any_locked, next });
         }
         let mut ready = evaluate_and_end(store, connection, &waiting, &missing, free)?;
         ready.extend(fill(connection, scheduler, free, store.now())?);
@@ -172,7 +177,7 @@ fn free_step(
         if next.is_none() && !any_locked && !any_left {
             remove_changed(connection, changed)?;
         }
-        Ok(Step { ready, evaluated: waiting.len() + missing.len(), any_locked, next })
+        Ok(FreeStep { ready, evaluated: waiting.len() + missing.len(), any_locked, next })
     })
 }
 
@@ -193,14 +198,14 @@ fn evaluate_and_end(
 }
 
 /// The batches that may be freed by another one.
-struct Seen {
+struct SeenDependents {
     /// Those that wait for it.
     waiting: Vec<Positioned>,
     /// Those that miss one of its transactions.
     missing: Vec<IncompleteBatch>,
 }
 
-impl Seen {
+impl SeenDependents {
     fn read(
         connection: &mut Connection,
         changed: &ChangedBlocker,
@@ -224,8 +229,9 @@ fn find_step(
     changed: &ChangedBlocker,
     after: (i64, i64),
 ) -> Result<Vec<Positioned>, StoreError> {
-    match changed.ended {
-        true => find_waiting_of(connection, changed.batch_seq, after, STEP),
-        false => Ok(Vec::new()),
+    if changed.ended {
+        find_waiting_of(connection, changed.batch_seq, after, STEP)
+    } else {
+        Ok(Vec::new())
     }
 }

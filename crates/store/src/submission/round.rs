@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{
     AttemptId, BatchFits, BatchResult, BatchState, Change, Event, EventKind, InLane, Outcome,
     Round, RoundStore, ServiceId, ServiceShare, Strategy, TakenBatch, Timestamp,
@@ -19,6 +16,7 @@ use crate::{
     sql::{
         ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros,
+        result_row,
         rows::{
             AHEAD, AttemptRow, ServiceRow, confirmed_ledger, is_ready, limit, progress,
             read_deadline, service_id, service_rows, takeable_by,
@@ -108,9 +106,10 @@ fn take_round(
     };
     let taken = store.pools.write()?.write_transaction(|connection| {
         let Candidates { batches, to_lock } = find(connection, &BTreeSet::new())?;
-        match to_lock.is_empty() {
-            true => take(connection, batches).map(Ok),
-            false => Ok::<_, StoreError>(Err(to_lock)),
+        if to_lock.is_empty() {
+            take(connection, batches).map(Ok)
+        } else {
+            Ok::<_, StoreError>(Err(to_lock))
         }
     })?;
     let taken = taken.or_else(|to_lock| {
@@ -253,16 +252,14 @@ fn take_round_statement<'a>(
     .long(owner.longest_submission)
 }
 
-#[derive(QueryableByName)]
-struct TakenRow {
-    #[diesel(embed)]
-    attempt: AttemptRow,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = Binary)]
-    serialized_batch: Vec<u8>,
-    #[diesel(sql_type = Nullable<Text>)]
-    deadline: Option<String>,
+result_row! {
+    struct TakenRow {
+        lane: i32,
+        serialized_batch: Vec<u8>,
+        deadline: Option<String>,
+        #[diesel(embed)]
+        attempt: AttemptRow,
+    }
 }
 
 impl TakenRow {
@@ -425,30 +422,20 @@ fn candidates_statement<'a>(
     .text(/* claimant */ instance)
 }
 
-#[derive(QueryableByName)]
-struct CandidateRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    position: i64,
-    #[diesel(sql_type = Bool)]
-    submitted: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    dlt_status: Option<String>,
-    #[diesel(sql_type = Bool)]
-    is_blocked: bool,
-    #[diesel(sql_type = Bool)]
-    is_held: bool,
-    #[diesel(sql_type = Bool)]
-    pool_parked: bool,
-    #[diesel(sql_type = Bool)]
-    by_pool: bool,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    length: Option<i64>,
+result_row! {
+    struct CandidateRow {
+        service_id: String,
+        lane: i32,
+        batch_seq: i64,
+        position: i64,
+        submitted: bool,
+        dlt_status: Option<String>,
+        is_blocked: bool,
+        is_held: bool,
+        pool_parked: bool,
+        by_pool: bool,
+        length: Option<i64>,
+    }
 }
 
 impl CandidateRow {

@@ -1,7 +1,7 @@
 //! The batches that are with a submitter or were: those that an operator stops, and those whose outcome never
 //! came.
 
-use diesel::{QueryableByName, prelude::*, sql_types::Integer};
+use diesel::{QueryableByName, prelude::*};
 use grid_batch_core::{
     AttemptId, Change, ChangeOutcome, Event, InstanceId, ItemId, OperatorTarget, ServiceId,
     SubmittedBatch,
@@ -12,6 +12,7 @@ use crate::{
     sql::{
         ClaimStore, Dialect, Rows, Statement, Store, StoreError,
         groups::GroupResult,
+        result_row,
         rows::{AttemptRow, batch_id, claimed_by, service_id, with_submitter},
         schema::{lanes, service_id_claims},
     },
@@ -102,12 +103,12 @@ fn find_with_submitter_statement<'a>(
     .text(/* claimant */ instance)
 }
 
-#[derive(QueryableByName)]
-struct SubmittedRow {
-    #[diesel(embed)]
-    attempt: AttemptRow,
-    #[diesel(sql_type = Integer)]
-    lane: i32,
+result_row! {
+    struct SubmittedRow {
+        lane: i32,
+        #[diesel(embed)]
+        attempt: AttemptRow,
+    }
 }
 
 /// The batches of this target that are with a submitter of any instance.

@@ -1,9 +1,8 @@
 //! The messages that were given up.
 
-use diesel::{QueryableByName, sql_types::BigInt};
 use grid_batch_core::{FailedDelivery, FailedDeliveryId, WebhookId};
 
-use super::rows::{FAILED_COLUMNS, FailedRow};
+use super::rows::{FAILED_COLUMNS, FailedDeliveryRow};
 use crate::sql::{Connection, Statement, Store, StoreError, rows::limit};
 
 /// Up to `count` messages, after one of them. `None`: there is no such webhook.
@@ -51,8 +50,8 @@ fn read(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Vec<FailedDelivery>, StoreError> {
-    let rows: Vec<FailedRow> = connection.load(statement)?;
-    Ok(rows.into_iter().map(FailedRow::read).collect())
+    let rows: Vec<FailedDeliveryRow> = connection.load(statement)?;
+    Ok(rows.into_iter().map(FailedDeliveryRow::read).collect())
 }
 
 /// Has messages sent once more: this one, or all. `None`: there is no such webhook.
@@ -99,12 +98,5 @@ fn exists(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError
         "-- webhook_exists\n select w.id from webhooks w where w.id = ?",
     )
     .long(id.0);
-    Ok(!connection.load::<IdRow>(&statement)?.is_empty())
-}
-
-#[derive(QueryableByName)]
-struct IdRow {
-    #[diesel(sql_type = BigInt)]
-    #[expect(dead_code, reason = "only whether there is a row matters")]
-    id: i64,
+    Ok(!connection.load_column::<i64>(&statement)?.is_empty())
 }

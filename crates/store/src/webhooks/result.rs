@@ -15,7 +15,7 @@ pub(super) fn store(
 ) -> Result<bool, StoreError> {
     let now = store.now();
     let error = storable(error_of(result));
-    let change = Change { lease, until: now.plus(lease.duration).as_micros() };
+    let change = DeliveryChange { lease, until: now.plus(lease.duration).as_micros() };
     store.pools.write()?.write_transaction(|connection| match result {
         DeliveryResult::Delivered { cursor } => change.run(
             connection,
@@ -96,12 +96,12 @@ fn error_of(result: &DeliveryResult) -> &str {
 }
 
 /// A change of the webhook of a lease.
-struct Change<'l> {
+struct DeliveryChange<'l> {
     lease: &'l WebhookLease,
     until: i64,
 }
 
-impl Change<'_> {
+impl DeliveryChange<'_> {
     /// Runs a statement whose last values are the end of the lease, the webhook and the lease. `false`: the lease
     /// is not the last one.
     fn run<'a>(

@@ -1,13 +1,9 @@
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
 use grid_batch_core::{
     DueWebhook, EventFilter, FailedDelivery, FailedDeliveryId, Message, Timestamp, Webhook,
     WebhookId, WebhookSecret,
 };
 
-use crate::sql::{StoreError, rows::service_id};
+use crate::sql::{StoreError, result_row, rows::service_id};
 
 /// One entry a line.
 pub(super) fn lines(entries: impl Iterator<Item = impl ToString>) -> String {
@@ -32,30 +28,20 @@ pub(super) const WEBHOOK_COLUMNS: &str =
              webhooks.missed_at, (
                  select count(*) from failed_deliveries f where f.webhook_id = webhooks.id) as failed";
 
-#[derive(QueryableByName)]
-pub(super) struct WebhookRow {
-    #[diesel(sql_type = BigInt)]
-    id: i64,
-    #[diesel(sql_type = Text)]
-    url: String,
-    #[diesel(sql_type = Text)]
-    services: String,
-    #[diesel(sql_type = Text)]
-    kinds: String,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    next_try_at: i64,
-    #[diesel(sql_type = Nullable<Text>)]
-    last_error: Option<String>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    disabled_at: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    missed_at: Option<i64>,
-    #[diesel(sql_type = BigInt)]
-    failed: i64,
+result_row! {
+    pub(super) struct WebhookRow {
+        id: i64,
+        url: String,
+        services: String,
+        kinds: String,
+        created_at: i64,
+        attempts: i32,
+        next_try_at: i64,
+        last_error: Option<String>,
+        disabled_at: Option<i64>,
+        missed_at: Option<i64>,
+        failed: i64,
+    }
 }
 
 impl WebhookRow {
@@ -83,26 +69,18 @@ pub(super) const DUE_COLUMNS: &str =
                  select 1 from failed_deliveries f where f.webhook_id = webhooks.id and f.again)
              as has_failed_again";
 
-#[derive(QueryableByName)]
-pub(super) struct DueRow {
-    #[diesel(sql_type = BigInt)]
-    id: i64,
-    #[diesel(sql_type = Text)]
-    url: String,
-    #[diesel(sql_type = Binary)]
-    secret: Vec<u8>,
-    #[diesel(sql_type = Text)]
-    services: String,
-    #[diesel(sql_type = Text)]
-    kinds: String,
-    #[diesel(sql_type = Text)]
-    cursor: String,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    lease: i64,
-    #[diesel(sql_type = Bool)]
-    has_failed_again: bool,
+result_row! {
+    pub(super) struct DueRow {
+        id: i64,
+        url: String,
+        secret: Vec<u8>,
+        services: String,
+        kinds: String,
+        cursor: String,
+        attempts: i32,
+        lease: i64,
+        has_failed_again: bool,
+    }
 }
 
 impl DueRow {
@@ -120,29 +98,23 @@ impl DueRow {
     }
 }
 
-/// The columns of a [`FailedRow`], from `failed_deliveries f`.
+/// The columns of a [`FailedDeliveryRow`], from `failed_deliveries f`.
 pub(super) const FAILED_COLUMNS: &str =
     "f.id, f.message_id, f.body, f.attempts, f.error, f.failed_at, f.again";
 
-#[derive(QueryableByName)]
-pub(super) struct FailedRow {
-    #[diesel(sql_type = BigInt)]
-    id: i64,
-    #[diesel(sql_type = Text)]
-    message_id: String,
-    #[diesel(sql_type = Text)]
-    body: String,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = Text)]
-    error: String,
-    #[diesel(sql_type = BigInt)]
-    failed_at: i64,
-    #[diesel(sql_type = Bool)]
-    again: bool,
+result_row! {
+    pub(super) struct FailedDeliveryRow {
+        id: i64,
+        message_id: String,
+        body: String,
+        attempts: i32,
+        error: String,
+        failed_at: i64,
+        again: bool,
+    }
 }
 
-impl FailedRow {
+impl FailedDeliveryRow {
     pub(super) fn read(self) -> FailedDelivery {
         FailedDelivery {
             id: FailedDeliveryId(self.id),

@@ -2,15 +2,12 @@
 
 use std::collections::HashMap;
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Nullable, Text},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{DltStatus, ServiceId};
 use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
 
 use super::rows::{OutcomeRow, outcome_columns, to_stored};
-use crate::sql::{Connection, Rows, StoreError, error::SigningError, rows::storable};
+use crate::sql::{Connection, Rows, StoreError, error::SigningError, result_row, rows::storable};
 
 /// The outcome of a nonce, and whether its withdrawal was reported as failed.
 type LockedNonce = (OutcomeRow, bool);
@@ -110,14 +107,13 @@ pub(super) fn correct_ends(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct LockedNonceRow {
-    #[diesel(sql_type = BigInt)]
-    nonce: i64,
-    #[diesel(embed)]
-    outcome: OutcomeRow,
-    #[diesel(sql_type = Nullable<Text>)]
-    list_state: Option<String>,
+result_row! {
+    struct LockedNonceRow {
+        nonce: i64,
+        list_state: Option<String>,
+        #[diesel(embed)]
+        outcome: OutcomeRow,
+    }
 }
 
 /// Whether the nonce is still open. Another outcome than the stored one is an error, and so is a nonce

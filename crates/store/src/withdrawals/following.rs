@@ -1,9 +1,6 @@
 //! The withdrawals behind one that may be at the ledger, which are signed ahead of their turns.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer},
-};
+use diesel::QueryableByName;
 use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction, Payment,
@@ -19,7 +16,7 @@ use super::{
     transactions::signed_transactions,
 };
 use crate::sql::{
-    Connection, Statement, StoreError,
+    Connection, Statement, StoreError, result_row,
     rows::{batch_id as read_batch_id, in_states, limit},
 };
 
@@ -40,24 +37,20 @@ impl StoredFollowing {
     }
 }
 
-/// The lane of a batch that may be at the ledger.
-#[derive(QueryableByName)]
-pub(super) struct HeadRow {
-    #[diesel(sql_type = BigInt)]
-    epoch: i64,
-    #[diesel(sql_type = Integer)]
-    attempts: i32,
-    #[diesel(sql_type = BigInt)]
-    pub(super) created_at: i64,
-    /// Whether the ledger has accepted the batch, and the batch is not held.
-    #[diesel(sql_type = Bool)]
-    pub(super) is_under_way: bool,
-    /// Whether other lanes of the service have batches: the service has had a parked pool.
-    #[diesel(sql_type = Bool)]
-    has_others: bool,
+result_row! {
+    /// The lane of a batch that may be at the ledger.
+    pub(super) struct PaymentHeadRow {
+        epoch: i64,
+        attempts: i32,
+        pub(super) created_at: i64,
+        /// Whether the ledger has accepted the batch, and the batch is not held.
+        pub(super) is_under_way: bool,
+        /// Whether other lanes of the service have batches: the service has had a parked pool.
+        has_others: bool,
+    }
 }
 
-impl HeadRow {
+impl PaymentHeadRow {
     pub(super) fn attempt_id(&self) -> Result<AttemptId, StoreError> {
         Ok(AttemptId {
             attempt: u32::try_from(self.attempts).map_err(StoreError::corrupt)?,
@@ -72,7 +65,7 @@ pub(super) fn find_head(
     service_id: &ServiceId,
     batch_id: &ItemId,
     lock: &str,
-) -> Result<Option<HeadRow>, StoreError> {
+) -> Result<Option<PaymentHeadRow>, StoreError> {
     let accepted = in_states("s", |state| matches!(state, BatchState::Pending | BatchState::Valid));
     let sent = in_states("s", BatchState::awaits_poller);
     let statement = connection
@@ -87,7 +80,7 @@ pub(super) fn find_head(
         ))
         .text(service_id.as_str())
         .bytes(batch_id.as_bytes());
-    let rows: Vec<HeadRow> = connection.load(&statement)?;
+    let rows: Vec<PaymentHeadRow> = connection.load(&statement)?;
     Ok(rows.into_iter().next())
 }
 
@@ -103,7 +96,7 @@ pub(super) struct Behind {
 pub(super) fn load_following(
     connection: &mut Connection,
     service_id: &ServiceId,
-    head: &HeadRow,
+    head: &PaymentHeadRow,
     count: usize,
     now: Timestamp,
 ) -> Result<Behind, StoreError> {
@@ -198,16 +191,14 @@ pub(super) const FOLLOWING_COLUMNS: &str = "b.batch_id, b.created_at, (
         select d.paused_at from database_state d where d.id = 1
     ) is not null as is_held";
 
-#[derive(QueryableByName)]
-struct FollowingRow {
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Bool)]
-    is_held: bool,
-    #[diesel(embed)]
-    payment: PaymentRow,
+result_row! {
+    struct FollowingRow {
+        batch_id: Vec<u8>,
+        created_at: i64,
+        is_held: bool,
+        #[diesel(embed)]
+        payment: PaymentRow,
+    }
 }
 
 /// The nonce of each transaction, with the withdrawal that gets it.
@@ -232,7 +223,7 @@ pub(super) fn nonces_with_owners(
 pub(super) fn lock_head(
     connection: &mut Connection,
     head: &BatchAttempt,
-) -> Result<Option<HeadRow>, StoreError> {
+) -> Result<Option<PaymentHeadRow>, StoreError> {
     let lock = connection.dialect().locking("for update of s");
     let found = find_head(connection, &head.service_id, &head.batch_id, lock)?;
     let Some(found) = found else { return Ok(None) };

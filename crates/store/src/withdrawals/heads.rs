@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use diesel::{
-    QueryableByName,
-    dsl::exists,
-    prelude::*,
-    sql_types::{BigInt, Binary, Nullable, Text},
-};
+use diesel::{dsl::exists, prelude::*};
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{GasAdminQueue, LastFailure, WithdrawalState};
 
@@ -16,7 +11,7 @@ use super::{
     schema::{account_nonces, signed_transactions, withdrawals},
 };
 use crate::sql::{
-    Connection, Store, StoreError,
+    Connection, Store, StoreError, result_row,
     rows::{progress, service_id, service_rows},
     schema::{batches, lanes, waiting_holds},
 };
@@ -32,8 +27,8 @@ pub(super) struct Head {
 /// All heads, and all batches that are held or signed ahead: as many as there are services with open
 /// batches, holds, and transactions in flight.
 pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, StoreError> {
-    let in_lanes = lanes::table.filter(lanes::busy).select(LaneRow::as_select());
-    let in_lanes: Vec<LaneRow> = connection.load_query("heads", in_lanes)?;
+    let in_lanes = lanes::table.filter(lanes::busy).select(WithdrawalHeadRow::as_select());
+    let in_lanes: Vec<WithdrawalHeadRow> = connection.load_query("heads", in_lanes)?;
     // The condition leads PostgreSQL to the index. With an inner join SQLite would read all batches.
     let held = waiting_holds::table
         .left_join(batches::table)
@@ -78,17 +73,16 @@ fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>,
     Ok(rows.into_iter().map(|row| (row.service_id, row.batch_seq)).collect())
 }
 
-#[derive(QueryableByName)]
-struct WithoutEventRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
+result_row! {
+    struct WithoutEventRow {
+        service_id: String,
+        batch_seq: i64,
+    }
 }
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = lanes)]
-struct LaneRow {
+struct WithdrawalHeadRow {
     service_id: String,
     batch_seq: Option<i64>,
     submitted: bool,
@@ -97,7 +91,7 @@ struct LaneRow {
     held_at: Option<i64>,
 }
 
-impl LaneRow {
+impl WithdrawalHeadRow {
     fn into_head(self) -> Result<Option<Head>, StoreError> {
         let Some(batch_seq) = self.batch_seq else { return Ok(None) };
         let progress = progress(self.submitted, self.dlt_status.as_deref(), self.attempts)?;
@@ -226,7 +220,7 @@ fn count_open(
              from {x} join services v on v.service_id = x.service_id",
         )
         .rows(service_rows(services));
-    for row in connection.load::<OpenRow>(&statement)? {
+    for row in connection.load::<OpenWithdrawalsRow>(&statement)? {
         if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?) {
             queue.open = whole(row.open)?;
             queue.waiting = queue.open;
@@ -299,36 +293,29 @@ fn add_last_failures(
     Ok(())
 }
 
-#[derive(QueryableByName)]
-struct OpenRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    open: i64,
+result_row! {
+    struct OpenWithdrawalsRow {
+        service_id: String,
+        open: i64,
+    }
 }
 
-#[derive(QueryableByName)]
-struct OldestRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Nullable<Text>)]
-    last_error: Option<String>,
+result_row! {
+    struct OldestRow {
+        service_id: String,
+        created_at: i64,
+        last_error: Option<String>,
+    }
 }
 
-#[derive(QueryableByName)]
-struct FailureRow {
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Text)]
-    pool: String,
-    #[diesel(sql_type = BigInt)]
-    failed_at: i64,
-    #[diesel(sql_type = Binary)]
-    withdrawal_id: Vec<u8>,
-    #[diesel(sql_type = Nullable<Text>)]
-    reason: Option<String>,
+result_row! {
+    struct FailureRow {
+        service_id: String,
+        pool: String,
+        failed_at: i64,
+        withdrawal_id: Vec<u8>,
+        reason: Option<String>,
+    }
 }
 
 impl FailureRow {

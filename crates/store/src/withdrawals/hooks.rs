@@ -2,11 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{
     ActionOutcome, Ahead, BatchState, EventWithdrawal, Hex, ItemId, OperatorAction, ServiceId,
     Timestamp,
@@ -17,6 +13,7 @@ use super::{nonce_actions, payment_sums::subtract, pool_lanes, schema::withdrawa
 use crate::sql::{
     Connection, Rows, Store, StoreError,
     hooks::{BatchHooks, EndedBatch},
+    result_row,
 };
 
 /// What withdrawals add to what happens to batches.
@@ -167,7 +164,7 @@ fn record_failures(
 fn failed_withdrawals(
     connection: &mut Connection,
     batches: &[i64],
-) -> Result<Vec<FailedRow>, StoreError> {
+) -> Result<Vec<FailedWithdrawalRow>, StoreError> {
     let statement = connection
         .statement(
             "-- failed_withdrawals
@@ -178,7 +175,10 @@ fn failed_withdrawals(
     connection.load(&statement)
 }
 
-fn mark_not_counted(connection: &mut Connection, failed: &[FailedRow]) -> Result<(), StoreError> {
+fn mark_not_counted(
+    connection: &mut Connection,
+    failed: &[FailedWithdrawalRow],
+) -> Result<(), StoreError> {
     let statement = connection
         .statement(
             "-- mark_not_counted
@@ -191,11 +191,11 @@ fn mark_not_counted(connection: &mut Connection, failed: &[FailedRow]) -> Result
 
 fn write_last_failures(
     connection: &mut Connection,
-    failed: &[FailedRow],
+    failed: &[FailedWithdrawalRow],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     // One row for each pool: a statement may change a row only once.
-    let last: BTreeMap<(&str, &str), &FailedRow> =
+    let last: BTreeMap<(&str, &str), &FailedWithdrawalRow> =
         failed.iter().map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
     let statement = connection
         .statement(
@@ -218,23 +218,18 @@ fn write_last_failures(
     connection.execute(&statement).map(drop)
 }
 
-#[derive(QueryableByName)]
-struct FailedRow {
-    #[diesel(sql_type = BigInt)]
-    withdrawal_seq: i64,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Text)]
-    service_id: String,
-    #[diesel(sql_type = Text)]
-    pool: String,
-    #[diesel(sql_type = Text)]
-    amount: String,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    counted_at: Option<i64>,
+result_row! {
+    struct FailedWithdrawalRow {
+        withdrawal_seq: i64,
+        batch_seq: i64,
+        service_id: String,
+        pool: String,
+        amount: String,
+        counted_at: Option<i64>,
+    }
 }
 
-impl FailedRow {
+impl FailedWithdrawalRow {
     fn amount(&self) -> Result<Amount, StoreError> {
         self.amount.parse().map_err(StoreError::corrupt)
     }
@@ -275,8 +270,8 @@ fn withdrawals_of_events(
                 .long("generation", named.iter().map(|(.., generation)| i64::from(*generation)))
                 .in_chunks(),
         );
-    let rows: Vec<EventRow> = connection.load(&statement)?;
-    rows.into_iter().map(EventRow::read).collect()
+    let rows: Vec<WithdrawalEventRow> = connection.load(&statement)?;
+    rows.into_iter().map(WithdrawalEventRow::read).collect()
 }
 
 fn read_id(batch_id: &[u8]) -> Option<(&[u8], WithdrawalId, u32)> {
@@ -285,21 +280,17 @@ fn read_id(batch_id: &[u8]) -> Option<(&[u8], WithdrawalId, u32)> {
     Some((batch_id, id, generation))
 }
 
-#[derive(QueryableByName)]
-struct EventRow {
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = Binary)]
-    withdrawal_id: Vec<u8>,
-    #[diesel(sql_type = Text)]
-    pool: String,
-    #[diesel(sql_type = Text)]
-    amount: String,
-    #[diesel(sql_type = Nullable<Binary>)]
-    hash: Option<Vec<u8>>,
+result_row! {
+    struct WithdrawalEventRow {
+        batch_id: Vec<u8>,
+        withdrawal_id: Vec<u8>,
+        pool: String,
+        amount: String,
+        hash: Option<Vec<u8>>,
+    }
 }
 
-impl EventRow {
+impl WithdrawalEventRow {
     fn read(self) -> Result<(Vec<u8>, EventWithdrawal), StoreError> {
         let Self { batch_id, withdrawal_id, pool, amount, hash } = self;
         let id = WithdrawalId::try_from(&withdrawal_id[..]).map_err(StoreError::corrupt)?;

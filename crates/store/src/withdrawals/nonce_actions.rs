@@ -28,7 +28,7 @@ const MOST_FILLED: u64 = 10_000;
 const STEP: usize = 500;
 
 /// What an operator decided about the nonces from the first to the last one.
-struct Decision<'a> {
+struct NoncesDecision<'a> {
     service_id: &'a ServiceId,
     first: u64,
     last: u64,
@@ -44,7 +44,7 @@ pub(super) fn act_on_nonces(
         return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
     };
     let reason = action.reason.as_deref();
-    let decision = Decision { service_id, first: *first, last: *last };
+    let decision = NoncesDecision { service_id, first: *first, last: *last };
     lock_services(connection, [service_id])?;
     if !is_stored(connection, service_id)? {
         return Ok(ActionOutcome::NotFound);
@@ -67,7 +67,7 @@ pub(super) fn act_on_nonces(
 /// What the nonces were before and after, in words; or why the action is refused.
 type Decided = Result<(String, String), ActionRefusal>;
 
-impl Decision<'_> {
+impl NoncesDecision<'_> {
     /// Closes the undecided ones of these nonces: they were used for no open withdrawal. Those without the event of a
     /// pool paid none.
     fn elsewhere(&self, connection: &mut Connection) -> Result<Decided, StoreError> {
@@ -154,7 +154,7 @@ pub(super) fn try_heads_again(
         let payment = find_payment(connection, service_id, &head)?;
         let Some(payment) = payment.map(|stored| stored.payment) else { continue };
         let never_sent = payment.nonce.as_ref().is_none_or(|nonce| !may_be_paid(nonce));
-        next_waits |= try_again(store, connection, (service_id, &head), never_sent, reason)?;
+        next_waits |= try_again(store, connection, service_id, &head, never_sent, reason)?;
     }
     Ok(next_waits)
 }

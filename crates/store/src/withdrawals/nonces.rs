@@ -1,9 +1,5 @@
 //! The nonces of accounts: which are assigned, and which withdrawals they pay.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Nullable, Text},
-};
 use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{BatchAttempt, UnsettledNonce};
 
@@ -16,7 +12,7 @@ use super::{
 };
 use crate::{
     batch::{lock_lanes, lock_services},
-    sql::{Connection, Rows, StoreError},
+    sql::{Connection, Rows, StoreError, result_row},
 };
 
 pub(super) fn highest_nonce(
@@ -131,14 +127,7 @@ pub(super) fn may_pay(
         ))
         .text(service_id.as_str())
         .long(nonce);
-    let rows: Vec<MayPayRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| row.may_pay))
-}
-
-#[derive(QueryableByName)]
-struct MayPayRow {
-    #[diesel(sql_type = Bool)]
-    may_pay: bool,
+    Ok(connection.load_column(&statement)?.into_iter().next())
 }
 
 pub(super) fn stored_nonces(
@@ -175,18 +164,14 @@ pub(super) fn stored_nonces(
     Ok(nonces)
 }
 
-#[derive(QueryableByName)]
-struct UnsettledRow {
-    #[diesel(sql_type = BigInt)]
-    nonce: i64,
-    #[diesel(sql_type = Bool)]
-    undecided: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    note: Option<String>,
-    #[diesel(sql_type = Nullable<Binary>)]
-    hash: Option<Vec<u8>>,
-    #[diesel(sql_type = Bool)]
-    to_fill: bool,
+result_row! {
+    struct UnsettledRow {
+        nonce: i64,
+        undecided: bool,
+        note: Option<String>,
+        hash: Option<Vec<u8>>,
+        to_fill: bool,
+    }
 }
 
 /// Whether it cannot be decided what the chain used a nonce of the account for.
@@ -215,12 +200,5 @@ pub(super) fn pools_of(
              select distinct w.pool from withdrawals w where w.service_id = ? order by w.pool",
         )
         .text(service_id.as_str());
-    let rows: Vec<PoolRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().map(|row| row.pool).collect())
-}
-
-#[derive(QueryableByName)]
-struct PoolRow {
-    #[diesel(sql_type = Text)]
-    pool: String,
+    connection.load_column(&statement)
 }

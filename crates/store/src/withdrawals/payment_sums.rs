@@ -6,16 +6,12 @@ use std::{
     time::Duration,
 };
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Text},
-};
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{
     Amount, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits,
 };
 
-use crate::sql::{Connection, Rows, StoreError};
+use crate::sql::{Connection, Rows, StoreError, result_row};
 
 /// The sums of some pools, of which those of the present step are locked until the end of the
 /// transaction.
@@ -229,14 +225,12 @@ fn key_rows<'a>(keys: impl Iterator<Item = SumKey<'a>> + Clone) -> Rows<'a> {
         .long("started_at", keys.map(|(_, step)| step))
 }
 
-#[derive(QueryableByName)]
-struct SumRow {
-    #[diesel(sql_type = Text)]
-    pool: String,
-    #[diesel(sql_type = BigInt)]
-    started_at: i64,
-    #[diesel(sql_type = Text)]
-    amount: String,
+result_row! {
+    struct SumRow {
+        pool: String,
+        started_at: i64,
+        amount: String,
+    }
 }
 
 impl SumRow {

@@ -2,11 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
+use diesel::prelude::*;
 use grid_batch_core::{Ahead, ServiceId, StoredBatch, Timestamp, WaitReason};
 
 use super::{rows::load_numbers, schema::withdrawals};
@@ -17,6 +13,7 @@ use crate::{
     sql::{
         Connection, Rows, StoreError,
         query::{BatchRecord, lane_holds_batch},
+        result_row,
         rows::{AHEAD, ServiceRow, is_ready, service_rows},
         schema::{batches, lanes},
     },
@@ -68,7 +65,7 @@ fn fill_service(
     now: Timestamp,
 ) -> Result<Vec<InstalledRow>, StoreError> {
     let lanes = load_lanes(connection, service_id, now)?;
-    let mut in_lanes: Vec<PoolHead> = lanes.iter().filter_map(LaneRow::pool_head).collect();
+    let mut in_lanes: Vec<PoolHead> = lanes.iter().filter_map(PoolLaneRow::pool_head).collect();
     let mut next = Vec::new();
     for first in load_first_open(connection, service_id)? {
         let pool_head = first.pool_head();
@@ -79,8 +76,11 @@ fn fill_service(
     }
     let new = lanes.last().map_or(0, |last| last.lane + 1);
     let idle = lanes.iter().filter(|lane| lane.batch_seq.is_none()).map(|lane| lane.lane);
-    let next: Vec<NextBatch> =
-        next.into_iter().zip(idle.chain(new..)).map(FirstOpenRow::into_next).collect();
+    let next: Vec<NextBatch> = next
+        .into_iter()
+        .zip(idle.chain(new..))
+        .map(|(first, lane)| first.into_next(lane))
+        .collect();
     if next.is_empty() {
         return Ok(Vec::new());
     }
@@ -111,7 +111,7 @@ fn load_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
     now: Timestamp,
-) -> Result<Vec<LaneRow>, StoreError> {
+) -> Result<Vec<PoolLaneRow>, StoreError> {
     let (is_due, has_nonce) = (is_ready("s"), has_open_nonce("s.batch_seq"));
     let statement = connection
         .statement(format!(
@@ -167,7 +167,7 @@ pub(super) fn load_pool_heads(
     now: Timestamp,
 ) -> Result<Vec<PoolHead>, StoreError> {
     let lanes = load_lanes(connection, service_id, now)?;
-    Ok(lanes.iter().filter_map(LaneRow::pool_head).collect())
+    Ok(lanes.iter().filter_map(PoolLaneRow::pool_head).collect())
 }
 
 /// A batch in a lane, or the first open one of its pool.
@@ -189,19 +189,15 @@ impl PoolHead {
     }
 }
 
-/// The first open batch of a pool.
-#[derive(QueryableByName)]
-pub(super) struct FirstOpenRow {
-    #[diesel(sql_type = Text)]
-    pub(super) pool: String,
-    #[diesel(sql_type = BigInt)]
-    batch_seq: i64,
-    #[diesel(sql_type = Binary)]
-    batch_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    created_at: i64,
-    #[diesel(sql_type = Bool)]
-    has_nonce: bool,
+result_row! {
+    /// The first open batch of a pool.
+    pub(super) struct FirstOpenRow {
+        pub(super) pool: String,
+        batch_seq: i64,
+        batch_id: Vec<u8>,
+        created_at: i64,
+        has_nonce: bool,
+    }
 }
 
 impl FirstOpenRow {
@@ -211,32 +207,26 @@ impl FirstOpenRow {
         PoolHead { pool, created_at, is_parked: false, is_due: true, has_nonce }
     }
 
-    fn into_next((first, lane): (Self, i32)) -> NextBatch {
-        let Self { batch_seq, batch_id, created_at, .. } = first;
+    fn into_next(self, lane: i32) -> NextBatch {
+        let Self { batch_seq, batch_id, created_at, .. } = self;
         NextBatch { lane, batch_seq, batch_id, created_at, position: None, blocker_seq: None }
     }
 }
 
-#[derive(QueryableByName)]
-struct LaneRow {
-    #[diesel(sql_type = Integer)]
-    lane: i32,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    batch_seq: Option<i64>,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    created_at: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    pool_parked: bool,
-    #[diesel(sql_type = Bool)]
-    is_due: bool,
-    #[diesel(sql_type = Bool)]
-    has_nonce: bool,
-    /// The pool of the batch in it.
-    #[diesel(sql_type = Nullable<Text>)]
-    pool: Option<String>,
+result_row! {
+    struct PoolLaneRow {
+        lane: i32,
+        batch_seq: Option<i64>,
+        created_at: Option<i64>,
+        pool_parked: bool,
+        is_due: bool,
+        has_nonce: bool,
+        /// The pool of the batch in it.
+        pool: Option<String>,
+    }
 }
 
-impl LaneRow {
+impl PoolLaneRow {
     /// `None`: the lane is idle.
     fn pool_head(&self) -> Option<PoolHead> {
         let Self { pool_parked: is_parked, is_due, has_nonce, .. } = *self;

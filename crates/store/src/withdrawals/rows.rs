@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use diesel::{
     NullableExpressionMethods, Queryable, QueryableByName, Selectable,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
+    sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
 use grid_batch_core::{DltStatus, Timestamp};
 use grid_batch_withdrawals::{
@@ -16,6 +16,7 @@ use super::schema::{account_nonces, withdrawals};
 use crate::sql::{
     Connection, Statement, StoreError,
     error::SigningError,
+    result_row,
     rows::{service_id, time},
 };
 
@@ -241,30 +242,20 @@ pub(super) type TransactionsByNonce = HashMap<AccountNonce, Vec<SignedTransactio
 pub(super) const SIGNED_COLUMNS: &str = "k.service_id as account, k.nonce, k.hash, k.bytes,
     k.max_fee, k.tip, k.is_filler, k.signed_at, k.sent_at, k.last_error, k.adopted";
 
-#[derive(QueryableByName)]
-pub(super) struct SignedRow {
-    #[diesel(sql_type = Text)]
-    pub(super) account: String,
-    #[diesel(sql_type = BigInt)]
-    pub(super) nonce: i64,
-    #[diesel(sql_type = Binary)]
-    hash: Vec<u8>,
-    #[diesel(sql_type = Binary)]
-    bytes: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    max_fee: i64,
-    #[diesel(sql_type = BigInt)]
-    tip: i64,
-    #[diesel(sql_type = Bool)]
-    is_filler: bool,
-    #[diesel(sql_type = BigInt)]
-    signed_at: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    sent_at: Option<i64>,
-    #[diesel(sql_type = Nullable<Text>)]
-    last_error: Option<String>,
-    #[diesel(sql_type = Bool)]
-    adopted: bool,
+result_row! {
+    pub(super) struct SignedRow {
+        pub(super) account: String,
+        pub(super) nonce: i64,
+        hash: Vec<u8>,
+        bytes: Vec<u8>,
+        max_fee: i64,
+        tip: i64,
+        is_filler: bool,
+        signed_at: i64,
+        sent_at: Option<i64>,
+        last_error: Option<String>,
+        adopted: bool,
+    }
 }
 
 impl SignedRow {
@@ -295,15 +286,15 @@ pub(super) struct StoredPayment {
     pub(super) payment: Payment,
 }
 
-/// A withdrawal with its highest nonce.
-#[derive(QueryableByName)]
-pub(super) struct PaymentRow {
-    #[diesel(embed)]
-    withdrawal: WithdrawalRow,
-    #[diesel(embed)]
-    nonce: NonceRow,
-    #[diesel(sql_type = Bool)]
-    is_restored: bool,
+result_row! {
+    /// A withdrawal with its highest nonce.
+    pub(super) struct PaymentRow {
+        is_restored: bool,
+        #[diesel(embed)]
+        withdrawal: WithdrawalRow,
+        #[diesel(embed)]
+        nonce: NonceRow,
+    }
 }
 
 impl PaymentRow {
@@ -353,8 +344,7 @@ pub(super) fn load_number(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Option<i64>, StoreError> {
-    let rows: Vec<NumberRow> = connection.load(statement)?;
-    Ok(rows.into_iter().find_map(|row| row.number))
+    Ok(connection.load_column(statement)?.into_iter().flatten().next())
 }
 
 /// The numbers that a statement selects as `number`.
@@ -362,12 +352,5 @@ pub(super) fn load_numbers(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Vec<i64>, StoreError> {
-    let rows: Vec<NumberRow> = connection.load(statement)?;
-    Ok(rows.into_iter().filter_map(|row| row.number).collect())
-}
-
-#[derive(QueryableByName)]
-struct NumberRow {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    number: Option<i64>,
+    Ok(connection.load_column(statement)?.into_iter().flatten().collect())
 }

@@ -66,7 +66,7 @@ fn schedule_group(
     let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
     let stored = find_withdrawals(connection, group)?;
     let pools: BTreeSet<&str> = group.iter().map(|withdrawal| withdrawal.pool.as_str()).collect();
-    let mut limits = IntakeLimits {
+    let mut limits = ScheduleLimits {
         capacity: Capacity::read_open(connection, &created_at, store.intake_limits)?,
         sums: PaymentSums::lock(connection, &store.payment_limits, pools, now)?,
         payments: &store.payment_limits,
@@ -82,17 +82,20 @@ fn schedule_group(
 }
 
 /// The outcome of each decision. The batches are those of the withdrawals that were stored, in order.
-fn outcomes(decisions: Vec<Decision>, inserted: &[Inserted]) -> Result<Vec<Scheduled>, StoreError> {
+fn outcomes(
+    decisions: Vec<ScheduleDecision>,
+    inserted: &[Inserted],
+) -> Result<Vec<Scheduled>, StoreError> {
     let mut inserted = inserted.iter();
     let outcome = |decision| match decision {
-        Decision::Store { ahead } => {
+        ScheduleDecision::Store { ahead } => {
             let (_, created_at) = *inserted
                 .next()
                 .ok_or_else(|| StoreError::corrupt("no row of a batch just inserted"))?;
             Ok(Ok(ScheduleOutcome::Stored { created_at, ahead }))
         }
-        Decision::Keep => Ok(Ok(ScheduleOutcome::AlreadyStored)),
-        Decision::Refuse(conflict) => Ok(Err(conflict)),
+        ScheduleDecision::Keep => Ok(Ok(ScheduleOutcome::AlreadyStored)),
+        ScheduleDecision::Refuse(conflict) => Ok(Err(conflict)),
     };
     decisions.into_iter().map(outcome).collect()
 }
@@ -158,7 +161,7 @@ fn batches<'p>(pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> Vec<&'p NewBatc
 type Pair<'a> = (&'a Withdrawal, NewBatch);
 
 /// What is done with a withdrawal that is scheduled.
-enum Decision {
+enum ScheduleDecision {
     /// It is stored behind so many open batches.
     Store {
         ahead: u64,
@@ -172,14 +175,14 @@ enum Decision {
 fn decide<'p>(
     pairs: &'p [Pair<'p>],
     stored: Vec<Withdrawal>,
-    limits: &mut IntakeLimits<'_>,
-) -> Result<(Vec<Decision>, Vec<&'p Pair<'p>>), StoreError> {
+    limits: &mut ScheduleLimits<'_>,
+) -> Result<(Vec<ScheduleDecision>, Vec<&'p Pair<'p>>), StoreError> {
     let mut known: HashMap<WithdrawalId, Withdrawal> =
         stored.into_iter().map(|withdrawal| (withdrawal.id, withdrawal)).collect();
     let (mut decisions, mut new) = (Vec::new(), Vec::new());
     for pair in pairs {
-        let decision = decide_one(pair, &known, limits)?;
-        if let Decision::Store { .. } = decision {
+        let decision = decide_one(pair.0, &pair.1, &known, limits)?;
+        if let ScheduleDecision::Store { .. } = decision {
             known.insert(pair.0.id, pair.0.clone());
             new.push(pair);
         }
@@ -189,42 +192,43 @@ fn decide<'p>(
 }
 
 fn decide_one(
-    (withdrawal, batch): &Pair<'_>,
+    withdrawal: &Withdrawal,
+    batch: &NewBatch,
     known: &HashMap<WithdrawalId, Withdrawal>,
-    limits: &mut IntakeLimits<'_>,
-) -> Result<Decision, StoreError> {
+    limits: &mut ScheduleLimits<'_>,
+) -> Result<ScheduleDecision, StoreError> {
     match known.get(&withdrawal.id) {
-        Some(stored) if has_same_terms(stored, withdrawal) => return Ok(Decision::Keep),
+        Some(stored) if has_same_terms(stored, withdrawal) => return Ok(ScheduleDecision::Keep),
         Some(stored) => {
             let stored = Box::new(stored.clone());
-            return Ok(Decision::Refuse(WithdrawalConflict::OtherTerms { stored }));
+            return Ok(ScheduleDecision::Refuse(WithdrawalConflict::OtherTerms { stored }));
         }
         None => {}
     }
     if let Err(error) = limits.check_payment(withdrawal)? {
-        return Ok(Decision::Refuse(error.into()));
+        return Ok(ScheduleDecision::Refuse(error.into()));
     }
     let ahead = limits.capacity.open(batch.service_id.as_str());
     match limits.capacity.take(batch, false) {
         Ok(()) => {
             limits.count_payment(withdrawal)?;
-            Ok(Decision::Store { ahead })
+            Ok(ScheduleDecision::Store { ahead })
         }
         Err(BatchConflict::QueueFull { service_id, open, limit }) => {
-            Ok(Decision::Refuse(WithdrawalConflict::QueueFull { service_id, open, limit }))
+            Ok(ScheduleDecision::Refuse(WithdrawalConflict::QueueFull { service_id, open, limit }))
         }
         Err(other) => Err(StoreError::corrupt(other)),
     }
 }
 
 /// What limits the withdrawals that a group may store.
-struct IntakeLimits<'a> {
+struct ScheduleLimits<'a> {
     pub(super) capacity: Capacity<'a>,
     pub(super) sums: PaymentSums,
     pub(super) payments: &'a PaymentLimits,
 }
 
-impl IntakeLimits<'_> {
+impl ScheduleLimits<'_> {
     fn check_payment(
         &self,
         withdrawal: &Withdrawal,

@@ -1,9 +1,5 @@
 //! What the chain used nonces for that are not settled, as it was found out or as an operator decided.
 
-use diesel::{
-    QueryableByName,
-    sql_types::{BigInt, Binary, Bool, Integer, Nullable, Text},
-};
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     NewSignedTransaction, NonceUse, SignedTransaction, UnsettledNonce, WithdrawalId,
@@ -16,7 +12,7 @@ use super::{
 };
 use crate::{
     batch::lock_services,
-    sql::{Connection, Rows, Store, StoreError, groups::LOCK_LIMIT, rows::storable},
+    sql::{Connection, Rows, Store, StoreError, groups::LOCK_LIMIT, result_row, rows::storable},
 };
 
 impl Store {
@@ -88,16 +84,13 @@ impl Store {
     }
 }
 
-#[derive(QueryableByName)]
-struct UndecidedRow {
-    #[diesel(sql_type = Text)]
-    account: String,
-    #[diesel(sql_type = BigInt)]
-    nonce: i64,
-    #[diesel(sql_type = Nullable<Text>)]
-    note: Option<String>,
-    #[diesel(sql_type = Nullable<Binary>)]
-    hash: Option<Vec<u8>>,
+result_row! {
+    struct UndecidedRow {
+        account: String,
+        nonce: i64,
+        note: Option<String>,
+        hash: Option<Vec<u8>>,
+    }
 }
 
 /// Stores a transaction that was found on the chain after those that are stored for its nonce.
@@ -279,21 +272,16 @@ pub(super) fn find_nonce(
     Ok(rows.into_iter().next())
 }
 
-#[derive(QueryableByName)]
-pub(super) struct StoredNonceRow {
-    #[diesel(sql_type = Nullable<BigInt>)]
-    withdrawal_seq: Option<i64>,
-    #[diesel(sql_type = Nullable<Integer>)]
-    generation: Option<i32>,
-    #[diesel(sql_type = Nullable<Text>)]
-    pub(super) outcome: Option<String>,
-    #[diesel(sql_type = Bool)]
-    pub(super) undecided: bool,
-    #[diesel(sql_type = Nullable<Text>)]
-    pool_withdrawal_id: Option<String>,
-    /// Whether it belongs to a withdrawal that has not ended.
-    #[diesel(sql_type = Bool)]
-    pub(super) is_of_open: bool,
+result_row! {
+    pub(super) struct StoredNonceRow {
+        withdrawal_seq: Option<i64>,
+        generation: Option<i32>,
+        pub(super) outcome: Option<String>,
+        pub(super) undecided: bool,
+        pool_withdrawal_id: Option<String>,
+        /// Whether it belongs to a withdrawal that has not ended.
+        pub(super) is_of_open: bool,
+    }
 }
 
 impl StoredNonceRow {
@@ -306,10 +294,9 @@ impl StoredNonceRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct OwnerRow {
-    #[diesel(sql_type = BigInt)]
-    withdrawal_seq: i64,
-    #[diesel(sql_type = Integer)]
-    generation: i32,
+result_row! {
+    struct OwnerRow {
+        withdrawal_seq: i64,
+        generation: i32,
+    }
 }

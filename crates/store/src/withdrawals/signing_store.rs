@@ -1,10 +1,6 @@
 use std::{collections::HashMap, slice};
 
-use diesel::{
-    QueryableByName,
-    prelude::*,
-    sql_types::{BigInt, Binary, Bool, Nullable},
-};
+use diesel::prelude::*;
 use grid_batch_core::{BatchResult, DltStatus, Hex, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
@@ -43,6 +39,7 @@ use crate::{
         Rows, Store, StoreError,
         error::SigningError,
         groups::LOCK_LIMIT,
+        result_row,
         rows::{storable, time},
     },
 };
@@ -568,16 +565,13 @@ fn sign_with(nonce: u64, sign: &mut SignFn<'_>) -> BatchResult<NewSignedTransact
     Ok(signed)
 }
 
-#[derive(QueryableByName)]
-struct UnpaidRow {
-    #[diesel(sql_type = Binary)]
-    withdrawal_id: Vec<u8>,
-    #[diesel(sql_type = BigInt)]
-    scheduled_at: i64,
-    #[diesel(sql_type = Nullable<BigInt>)]
-    nonce: Option<i64>,
-    #[diesel(sql_type = Bool)]
-    is_open: bool,
+result_row! {
+    struct UnpaidRow {
+        withdrawal_id: Vec<u8>,
+        scheduled_at: i64,
+        nonce: Option<i64>,
+        is_open: bool,
+    }
 }
 
 impl UnpaidRow {

@@ -61,9 +61,9 @@ pub(super) fn insert_all_stored(
     service_id: &ServiceId,
     transactions: &[(SignedTransaction, usize)],
 ) -> Result<(), StoreError> {
-    let rows: Vec<InsertedRow<'_>> = transactions
+    let rows: Vec<InsertedTransactionRow<'_>> = transactions
         .iter()
-        .map(|(transaction, position)| InsertedRow::new(transaction, *position))
+        .map(|(transaction, position)| InsertedTransactionRow::new(transaction, *position))
         .collect::<Result<_, _>>()?;
     let signed = || rows.iter().map(|row| &row.transaction.signed);
     let statement = connection.statement("-- insert_transaction
@@ -89,7 +89,7 @@ pub(super) fn insert_all_stored(
 }
 
 /// A transaction to insert, with its numbers as the databases store them.
-struct InsertedRow<'a> {
+struct InsertedTransactionRow<'a> {
     transaction: &'a SignedTransaction,
     nonce: i64,
     position: i64,
@@ -97,7 +97,7 @@ struct InsertedRow<'a> {
     tip: i64,
 }
 
-impl<'a> InsertedRow<'a> {
+impl<'a> InsertedTransactionRow<'a> {
     fn new(transaction: &'a SignedTransaction, position: usize) -> Result<Self, StoreError> {
         let signed = &transaction.signed;
         Ok(Self {

@@ -98,7 +98,8 @@ type BatchTimes = (i64, Option<i64>, bool);
 
 /// The rule of core. A held batch is polled at the longest interval of the pace. A batch that was
 /// checked in the future is due: the clock was set back since.
-fn is_due((submitted_at, checked_at, held): BatchTimes, pace: PollPace, now: Timestamp) -> bool {
+fn is_due(times: BatchTimes, pace: PollPace, now: Timestamp) -> bool {
+    let (submitted_at, checked_at, held) = times;
     let time = Timestamp::from_micros;
     let seldom = PollPace { interval: pace.longest.max(pace.interval), ..pace };
     let pace = if held { seldom } else { pace };

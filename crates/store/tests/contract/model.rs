@@ -197,9 +197,10 @@ impl Model {
         let Some(progress) = self.present(service, number) else { return ChangeOutcome::NotFound };
         let state = progress.state;
         let may_be_at_ledger = state.awaits_poller() || progress.earlier_may_arrive;
-        match may_be_at_ledger && !state.is_terminal() && state != BatchState::Submitting {
-            true => ChangeOutcome::Stale(Stale::MayBeAtLedger { state }),
-            false => self.decide(service, number, Decision::Invalid),
+        if may_be_at_ledger && !state.is_terminal() && state != BatchState::Submitting {
+            ChangeOutcome::Stale(Stale::MayBeAtLedger { state })
+        } else {
+            self.decide(service, number, Decision::Invalid)
         }
     }
 
@@ -222,10 +223,7 @@ impl Model {
         if service.is_some_and(|service| !self.0.contains_key(&service)) {
             return None;
         }
-        Some(match pauses {
-            true => self.1.insert(service),
-            false => self.1.remove(&service),
-        })
+        Some(if pauses { self.1.insert(service) } else { self.1.remove(&service) })
     }
 
     fn entry(&mut self, service: usize, number: u64) -> Option<&mut Entry> {
@@ -359,9 +357,10 @@ fn walk(db: &Database, steps: Vec<Step>) {
             Step::Hold(at, number, holds) => {
                 let number = number.or_else(|| Some(model.head(at)?.number)).unwrap_or(0);
                 let (service, id) = (service(SERVICES[at]), id(number));
-                let done = match holds {
-                    true => store.hold_batch(&service, &id, "look first"),
-                    false => store.release_batch(&service, &id, None),
+                let done = if holds {
+                    store.hold_batch(&service, &id, "look first")
+                } else {
+                    store.release_batch(&service, &id, None)
                 };
                 assert_eq!(done.unwrap(), model.hold(at, number, holds, db.now()));
             }

@@ -197,11 +197,10 @@ fn refused_batch_is_held_and_its_release_tries_again(db: &Database) {
         );
         db.later(75);
         assert!(store.take(&["a::b"]).is_empty());
-        match release {
-            true => drop(store.release_batch(&service("a::b"), &id(1), None).unwrap()),
-            false => {
-                assert_eq!(store.end_delays(None).unwrap().batches, [(service("a::b"), id(1))])
-            }
+        if release {
+            store.release_batch(&service("a::b"), &id(1), None).unwrap();
+        } else {
+            assert_eq!(store.end_delays(None).unwrap().batches, [(service("a::b"), id(1))])
         }
         assert_eq!(store.one("a::b", 1).next_try_at, None);
     }

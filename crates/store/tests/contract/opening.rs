@@ -126,9 +126,10 @@ fn stored_times_ignore_jumps_of_this_machine(db: &Database) {
         store.add_all(&[batch("a::b", number)]);
         store.find(&id(number)).unwrap()[0].created_at
     };
-    let before = match db.is_postgres() {
-        true => Timestamp::from_micros(SystemClock.now().as_micros() - 60_000_000),
-        false => Timestamp::from_micros(1_000_000),
+    let before = if db.is_postgres() {
+        Timestamp::from_micros(SystemClock.now().as_micros() - 60_000_000)
+    } else {
+        Timestamp::from_micros(1_000_000)
     };
     let range = before..before.plus(std::time::Duration::from_secs(600));
     assert!(range.contains(&stored_at(1)), "{:?}", stored_at(2));

@@ -179,9 +179,10 @@ fn label_is_found_and_the_first_one_is_kept(db: &Database) {
 
 fn page_examines_a_limited_number_of_batches(db: &Database) {
     let store = db.open();
-    let batch_id = match db.is_postgres() {
-        true => "convert_to(lpad(i::text, 64, '0'), 'UTF8')",
-        false => "cast(printf('%064d', i) as blob)",
+    let batch_id = if db.is_postgres() {
+        "convert_to(lpad(i::text, 64, '0'), 'UTF8')"
+    } else {
+        "cast(printf('%064d', i) as blob)"
     };
     db.execute(&format!(
         "with recursive n(i) as (select 1 union all select i + 1 from n where i < 6000)

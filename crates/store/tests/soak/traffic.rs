@@ -19,16 +19,14 @@ pub struct Traffic {
     next: u64,
     adding: Vec<Duration>,
     taking: Vec<Duration>,
-    /// Without asking for the lengths of the batches.
-    taking_unasked: Vec<Duration>,
     ending: Vec<Duration>,
 }
 
 impl Traffic {
     pub fn new(claims: ClaimStore) -> Self {
         let services = (0..SERVICES).map(|n| format!("service::{n:03}").parse().unwrap()).collect();
-        let [adding, taking, taking_unasked, ending] = [const { Vec::new() }; 4];
-        Self { claims, services, next: 0, adding, taking, taking_unasked, ending }
+        let [adding, taking, ending] = [const { Vec::new() }; 3];
+        Self { claims, services, next: 0, adding, taking, ending }
     }
 
     /// Adds batches, and passes all of them to their end.
@@ -39,7 +37,9 @@ impl Traffic {
         self.adding.push(started.elapsed());
         self.claims.take_services(&self.services).unwrap();
         loop {
-            let taken = self.take();
+            let started = Instant::now();
+            let taken = self.claims.take_next(&self.services).unwrap();
+            self.taking.push(started.elapsed());
             if taken.is_empty() {
                 return;
             }
@@ -47,19 +47,6 @@ impl Traffic {
             self.end(&taken);
             self.ending.push(started.elapsed());
         }
-    }
-
-    /// Takes a round, by turns with and without asking for the lengths of the batches before.
-    fn take(&mut self) -> Vec<TakenBatch> {
-        let asks = self.taking.len() <= self.taking_unasked.len();
-        let started = Instant::now();
-        let taken = match asks {
-            true => self.claims.take_next(&self.services).unwrap(),
-            false => self.claims.take_next(&self.services).unwrap(),
-        };
-        let durations = if asks { &mut self.taking } else { &mut self.taking_unasked };
-        durations.push(started.elapsed());
-        taken
     }
 
     fn end(&self, taken: &[TakenBatch]) {
@@ -94,13 +81,9 @@ impl Traffic {
 
     /// How long each kind of commit took.
     pub fn slowest_commits(&self) -> String {
-        let Self { adding, taking, taking_unasked, ending, .. } = self;
-        let [adding, taking, unasked, ending] =
-            [adding, taking, taking_unasked, ending].map(|all| slowest(all));
-        format!(
-            "adding a group: {adding}; taking a round: {taking}, without asking for lengths: {unasked}; \
-             ending a round: {ending}"
-        )
+        let Self { adding, taking, ending, .. } = self;
+        let [adding, taking, ending] = [adding, taking, ending].map(|all| slowest(all));
+        format!("adding a group: {adding}; taking a round: {taking}; ending a round: {ending}")
     }
 }
 

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: CheckOutcome,
     pub(super) text: String,
     /// What to do.
     pub(super) advice: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CheckOutcome {
     Good,
     /// A server works, but not as it should.
     Warning,
@@ -19,7 +19,7 @@ pub(super) enum Outcome {
     Problem,
 }
 
-impl Outcome {
+impl CheckOutcome {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -31,7 +31,7 @@ impl Outcome {
 
 impl Finding {
     pub(super) fn good(check: &'static str, text: impl Into<String>) -> Self {
-        Self { check, outcome: Outcome::Good, text: text.into(), advice: None }
+        Self { check, outcome: CheckOutcome::Good, text: text.into(), advice: None }
     }
 
     pub(super) fn warning(
@@ -40,7 +40,7 @@ impl Finding {
         advice: impl Into<String>,
     ) -> Self {
         let advice = Some(advice.into());
-        Self { check, outcome: Outcome::Warning, text: text.into(), advice }
+        Self { check, outcome: CheckOutcome::Warning, text: text.into(), advice }
     }
 
     pub(super) fn problem(
@@ -48,7 +48,7 @@ impl Finding {
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Self { outcome: Outcome::Problem, ..Self::warning(check, text, advice) }
+        Self { outcome: CheckOutcome::Problem, ..Self::warning(check, text, advice) }
     }
 
     pub(super) fn json(&self) -> Value {

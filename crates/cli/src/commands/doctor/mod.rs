@@ -14,7 +14,7 @@ use crate::commands::{
     operator::{json_flag, print_json, print_wrapped, wants_json},
     print::print_stdout,
 };
-use finding::{Finding, Outcome};
+use finding::{CheckOutcome, Finding};
 
 pub(crate) fn command() -> Command {
     Command::new("doctor")
@@ -31,14 +31,14 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let findings = checks::all(matches);
-    let has_problem = findings.iter().any(|finding| finding.outcome == Outcome::Problem);
+    let has_problem = findings.iter().any(|finding| finding.outcome == CheckOutcome::Problem);
     if wants_json(matches) {
         let findings: Vec<_> = findings.iter().map(Finding::json).collect();
         print_json(&json!({ "problem": has_problem, "findings": findings }));
     } else {
         findings.iter().for_each(print);
         let of = |outcome| findings.iter().filter(|finding| finding.outcome == outcome).count();
-        let (problems, warnings) = (of(Outcome::Problem), of(Outcome::Warning));
+        let (problems, warnings) = (of(CheckOutcome::Problem), of(CheckOutcome::Warning));
         print_stdout(format_args!("problems: {problems}, warnings: {warnings}"));
     }
     Ok(if has_problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })

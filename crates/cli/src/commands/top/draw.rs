@@ -7,7 +7,7 @@ use grid_batch_core::WaitReason;
 use super::{
     line::{Line, Style},
     press::KEYS,
-    reading::{HeldBatch, Reading, Service},
+    reading::{HeldReading, Reading, ServiceReading},
     selection::first_shown,
     state::state,
     view::{Input, Pane, ReadFailure, Sort, View},
@@ -255,7 +255,7 @@ fn services(view: &View, size: Size, now: Instant) -> Vec<Line> {
 }
 
 fn service_line(
-    service: &Service,
+    service: &ServiceReading,
     reading: &Reading,
     reading_age: Duration,
     width: usize,
@@ -307,7 +307,7 @@ fn held(view: &View, size: Size, now: Instant) -> Vec<Line> {
     lines
 }
 
-fn held_line(batch: &HeldBatch, reading_age: Duration, width: usize, is_selected: bool) -> Line {
+fn held_line(batch: &HeldReading, reading_age: Duration, width: usize, is_selected: bool) -> Line {
     let since = batch.since.map(|since| rough(since + reading_age)).unwrap_or_default();
     let id = batch.id.get(..12).unwrap_or(&batch.id);
     let columns = format!("{}  {}  {since:>8}  ", fit(&batch.service, width), fit(id, 12));
@@ -437,7 +437,8 @@ mod tests {
         let mut reading = crate::commands::top::fixtures::reading();
         let service = reading.services[0].clone();
         reading.services.extend(
-            (0..100).map(|number| Service { id: format!("c::{number:03}"), ..service.clone() }),
+            (0..100)
+                .map(|number| ServiceReading { id: format!("c::{number:03}"), ..service.clone() }),
         );
         view.apply(Answer::Reading(Ok(Box::new(reading))), Instant::now());
         let listed = |size| texts(&view, size).iter().filter(|line| line.contains("c::")).count();

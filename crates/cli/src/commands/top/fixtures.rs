@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     rates::Rates,
-    reading::{HeldBatch, Instance, Ledger, Node, Reading, Service},
+    reading::{HeldReading, InstanceReading, LedgerReading, NodeReading, Reading, ServiceReading},
     view::{Answer, View},
 };
 
@@ -15,14 +15,14 @@ pub(super) fn view() -> View {
 }
 
 pub(super) fn reading() -> Reading {
-    let service = |name: &str, open: u64, seconds: u64| Service {
+    let service = |name: &str, open: u64, seconds: u64| ServiceReading {
         id: format!("c::{name}"),
         open,
         age: Duration::from_secs(seconds),
         is_claimed: true,
-        ..Service::default()
+        ..ServiceReading::default()
     };
-    let held = HeldBatch {
+    let held = HeldReading {
         id: "5a".repeat(64),
         service: "c::held".to_owned(),
         since: Some(Duration::from_secs(400)),
@@ -32,18 +32,24 @@ pub(super) fn reading() -> Reading {
         services: vec![
             service("busy", 900, 3),
             service("old", 17, 4_000),
-            Service { paused: Some("the update 表".to_owned()), ..service("paused", 5, 130) },
-            Service { held: 1, ..service("held", 2, 500) },
+            ServiceReading {
+                paused: Some("the update 表".to_owned()),
+                ..service("paused", 5, 130)
+            },
+            ServiceReading { held: 1, ..service("held", 2, 500) },
         ],
         instances: vec![
-            Instance { name: "first".to_owned(), problem: None },
-            Instance { name: "second".to_owned(), problem: Some("drains") },
+            InstanceReading { name: "first".to_owned(), problem: None },
+            InstanceReading { name: "second".to_owned(), problem: Some("drains") },
         ],
-        ledgers: vec![Ledger {
+        ledgers: vec![LedgerReading {
             problem: None,
             nodes: vec![
-                Node { url: "http://one".to_owned(), problem: None },
-                Node { url: "http://two".to_owned(), problem: Some("does not answer".to_owned()) },
+                NodeReading { url: "http://one".to_owned(), problem: None },
+                NodeReading {
+                    url: "http://two".to_owned(),
+                    problem: Some("does not answer".to_owned()),
+                },
             ],
         }],
         held: vec![held],

@@ -198,7 +198,7 @@ impl Pane {
 }
 
 impl Subject {
-    fn of_held(batch: &super::reading::HeldBatch) -> Self {
+    fn of_held(batch: &super::reading::HeldReading) -> Self {
         Self::Batch { id: batch.id.clone(), service: batch.service.clone() }
     }
 }

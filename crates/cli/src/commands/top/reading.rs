@@ -13,12 +13,12 @@ use crate::commands::{
 /// What a server has told at one time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reading {
-    pub(super) services: Vec<Service>,
+    pub(super) services: Vec<ServiceReading>,
     /// Whether the server has more services than were read.
     pub(super) more_services: bool,
-    pub(super) instances: Vec<Instance>,
-    pub(super) ledgers: Vec<Ledger>,
-    pub(super) held: Vec<HeldBatch>,
+    pub(super) instances: Vec<InstanceReading>,
+    pub(super) ledgers: Vec<LedgerReading>,
+    pub(super) held: Vec<HeldReading>,
     pub(super) more_held: bool,
     /// `None` before the second reading, or if the server keeps no events.
     pub(super) rates: Option<Rates>,
@@ -26,7 +26,7 @@ pub(super) struct Reading {
 
 /// A service with open batches.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Service {
+pub(super) struct ServiceReading {
     pub(super) id: String,
     pub(super) open: u64,
     /// The age of its oldest open batch.
@@ -40,37 +40,37 @@ pub(super) struct Service {
     pub(super) parked: Option<String>,
     pub(super) is_claimed: bool,
     /// What else keeps all its batches.
-    pub(super) waits: Vec<Wait>,
+    pub(super) waits: Vec<WaitReading>,
 }
 
 /// What keeps the batches of a service, and what ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wait {
+pub(super) struct WaitReading {
     pub(super) text: String,
     pub(super) ends: String,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Instance {
+pub(super) struct InstanceReading {
     pub(super) name: String,
     pub(super) problem: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledger {
+pub(super) struct LedgerReading {
     pub(super) problem: Option<String>,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<NodeReading>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Node {
+pub(super) struct NodeReading {
     pub(super) url: String,
     pub(super) problem: Option<String>,
 }
 
 /// A batch that waits for an operator.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HeldBatch {
+pub(super) struct HeldReading {
     pub(super) id: String,
     pub(super) service: String,
     pub(super) since: Option<Duration>,
@@ -89,11 +89,11 @@ impl Reading {
         let filters = [("held", "true"), ("order", "oldest")];
         let (held, more_held) = server.read_list("/v1/batches", &filters, Self::MOST_HELD)?;
         Ok(Self {
-            services: services.iter().map(Service::read).collect(),
+            services: services.iter().map(ServiceReading::read).collect(),
             more_services,
-            instances: entries(&claims["instances"]).map(Instance::read).collect(),
-            ledgers: entries(&ledgers["data"]).map(Ledger::read).collect(),
-            held: held.iter().map(HeldBatch::read).collect(),
+            instances: entries(&claims["instances"]).map(InstanceReading::read).collect(),
+            ledgers: entries(&ledgers["data"]).map(LedgerReading::read).collect(),
+            held: held.iter().map(HeldReading::read).collect(),
             more_held,
             rates: rates(server, feed)?,
         })
@@ -132,7 +132,7 @@ fn is(value: &Value, name: &str) -> bool {
     value[name].as_bool().unwrap_or(false)
 }
 
-impl Service {
+impl ServiceReading {
     fn read(json: &Value) -> Self {
         let number = |name: &str| json[name].as_u64().unwrap_or(0);
         let age = json["oldest_age_seconds"].as_f64().unwrap_or(0.0);
@@ -147,12 +147,12 @@ impl Service {
             failing: text(json, "failing"),
             parked: text(json, "parked"),
             is_claimed: !owner.is_null() && !is(owner, "lease_is_over"),
-            waits: entries(&json["waits"]).filter_map(Wait::read).collect(),
+            waits: entries(&json["waits"]).filter_map(WaitReading::read).collect(),
         }
     }
 }
 
-impl Wait {
+impl WaitReading {
     /// `None`: other fields of the service tell it.
     fn read(json: &Value) -> Option<Self> {
         let is_told = matches!(json["cause"].as_str(), Some("lease" | "paused"));
@@ -160,7 +160,7 @@ impl Wait {
     }
 }
 
-impl Instance {
+impl InstanceReading {
     fn read(json: &Value) -> Self {
         let problem = if is(json, "lease_is_over") {
             Some("its lease is over")
@@ -176,16 +176,16 @@ impl Instance {
     }
 }
 
-impl Ledger {
+impl LedgerReading {
     fn read(json: &Value) -> Self {
         Self {
             problem: text(json, "problem"),
-            nodes: entries(&json["nodes"]).map(Node::read).collect(),
+            nodes: entries(&json["nodes"]).map(NodeReading::read).collect(),
         }
     }
 }
 
-impl Node {
+impl NodeReading {
     fn read(json: &Value) -> Self {
         let problem = text(json, "problem").or_else(|| {
             let is_out = !is(json, "answering");
@@ -198,7 +198,7 @@ impl Node {
     }
 }
 
-impl HeldBatch {
+impl HeldReading {
     fn read(json: &Value) -> Self {
         let held = &json["held"];
         let since = held["since"].as_str().and_then(|time| parse_rfc3339(time).ok());

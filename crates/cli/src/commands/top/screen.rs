@@ -25,7 +25,7 @@ use crate::commands::{failure::Failure, remote::Server};
 
 /// What the loop waits for.
 #[derive(Debug)]
-enum Event {
+enum ScreenEvent {
     Input(Vec<u8>),
     InputEnded,
     Signal(i32),
@@ -53,15 +53,15 @@ pub(super) fn run(
     show(&mut view, &mut terminal, &events, &requests)
 }
 
-fn answer_to(sender: Sender<Event>) -> impl Fn(Answer) + Send + 'static {
+fn answer_to(sender: Sender<ScreenEvent>) -> impl Fn(Answer) + Send + 'static {
     // The view may have ended.
-    move |answer| drop(sender.send(Event::Answer(answer)))
+    move |answer| drop(sender.send(ScreenEvent::Answer(answer)))
 }
 
 fn show(
     view: &mut View,
     terminal: &mut Terminal,
-    events: &Receiver<Event>,
+    events: &Receiver<ScreenEvent>,
     requests: &Sender<Request>,
 ) -> Result<ExitCode, Failure> {
     let mut keys = KeyReader::default();
@@ -81,17 +81,17 @@ fn show(
         }
         for event in first.into_iter().chain(events.try_iter()) {
             let pressed = match event {
-                Event::Input(bytes) => keys.read(&bytes),
-                Event::InputEnded => return Ok(ExitCode::SUCCESS),
-                Event::Signal(SIGWINCH) => continue,
-                Event::Signal(SIGCONT) => {
+                ScreenEvent::Input(bytes) => keys.read(&bytes),
+                ScreenEvent::InputEnded => return Ok(ExitCode::SUCCESS),
+                ScreenEvent::Signal(SIGWINCH) => continue,
+                ScreenEvent::Signal(SIGCONT) => {
                     terminal.reopen()?;
                     continue;
                 }
-                Event::Signal(signal) => {
+                ScreenEvent::Signal(signal) => {
                     return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
                 }
-                Event::Answer(answer) => {
+                ScreenEvent::Answer(answer) => {
                     view.apply(answer, Instant::now());
                     continue;
                 }
@@ -113,15 +113,15 @@ fn press(view: &mut View, keys: impl IntoIterator<Item = Key>, requests: &Sender
 }
 
 /// Ends with the program: a read of the terminal cannot be interrupted.
-fn start_input(events: Sender<Event>) -> Result<(), Failure> {
+fn start_input(events: Sender<ScreenEvent>) -> Result<(), Failure> {
     spawn_thread("keys", move || {
         let mut buffer = [0; 1024];
         loop {
             let event = match stdin().lock().read(&mut buffer) {
-                Ok(0) | Err(_) => Event::InputEnded,
-                Ok(count) => Event::Input(buffer.iter().take(count).copied().collect()),
+                Ok(0) | Err(_) => ScreenEvent::InputEnded,
+                Ok(count) => ScreenEvent::Input(buffer.iter().take(count).copied().collect()),
             };
-            let has_ended = matches!(event, Event::InputEnded);
+            let has_ended = matches!(event, ScreenEvent::InputEnded);
             if events.send(event).is_err() || has_ended {
                 return;
             }
@@ -130,11 +130,11 @@ fn start_input(events: Sender<Event>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn start_signals(events: Sender<Event>) -> Result<(), Failure> {
+fn start_signals(events: Sender<ScreenEvent>) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT])?;
     spawn_thread("signals", move || {
         for signal in signals.forever() {
-            if events.send(Event::Signal(signal)).is_err() {
+            if events.send(ScreenEvent::Signal(signal)).is_err() {
                 return;
             }
         }

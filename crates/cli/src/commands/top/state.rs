@@ -1,6 +1,6 @@
 use grid_batch_core::{Timestamp, WaitReason};
 
-use super::reading::{Reading, Service, Wait};
+use super::reading::{Reading, ServiceReading, WaitReading};
 
 /// What a service does, or what keeps it from that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct State {
 }
 
 /// The state of a service in words: what needs an operator comes first.
-pub(super) fn state(service: &Service, reading: &Reading) -> State {
+pub(super) fn state(service: &ServiceReading, reading: &Reading) -> State {
     let held = (service.held > 0).then(|| held(service, reading));
     let stopped = (service.halts > 0).then(|| "stopped: an invalid batch stops it".to_owned());
     let unclaimed =
@@ -31,9 +31,9 @@ pub(super) fn state(service: &Service, reading: &Reading) -> State {
         (parked, WaitReason::Parked),
     ];
     let told = told.into_iter().filter_map(|(text, reason)| {
-        Some(Wait { text: text?, ends: reason.about().ends.to_owned() })
+        Some(WaitReading { text: text?, ends: reason.about().ends.to_owned() })
     });
-    let waits: Vec<Wait> = told.chain(service.waits.iter().cloned()).collect();
+    let waits: Vec<WaitReading> = told.chain(service.waits.iter().cloned()).collect();
     let text = if waits.is_empty() {
         "running".to_owned()
     } else {
@@ -44,7 +44,7 @@ pub(super) fn state(service: &Service, reading: &Reading) -> State {
 }
 
 /// Where a state comes in a list that is sorted by it.
-pub(super) fn rank(service: &Service) -> usize {
+pub(super) fn rank(service: &ServiceReading) -> usize {
     let states = [
         service.held > 0,
         service.halts > 0,
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-fn held(service: &Service, reading: &Reading) -> String {
+fn held(service: &ServiceReading, reading: &Reading) -> String {
     let batch = reading.held.iter().find(|batch| batch.service == service.id);
     let reason = batch.map_or("", |batch| batch.reason.as_str());
     match (service.held, reason) {
@@ -83,40 +83,42 @@ fn held(service: &Service, reading: &Reading) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::top::reading::HeldBatch;
+    use crate::commands::top::reading::HeldReading;
 
     #[test]
     fn state_says_what_needs_an_operator_first() {
-        let held = HeldBatch {
+        let held = HeldReading {
             service: "a::b".to_owned(),
             reason: "no proof".to_owned(),
-            ..HeldBatch::default()
+            ..HeldReading::default()
         };
         let reading = Reading { held: vec![held], ..Reading::default() };
-        let running = Service { id: "a::b".to_owned(), is_claimed: true, ..Service::default() };
+        let running =
+            ServiceReading { id: "a::b".to_owned(), is_claimed: true, ..ServiceReading::default() };
         assert_eq!(state(&running, &reading).text, "running");
         assert!(state(&running, &reading).is_running());
-        let paused = Service { paused: Some("update".to_owned()), ..running.clone() };
+        let paused = ServiceReading { paused: Some("update".to_owned()), ..running.clone() };
         assert_eq!(state(&paused, &reading).text, "paused: update");
         assert!(!state(&paused, &reading).needs_operator());
-        let failing = Service { failing: Some("503".to_owned()), ..paused.clone() };
+        let failing = ServiceReading { failing: Some("503".to_owned()), ..paused.clone() };
         assert_eq!(state(&failing, &reading).text, "paused: update; failing: 503");
-        let parked = Service { parked: Some("300 gwei".to_owned()), ..running.clone() };
+        let parked = ServiceReading { parked: Some("300 gwei".to_owned()), ..running.clone() };
         assert_eq!(state(&parked, &reading).text, "parked: 300 gwei");
         assert!(!state(&parked, &reading).is_running());
         assert!(!state(&parked, &reading).needs_operator());
-        let service = Service { held: 1, ..paused.clone() };
+        let service = ServiceReading { held: 1, ..paused.clone() };
         assert_eq!(state(&service, &reading).text, "held: no proof; paused: update");
         assert_eq!(state(&service, &reading).ends.as_deref(), Some(WaitReason::Held.about().ends));
-        let outage = Wait { text: "The node a hangs".to_owned(), ends: "an answer".to_owned() };
-        let service = Service { waits: vec![outage], ..running.clone() };
+        let outage =
+            WaitReading { text: "The node a hangs".to_owned(), ends: "an answer".to_owned() };
+        let service = ServiceReading { waits: vec![outage], ..running.clone() };
         let waiting = state(&service, &reading);
         assert_eq!(
             (waiting.text.as_str(), waiting.ends.as_deref()),
             ("The node a hangs", Some("an answer"))
         );
         assert!(!waiting.is_running() && !waiting.needs_operator());
-        let service = Service { held: 2, halts: 1, is_claimed: false, ..running };
+        let service = ServiceReading { held: 2, halts: 1, is_claimed: false, ..running };
         let text = state(&service, &reading).text;
         assert!(text.starts_with("2 batches held: no proof; stopped: "), "{text}");
         assert!(text.ends_with("no instance works on it"), "{text}");

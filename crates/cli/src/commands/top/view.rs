@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     explanation::Explanation,
-    reading::{HeldBatch, Reading, Service},
+    reading::{HeldReading, Reading, ServiceReading},
     selection::Selection,
     state::{rank, state},
 };
@@ -54,7 +54,7 @@ pub(super) enum Sort {
     Age,
     Rate,
     State,
-    Service,
+    ServiceReading,
     Depth,
 }
 
@@ -162,15 +162,15 @@ impl View {
     }
 
     /// The services that the filter selects, in their order.
-    pub(super) fn listed_services(&self) -> Vec<&Service> {
+    pub(super) fn listed_services(&self) -> Vec<&ServiceReading> {
         let Some((reading, _)) = &self.reading else { return Vec::new() };
-        let selects = |service: &&Service| {
+        let selects = |service: &&ServiceReading| {
             self.filter.is_empty()
                 || contains(&service.id, &self.filter)
                 || contains(&state(service, reading).text, &self.filter)
         };
         let mut services: Vec<_> = reading.services.iter().filter(selects).collect();
-        let rate = |service: &Service| {
+        let rate = |service: &ServiceReading| {
             let rates = reading.rates.as_ref();
             rates.and_then(|rates| rates.of_services.get(&service.id)).copied().unwrap_or(0.0)
         };
@@ -188,9 +188,9 @@ impl View {
     }
 
     /// The held batches that the filter selects, the longest held first.
-    pub(super) fn listed_held(&self) -> Vec<&HeldBatch> {
+    pub(super) fn listed_held(&self) -> Vec<&HeldReading> {
         let Some((reading, _)) = &self.reading else { return Vec::new() };
-        let selects = |batch: &&HeldBatch| {
+        let selects = |batch: &&HeldReading| {
             let texts = [&batch.id, &batch.service, &batch.reason];
             self.filter.is_empty() || texts.into_iter().any(|text| contains(text, &self.filter))
         };
@@ -199,13 +199,13 @@ impl View {
         held
     }
 
-    pub(super) fn selected_service(&self) -> Option<&Service> {
+    pub(super) fn selected_service(&self) -> Option<&ServiceReading> {
         let services = self.listed_services();
         let position = self.services.position(services.iter().map(|service| service.id.as_str()));
         services.get(position).copied()
     }
 
-    pub(super) fn selected_held(&self) -> Option<&HeldBatch> {
+    pub(super) fn selected_held(&self) -> Option<&HeldReading> {
         let held = self.listed_held();
         held.get(self.held.position(held.iter().map(|batch| batch.id.as_str()))).copied()
     }

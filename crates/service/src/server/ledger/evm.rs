@@ -9,13 +9,15 @@ use grid_batch_evm::{
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_store::Store;
-use grid_batch_withdrawals::{PaymentLimits, SigningStore, WithdrawalRules};
-use log::info;
+use grid_batch_withdrawals::{OpenWithdrawals, PaymentLimits, SigningStore, WithdrawalRules};
+use log::{info, warn};
 
-use super::built_in::{BuiltIn, IdentityFn};
 use super::{
-    OpenFn, ServerLedger, former_gas_admins::warn_of_former_gas_admins, gas::EvmGas,
-    gas_admins::gas_admin_signers, payments,
+    OpenFn, ServerLedger,
+    built_in::{BuiltIn, IdentityFn},
+    gas::EvmGas,
+    gas_admins::gas_admin_signers,
+    payments,
 };
 use crate::{Config, LedgerType, StartError, config::Adapter};
 
@@ -248,4 +250,26 @@ mod tests {
         let error = agreeing_nodes(3, 2).unwrap_err().to_string();
         assert!(error.contains("it is 3, and ledger.urls has 2"), "{error}");
     }
+}
+
+/// Warns of open withdrawals that wait for another gas admin than their pool has now.
+fn warn_of_former_gas_admins(store: &Store, rules: &dyn WithdrawalRules) -> Result<(), StartError> {
+    for OpenWithdrawals { service_id, pool, open } in
+        store.open_withdrawals().map_err(StartError::part)?
+    {
+        match rules.pool(&pool) {
+            Ok((_, present)) if present == service_id => {}
+            Ok((_, present)) => warn!(
+                pool = pool.as_str(), gas_admin:% = service_id, present:%, open;
+                "the pool has another gas admin than these open withdrawals; \
+                 `grid-batch move-withdrawals` shows and moves them"
+            ),
+            Err(_) => warn!(
+                pool = pool.as_str(), gas_admin:% = service_id, open;
+                "the pool of these open withdrawals is not configured; add it to evm.pools, with its \
+                 former gas admin, or with another one and `grid-batch move-withdrawals`"
+            ),
+        }
+    }
+    Ok(())
 }

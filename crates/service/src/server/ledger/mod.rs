@@ -5,8 +5,6 @@ mod context;
 #[cfg(feature = "evm")]
 mod evm;
 #[cfg(feature = "evm")]
-mod former_gas_admins;
-#[cfg(feature = "evm")]
 mod gas;
 #[cfg(feature = "evm")]
 mod gas_admins;

@@ -11,15 +11,15 @@ use grid_batch_support::{Histogram, HistogramValues};
 
 /// How long batches take from one stage to the next. Clones share it.
 ///
-/// The table has a fixed size, and takes no lock. When more batches are open than it has places, it measures a
-/// part of them: a batch whose place is taken is not measured. What another instance does is not either.
+/// The table has a fixed size, and takes no lock. When more batches are open than it has slots, it measures a
+/// part of them: a batch whose slot is taken is not measured. What another instance does is not either.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct StageTimes(Arc<Table>);
 
 #[derive(Debug)]
 struct Table {
     started: Instant,
-    places: Box<[StageSlot]>,
+    slots: Box<[StageSlot]>,
     stages: [Histogram; Stage::ALL.len()],
 }
 
@@ -51,14 +51,14 @@ impl Stage {
 }
 
 impl StageTimes {
-    const PLACES: usize = 16 * 1024;
-    /// A batch that has its place for longer gives it to a new one.
+    const SLOTS: usize = 16 * 1024;
+    /// A batch that has its slot for longer gives it to a new one.
     const LONGEST: Duration = Duration::from_mins(10);
 
     pub(in crate::server) fn new() -> Self {
         Self(Arc::new(Table {
             started: Instant::now(),
-            places: (0..Self::PLACES).map(|_| StageSlot::default()).collect(),
+            slots: (0..Self::SLOTS).map(|_| StageSlot::default()).collect(),
             stages: Default::default(),
         }))
     }
@@ -69,41 +69,41 @@ impl StageTimes {
         let longest = micros(Self::LONGEST);
         for id in ids {
             let key = key(id.as_bytes());
-            let place = self.place(key);
-            let (known, since) = (place.key.load(Relaxed), place.received.load(Relaxed));
+            let slot = self.slot(key);
+            let (known, since) = (slot.key.load(Relaxed), slot.received.load(Relaxed));
             if known == key || known != 0 && now.saturating_sub(since) < longest {
                 continue;
             }
-            place.taken.store(0, Relaxed);
-            place.answered.store(0, Relaxed);
-            place.received.store(now, Relaxed);
-            place.key.store(key, Relaxed);
+            slot.taken.store(0, Relaxed);
+            slot.answered.store(0, Relaxed);
+            slot.received.store(now, Relaxed);
+            slot.key.store(key, Relaxed);
         }
     }
 
     /// A submitter has the batch with this id, in hexadecimal digits. Only its first attempt is measured.
     pub(in crate::server) fn taken(&self, id: &str) {
-        self.step(id, |place| (&place.taken, &place.received), Stage::Waiting);
+        self.step(id, |slot| (&slot.taken, &slot.received), Stage::Waiting);
     }
 
     /// The attempt has ended.
     pub(in crate::server) fn answered(&self, id: &str) {
-        self.step(id, |place| (&place.answered, &place.taken), Stage::Submitting);
+        self.step(id, |slot| (&slot.answered, &slot.taken), Stage::Submitting);
     }
 
     /// The batch is committed, or has ended in another way.
     fn ended(&self, id: &ItemId, is_committed: bool) {
         let key = key(id.as_bytes());
-        let place = self.place(key);
-        if place.key.load(Relaxed) != key {
+        let slot = self.slot(key);
+        if slot.key.load(Relaxed) != key {
             return;
         }
         let now = self.since_start();
         if is_committed {
-            self.observe(Stage::Committing, place.answered.load(Relaxed), now);
-            self.observe(Stage::All, place.received.load(Relaxed), now);
+            self.observe(Stage::Committing, slot.answered.load(Relaxed), now);
+            self.observe(Stage::All, slot.received.load(Relaxed), now);
         }
-        place.key.store(0, Relaxed);
+        slot.key.store(0, Relaxed);
     }
 
     pub(super) fn read(&self) -> [(&'static str, HistogramValues); Stage::ALL.len()] {
@@ -112,11 +112,11 @@ impl StageTimes {
 
     fn step(&self, id: &str, times: fn(&StageSlot) -> (&AtomicU64, &AtomicU64), stage: Stage) {
         let Some(key) = key_of_text(id) else { return };
-        let place = self.place(key);
-        if place.key.load(Relaxed) != key {
+        let slot = self.slot(key);
+        if slot.key.load(Relaxed) != key {
             return;
         }
-        let ((reached, before), now) = (times(place), self.since_start());
+        let ((reached, before), now) = (times(slot), self.since_start());
         if reached.compare_exchange(0, now, Relaxed, Relaxed).is_ok() {
             self.observe(stage, before.load(Relaxed), now);
         }
@@ -129,10 +129,10 @@ impl StageTimes {
         }
     }
 
-    fn place(&self, key: u64) -> &StageSlot {
-        let places = u64::try_from(Self::PLACES).unwrap_or(1);
-        let index = usize::try_from(key % places).unwrap_or_default();
-        &self.0.places[index]
+    fn slot(&self, key: u64) -> &StageSlot {
+        let slots = u64::try_from(Self::SLOTS).unwrap_or(1);
+        let index = usize::try_from(key % slots).unwrap_or_default();
+        &self.0.slots[index]
     }
 
     fn since_start(&self) -> u64 {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn open_batch_keeps_its_place() {
+    fn open_batch_keeps_its_slot() {
         let times = StageTimes::new();
         let mut other = [1; 64];
         other[0] = 2;

@@ -2,15 +2,21 @@
 //!
 //! Each page walks along one index ([`Walk`]) and looks at a limited number of batches, whatever it selects.
 
-mod rows;
-mod seek;
-mod source;
 mod walk;
 
-use grid_batch_core::{BatchPage, BatchSelection, ListCursor, PageOrder};
+use std::collections::HashMap;
 
-use self::{rows::load_listed, walk::Walk};
-use crate::sql::{Store, StoreError};
+use diesel::prelude::*;
+use grid_batch_core::{BatchPage, BatchSelection, BatchState, ListCursor, ListedBatch, PageOrder};
+
+use self::walk::Walk;
+use super::holds::{waiting_hold, with_waiting_hold};
+use crate::sql::{
+    Connection, Store, StoreError,
+    query::{BatchRecord, batches_with_lane},
+    rows::label,
+    schema::{batches, transaction_receipts, waiting_holds},
+};
 
 /// The most batches that are examined for a page.
 const MOST_EXAMINED: usize = 5_000;
@@ -53,4 +59,68 @@ pub(super) fn batch_page(
             step = STEP;
         }
     })
+}
+
+/// The batches at these cursors, in their order, without those of services whose names cannot be read.
+fn load_listed(
+    store: &Store,
+    connection: &mut Connection,
+    cursors: &[ListCursor],
+) -> Result<Vec<(ListCursor, ListedBatch)>, StoreError> {
+    if cursors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = load_rows(store, connection, cursors.iter().map(|cursor| cursor.number))?;
+    let is_invalid = |listed: &ListedBatch| listed.batch.progress.state == BatchState::Invalid;
+    let invalid: Vec<i64> =
+        found.iter().filter(|(_, listed)| is_invalid(listed)).map(|(seq, _)| *seq).collect();
+    for (seq, message) in load_first_receipts(connection, invalid)? {
+        if let Some(listed) = found.get_mut(&seq) {
+            listed.error = Some(message);
+        }
+    }
+    let with_batch = |cursor: &ListCursor| Some((*cursor, found.remove(&cursor.number)?));
+    Ok(cursors.iter().filter_map(with_batch).collect())
+}
+
+type PageRow = (BatchRecord, Option<String>, Option<i64>, Option<String>);
+
+fn load_rows(
+    store: &Store,
+    connection: &mut Connection,
+    seqs: impl Iterator<Item = i64>,
+) -> Result<HashMap<i64, ListedBatch>, StoreError> {
+    let hold = || waiting_holds::table.filter(waiting_holds::batch_seq.eq(batches::seq));
+    let query = batches_with_lane().filter(batches::seq.eq_any(Vec::from_iter(seqs))).select((
+        BatchRecord::as_select(),
+        batches::label,
+        hold().select(waiting_holds::held_at).single_value(),
+        hold().select(waiting_holds::held_reason).single_value(),
+    ));
+    let rows: Vec<PageRow> = connection.load_query("batches_of_page", query)?;
+    rows.into_iter()
+        .filter(|(record, ..)| store.unreadable.read(record.service_name()).is_some())
+        .map(|(record, text, held_at, held_reason)| {
+            let seq = record.seq();
+            let hold = held_at.zip(held_reason).map(|(at, reason)| waiting_hold(at, reason));
+            let batch = with_waiting_hold(record, hold)?;
+            let error = batch.last_error.clone();
+            Ok((seq, ListedBatch { batch, label: label(text)?, error }))
+        })
+        .collect()
+}
+
+/// Why these batches are invalid: the first reason of each.
+fn load_first_receipts(
+    connection: &mut Connection,
+    seqs: Vec<i64>,
+) -> Result<Vec<(i64, String)>, StoreError> {
+    if seqs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = transaction_receipts::table
+        .filter(transaction_receipts::batch_seq.eq_any(seqs))
+        .filter(transaction_receipts::position.eq(0))
+        .select((transaction_receipts::batch_seq, transaction_receipts::error_message));
+    connection.load_query("first_receipts", query)
 }

@@ -1,16 +1,108 @@
-use diesel::prelude::*;
-use grid_batch_core::{BatchLabel, BatchSelection, ListCursor, PageOrder, ServiceId, Timestamp};
+use std::time::Duration;
 
-use super::source::Source;
-use crate::sql::{
-    Connection, StoreError,
-    rows::limit,
-    schema::{batches, lanes, transaction_receipts, waiting_holds},
+use diesel::{dsl::min, prelude::*};
+use grid_batch_core::{
+    BatchLabel, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, Timestamp,
 };
+
+use crate::{
+    operator::{ahead::load_head_time, list::oldest_waiting},
+    sql::{
+        Connection, StoreError,
+        rows::limit,
+        schema::{batches, lanes, transaction_receipts, waiting_batches, waiting_holds},
+    },
+};
+
+/// The index that leads to the batches.
+pub(super) enum PageSource {
+    /// Those with a label.
+    Label(BatchLabel),
+    /// Those that are held.
+    Held,
+    /// Those in lanes: next or under way.
+    Lanes,
+    /// Those that are invalid: each has a receipt at position 0.
+    Invalid,
+    /// Those of a service, stored from one time to before another.
+    Service(ServiceId, Timestamp, Timestamp),
+    /// All, from one number to before another.
+    All(i64, i64),
+}
+
+impl PageSource {
+    /// `None`: there is nothing to find.
+    pub(super) fn plan(
+        connection: &mut Connection,
+        selection: &BatchSelection,
+    ) -> Result<Option<Self>, StoreError> {
+        let states = &selection.states;
+        Ok(if let Some(label) = &selection.label {
+            Some(Self::Label(label.clone()))
+        } else if selection.held == Some(true) {
+            Some(Self::Held)
+        } else if selection.is_of_open() && !states.contains(&BatchState::New) {
+            Some(Self::Lanes)
+        } else if states.iter().eq([&BatchState::Invalid]) {
+            Some(Self::Invalid)
+        } else if let Some(service_id) = &selection.service_id {
+            Self::of_service(connection, service_id, selection)?
+        } else {
+            Self::of_all(connection, selection)?
+        })
+    }
+
+    fn of_service(
+        connection: &mut Connection,
+        service_id: &ServiceId,
+        selection: &BatchSelection,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut from = selection.stored_from.unwrap_or(Timestamp::from_micros(i64::MIN));
+        let before = selection.stored_before.unwrap_or(Timestamp::from_micros(i64::MAX));
+        if selection.is_of_open() {
+            let head = load_head_time(connection, service_id)?;
+            let oldest = head.into_iter().chain(oldest_waiting(connection, service_id)?).min();
+            let Some(oldest) = oldest else { return Ok(None) };
+            from = from.max(oldest);
+        }
+        Ok(Some(Self::Service(service_id.clone(), from, before)))
+    }
+
+    fn of_all(
+        connection: &mut Connection,
+        selection: &BatchSelection,
+    ) -> Result<Option<Self>, StoreError> {
+        let (mut first, mut end) = (0, i64::MAX);
+        if selection.is_of_open() {
+            let Some(oldest) = oldest_open(connection)? else { return Ok(None) };
+            first = oldest;
+        }
+        if let Some(from) = selection.stored_from {
+            first = first.max(first_number(connection, from)?);
+        }
+        if let Some(before) = selection.stored_before {
+            end = end_number(connection, before)?;
+        }
+        Ok(Some(Self::All(first, end)))
+    }
+}
+
+/// The number of the oldest open batch: it is in a lane, or waits without one.
+fn oldest_open(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
+    let in_lanes = lanes::table.filter(lanes::busy).select(min(lanes::batch_seq));
+    let in_lanes: Vec<Option<i64>> = connection.load_query("oldest_in_lanes", in_lanes)?;
+    let waiting = waiting_batches::table
+        .filter(waiting_batches::batch_seq.gt(0))
+        .order_by(waiting_batches::batch_seq)
+        .limit(1)
+        .select(waiting_batches::batch_seq);
+    let waiting: Vec<i64> = connection.load_query("oldest_without_lane", waiting)?;
+    Ok(in_lanes.into_iter().flatten().chain(waiting).min())
+}
 
 /// In which order batches are examined, and which are left out because no page can have them.
 pub(super) struct Walk {
-    source: Source,
+    source: PageSource,
     order: PageOrder,
 }
 
@@ -38,7 +130,7 @@ impl Walk {
         selection: &BatchSelection,
         order: PageOrder,
     ) -> Result<Option<Self>, StoreError> {
-        let source = Source::plan(connection, selection)?;
+        let source = PageSource::plan(connection, selection)?;
         Ok(source.map(|source| Self { source, order }))
     }
 
@@ -50,14 +142,14 @@ impl Walk {
         count: usize,
     ) -> Result<Vec<ListCursor>, StoreError> {
         match &self.source {
-            Source::Label(label) => self.labelled(connection, label, after, count),
-            Source::Held => self.held(connection, after, count),
-            Source::Lanes => self.in_lanes(connection, false, after, count),
-            Source::Invalid => self.invalid(connection, after, count),
-            Source::Service(service_id, from, before) => {
-                self.of_service(connection, (service_id, *from, *before), after, count)
+            PageSource::Label(label) => self.labelled(connection, label, after, count),
+            PageSource::Held => self.held(connection, after, count),
+            PageSource::Lanes => self.in_lanes(connection, false, after, count),
+            PageSource::Invalid => self.invalid(connection, after, count),
+            PageSource::Service(service_id, from, before) => {
+                self.of_service(connection, service_id, *from, *before, after, count)
             }
-            Source::All(first, end) => self.all(connection, (*first, *end), after, count),
+            PageSource::All(first, end) => self.all(connection, *first, *end, after, count),
         }
     }
 
@@ -115,9 +207,10 @@ impl Walk {
             .limit(limit(count))
             .select((lanes::batch_seq.assume_not_null(), lanes::created_at.assume_not_null()))
             .into_boxed();
-        query = match held {
-            true => query.filter(lanes::held_at.is_not_null()),
-            false => query.filter(lanes::submitted.or(lanes::dlt_status.is_not_null())),
+        query = if held {
+            query.filter(lanes::held_at.is_not_null())
+        } else {
+            query.filter(lanes::submitted.or(lanes::dlt_status.is_not_null()))
         };
         let query = continue_after!(query, self.order, after, lanes::batch_seq, (lanes::batch_seq));
         Ok(cursors(connection.load_query("page_of_lanes", query)?))
@@ -144,7 +237,9 @@ impl Walk {
     fn of_service(
         &self,
         connection: &mut Connection,
-        (service_id, from, before): (&ServiceId, Timestamp, Timestamp),
+        service_id: &ServiceId,
+        from: Timestamp,
+        before: Timestamp,
         after: Option<ListCursor>,
         count: usize,
     ) -> Result<Vec<ListCursor>, StoreError> {
@@ -172,7 +267,8 @@ impl Walk {
     fn all(
         &self,
         connection: &mut Connection,
-        (first, end): (i64, i64),
+        first: i64,
+        end: i64,
         after: Option<ListCursor>,
         count: usize,
     ) -> Result<Vec<ListCursor>, StoreError> {
@@ -191,4 +287,51 @@ fn cursors(rows: Vec<(i64, i64)>) -> Vec<ListCursor> {
     let cursor =
         |(number, created_at)| ListCursor { number, stored_at: Timestamp::from_micros(created_at) };
     rows.into_iter().map(cursor).collect()
+}
+
+/// A batch gets its time before its number, and intake may wait for locks in between. So batches this far from
+/// a time in the order of numbers can be on the other side of it.
+const MARGIN: Duration = Duration::from_secs(120);
+
+/// The first number of batches that were stored at this time or later.
+fn first_number(connection: &mut Connection, from: Timestamp) -> Result<i64, StoreError> {
+    seek(connection, from.minus(MARGIN))
+}
+
+/// The number after the last batch that was stored before this time.
+fn end_number(connection: &mut Connection, before: Timestamp) -> Result<i64, StoreError> {
+    seek(connection, before.plus(MARGIN))
+}
+
+/// Finds by halving where the times reach this one. Each step reads one row.
+fn seek(connection: &mut Connection, time: Timestamp) -> Result<i64, StoreError> {
+    let Some((mut low, _)) = first_from(connection, 0)? else { return Ok(0) };
+    let mut end = last_number(connection)?.saturating_add(1);
+    while low < end {
+        let middle = low + (end - low) / 2;
+        match first_from(connection, middle)? {
+            Some((seq, created_at)) if created_at < time.as_micros() => low = seq + 1,
+            _ => end = middle,
+        }
+    }
+    Ok(low)
+}
+
+fn first_from(connection: &mut Connection, seq: i64) -> Result<Option<(i64, i64)>, StoreError> {
+    let query = batches::table
+        .filter(batches::seq.ge(seq))
+        .order_by(batches::seq)
+        .limit(1)
+        .select((batches::seq, batches::created_at));
+    Ok(connection.load_query("first_from", query)?.into_iter().next())
+}
+
+fn last_number(connection: &mut Connection) -> Result<i64, StoreError> {
+    let query = batches::table
+        .filter(batches::seq.gt(0))
+        .order_by(batches::seq.desc())
+        .limit(1)
+        .select(batches::seq);
+    let found: Vec<i64> = connection.load_query("last_number", query)?;
+    Ok(found.first().copied().unwrap_or(0))
 }

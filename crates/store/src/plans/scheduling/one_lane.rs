@@ -33,18 +33,22 @@ pub(super) fn load(url: &DatabaseUrl) {
     add(&open(url), &(0..BATCHES).map(batch).collect::<Vec<_>>());
 }
 
-/// A store of services with one lane, and one of a command.
-pub(super) struct Stores(Store, Store);
+pub(super) struct Stores {
+    /// Of services with one lane.
+    store: Store,
+    command: Store,
+}
 
 impl Stores {
     pub(super) fn open(url: &DatabaseUrl) -> Self {
         let options = StoreOptions { leaves_policies: true, ..StoreOptions::default() };
-        Self(open(url), Store::open(url, options).unwrap())
+        Self { store: open(url), command: Store::open(url, options).unwrap() }
     }
 }
 
 /// Ends batches and what follows them.
-pub(super) fn process(claims: &ClaimStore, Stores(store, command): &Stores) {
+pub(super) fn process(claims: &ClaimStore, stores: &Stores) {
+    let Stores { store, command } = stores;
     let decide = |store: &Store, number: u64| {
         store.decide(&one_lane(), &batch(number).batch_id, 0, Decision::Invalid).unwrap();
     };

@@ -59,12 +59,12 @@ pub(in crate::sql) fn part_of_table(table: &str) -> Option<&'static Part> {
 
 /// What a migration does with the tables of one part, or with those that every build has.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct MigrationStep {
     pub(super) script: &'static Script,
     pub(super) part: Option<&'static Part>,
 }
 
-impl Step {
+impl MigrationStep {
     /// The steps of a migration, in order.
     pub(super) fn of(script: &'static Script, names: &StoredNames) -> Vec<Self> {
         let of_all = Self { script, part: None };

@@ -59,9 +59,10 @@ impl Database {
 
     /// Sets the expiries of an instance to so many seconds from now.
     pub fn expire_in(&self, instance: &ClaimStore, first: i64, second: i64) {
-        let now = match self.is_postgres() {
-            true => "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
-            false => "unixepoch() * 1000000",
+        let now = if self.is_postgres() {
+            "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+        } else {
+            "unixepoch() * 1000000"
         };
         self.execute(&format!(
             "update instances set expiry_1 = {now} + {first}000000,
