@@ -13,18 +13,15 @@ use crate::server::metrics::COUNTED_REASONS;
 const HEAD: &str = "# Why a batch waits
 
 Every reason for which a batch does not move: the `cause` of `wait` in `/batch_statuses` and `/v1/batches/{id}`, of `also` (of a
-batch) and of `waits` (of a service). `since` is when the batch was stored or entered its state, unless the table says otherwise;
-`ends` is in the third column. The fourth has what an [operator](operations.md#a-batch-waits) can do, while the nodes answer. The
-last has numbers of the part `services` of `/health`, fields of a service, and alerts. This page is generated:
-`UPDATE_DOCS=1 cargo test -p grid-batch-service --all-features page_of_waits`.
+batch) and of `waits` (of a service). `since` is when the cause began or, of a batch that waits for its turn or for the ledger,
+when it was stored or entered its state. `ends` is in the third column; the fourth has the decisions of an
+[operator](operations.md#a-batch-waits), while the nodes answer; the last has numbers of the part `services` of `/health`, fields of a
+service, and alerts. *Only its owner knows*: other instances say `submission`, or nothing. This page is generated:
+`UPDATE_DOCS=1 cargo test -p grid-batch-service page_of_waits`.
 
 | cause | the batch | ends with | an operator can | see also |
 |---|---|---|---|---|
 ";
-
-/// The head of the page says when most waits begin.
-const USUAL_SINCE: [&str; 3] =
-    ["the batch was stored", "the batch entered its state, or was stored", "not counted"];
 
 /// Where a reason is seen besides: numbers of the part `services` of `/health`, which are values of the metric
 /// `grid_batch_health_number`, fields of a service, and alerts.
@@ -67,17 +64,12 @@ fn row(reason: &WaitReason) -> String {
     let about = reason.about();
     let actions: Vec<_> = about.actions.iter().map(|verb| format!("`{verb}`")).collect();
     let Seen { number, field, alert } = seen(reason);
-    let since = if USUAL_SINCE.contains(&about.since) {
-        String::new()
-    } else {
-        format!(" (since: {})", about.since)
-    };
     let number = number.map(|number| format!("number `{number}`"));
     let field = field.map(|field| format!("field `{field}`"));
     let alert = alert.map(|alert| format!("`{alert}`"));
     let seen: Vec<_> = [number, field, alert].into_iter().flatten().collect();
     format!(
-        "| `{}` | {}{since} | {} | {} | {} |\n",
+        "| `{}` | {} | {} | {} | {} |\n",
         about.name,
         about.meaning,
         about.ends,
