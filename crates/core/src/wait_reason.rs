@@ -104,16 +104,12 @@ pub struct AboutWait {
     pub name: &'static str,
     /// What it says about a batch: it continues "the batch".
     pub meaning: &'static str,
-    /// Since when it is counted.
-    pub since: &'static str,
     /// What ends the wait: an event, a time or an operator's action.
     pub ends: &'static str,
     /// What an operator may do about the batch or its service, where its state allows it.
     pub actions: &'static [OperatorVerb],
 }
 
-const STORED: &str = "the batch was stored";
-const STATE: &str = "the batch entered its state, or was stored";
 const DECISIONS: &[OperatorVerb] =
     &[OperatorVerb::Resubmit, OperatorVerb::EndCommitted, OperatorVerb::EndInvalid];
 
@@ -125,152 +121,120 @@ impl WaitReason {
 
     /// What is known of the reason, whatever the batch.
     pub fn about(&self) -> AboutWait {
-        let (name, meaning, since, ends) = self.words();
-        AboutWait { name, meaning, since, ends, actions: self.actions() }
+        let (name, meaning, ends) = self.words();
+        AboutWait { name, meaning, ends, actions: self.actions() }
     }
 
-    /// The name, the meaning, since when, and what ends it.
-    const fn words(&self) -> (&'static str, &'static str, &'static str, &'static str) {
+    /// The name, the meaning, and what ends it.
+    const fn words(&self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Behind => (
-                "behind",
-                "waits behind others of its service",
-                STORED,
-                "the end of the batches before it",
-            ),
+            Self::Behind => {
+                ("behind", "waits behind others of its service", "the end of the batches before it")
+            }
             Self::Conflict { .. } => (
                 "conflict",
                 "conflicts with an earlier batch of its service, at `waits_for.address`",
-                STORED,
                 "the end of that batch",
             ),
             Self::Dependency { .. } => (
                 "dependency",
                 "depends on a transaction of another batch",
-                STORED,
                 "the commit of that batch; if it is invalid, an answer of the ledger about the transaction",
             ),
             Self::MissingTransaction { .. } => (
                 "missing_transaction",
                 "depends on a transaction that is in no batch that can be submitted",
-                "the transaction was first missing",
                 "a batch with the transaction, or an answer of the ledger, which is asked whether it has it",
             ),
-            Self::Halt { .. } => (
-                "halt",
-                "is stopped by an invalid batch",
-                "that batch became invalid",
-                "an operator's decision",
-            ),
+            Self::Halt { .. } => {
+                ("halt", "is stopped by an invalid batch", "an operator's decision")
+            }
             Self::Paused { .. } => (
                 "paused",
                 "had no attempt, and its service is paused, or all are",
-                "the pause began",
                 "an operator; if the nodes have different states, not before their states agree",
             ),
             Self::Lane => (
                 "lane",
-                "can be submitted when another one of its service has ended: as many are under way as are allowed",
-                STORED,
+                "can be submitted when another one of its service has ended: the limit is reached",
                 "the end of another batch of its service",
             ),
             Self::InFlightWindow => (
                 "in_flight_window",
-                "could be submitted, but the ledger has as many batches as it takes at present; only the instance \
-                 that owns the service says so, others say `submission`",
-                STORED,
+                "could be submitted, but the ledger has as many batches as it takes at present (only its owner knows)",
                 "the end of batches of any service, or a larger window",
             ),
             Self::NodePlace => (
                 "node_place",
-                "could be submitted, but as many submissions are under way at its node as may be; only the instance \
-                 that owns the service says so, others say `submission`",
-                STORED,
+                "could be submitted, but its node has as many submissions as it may have (only its owner knows)",
                 "the end of a submission at that node",
             ),
             Self::Held => (
                 "held",
                 "is held for an operator",
-                "the hold began",
                 "an operator's decision, a final status of the ledger, or, unless `until_decision`, evidence",
             ),
             Self::Parked => (
                 "parked",
                 "is kept back by a gate, such as that of the gas price or of a pool; `last_error` says which",
-                STATE,
                 "the opening of the gate, which is looked at again at `next_try_at`",
             ),
             Self::Delayed => (
                 "delayed",
                 "could not be sent; `last_error` says why",
-                STATE,
                 "the next try, at `next_try_at`",
             ),
             Self::Submission => (
                 "submission",
                 "is next and is sent soon",
-                STATE,
                 "its submission by the owner of its service",
             ),
-            Self::Submitter => (
-                "submitter",
-                "is being sent",
-                STATE,
-                "an answer, or the time limit of the submission",
-            ),
+            Self::Submitter => {
+                ("submitter", "is being sent", "an answer, or the time limit of the submission")
+            }
             Self::Evidence => (
                 "evidence",
                 "may be at the ledger or not",
-                STATE,
                 "a status or evidence of the ledger; without any, it is held",
             ),
             Self::LateArrival => (
                 "late_arrival",
                 "is invalid, which is not final while an earlier attempt may still arrive",
-                STATE,
                 "the time after which no earlier attempt can arrive",
             ),
             Self::Status => (
                 "status",
                 "was accepted by a node, and the ledger has not ended it",
-                STATE,
                 "a final status of the ledger; if it does not report or end the batch, evidence or a hold",
             ),
             Self::Unconfirmed { .. } => (
                 "unconfirmed",
-                "was not reported by the ledger when it was last asked; only the instance that owns the service says so",
-                "the ledger first did not report it",
+                "was not reported by the ledger when it was last asked (only its owner knows)",
                 "a status or evidence of the ledger, which is asked for both; without any, it is held",
             ),
             Self::Lease { .. } => (
                 "lease",
                 "is of a service that no instance claims, or whose instance does not renew its lease",
-                "the lease ended, if an instance has one",
                 "an instance that claims the service, or renews its lease",
             ),
             Self::Node(_) => (
                 "node",
                 "depends on a node that does not answer, or does not tell which ledger it belongs to",
-                "the first request that failed",
                 "an answer of the node, or of another node that has the ledger's state",
             ),
             Self::Busy { .. } => (
                 "busy",
-                "is of a service whose attempts the ledger refuses because it is busy; only the instance that owns \
-                 the service says so",
-                "the first attempt in a row that was not accepted",
+                "is of a service whose attempts the ledger refuses because it is busy (only its owner knows)",
                 "the first attempt that is accepted, after the delays of the batches",
             ),
             Self::Lock { .. } => (
                 "lock",
-                "is of a service of which another transaction of the database keeps a row locked",
-                "the server first could not lock it",
+                "is of a service with a row that another transaction of the database keeps locked",
                 "the end of that transaction",
             ),
             Self::Deadline(_) => (
                 "deadline",
                 "cannot be applied by its ledger after a time or a height",
-                "not counted",
                 "the deadline: it is not sent any more, and proof of absence ends it",
             ),
         }

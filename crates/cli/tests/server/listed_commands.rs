@@ -27,7 +27,7 @@ fn listed_commands_exist_with_their_flags() {
     let harness = BatchHarness::sawtooth();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut count = 0;
-    for page in ["operations.md", "withdrawals.md"] {
+    for page in ["operations.md", "withdrawals.md", "guides/security.md"] {
         for command in listed_commands(&fs::read_to_string(folder.join(page)).unwrap()) {
             let names = if GROUPS.contains(&command[0].as_str()) { 2 } else { 1 };
             let mut arguments: Vec<&str> = command[..names].iter().map(String::as_str).collect();

@@ -422,7 +422,7 @@ fn addresses_of_other_machines_need_tokens_or_permission() {
 
 #[test]
 fn examples_of_how_to_expose_the_server_are_valid() {
-    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/security.md");
     let text = std::fs::read_to_string(docs).unwrap();
     let (_, section) = text.split_once("## Expose it safely").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();

@@ -150,7 +150,7 @@ fn new_file(config: &Config) -> Finding {
 
 fn durability(store: &Store) -> Vec<Finding> {
     let warnings = store.durability_warnings().unwrap_or_default();
-    let advice = "see \"Databases\" in docs/operations.md";
+    let advice = "see \"A database that goes back\" in docs/operations.md";
     warnings.into_iter().map(|text| Finding::warning(DATABASE, text, advice)).collect()
 }
 

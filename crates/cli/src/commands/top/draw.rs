@@ -517,17 +517,4 @@ mod tests {
         view.press(Key::Character('?'));
         assert_eq!(ends(&view), "");
     }
-
-    #[test]
-    fn keys_of_the_page_are_those_of_the_help() {
-        let page = include_str!("../../../../../docs/command-line.md");
-        let (_, section) = page.split_once("## A live view").unwrap();
-        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-        let listed: Vec<_> = rows
-            .filter_map(|row| row.strip_suffix(" |")?.split_once(" | "))
-            .map(|(keys, what)| (keys.replace('`', ""), what))
-            .collect();
-        let keys: Vec<_> = KEYS.iter().map(|(key, what)| ((*key).to_owned(), *what)).collect();
-        assert_eq!(listed, keys);
-    }
 }

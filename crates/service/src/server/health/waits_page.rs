@@ -12,15 +12,15 @@ use crate::server::metrics::COUNTED_REASONS;
 
 const HEAD: &str = "# Why a batch waits
 
-Every reason for which a batch does not move. The first column is the `cause` of `wait` in `/batch_statuses`,
-`/v1/batches/{id}` and the explanations, and of the reasons beside it in `also` (of a batch) and `waits` (of a service).
-`since` says since when, `ends` what ends it. `grid-batch explain` and `grid-batch show` say the same in sentences, with
-the actions that are allowed at present: decisions about what the ledger did are not offered while a node does not answer.
-An [action](reference/commands.md) is a command and a `verb` of the interface. This page is generated:
-`UPDATE_DOCS=1 cargo test -p grid-batch-service --all-features page_of_waits`.
+Every reason for which a batch does not move: the `cause` of `wait` in `/batch_statuses` and `/v1/batches/{id}`, of `also` (of a
+batch) and of `waits` (of a service). `since` is when the cause began or, of a batch that waits for its turn or for the ledger,
+when it was stored or entered its state. `ends` is in the third column; the fourth has the decisions of an
+[operator](operations.md#a-batch-waits), while the nodes answer; the last has numbers of the part `services` of `/health`, fields of a
+service, and alerts. *Only its owner knows*: other instances say `submission`, or nothing. This page is generated:
+`UPDATE_DOCS=1 cargo test -p grid-batch-service page_of_waits`.
 
-| cause | the batch | since | what ends it | an operator can | also seen in |
-|---|---|---|---|---|---|
+| cause | the batch | ends with | an operator can | see also |
+|---|---|---|---|---|
 ";
 
 /// Where a reason is seen besides: numbers of the part `services` of `/health`, which are values of the metric
@@ -64,20 +64,17 @@ fn row(reason: &WaitReason) -> String {
     let about = reason.about();
     let actions: Vec<_> = about.actions.iter().map(|verb| format!("`{verb}`")).collect();
     let Seen { number, field, alert } = seen(reason);
-    let number = number.map(|number| format!("`{number}` of `services` in `/health`"));
-    let field = field.map(|field| format!("`{field}` of the service"));
-    let alert = alert.map(|alert| format!("alert `{alert}`"));
-    let metric =
-        COUNTED_REASONS.contains(&about.name).then(|| "`grid_batch_waiting_batches`".to_owned());
-    let seen: Vec<_> = [number, field, alert, metric].into_iter().flatten().collect();
+    let number = number.map(|number| format!("number `{number}`"));
+    let field = field.map(|field| format!("field `{field}`"));
+    let alert = alert.map(|alert| format!("`{alert}`"));
+    let seen: Vec<_> = [number, field, alert].into_iter().flatten().collect();
     format!(
-        "| `{}` | {} | {} | {} | {} | {} |\n",
+        "| `{}` | {} | {} | {} | {} |\n",
         about.name,
         about.meaning,
-        about.since,
         about.ends,
         actions.join(", "),
-        seen.join("; ")
+        seen.join(", ")
     )
 }
 
