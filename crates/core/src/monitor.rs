@@ -126,8 +126,8 @@ pub trait PendingBatchStore: Send {
     }
 }
 
-/// How often a search of the store returns a batch: at the interval at first, and less often the longer the
-/// batch takes. A monitor that knows the batch from memory polls it at the times of its ledger, which come earlier.
+/// How often the status of a batch is polled: at the interval at first, and less often the longer it
+/// takes.
 ///
 /// A batch that is stuck costs little and is never forgotten.
 ///
@@ -143,7 +143,7 @@ pub trait PendingBatchStore: Send {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollPace {
-    /// The time until the first poll of a batch, and the shortest time between two.
+    /// The shortest time between two polls of a batch.
     pub interval: Duration,
     /// The longest time between two polls of a batch.
     pub longest: Duration,

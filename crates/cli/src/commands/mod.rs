@@ -191,6 +191,9 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "evm")]
+    use clap::Arg;
+
     use super::*;
 
     #[test]
@@ -201,29 +204,77 @@ mod tests {
     /// A section for each command, with its help. The settings of a server have a page of their own.
     #[cfg(feature = "evm")]
     fn reference() -> String {
+        let mut program = program();
+        program.build();
+        let mut sections = Vec::new();
+        collect_sections(&program, "grid-batch", 2, &mut sections);
+        let shared = shared_options(&sections);
         let mut page = "# Commands\n\nThe help of all commands but `serve` and `config`, whose flags are the \
             [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n"
             .to_owned();
-        let program = program().term_width(100);
-        add_sections(&mut page, program, "grid-batch", 2);
+        let options = Command::new("options").args(shared.iter().cloned());
+        let options = help_of(options.help_template("{options}"));
+        page.push_str(&format!("\n## Options of many commands\n\n```text\n{options}\n```\n"));
+        for (heading, name, command) in sections {
+            let (mut hidden, mut command) = (Vec::new(), command.bin_name(&name));
+            for option in &shared {
+                if command.get_arguments().any(|own| is_same(own, option)) {
+                    hidden.push(format!("`--{}`", option.get_long().unwrap_or_default()));
+                    command = command.mut_arg(option.get_id(), |own| own.hide(true));
+                }
+            }
+            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help_of(command)));
+            if !hidden.is_empty() {
+                page.push_str(&format!("\nAlso {}.\n", hidden.join(", ")));
+            }
+        }
         page
     }
 
+    /// The heading, the name and the definition of each command.
     #[cfg(feature = "evm")]
-    fn add_sections(page: &mut String, command: Command, name: &str, level: usize) {
-        for mut sub in command.get_subcommands().cloned() {
-            let name = format!("{name} {}", sub.get_name());
-            // They are in no release.
-            if ["serve", "config", "demo", "ledger-sim"].contains(&sub.get_name()) {
+    fn collect_sections(
+        command: &Command,
+        name: &str,
+        level: usize,
+        sections: &mut Vec<(String, String, Command)>,
+    ) {
+        for sub in command.get_subcommands() {
+            // The last two are in no release.
+            if ["serve", "config", "demo", "ledger-sim", "help"].contains(&sub.get_name()) {
                 continue;
             }
-            sub = sub.bin_name(&name).term_width(100);
-            let help = sub.render_long_help().to_string();
-            let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-            let heading = "#".repeat(level);
-            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
-            add_sections(page, sub, &name, level + 1);
+            let name = format!("{name} {}", sub.get_name());
+            sections.push(("#".repeat(level), name.clone(), sub.clone()));
+            collect_sections(sub, &name, level + 1, sections);
         }
+    }
+
+    /// The options that several commands have with the same help.
+    #[cfg(feature = "evm")]
+    fn shared_options(sections: &[(String, String, Command)]) -> Vec<Arg> {
+        let mut shared: Vec<Arg> = Vec::new();
+        let all = || sections.iter().flat_map(|(_, _, command)| command.get_arguments());
+        for option in all().filter(|it| it.get_long().is_some()) {
+            let commands = all().filter(|other| is_same(other, option)).count();
+            if commands > 2 && !shared.iter().any(|other| is_same(other, option)) {
+                shared.push(option.clone());
+            }
+        }
+        shared
+    }
+
+    #[cfg(feature = "evm")]
+    fn is_same(one: &Arg, other: &Arg) -> bool {
+        let text = |it: &Arg| it.get_long_help().or(it.get_help()).map(ToString::to_string);
+        one.get_long() == other.get_long() && text(one) == text(other)
+    }
+
+    #[cfg(feature = "evm")]
+    fn help_of(command: Command) -> String {
+        let help = command.term_width(100).render_long_help().to_string();
+        let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        help.trim().to_owned()
     }
 
     /// With the commands of a build for an EVM chain.
