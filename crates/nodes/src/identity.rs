@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_core::MonotonicTime;
 
-/// What a node has told of the ledger that it belongs to.
+/// The ledger of a node, as the node has reported it.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     answer: IdentityAnswer,

@@ -217,7 +217,7 @@ pub(crate) enum ApiError {
     TooManyEventListeners,
     #[error("there is no such webhook")]
     WebhookNotFound,
-    #[error("the maximum number of webhooks is reached; remove one that is not needed")]
+    #[error("the limit of webhooks is reached; remove one that is not needed")]
     TooManyWebhooks,
 
     // Withdrawals and rewards.

@@ -7,7 +7,7 @@ use super::{ApiError, Query};
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 
-/// The greatest number of items of a page.
+/// Limit on the number of items of a page.
 pub(crate) fn limit(query: &Query) -> Result<usize, ApiError> {
     let Some(text) = query.get("limit")? else { return Ok(DEFAULT_LIMIT) };
     text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
