@@ -192,6 +192,9 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 #[cfg(test)]
 mod tests {
     #[cfg(feature = "evm")]
+    use std::collections::BTreeMap;
+
+    #[cfg(feature = "evm")]
     use clap::Arg;
 
     use super::*;
@@ -250,18 +253,20 @@ mod tests {
         }
     }
 
-    /// The options that several commands have with the same help.
+    /// The options that at least three commands have with the same help, each with its most usual help.
     #[cfg(feature = "evm")]
     fn shared_options(sections: &[(String, String, Command)]) -> Vec<Arg> {
-        let mut shared: Vec<Arg> = Vec::new();
         let all = || sections.iter().flat_map(|(_, _, command)| command.get_arguments());
-        for option in all().filter(|it| it.get_long().is_some()) {
+        let mut shared: BTreeMap<&str, (usize, &Arg)> = BTreeMap::new();
+        for option in all() {
+            let Some(name) = option.get_long() else { continue };
             let commands = all().filter(|other| is_same(other, option)).count();
-            if commands > 2 && !shared.iter().any(|other| is_same(other, option)) {
-                shared.push(option.clone());
+            let usual = shared.entry(name).or_insert((2, option));
+            if commands > usual.0 {
+                *usual = (commands, option);
             }
         }
-        shared
+        shared.into_values().filter(|(commands, _)| *commands > 2).map(|it| it.1.clone()).collect()
     }
 
     #[cfg(feature = "evm")]
