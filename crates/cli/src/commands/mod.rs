@@ -204,82 +204,70 @@ mod tests {
         program().debug_assert();
     }
 
-    /// A section for each command, with its help. The settings of a server have a page of their own.
+    /// A section for each command, with its help. The settings of a server have a page of their own, and options that at
+    /// least three commands have with the same help are described once.
     #[cfg(feature = "evm")]
     fn reference() -> String {
         let mut program = program();
         program.build();
         let mut sections = Vec::new();
-        collect_sections(&program, "grid-batch", 2, &mut sections);
-        let shared = shared_options(&sections);
+        collect_sections(&program, "grid-batch", &mut sections);
+        let mut commands: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for option in sections.iter().flat_map(|(_, command)| shown(command)) {
+            *commands.entry(name_and_help(option)).or_default() += 1;
+        }
+        commands.retain(|(name, _), commands| *commands > 2 && !name.is_empty());
         let mut page = "# Commands\n\nThe help of all commands but `serve` and `config`, whose flags are the \
-            [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n"
+            [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
+            ## Options of many commands\n\n"
             .to_owned();
-        let options = Command::new("options").args(shared.iter().cloned());
-        let options = help_of(options.help_template("{options}"));
-        page.push_str(&format!("\n## Options of many commands\n\n```text\n{options}\n```\n"));
-        for (heading, name, command) in sections {
-            let (mut hidden, mut command) = (Vec::new(), command.bin_name(&name));
-            for option in &shared {
-                if command.get_arguments().any(|own| is_same(own, option)) {
-                    hidden.push(format!("`--{}`", option.get_long().unwrap_or_default()));
-                    command = command.mut_arg(option.get_id(), |own| own.hide(true));
-                }
+        for (name, help) in commands.keys() {
+            page.push_str(&format!("- `--{name}`: {help}\n"));
+        }
+        for (name, mut command) in sections {
+            let options = shown(&command).filter(|it| commands.contains_key(&name_and_help(it)));
+            let options: Vec<_> =
+                options.map(|it| (it.get_id().clone(), name_and_help(it).0)).collect();
+            for (id, _) in &options {
+                command = command.mut_arg(id, |option| option.hide(true));
             }
-            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help_of(command)));
-            if !hidden.is_empty() {
-                page.push_str(&format!("\nAlso {}.\n", hidden.join(", ")));
+            let help = command.bin_name(&name).term_width(100).render_long_help().to_string();
+            let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+            let heading = "#".repeat(name.split(' ').count());
+            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
+            let names = options.iter().filter(|(_, name)| name != "help");
+            let names: Vec<_> = names.map(|(_, name)| format!("`--{name}`")).collect();
+            if !names.is_empty() {
+                page.push_str(&format!("\nAlso {}.\n", names.join(", ")));
             }
         }
         page
     }
 
-    /// The heading, the name and the definition of each command.
     #[cfg(feature = "evm")]
-    fn collect_sections(
-        command: &Command,
-        name: &str,
-        level: usize,
-        sections: &mut Vec<(String, String, Command)>,
-    ) {
+    fn collect_sections(command: &Command, name: &str, sections: &mut Vec<(String, Command)>) {
         for sub in command.get_subcommands() {
-            // The last two are in no release.
+            // Two of them are in no release.
             if ["serve", "config", "demo", "ledger-sim", "help"].contains(&sub.get_name()) {
                 continue;
             }
             let name = format!("{name} {}", sub.get_name());
-            sections.push(("#".repeat(level), name.clone(), sub.clone()));
-            collect_sections(sub, &name, level + 1, sections);
+            sections.push((name.clone(), sub.clone()));
+            collect_sections(sub, &name, sections);
         }
     }
 
-    /// The options that at least three commands have with the same help, each with its most usual help.
+    /// Without the settings of a server that a command accepts, which are hidden.
     #[cfg(feature = "evm")]
-    fn shared_options(sections: &[(String, String, Command)]) -> Vec<Arg> {
-        let all = || sections.iter().flat_map(|(_, _, command)| command.get_arguments());
-        let mut shared: BTreeMap<&str, (usize, &Arg)> = BTreeMap::new();
-        for option in all() {
-            let Some(name) = option.get_long() else { continue };
-            let commands = all().filter(|other| is_same(other, option)).count();
-            let usual = shared.entry(name).or_insert((2, option));
-            if commands > usual.0 {
-                *usual = (commands, option);
-            }
-        }
-        shared.into_values().filter(|(commands, _)| *commands > 2).map(|it| it.1.clone()).collect()
+    fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+        command.get_arguments().filter(|it| !it.is_hide_set())
     }
 
     #[cfg(feature = "evm")]
-    fn is_same(one: &Arg, other: &Arg) -> bool {
-        let text = |it: &Arg| it.get_long_help().or(it.get_help()).map(ToString::to_string);
-        one.get_long() == other.get_long() && text(one) == text(other)
-    }
-
-    #[cfg(feature = "evm")]
-    fn help_of(command: Command) -> String {
-        let help = command.term_width(100).render_long_help().to_string();
-        let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-        help.trim().to_owned()
+    fn name_and_help(option: &Arg) -> (String, String) {
+        let help = option.get_long_help().or(option.get_help());
+        let name = option.get_long().unwrap_or_default().to_owned();
+        (name, help.map(ToString::to_string).unwrap_or_default())
     }
 
     /// With the commands of a build for an EVM chain.
