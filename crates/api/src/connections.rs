@@ -118,7 +118,7 @@ impl Connections {
             if !open.is_full {
                 open.is_full = true;
                 warn!(connections = open.by_id.len();
-                    "the maximum number of connections is open; idle ones are closed for new ones");
+                    "the limit of open connections is reached; idle ones are closed for new ones");
             }
             open.close_longest_waiting(self.0.limits.closed_at_once(), now);
             return None;
@@ -184,7 +184,7 @@ impl OpenConnections {
     fn note_free_permits(&mut self, limit: usize) {
         if self.is_full && self.by_id.len() <= limit - limit.div_ceil(4) {
             self.is_full = false;
-            debug!("fewer than the maximum number of connections are open");
+            debug!("fewer connections than the limit are open");
         }
     }
 }

@@ -6,8 +6,8 @@ use log::debug;
 
 use crate::AwaitedEnds;
 
-/// A job that exchanges notifications with other instances: it tells this one of services of which another one has
-/// stored batches, and the others of the end of batches that their clients wait for.
+/// A job that exchanges notifications with other instances: it reports services to this one when another one has
+/// stored batches for them, and to the others the end of batches that their clients wait for.
 #[derive(Debug)]
 pub struct NotificationListener;
 

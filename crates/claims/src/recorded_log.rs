@@ -27,7 +27,7 @@ pub fn log_recorded(entry: Recorded<'_>) {
 fn log_hold(change: &Change) {
     if let Some(reason) = &change.hold {
         warn!(service:% = change.service_id, batch_id:% = change.batch_id, reason = reason.as_str();
-            "batch held: it waits for an operator's decision, and so does what waits for it");
+            "batch held: it waits for an operator's decision, and so do the batches that wait for it");
     }
 }
 

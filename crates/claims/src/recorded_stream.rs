@@ -31,7 +31,7 @@ impl RecordedSubscriber for RecordedStream {
     fn recorded(&self, entry: Recorded<'_>) {
         for (name, subscriber) in &self.0 {
             if let Err(panic) = catch_panic(|| subscriber.recorded(entry)) {
-                error!(subscriber = *name, panic:%; "a subscriber to what is recorded panicked");
+                error!(subscriber = *name, panic:%; "a subscriber of the stream panicked");
             }
         }
     }

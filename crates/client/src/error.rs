@@ -16,7 +16,7 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The server does not answer. What was requested may have been done.
+    /// The server does not answer. It may have carried out the request.
     #[error("the server {url} does not answer")]
     Unreachable {
         /// The URL of the server, without a password.
@@ -54,7 +54,7 @@ pub enum ClientError {
     System(#[source] std::io::Error),
 }
 
-/// What a server says is wrong.
+/// An error as a server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The number by which the documentation names it, if there is one.

@@ -18,7 +18,7 @@ pub trait CommitHistory: Send + Sync {
     /// Whether a batch of the service was ever committed.
     fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool>;
 
-    /// Makes the store refuse batches with past transactions, and end a batch as committed of which all transactions
+    /// Makes the store refuse batches with past transactions, and end a batch as committed if all its transactions
     /// are past.
     fn refuse_past_transactions(&self) {}
 

@@ -32,7 +32,7 @@ pub struct DeclaredAccess {
 }
 
 impl DeclaredAccess {
-    /// The greatest number of prefixes that are read, and of those that are written. A batch with more
+    /// Limit on the number of prefixes that are read, and of those that are written. A batch with more
     /// is stored with the longest common beginnings of some of them, which cover more, never less.
     pub const MOST_PREFIXES: usize = 256;
 
@@ -76,7 +76,7 @@ impl DeclaredAccess {
         self.conflict_with(other).is_some()
     }
 
-    /// An address because of which the order of the two batches matters.
+    /// An address that makes the order of the two batches matter.
     pub fn conflict_with<'a>(&'a self, other: &'a Self) -> Option<&'a AddressPrefix> {
         prefixes::common(&self.writes, &other.writes)
             .or_else(|| prefixes::common(&self.writes, &other.reads))

@@ -170,7 +170,7 @@ pub struct EventWithdrawal {
     pub transaction_hash: Option<String>,
 }
 
-/// A position in the feed: what its reader has read. Only the store that made it knows what is in it.
+/// A position in the feed: how far its reader has read. Only the store that made it can read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventCursor(String);
 

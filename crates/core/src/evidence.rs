@@ -103,7 +103,7 @@ pub struct UnresolvedBatch {
 }
 
 impl UnresolvedBatch {
-    /// A batch of which nothing else is known: without transactions or an error, not held, and with
+    /// A batch about which nothing else is known: without transactions or an error, not held, and with
     /// times of zero.
     pub fn new(
         service_id: ServiceId,

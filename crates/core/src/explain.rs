@@ -184,7 +184,7 @@ pub struct BatchExplanation<'a> {
 }
 
 impl<'a> BatchExplanation<'a> {
-    /// Explains a batch. Without facts, only what is stored of batches is told.
+    /// Explains a batch. Without facts, it has only what is stored of batches.
     pub fn new(details: &'a BatchDetails, facts: Option<ServiceFacts<'a>>) -> Self {
         Self { details, facts }
     }
@@ -194,7 +194,7 @@ impl<'a> BatchExplanation<'a> {
         self.details.ahead.as_ref()?.head.as_ref()
     }
 
-    /// What keeps it besides what it waits for: why nothing happens in its service, and its deadline.
+    /// Further causes: why nothing happens in its service, and its deadline.
     pub fn also(&self) -> Vec<WaitReason> {
         if self.details.batch.progress.state.is_terminal() {
             return Vec::new();

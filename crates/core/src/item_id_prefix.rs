@@ -50,7 +50,7 @@ impl ItemIdPrefix {
     /// The fewest characters that name a batch.
     pub const SHORTEST: usize = 8;
 
-    /// The id of which this is all, if no id is longer.
+    /// The id that this is completely, if no id is longer.
     pub fn whole(&self) -> Option<ItemId> {
         (self.0.len() == ItemId::LONGEST).then(|| self.0.parse().ok())?
     }

@@ -24,7 +24,7 @@ pub struct BatchLabel(Box<str>);
 pub struct BatchLabelError;
 
 impl BatchLabel {
-    /// The greatest number of characters.
+    /// Limit on the number of characters.
     pub const MAX_CHARACTERS: usize = 255;
 
     /// The text.

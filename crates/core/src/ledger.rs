@@ -287,7 +287,7 @@ impl dyn Ledger + '_ {
 pub struct LedgerEvent {
     /// The transaction that was applied, if the ledger names it.
     pub transaction_id: Option<String>,
-    /// The ledger has told of the transaction before, and does not repeat earlier events now: it has applied
+    /// The ledger has reported the transaction before, and does not repeat earlier events now: it has applied
     /// it a second time.
     pub is_repeated: bool,
 }

@@ -17,7 +17,7 @@ pub enum BatchError {
     /// The ledger or the store cannot be reached now; try again later.
     #[error("not available now: {0}")]
     Unavailable(String),
-    /// Other transactions keep rows of these services locked. What is about other services was done;
+    /// Other transactions keep rows of these services locked. Changes of other services were made;
     /// try again for these.
     #[error(
         "{} services are locked in the database by another transaction, first {}",

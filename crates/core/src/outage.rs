@@ -35,7 +35,7 @@ impl Outage {
         match self.kind {
             OutageKind::Unanswered => format!("has not answered for {seconds} s"),
             OutageKind::Unidentified => {
-                format!("has not told which ledger it belongs to for {seconds} s")
+                format!("has not reported which ledger it belongs to for {seconds} s")
             }
         }
     }

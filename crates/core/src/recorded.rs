@@ -26,7 +26,7 @@ pub enum Recorded<'a> {
     /// Batches of these services may be submitted now: another instance has stored them, or a transaction that they
     /// depend on was found.
     Submittable(&'a [ServiceId]),
-    /// Batches of these services were freed: what they waited for has ended.
+    /// Batches of these services were freed: their blockers have ended.
     Freed(&'a [ServiceId]),
     /// The server has ended its own pause of these services.
     Resumed(&'a [ServiceId]),

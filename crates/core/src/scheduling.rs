@@ -63,7 +63,7 @@ pub struct Scheduling {
     pub strategy: StrategyKind,
     /// The policy after an invalid batch.
     pub after_invalid: AfterInvalid,
-    /// The greatest number of batches under way, at least 1. In the serial strategy it is 1.
+    /// Limit on the number of batches under way, at least 1. In the serial strategy it is 1.
     pub lanes: u32,
 }
 

@@ -120,11 +120,11 @@ pub enum WaitKind {
     Lane,
 }
 
-/// In order: a batch is sent when the ledger has accepted all earlier ones, fewer than `window` of which have
+/// In order: a batch is sent when the ledger has accepted all earlier ones, and fewer than `window` of them have
 /// not ended. With a window of 1 it is sent when all earlier ones have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InOrder {
-    /// The greatest number of batches under way, at least 1.
+    /// Limit on the number of batches under way, at least 1.
     pub window: usize,
 }
 
@@ -175,7 +175,7 @@ impl Strategy for InOrder {
 /// By conflict: a batch is sent when the earlier ones that it conflicts with have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByConflict {
-    /// The greatest number of batches under way that are not held, at least 1.
+    /// Limit on the number of batches under way that are not held, at least 1.
     pub lanes: usize,
 }
 

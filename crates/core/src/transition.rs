@@ -266,7 +266,7 @@ fn next_progress(from: Progress, event: Event) -> Option<Progress> {
             Some(Progress { earlier_may_arrive: false, ..from })
         }
         (_, Event::Decided { decision, .. }) => after_decision(from, decision),
-        // A batch of which an earlier attempt may still arrive is followed by the poller first.
+        // The poller first follows a batch whose earlier attempt may still arrive.
         (New | Delayed | Absent, Event::DependencyInvalid) if !from.earlier_may_arrive => {
             Some(ended(from, BatchState::Invalid))
         }

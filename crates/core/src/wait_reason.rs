@@ -79,7 +79,7 @@ pub enum WaitReason {
         /// no instance claims it.
         expired: Option<(InstanceId, Timestamp)>,
     },
-    /// A node of its ledger does not answer, or does not tell which ledger it belongs to.
+    /// A node of its ledger does not answer, or does not report which ledger it belongs to.
     Node(Outage),
     /// The ledger is busy: it refuses batches for now, such as with the HTTP status 429.
     Busy {
@@ -219,7 +219,7 @@ impl WaitReason {
             ),
             Self::Node(_) => (
                 "node",
-                "depends on a node that does not answer, or does not tell which ledger it belongs to",
+                "depends on a node that does not answer, or does not report which ledger it belongs to",
                 "an answer of the node, or of another node that has the ledger's state",
             ),
             Self::Busy { .. } => (
@@ -229,7 +229,7 @@ impl WaitReason {
             ),
             Self::Lock { .. } => (
                 "lock",
-                "is of a service with a row that another transaction of the database keeps locked",
+                "belongs to a service with a row that another transaction of the database keeps locked",
                 "the end of that transaction",
             ),
             Self::Deadline(_) => (

@@ -49,8 +49,8 @@ impl EvmIdentityReader {
         let url = redact_url(node.url());
         if self.without_first_block.changes(&url, !shows_first_block) && !shows_first_block {
             warn!(node = url.as_str();
-                "the node does not show block 0; a chain that was made anew with the same id cannot be \
-                 told from this one by this node");
+                "the node does not show block 0, so it cannot distinguish this chain from one that was made \
+                 anew with the same id");
         }
     }
 }

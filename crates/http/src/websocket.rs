@@ -155,7 +155,7 @@ pub(crate) struct ForwardedWebSocket {
 }
 
 impl ForwardedWebSocket {
-    /// The messages of the node. What the client sends is passed on while they are read, until it ends.
+    /// The messages of the node. Those of the client are passed on while they are read, until it ends.
     pub(crate) fn messages(self, sent: SocketMessages) -> SocketMessages {
         unfold((self, sent), async |(mut this, mut sent)| {
             let message = this.next(&mut sent).await?;

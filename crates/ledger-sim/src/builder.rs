@@ -174,7 +174,7 @@ impl LedgerSimBuilder {
         self
     }
 
-    /// Sets the maximum number of batches in a block of Sawtooth, at least one. The default is 100.
+    /// Sets the limit on the number of batches in a block of Sawtooth, at least one. The default is 100.
     /// The limit of its queue depends on the size of blocks.
     pub fn block_size(mut self, batches: usize) -> Self {
         self.settings.block_size = batches.max(1);

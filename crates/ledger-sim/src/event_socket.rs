@@ -106,7 +106,7 @@ fn client_disappeared(common: &mut CommonState, feed: &dyn EventFrames) {
 struct EventClient<'a> {
     context: &'a SimContext,
     boot: u64,
-    /// The crashes of the validator that the client was told of.
+    /// The crashes of the validator that were reported to the client.
     crashes: u64,
     socket: ServerWebSocket,
     count: watch::Receiver<usize>,

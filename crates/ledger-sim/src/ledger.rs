@@ -84,7 +84,7 @@ pub(crate) trait SimulatedLedger: Send {
     /// The maximum length of a body.
     fn max_body_bytes(&self) -> usize;
 
-    /// The maximum number of concurrent requests, including waiting ones.
+    /// Limit on the number of concurrent requests, including waiting ones.
     fn workers(&self) -> usize;
 
     /// Whether header names are written in title case.

@@ -141,7 +141,7 @@ impl LedgerSim {
         self.port.set_open(true);
     }
 
-    /// Ends the validator of a Sawtooth ledger, as a crash does: what it had only in memory is lost. Its
+    /// Ends the validator of a Sawtooth ledger, as a crash does: everything that it had only in memory is lost. Its
     /// REST API stays up. Requests in flight are answered 503 with code 18, and later ones after
     /// `timeout` 503 with code 17. Event websockets stay open and receive a warning.
     pub fn crash_validator(&self, timeout: Duration) {

@@ -46,7 +46,7 @@ pub trait Harness {
         Err(NotPossible::new("the harness cannot release a submission later"))
     }
 
-    /// Restarts the node. What it has only in memory is lost.
+    /// Restarts the node. Everything that it has only in memory is lost.
     fn restart(&mut self) -> Result<(), NotPossible> {
         Err(NotPossible::new("the harness cannot restart the node"))
     }

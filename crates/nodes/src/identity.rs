@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_core::MonotonicTime;
 
-/// What a node has told of the ledger that it belongs to.
+/// The ledger of a node, as the node has reported it.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     answer: IdentityAnswer,
@@ -35,9 +35,9 @@ pub enum IdentityAnswer {
 }
 
 impl Identity {
-    /// How often a node is asked that has confirmed its ledger.
+    /// How often a node that has confirmed its ledger is asked again.
     pub const CONFIRMED_INTERVAL: Duration = Duration::from_secs(10);
-    /// How often a node is asked that has not.
+    /// How often any other node is asked.
     const FAILED_INTERVAL: Duration = Duration::from_secs(1);
     /// A batch is sent to a node only if the node was asked within this time. A connection that was
     /// open then is probably still the one that the batch is sent over.
@@ -89,12 +89,12 @@ impl Identity {
         self.failures
     }
 
-    /// Whether a connection to the node has failed since the request was sent that was answered last.
+    /// Whether a connection to the node has failed since the last answered request was sent.
     pub(crate) fn has_failed_since_asked(&self) -> bool {
         self.answered_failures != self.failures
     }
 
-    /// How long ago the request was sent that was answered last.
+    /// How long ago the last answered request was sent.
     pub fn time_since_asked(&self, now: MonotonicTime) -> Option<Duration> {
         self.asked_at.map(|asked_at| now.since(asked_at))
     }

@@ -42,7 +42,7 @@ impl Node {
         &self.name
     }
 
-    /// What it has told of its ledger.
+    /// Its ledger, as it has reported it.
     pub fn identity(&self) -> Identity {
         self.lock().identity.clone()
     }

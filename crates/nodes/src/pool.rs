@@ -626,7 +626,7 @@ mod tests {
         nodes.told_identity(nodes.node("a").unwrap(), answer, clock.monotonic(), 0);
         clock.advance(Duration::from_secs(2));
         let text = |nodes: &NodePool| nodes.outages()[0].to_string();
-        assert_eq!(text(&nodes), "a has not told which ledger it belongs to for 2 s");
+        assert_eq!(text(&nodes), "a has not reported which ledger it belongs to for 2 s");
         nodes.failed("a", "reset");
         assert_eq!(text(&nodes), "a has not answered for 2 s");
         assert_eq!(nodes.outages().len(), 1);

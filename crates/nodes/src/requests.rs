@@ -16,7 +16,7 @@ use crate::NodePool;
 /// - A node has at most as many requests in flight as connections are free.
 /// - Requests of services that failed last time share a part of the connections.
 /// - A node that does not answer, as any part has seen it, has one request at a time.
-/// - So has a node of which several services failed one after the other, and none succeeded. Services that failed
+/// - So has a node at which several services failed one after the other, and none succeeded. Services that failed
 ///   before wait until the node's pause is over, which grows with each failure.
 #[derive(Clone)]
 pub struct RequestLimits {
@@ -82,7 +82,7 @@ const FAILING_AFTER: u32 = 3;
 /// Repeated requests may use this part of the connections, but at least one.
 const RETRY_PART: usize = 4;
 
-/// The greatest number of services that are remembered as failed.
+/// Limit on the number of services that are remembered as failed.
 const MAX_FAILED_SERVICES: usize = 100_000;
 
 impl RequestLimits {
@@ -93,7 +93,7 @@ impl RequestLimits {
         Self { pool, pauses, state: Arc::default() }
     }
 
-    /// Sets the greatest number of requests in flight.
+    /// Sets the limit on the number of requests in flight.
     pub fn set_connections(&self, connections: usize) {
         lock(&self.state).connections = connections;
     }

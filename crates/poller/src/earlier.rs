@@ -1,4 +1,4 @@
-//! The batches of which an earlier attempt may still arrive at the ledger.
+//! The batches with an earlier attempt that may still arrive at the ledger.
 //!
 //! An attempt cannot arrive any more when the limit has passed since this process first saw a later
 //! attempt, because the earlier one had ended by then. A restart or a takeover starts the wait anew,
@@ -11,7 +11,7 @@ use grid_batch_work::{DueKind, Entered, Search, ServiceWork, Work, WorkKey};
 
 use crate::evidence::search;
 
-/// The greatest number of waits. The wait of a further batch begins when another one is over.
+/// Limit on the number of waits. The wait of a further batch begins when another one is over.
 const MOST: usize = 10_000;
 
 /// Records that the store returned this batch.
@@ -37,7 +37,7 @@ pub(crate) fn observe(
     }
 }
 
-/// Takes the batches of which no earlier attempt can arrive any more, except busy ones, for which an
+/// Takes the batches whose earlier attempts cannot arrive any more, except busy ones, for which an
 /// answer is on its way that may be older than the end of the wait.
 pub(crate) fn take_over(
     work: &mut Work,

@@ -8,7 +8,7 @@ use std::{collections::HashMap, time::Duration};
 use grid_batch_core::{MonotonicTime, UnresolvedBatch};
 use grid_batch_work::{DueKind, DueTimes, Entered, Look, Search, Work, WorkKey};
 
-/// The greatest number of looks that are scheduled.
+/// Limit on the number of looks that are scheduled.
 const MAX_LOOKS: usize = 10_000;
 
 /// The batches of an answer for which evidence may be needed: those for which it is due, and once every `pause`

@@ -10,7 +10,7 @@ pub(crate) struct FailureLog {
     failures: HashMap<String, u64>,
 }
 
-/// The greatest number of services that are remembered. A service that was forgotten is logged again.
+/// Limit on the number of services that are remembered. A service that was forgotten is logged again.
 const MAX_SERVICES: usize = 100_000;
 
 impl FailureLog {

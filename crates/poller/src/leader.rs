@@ -165,7 +165,7 @@ where
         self.evidence.read_candidates(pace, |service, ids| store.unresolved_batches(service, ids));
     }
 
-    /// Adds services to the schedule that have batches in the store, of which the monitor was not told:
+    /// Adds services to the schedule that have batches in the store and were not reported to the monitor:
     /// those of an earlier run or of another instance.
     fn search_services(&mut self) {
         if !self.service_search.is_due(Instant::now()) {

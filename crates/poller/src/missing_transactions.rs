@@ -28,7 +28,7 @@ pub struct MissingTransactionOptions {
     pub interval: Duration,
     /// The time between the first two questions about one transaction; later ones are longer.
     pub pause: Duration,
-    /// The greatest number of transactions to ask about at each interval.
+    /// Limit on the number of transactions to ask about at each interval.
     pub limit: usize,
     /// The time limit of the questions of one interval.
     pub answer_limit: Duration,

@@ -12,7 +12,7 @@ pub const POLL_INTERVAL_VARIABLE: &str = "GRID_BATCH_POLL_INTERVAL";
 /// The options of a polling monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorOptions {
-    /// How often to read from the store which batches are pending that the monitor was not told of,
+    /// How often to read pending batches from the store that were not reported to the monitor,
     /// and the longest time from the acceptance of a batch to the first request for its status. The
     /// first request comes earlier at a ledger that commits sooner.
     pub poll_interval: Duration,
@@ -23,9 +23,9 @@ pub struct MonitorOptions {
     pub longest_interval: Duration,
     /// The shortest time between the starts of two status requests for one service.
     pub trigger_gap: Duration,
-    /// The greatest number of requests for statuses in a second, those that are triggered not counted.
+    /// Limit on the number of requests for statuses in a second, those that are triggered not counted.
     pub requests_per_second: u32,
-    /// The greatest number of batches to ask for with one request.
+    /// Limit on the number of batches to ask for with one request.
     pub batch_limit: usize,
     /// The time limit of one request to a ledger. The reader's own limit should be shorter.
     pub answer_limit: Duration,
@@ -57,7 +57,7 @@ pub struct MonitorOptions {
     /// is under way.
     pub warn_after: Duration,
     /// How long a request that a submitter gave up may still arrive at the ledger. It is
-    /// measured from when the monitor first sees the present attempt; a batch of which an earlier one
+    /// measured from when the monitor first sees the present attempt; a batch with an earlier one that
     /// may arrive does not end as invalid before that.
     pub late_arrival_limit: Duration,
 }

@@ -49,7 +49,7 @@ impl<I, T> PollerParts<I, T> {
         self.store.pending_batches_of(services, self.options.batch_limit)
     }
 
-    /// The greatest number of requests in flight.
+    /// Limit on the number of requests in flight.
     pub(crate) fn connections(&self) -> usize
     where
         T: BatchStatus,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::instant::after;
 
-/// A queue of jobs, of which each service has at most one in flight.
+/// A queue of jobs. Each service has at most one in flight.
 ///
 /// A job whose service is busy, or was started less than the gap ago, is passed over, and so are those
 /// that the limits of their nodes do not let start. Nodes take turns. Jobs of services that failed last

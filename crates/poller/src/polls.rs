@@ -124,7 +124,7 @@ impl Polls {
     }
 
     /// The ledger is asked for these batches now, which are all of the service that are under way. It is asked
-    /// seldom if all are held. For each batch it is told whether it is held.
+    /// seldom if all are held. Each batch comes with whether it is held.
     pub(crate) fn asked_about<'a>(
         &self,
         service_id: &str,
@@ -243,7 +243,7 @@ impl Polls {
         }
     }
 
-    /// The ledger has answered about these batches. For each it is told whether it was reported.
+    /// The ledger has answered about these batches. Each comes with whether it was reported.
     pub(crate) fn answered<'a>(
         &self,
         service_id: &str,
@@ -349,7 +349,7 @@ impl Polls {
     }
 }
 
-/// The batches of the service of which the ledger is asked until they have ended.
+/// The batches of the service about which the ledger is asked until they have ended.
 fn awaited(service: &ServiceWork) -> impl Iterator<Item = &UnderWay> {
     let under_way = service.batches.values().filter_map(|batch| batch.under_way.as_ref());
     under_way.filter(|batch| batch.is_awaited())
@@ -604,7 +604,7 @@ mod tests {
             let mut schedule = schedule();
             accept(&schedule, "a", 0);
             commit(&mut schedule, usual);
-            // The store has recorded the submission before the monitor was told.
+            // The store has recorded the submission before the monitor heard of it.
             let submitted_at = stored(4_000_000 - 7);
             accept(&schedule, "a", 4_000_000);
             let mut now = 4_000_000;

@@ -28,7 +28,7 @@ pub struct MonitorStats {
     pub never_applicable: u64,
     /// Batches that were held for an operator.
     pub held: u64,
-    /// Services of which a batch has been under way for much longer than usual.
+    /// Services with a batch that has been under way for much longer than usual.
     pub stalled_services: u64,
     /// Calls of the store that failed or panicked.
     pub store_failures: u64,

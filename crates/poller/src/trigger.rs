@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::polls::enter_accepted;
 
-/// The greatest number of services of which a missed trigger is remembered.
+/// Limit on the services whose missed triggers are remembered.
 const MAX_MISSED: usize = 10_000;
 
 /// Makes a polling monitor poll a service now, even if its batches are not due.

@@ -185,9 +185,9 @@ pub(crate) fn sha512(payload: &[u8]) -> String {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum number of batches in one list.
+    /// Limit on the number of batches in one list.
     pub batches: usize,
-    /// The maximum number of transactions in all batches of one list. Each needs the verification
+    /// Limit on the number of transactions in all batches of one list. Each needs the verification
     /// of a signature, so this limits the duration of one request.
     pub transactions: usize,
 }

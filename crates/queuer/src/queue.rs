@@ -24,11 +24,11 @@ use crate::{
 /// The options of a queue.
 #[derive(Debug, Clone)]
 pub struct QueueOptions {
-    /// The greatest number of batches, and of services, in one round.
+    /// Limit on the number of batches, and of services, in one round.
     pub round_size: usize,
-    /// The greatest number of batches of one service in a round.
+    /// Limit on the number of batches of one service in a round.
     pub most_of_service: usize,
-    /// The greatest number of bytes of batches that were taken and whose submissions have not ended. A
+    /// Limit on the number of bytes of batches that were taken and whose submissions have not ended. A
     /// round takes only batches that fit. A batch that is larger is taken when no other large one is
     /// there.
     pub memory_limit: usize,

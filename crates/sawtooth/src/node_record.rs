@@ -24,7 +24,7 @@ const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
 /// What this process knows about which node has applied which batch.
 ///
-/// A node is asked about what is not known. A node that has reported a batch as committed has applied it
+/// A node is asked about the unknown ones. A node that has reported a batch as committed has applied it
 /// and all before it.
 pub(crate) struct NodeRecord {
     history: Arc<dyn CommitHistory>,

@@ -13,7 +13,7 @@ pub struct SawtoothOptions {
     pub websocket: WebSocketOptions,
     /// Credentials for a proxy in front of the REST API. Sawtooth itself has no authentication.
     pub basic_auth: Option<BasicAuth>,
-    /// The maximum number of concurrent status requests. A validator has five threads for all of
+    /// Limit on the number of concurrent status requests. A validator has five threads for all of
     /// its clients, and submissions need them too.
     pub connections: usize,
     /// Whether the network applies batches in the order in which they were sent, as one with one publishing node.

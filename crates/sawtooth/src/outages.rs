@@ -89,7 +89,7 @@ impl Outages {
     /// reported to this one: it may be older than the batch.
     const RECENT: Duration = Duration::from_secs(60);
 
-    /// Nodes of which a request is given up after this timeout.
+    /// Nodes whose requests are given up after this timeout.
     pub(crate) fn new(request_timeout: Duration, clock: Arc<dyn Clock>) -> Self {
         let shortest_hang = request_timeout.saturating_mul(Self::FEWEST_REQUESTS);
         let seen = Seen { nodes: HashMap::new(), batches: BoundedMap::new(Self::REMEMBERED) };

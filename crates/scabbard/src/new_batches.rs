@@ -125,7 +125,7 @@ impl ScabbardContext {
             return Ok(());
         }
         let not_read = |error: BatchError| {
-            let message = format!("cannot read what the service has committed: {error}");
+            let message = format!("cannot read the history of the service: {error}");
             SubmissionAnswer::without_response(Outcome::NotSent, message)
         };
         let generation = self.history_generation();

@@ -148,7 +148,7 @@ impl ScabbardContext {
                 Err(BatchError::Unavailable("no answer in time".to_owned()).at(&origin(url)))
             });
             if let Err(error) = &reports {
-                debug!(service:% = scope, error:%; "a node does not tell which batches it has");
+                debug!(service:% = scope, error:%; "a node does not report its batches");
             }
             self.record_answer(service, *source, &reports, asked_at);
             NodeAnswer { node, reports }

@@ -12,7 +12,7 @@ pub struct ScabbardOptions {
     pub http: HttpOptions,
     /// Timeouts and limits of event websockets. A node pings every 30 seconds.
     pub websocket: WebSocketOptions,
-    /// The maximum number of concurrent status requests. A node serves requests with one thread for
+    /// Limit on the number of concurrent status requests. A node serves requests with one thread for
     /// each of its cores.
     pub connections: usize,
     /// How long a request without an answer may still arrive at a node, and how long a batch that a node

@@ -44,57 +44,6 @@ fn outcome(response: &HttpResponse) -> (Outcome, &'static str) {
 mod tests {
     use super::*;
 
-    fn response(status: u16, message: &str) -> HttpResponse {
-        let body = format!(r#"{{"code":"{status}","message":"{message}"}}"#);
-        HttpResponse { status, retry_after: None, body: Ok(body.into_bytes()) }
-    }
-
-    /// Whether a row of the README is about responses with this status and this message.
-    fn is_about(row: &str, status: u16, message: &str) -> bool {
-        let (statuses, prefix) = match row.split_once(" \"") {
-            Some((status, prefix)) => (status, prefix.trim_end_matches("…\"")),
-            None => (row.trim_start_matches("other "), ""),
-        };
-        let (first, last) = statuses.split_once("..").unwrap_or((statuses, statuses));
-        let is_status = match (first.parse(), last.parse()) {
-            (Ok(first), Ok(last)) => (first..=last).contains(&status),
-            _ => statuses == "anything else",
-        };
-        is_status && message.starts_with(prefix)
-    }
-
-    #[test]
-    fn readme_has_the_outcome_of_every_response() {
-        let rows = include_str!("../README.md")
-            .lines()
-            .skip_while(|line| !line.starts_with("| result of the POST |"))
-            .skip(2)
-            .take_while(|line| line.starts_with('|'));
-        let mut rows: Vec<(Vec<&str>, bool)> =
-            rows.map(|row| (row.split('|').map(str::trim).skip(1).collect(), false)).collect();
-        for message in ["", "Invalid body: not a list", "No valid batches provided"] {
-            for status in (0..700).chain([999, u16::MAX]) {
-                let row = rows.iter_mut().find(|(row, _)| is_about(row[0], status, message));
-                let (row, is_used) = row.unwrap();
-                *is_used = true;
-                let (outcome, reason) = outcome(&response(status, message));
-                assert_eq!((&*outcome.to_string(), reason), (row[1], row[2]), "{status} {message}");
-            }
-        }
-        let text = || "x".to_owned();
-        for (result, error) in [
-            ("not sent", HttpError::NotSent(text())),
-            ("invalid request", HttpError::InvalidRequest(text())),
-            ("anything else", HttpError::NoResponse(text())),
-        ] {
-            let (row, is_used) = rows.iter_mut().find(|(row, _)| row[0] == result).unwrap();
-            *is_used = true;
-            assert_eq!(read_answer(Err(error)).outcome.to_string(), row[1], "{result}");
-        }
-        let unused: Vec<_> = rows.iter().filter(|(_, is_used)| !is_used).collect();
-        assert!(unused.is_empty(), "{unused:?}");
-    }
-
     #[test]
     fn every_status_and_error_has_an_outcome() {
         use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};

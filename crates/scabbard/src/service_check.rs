@@ -14,7 +14,7 @@ use crate::{
 
 /// Tells whether the nodes have a service, as far as they have said so.
 ///
-/// The nodes are asked about a service of which nothing is known, and after some seconds again about one that they did
+/// The nodes are asked about an unknown service, and after some seconds again about one that they did
 /// not have.
 impl Scabbard {
     pub(crate) async fn check_service(&self, service: &ServiceId) -> Result<bool, String> {
@@ -32,7 +32,7 @@ impl Scabbard {
         if is_unknown() { Err(reason(&scope, &nodes)) } else { Ok(unknown.was_known(service)) }
     }
 
-    /// Asks about a service of which nothing is known. A client waits for the answer.
+    /// Asks about an unknown service. A client waits for the answer.
     async fn ask_first(&self, service: &ServiceId, scope: &ServiceScopeId, nodes: &[String]) {
         let unknown = &self.0.unknown_services;
         let ask = async {

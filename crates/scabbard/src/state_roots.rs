@@ -228,7 +228,7 @@ impl ScabbardContext {
 /// long, and at the start.
 impl Scabbard {
     /// Compares the roots of the services that may differ, and of `others`. Returns whether they differ for
-    /// good, for each service of which that is certain.
+    /// good, for each service where that is certain.
     pub(crate) async fn compare_roots(&self, others: &[ServiceId]) -> Vec<(ServiceId, bool)> {
         const CONCURRENT: usize = 8;
         let mut services: HashSet<_> = self.0.state_roots.that_may_differ().into_iter().collect();

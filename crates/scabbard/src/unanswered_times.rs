@@ -7,7 +7,7 @@ use grid_batch_core::MonotonicTime;
 /// The times in which a node did not answer requests about a service.
 #[derive(Default)]
 pub(crate) struct UnansweredTimes {
-    /// When the first request was sent that was not answered since the last answer.
+    /// When the first unanswered request since the last answer was sent.
     unanswered_since: Option<MonotonicTime>,
     /// When the latest outages began and ended, the oldest first.
     latest: VecDeque<(MonotonicTime, MonotonicTime)>,

@@ -19,7 +19,7 @@ pub(crate) struct UnknownServices {
     answers: Mutex<Answers>,
     /// Tells which services had batches before this process started.
     history: OnceLock<Arc<dyn CommitHistory>>,
-    /// Limits the questions about services of which nothing is known.
+    /// Limits the questions about unknown services.
     pub(crate) first_questions: Semaphore,
 }
 

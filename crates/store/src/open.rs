@@ -44,7 +44,7 @@ impl Store {
     /// [`migrations`](crate::migrations()) before; both are checked. Otherwise as [`open`](Self::open).
     ///
     /// The pool must have a connection for each thread that uses the store at the same time. On
-    /// PostgreSQL, a [`ClaimStore`](crate::ClaimStore) that is told of the work of other instances keeps
+    /// PostgreSQL, a [`ClaimStore`](crate::ClaimStore) that hears of the work of other instances keeps
     /// one more.
     pub fn over(pool: impl Into<ProgramPool>, options: StoreOptions) -> Result<Self, StoreError> {
         restored::checked(Self::connect_over(pool.into(), options)?)

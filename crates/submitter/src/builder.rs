@@ -163,7 +163,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         self
     }
 
-    /// Uses this table, which must be that of the queue: no batch is sent that was called back in it.
+    /// Uses this table, which must be that of the queue: batches that were called back in it are not sent.
     #[must_use]
     pub fn with_table(mut self, table: WorkTable) -> Self {
         self.table = table;

@@ -65,7 +65,7 @@ pub struct DelayedService {
     pub error: String,
 }
 
-/// The greatest number of services that are watched.
+/// Limit on the number of services that are watched.
 const CAPACITY: usize = 100_000;
 
 /// How many services a look warns of one by one.
@@ -222,7 +222,7 @@ impl DelayedServices {
         work.due.of(DueKind::Delay).take_while(|(since, _)| is_long(*since)).count()
     }
 
-    /// What is delayed for long, and of which no warning was logged.
+    /// Services that have been delayed for long, without a warning yet.
     fn new_warnings(&self, work: &mut Work, now: MonotonicTime) -> Vec<DelayedService> {
         let long = work.due.of(DueKind::Delay);
         let long = long.take_while(|(since, _)| now.since(*since) >= self.warn_after);

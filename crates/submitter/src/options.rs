@@ -11,7 +11,7 @@ pub struct SubmitterOptions {
     ///
     /// [`SubmitterWaker`]: crate::SubmitterWaker
     pub poll_interval: Duration,
-    /// The greatest number of submissions in flight. Above it, the queue is not polled.
+    /// Limit on the number of submissions in flight. Above it, the queue is not polled.
     pub concurrency: u32,
     /// The number of threads that send.
     pub worker_threads: usize,
@@ -28,7 +28,7 @@ pub struct SubmitterOptions {
     pub not_sent_attempts: u16,
     /// A warning is logged when the batches of a service were not accepted for this long.
     pub warn_after: Duration,
-    /// The greatest number of outcomes in one call of the group observer.
+    /// Limit on the number of outcomes in one call of the group observer.
     pub group_limit: usize,
     /// The delays between calls of a group observer that fails.
     pub observer_backoff: Backoff,

@@ -121,7 +121,7 @@ impl<S: ScopeId> TaskHandler<S> {
 /// Where outcomes are reported.
 pub(crate) struct OutcomeReports<S: ScopeId> {
     pub(crate) listener: mpsc::Sender<TaskMessage<S>>,
-    /// Is told of the end of each submission.
+    /// Gets the end of each submission.
     pub(crate) admission: Option<Arc<dyn Admission>>,
     pub(crate) table: WorkTable,
 }

@@ -18,7 +18,7 @@ pub const LISTENING_SUFFIX: &str = "/batches";
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A name and a log for server instances of which one runs at a time.
+/// A name and a log for server instances that run one at a time.
 #[derive(Debug)]
 pub struct InstanceSlot {
     /// The name of the slot, for messages.

@@ -36,7 +36,7 @@ impl Default for DeliveryOptions {
 
 impl DeliveryOptions {
     /// How long an instance has a webhook after it has stored something about it: longer than two requests take,
-    /// after the first of which something is stored.
+    /// because something is stored after the first.
     pub(crate) fn lease(&self) -> Duration {
         self.request_timeout.saturating_mul(3)
     }

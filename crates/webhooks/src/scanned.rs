@@ -4,7 +4,7 @@ use grid_batch_core::{DueWebhook, EventCursor, WebhookId};
 use grid_batch_support::lock;
 use tokio::time::Instant;
 
-/// After this long, a position is stored that was reached without an event to deliver. An instance that starts
+/// After this long, a position that was reached without an event to deliver is stored. An instance that starts
 /// reads on from there.
 const STORE_AFTER: Duration = Duration::from_secs(60);
 

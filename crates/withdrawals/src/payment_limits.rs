@@ -39,7 +39,7 @@ pub enum PaymentLimitError {
     },
     /// The withdrawals of the last 24 hours leave too little.
     #[error(
-        "the pool {pool} has a limit of {limit} in 24 hours, of which {left} are left, and {amount} were \
+        "the pool {pool} has {left} left of its limit of {limit} in 24 hours, and {amount} were \
          requested; try again later, or have the operator raise evm.maximum_payments_per_day"
     )]
     Day {

@@ -94,7 +94,7 @@ impl Work {
         unsent.is_some_and(|(unsent, _)| unsent + 1 == attempt)
     }
 
-    /// The services of which a batch waits to be sent, or may be sent to another node.
+    /// The services with a batch that waits to be sent, or may be sent to another node.
     pub fn services_to_send(&self) -> Vec<ServiceId> {
         let is_open = |attempt: &Attempt| attempt.step != Step::CalledBack;
         let services = self.due.of(DueKind::Attempt).filter_map(|(_, key)| {

@@ -69,7 +69,7 @@ struct UsualTime {
 }
 
 impl CommitTimes {
-    /// The greatest number of services that are remembered.
+    /// Limit on the number of services that are remembered.
     const MAX_SERVICES: usize = 10_000;
     /// The time that is expected while nothing is known.
     const EXPECTED_AT_FIRST: Duration = Duration::from_secs(1);
@@ -130,7 +130,7 @@ impl CommitTimes {
 }
 
 impl SeenCommit {
-    /// When the batch was committed, of which this time was expected.
+    /// When the batch was committed, given the time that was expected.
     fn estimate(self, expected: Option<Duration>) -> Duration {
         let Self { pending_until, committed_by, cause } = self;
         match pending_until {

@@ -84,7 +84,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Polls batches that are decided after this time, every tenth of which is invalid, and returns how many polls a
+    /// Polls batches that are decided after this time, every tenth as invalid, and returns how many polls a
     /// batch needed, and how long after the decision it was noticed, on average.
     fn poll(times: &mut CommitTimes, decided: Duration, batches: u32) -> (f64, Duration) {
         let (mut polls, mut late) = (0, Duration::ZERO);

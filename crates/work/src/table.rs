@@ -50,7 +50,7 @@ impl WorkTable {
 }
 
 impl Work {
-    /// The greatest number of services in the table.
+    /// Limit on the number of services in the table.
     pub const CAPACITY: usize = 1_000_000;
 
     /// How many services one call looks at for what is old: others wait for the table meanwhile.
@@ -99,7 +99,7 @@ impl Work {
         }
     }
 
-    /// Removes what is older than `keep` and of which nothing is to be done, from time to time, and of some services
+    /// Removes records that are older than `keep` and have nothing due, now and then, and of some services
     /// with each call. Batches of services for which `is_busy` is true stay, because a request about them waits.
     pub fn prune(&mut self, now: MonotonicTime, keep: Duration, is_busy: impl Fn(&str) -> bool) {
         if self.to_prune.is_empty() && now >= self.next_prune {

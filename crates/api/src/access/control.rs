@@ -21,7 +21,7 @@ use super::{
 
 /// Which tokens and keys are known, and what they allow. Clones share it.
 ///
-/// It reads no database: what it knows of tokens is what [`set_tokens`](Self::set_tokens) was called with last.
+/// It reads no database: it knows the tokens of the last call of [`set_tokens`](Self::set_tokens).
 #[derive(Debug, Clone)]
 pub struct AccessControl(Arc<Shared>);
 

@@ -20,7 +20,7 @@ pub(super) fn keep_alive(id: &str) -> String {
     format!(": keep-alive\nid: {id}\n\n")
 }
 
-/// A body that is written as fast as the client reads: what is not read yet waits in the task that makes it.
+/// A body that is written as fast as the client reads: unread events wait in the task that makes it.
 #[derive(Debug)]
 pub(super) struct StreamBody(mpsc::Receiver<Bytes>);
 

@@ -15,7 +15,7 @@ pub(super) fn read(headers: &HeaderMap) -> Told {
     Told { addresses, is_encrypted, host }
 }
 
-/// The items of all headers of this name. One that is no text is an item that means nothing.
+/// The items of all headers of this name. A header that is not text is an empty item.
 fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     headers.get_all(name).into_iter().flat_map(|value| value.to_str().unwrap_or("?").split(','))
 }

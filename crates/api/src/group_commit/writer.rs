@@ -29,7 +29,7 @@ impl GroupSize {
 pub(crate) trait GroupStore {
     /// What one request stores.
     type Item;
-    /// What the request is told after the commit.
+    /// The answer to the request after the commit.
     type Answer;
 
     /// What the items are, for the log.

@@ -113,7 +113,7 @@ async fn grow(
     }
 }
 
-/// How long a body may have taken of which so many bytes have arrived.
+/// How long a body may have taken after so many bytes have arrived.
 fn longest_wait(received: usize) -> Duration {
     let received = u32::try_from(received).unwrap_or(u32::MAX);
     BodyReader::GRACE + Duration::from_secs((received / BodyReader::SLOWEST_RATE).into())

@@ -163,7 +163,7 @@ impl<'de> Deserialize<'de> for JsonObject {
     }
 }
 
-/// Refuses duplicate fields, of which `serde_json` would drop one silently.
+/// Refuses duplicate fields: `serde_json` would drop one silently.
 struct UniqueFields;
 
 impl<'de> Visitor<'de> for UniqueFields {

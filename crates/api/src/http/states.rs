@@ -4,7 +4,7 @@ use grid_batch_core::{BatchState, Excerpt};
 
 use crate::http::ApiError;
 
-/// The states of which all are meant.
+/// Stands for all open states.
 const OPEN: &str = "open";
 const ENDED: &str = "ended";
 

@@ -72,7 +72,7 @@ impl ApiListener {
     }
 }
 
-/// A listener of which a runtime tells when there are connections.
+/// A listener whose connections a runtime reports.
 #[derive(Debug)]
 pub(crate) enum RegisteredListener {
     Tcp(tokio::net::TcpListener, Option<TlsCertificate>),

@@ -36,7 +36,7 @@ pub struct RateLimits {
     pub declared_addresses: bool,
 }
 
-/// What clients and services have used of their rates. It is in the memory of this instance.
+/// The parts of their rates that clients and services have used. It is in the memory of this instance.
 #[derive(Debug)]
 pub(crate) struct Rates {
     clients: Option<Buckets<ClientKey>>,
@@ -73,7 +73,7 @@ impl Rates {
         self.services.as_ref().map_or(Ok(()), |services| services.take(service_id, self.time()))
     }
 
-    /// Counts the other batches of a request, of which the first was counted. They are not refused any more,
+    /// Counts the batches of a request after the first, which was counted. They are not refused any more,
     /// and the client waits for all of them the next time.
     pub(crate) fn charge(&self, client: ClientKey, service_id: &ServiceId, batches: usize) {
         let others = batches.saturating_sub(1);

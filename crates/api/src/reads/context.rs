@@ -15,7 +15,7 @@ use crate::{
     state::ApiState,
 };
 
-/// What can be told if the builder says where it is.
+/// Facts that are available if the builder has their source.
 #[derive(Clone, Default)]
 pub(crate) struct ReadSources {
     /// `None`: no service is ever paused.

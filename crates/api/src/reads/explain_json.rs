@@ -33,7 +33,7 @@ pub(super) struct ServiceExplanationJson {
     actions: Vec<ActionJson>,
 }
 
-/// A node that does not answer, or does not tell its ledger.
+/// A node that does not answer, or does not report its ledger.
 #[derive(Debug, Serialize, ToSchema)]
 struct OutageJson {
     node: String,

@@ -102,8 +102,8 @@ impl StatusRead<'_> {
         Ok(statuses)
     }
 
-    /// Reads those again that are not final: all, or up to the first that still is not, because of which a wait
-    /// goes on. What the node has said of batches that are not stored stays.
+    /// Reads the statuses again that are not final: all, or up to the first that is still not final, which is enough
+    /// for the wait to go on. The answers of the node about batches that are not stored stay.
     async fn read_open(
         &self,
         ids: Vec<String>,

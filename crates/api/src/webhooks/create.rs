@@ -26,7 +26,7 @@ const BODY_LIMIT: usize = 64 * 1024;
 /// The longest list of services.
 const MOST_SERVICES: usize = 100;
 
-/// A new webhook, with the secret, which is not told again.
+/// A new webhook, with the secret, which is shown only once.
 #[derive(Serialize, ToSchema)]
 struct CreatedWebhookJson {
     #[serde(flatten)]
@@ -52,7 +52,7 @@ struct WebhookRequest {
     post, path = "/v1/webhooks", tag = "webhooks", operation_id = "createWebhook", summary = "Create a webhook",
     request_body(content = WebhookRequest, content_type = "application/json"),
     responses(
-        (status = 201, description = "The webhook, with its secret, which is not told again", body = CreatedWebhookJson),
+        (status = 201, description = "The webhook, with its secret, which is shown only once", body = CreatedWebhookJson),
         Problems,
     ),
 )]

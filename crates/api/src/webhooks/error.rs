@@ -6,7 +6,7 @@ refusals! {
         #[error("there is no such webhook")]
         [NOT_FOUND, 1084, "Webhook Not Found"]
         WebhookNotFound,
-        #[error("the maximum number of webhooks is reached; remove one that is not needed")]
+        #[error("the limit of webhooks is reached; remove one that is not needed")]
         [CONFLICT, 1085, "Too Many Webhooks"]
         TooManyWebhooks,
     }

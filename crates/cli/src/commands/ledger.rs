@@ -101,7 +101,7 @@ fn describe(inspection: &LedgerInspection) -> Vec<String> {
         lines.push(format!("The node {url}"));
         match identity {
             Ok(identity) => lines.extend(describe_identity(identity)),
-            Err(error) => lines.push(format!("  does not tell its ledger: {error}")),
+            Err(error) => lines.push(format!("  does not report its ledger: {error}")),
         }
     }
     lines
@@ -192,7 +192,7 @@ mod tests {
                 &*format!("    {}", "ab".repeat(34)),
                 "  name: production",
                 "The node http://127.0.0.1:8008",
-                "  does not tell its ledger: connection refused",
+                "  does not report its ledger: connection refused",
             ]
         );
     }

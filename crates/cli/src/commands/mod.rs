@@ -191,6 +191,12 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "evm")]
+    use std::collections::BTreeMap;
+
+    #[cfg(feature = "evm")]
+    use clap::Arg;
+
     use super::*;
 
     #[test]
@@ -198,32 +204,70 @@ mod tests {
         program().debug_assert();
     }
 
-    /// A section for each command, with its help. The settings of a server have a page of their own.
+    /// A section for each command, with its help. The settings of a server have a page of their own, and options that at
+    /// least three commands have with the same help are described once.
     #[cfg(feature = "evm")]
     fn reference() -> String {
+        let mut program = program();
+        program.build();
+        let mut sections = Vec::new();
+        collect_sections(&program, "grid-batch", &mut sections);
+        let mut commands: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for option in sections.iter().flat_map(|(_, command)| shown(command)) {
+            *commands.entry(name_and_help(option)).or_default() += 1;
+        }
+        commands.retain(|(name, _), commands| *commands > 2 && !name.is_empty());
         let mut page = "# Commands\n\nThe help of all commands but `serve` and `config`, whose flags are the \
-            [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n"
+            [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
+            ## Options of many commands\n\n"
             .to_owned();
-        let program = program().term_width(100);
-        add_sections(&mut page, program, "grid-batch", 2);
+        for (name, help) in commands.keys() {
+            page.push_str(&format!("- `--{name}`: {help}\n"));
+        }
+        for (name, mut command) in sections {
+            let options = shown(&command).filter(|it| commands.contains_key(&name_and_help(it)));
+            let options: Vec<_> =
+                options.map(|it| (it.get_id().clone(), name_and_help(it).0)).collect();
+            for (id, _) in &options {
+                command = command.mut_arg(id, |option| option.hide(true));
+            }
+            let help = command.bin_name(&name).term_width(100).render_long_help().to_string();
+            let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+            let heading = "#".repeat(name.split(' ').count());
+            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
+            let names = options.iter().filter(|(_, name)| name != "help");
+            let names: Vec<_> = names.map(|(_, name)| format!("`--{name}`")).collect();
+            if !names.is_empty() {
+                page.push_str(&format!("\nAlso {}.\n", names.join(", ")));
+            }
+        }
         page
     }
 
     #[cfg(feature = "evm")]
-    fn add_sections(page: &mut String, command: Command, name: &str, level: usize) {
-        for mut sub in command.get_subcommands().cloned() {
-            let name = format!("{name} {}", sub.get_name());
-            // They are in no release.
-            if ["serve", "config", "demo", "ledger-sim"].contains(&sub.get_name()) {
+    fn collect_sections(command: &Command, name: &str, sections: &mut Vec<(String, Command)>) {
+        for sub in command.get_subcommands() {
+            // Two of them are in no release.
+            if ["serve", "config", "demo", "ledger-sim", "help"].contains(&sub.get_name()) {
                 continue;
             }
-            sub = sub.bin_name(&name).term_width(100);
-            let help = sub.render_long_help().to_string();
-            let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-            let heading = "#".repeat(level);
-            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
-            add_sections(page, sub, &name, level + 1);
+            let name = format!("{name} {}", sub.get_name());
+            sections.push((name.clone(), sub.clone()));
+            collect_sections(sub, &name, sections);
         }
+    }
+
+    /// Without the settings of a server that a command accepts, which are hidden.
+    #[cfg(feature = "evm")]
+    fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+        command.get_arguments().filter(|it| !it.is_hide_set())
+    }
+
+    #[cfg(feature = "evm")]
+    fn name_and_help(option: &Arg) -> (String, String) {
+        let help = option.get_long_help().or(option.get_help());
+        let name = option.get_long().unwrap_or_default().to_owned();
+        (name, help.map(ToString::to_string).unwrap_or_default())
     }
 
     /// With the commands of a build for an EVM chain.

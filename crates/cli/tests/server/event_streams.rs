@@ -94,7 +94,7 @@ fn silent_event_stream_is_noticed_until_it_recovers() {
     assert!(without_events < 10 * with_events, "{without_events:?}, {with_events:?}");
 
     scenario.harness.ledger.restart_interface();
-    scenario.commit_until_logged(&server, "the event stream tells of commits again");
+    scenario.commit_until_logged(&server, "the event stream reports commits again");
     assert!(silent_event_streams(&server) < 0.5);
     let log = server.process.stderr();
     assert_eq!(log.matches(SILENT).count(), 1, "{log}");

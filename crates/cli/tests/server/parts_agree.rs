@@ -25,7 +25,7 @@ struct Failure {
 const NOTHING: Failure =
     Failure { name: "nothing", provoke: |_| (), problem: None, is_unused: false };
 const UNANSWERED: &str = "has not answered for";
-const UNIDENTIFIED: &str = "has not told which ledger it belongs to";
+const UNIDENTIFIED: &str = "has not reported which ledger it belongs to";
 const OTHER_LEDGER: Failure = Failure {
     name: "it belongs to another ledger",
     problem: Some("belongs to another ledger"),

@@ -54,7 +54,7 @@ fn concurrent_requests_do_not_exceed_the_limit_of_a_day() {
     assert_eq!((stored.len(), refused.len()), (5, 7));
     for answer in refused {
         assert_eq!(error_of(answer), (429, 1042));
-        assert!(message(answer).contains("of which 0 are left"), "{}", message(answer));
+        assert!(message(answer).contains("has 0 left of its limit"), "{}", message(answer));
     }
     let shown = server.get("/v1/gas-admins").json()["data"][0]["pools"][0].clone();
     assert_eq!(

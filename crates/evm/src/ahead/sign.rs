@@ -18,7 +18,7 @@ use crate::{
     values::GasPrice,
 };
 
-/// How long a look signs. A remote signer may be slow; what is left is signed by the next look.
+/// How long a look signs. A remote signer may be slow; the next look signs the rest.
 pub(super) const SIGNING_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a look has signed.
@@ -169,7 +169,7 @@ impl LookAhead<'_> {
         is_stored: bool,
     ) -> Result<bool, AccountError> {
         if !is_stored {
-            debug!(service:% = self.account.scope; "the queue has changed; what was signed is dropped");
+            debug!(service:% = self.account.scope; "the queue has changed; the new signatures are dropped");
             return Ok(false);
         }
         for signed in signed {

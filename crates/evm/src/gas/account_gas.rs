@@ -39,7 +39,7 @@ pub struct PoolGas {
     pub cap: GasPrice,
     /// For how long the price has not been below the cap, if it is not.
     pub above_cap_for: Option<Duration>,
-    /// What the contract has of the chain's own coins, in wei. What it has of a token is not read.
+    /// The balance of the contract in the chain's own coins, in wei. Balances in tokens are not read.
     pub balance: Seen<U256>,
 }
 

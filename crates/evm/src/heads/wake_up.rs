@@ -1,7 +1,7 @@
 use grid_batch_core::ServiceId;
 use tokio::sync::broadcast;
 
-/// Wakes what waits for events of the services of which something was sent. Clones wake the same receivers.
+/// Wakes the tasks that wait for events of services for which something was sent. Clones wake the same receivers.
 ///
 /// A wake-up only saves time: it may be lost.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ const MAX_SIGNATURES: usize = 4;
 impl SendAttempt<'_> {
     /// Assigns a nonce, signs and sends. Nothing is stored until every gate is open.
     ///
-    /// `count` is the number of the account's transactions in blocks, all of which are settled: the
+    /// `count` is the number of the account's transactions in blocks, and all are settled: the
     /// lowest nonce that may be free.
     pub(super) async fn send_with_new_nonce(&self, count: u64) -> SendResult<SubmissionAnswer> {
         self.signer()?;

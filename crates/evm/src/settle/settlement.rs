@@ -107,7 +107,7 @@ impl<'a> Account<'a> {
         Ok((nonces, own))
     }
 
-    /// The first of these nonces with which a withdrawal was signed, and of which not enough nodes show that another
+    /// The first of these nonces with which a withdrawal was signed, and for which too few nodes show that another
     /// transaction used it. A retry of the withdrawal would get another nonce, and both could be mined.
     async fn unconfirmed(
         &self,

@@ -1,4 +1,4 @@
-//! Whether a node is up to date. What a pool would do is final only if nodes that are up to date agree
+//! Whether a node is up to date. The refusal of a pool is final only if nodes that are up to date agree
 //! on it: one that syncs or lags shows a state of the chain that is long past.
 
 mod highest_block;

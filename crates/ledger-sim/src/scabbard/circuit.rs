@@ -232,7 +232,7 @@ impl CircuitNode {
         lock(&self.service.0).turn.as_ref().is_some_and(|turn| turn.proposal.is_some())
     }
 
-    /// Whether this node was stopped while the batch was voted on. It is told once.
+    /// Whether this node was stopped while the batch was voted on. It is reported once.
     pub(super) fn take_leftover_proposal(&self, id: &ItemId) -> bool {
         lock(&self.service.0).left_behind.remove(id)
     }

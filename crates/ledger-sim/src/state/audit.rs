@@ -20,7 +20,7 @@ pub struct AuditedBatches<'a> {
     pub accepted: &'a [Batch],
     /// Those of them that an operator has ended as invalid.
     pub ended: &'a [ItemId],
-    /// What other clients have sent to the ledger. It is applied in between, and may be lost.
+    /// Batches of other clients. They are applied in between, and may be lost.
     pub of_others: &'a [Batch],
 }
 

@@ -43,7 +43,7 @@ fn tried_again_after(run: &mut CaseRun<'_>, fault: Fault, operator: Operator) ->
         run.post_valid()?;
     }
     run.wait_for_attempts(3);
-    assert_eq!(run.harness.applied(), [], "a batch was applied that the node did not take");
+    assert_eq!(run.harness.applied(), [], "the ledger applied a batch that the node did not take");
     run.harness.heal();
     run.finish(operator);
     Ok(())

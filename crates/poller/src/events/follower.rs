@@ -30,7 +30,7 @@ pub struct EventFollower(Arc<FollowerState>);
 struct FollowerState {
     services: Mutex<FollowedServices>,
     changed: Notify,
-    /// How many events told of a transaction that was applied before.
+    /// How many events reported a transaction that was applied before.
     repeated: AtomicU64,
 }
 
@@ -87,7 +87,7 @@ impl RecordedSubscriber for EventFollower {
             Recorded::Change { change, state, .. } => {
                 match (state, change.event.ends_submission()) {
                     (BatchState::Pending, true) => self.accepted(&change.service_id),
-                    // No event told of a commit that the sender has found.
+                    // No event reported a commit that the sender has found.
                     (BatchState::Committed, false) => self.committed(&change.service_id),
                     _ => {}
                 }
@@ -144,7 +144,7 @@ impl EventFollower {
         }
     }
 
-    /// A batch of the service has ended as committed, whether or not an event told of it.
+    /// A batch of the service has ended as committed, whether or not an event reported it.
     pub fn committed(&self, service_id: &ServiceId) {
         if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
             let change = stream.silence.committed(Instant::now());
@@ -157,13 +157,13 @@ impl EventFollower {
         self.services().streams.get(service_id).is_some_and(ServiceStream::is_live)
     }
 
-    /// The number of connected streams that are silent: batches were committed, and no event told of
+    /// The number of connected streams that are silent: batches were committed, and no event reported
     /// them.
     pub fn silent_streams(&self) -> usize {
         self.services().streams.values().filter(|stream| stream.is_silent()).count()
     }
 
-    /// How many events told of a transaction that the ledger had applied before.
+    /// How many events reported a transaction that the ledger had applied before.
     pub fn repeated_events(&self) -> u64 {
         self.0.repeated.load(Ordering::Relaxed)
     }
@@ -268,9 +268,9 @@ impl ServiceStream {
         match change {
             SilenceChange::None => return,
             SilenceChange::Began => warn!(service, node;
-                "the event stream is silent: batches are committed and no event tells of them; restart \
+                "the event stream is silent: batches are committed and no event reports them; restart \
                  the node's REST API, which may have lost a subscriber; polling continues without events"),
-            SilenceChange::Ended => info!(service, node; "the event stream tells of commits again"),
+            SilenceChange::Ended => info!(service, node; "the event stream reports commits again"),
         }
         self.is_silent.send_replace(self.silence.is_silent());
     }
@@ -385,7 +385,7 @@ mod tests {
         ["a", "b", "c"].into_iter().for_each(|service| follower.follow(service));
         assert_eq!(services(&follower), ["a", "b"], "there is no socket for c");
         connect_all(&follower);
-        assert!(!follower.all_live(), "no event tells of c");
+        assert!(!follower.all_live(), "no event reports c");
         tokio::time::advance(second).await;
         ["a", "c"].into_iter().for_each(|service| follower.follow(service));
         assert_eq!(services(&follower), ["a", "c"]);
@@ -429,7 +429,7 @@ mod tests {
         let followed = follower.followed_services().remove(0);
         assert!(*follower.watch_silence(&followed).unwrap().borrow());
         follower.event(&followed);
-        assert!(follower.all_live(), "the event tells of the last commit");
+        assert!(follower.all_live(), "the event reports the last commit");
         assert_eq!(follower.silent_streams(), 0);
     }
 

@@ -7,7 +7,7 @@ use crate::{MonitorOptionsError, options::check_not_zero};
 /// The options of an event monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventOptions {
-    /// The greatest number of services that are listened to at once, each on its own socket.
+    /// Limit on the number of services that are listened to at once, each on its own socket.
     pub sockets: usize,
     /// The time limit of one attempt to connect. The adapter's own limit should be shorter.
     pub connect_limit: Duration,
@@ -21,7 +21,7 @@ pub struct EventOptions {
     pub distrust_after_eviction: Duration,
     /// How long before or after a commit its event may come.
     pub event_tolerance: Duration,
-    /// A stream is silent after this many commits in a row of which no event told.
+    /// A stream is silent after this many commits in a row that no event reported.
     pub silent_after: u32,
     /// The delays before a silent stream is connected again.
     pub silent_reconnect_backoff: Backoff,

@@ -104,7 +104,7 @@ struct Shared {
 }
 
 impl Places {
-    /// Places none of which is taken. `wake` wakes a service in the queue; it must return quickly. A table has the
+    /// Places that are all free. `wake` wakes a service in the queue; it must return quickly. A table has the
     /// places of one `Places` only.
     pub fn new(
         limits: PlaceLimits,

@@ -48,7 +48,7 @@ pub(super) struct Rules<'a> {
 /// A service that was called and does not ask within this time loses its turn.
 const TURN_LIMIT: Duration = Duration::from_secs(2);
 
-/// The greatest number of services that wait for places of a node, or of the instance. A further one is found by the
+/// Limit on the number of services that wait for places of a node, or of the instance. A further one is found by the
 /// queue's own search.
 const MOST_WAITING: usize = 100_000;
 

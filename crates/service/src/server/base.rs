@@ -26,7 +26,7 @@ pub(super) struct Base<'a> {
     pub(super) nodes: NodePool,
     pub(super) check: LedgerCheck,
     pub(super) claims: ClaimStore,
-    /// The same, of which none is taken before a node has confirmed its ledger.
+    /// The same, but none is taken before a node has confirmed its ledger.
     pub(super) checked_claims: CheckedClaims<ClaimStore>,
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn record_locked<'a>(
     Ok(changes.iter().zip(states).map(outcome).collect())
 }
 
-/// Fills the lanes of services of which a batch is held now, and stops only what conflicts with it. Returns
+/// Fills the lanes of services with a batch that is held now, and stops only batches that conflict with it. Returns
 /// the services that got a next batch.
 pub(crate) fn fill_after_holds<'a>(
     connection: &mut Connection,

@@ -25,7 +25,7 @@ pub(super) struct Followers {
     pub(super) followed: BTreeSet<BatchKey>,
     /// The new heads that were stored before the database was restored.
     pub(super) restored: BTreeSet<BatchKey>,
-    /// The services of which a pool was parked: another batch may be next.
+    /// The services with a pool that was parked: another batch may be next.
     pub(super) parked: BTreeSet<ServiceId>,
 }
 
@@ -87,7 +87,7 @@ fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Follo
     Ok(Followers { followed, restored, ..Followers::default() })
 }
 
-/// The services of which a pool was parked by this change.
+/// The services with a pool that this change parked.
 fn with_parked_pool(lanes: &[&Lane]) -> BTreeSet<ServiceId> {
     let parked = lanes.iter().filter(|lane| lane.delay.pool_parked && lane.position.is_none());
     parked.map(|lane| lane.service_id.clone()).collect()

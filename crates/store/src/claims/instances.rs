@@ -125,7 +125,7 @@ impl ClaimKeeper for ClaimStore {
 
     /// While a submitter runs, an orphan is a batch that has been with it for longer than any
     /// submission lasts: the answer of the take was lost. Batches of a previous owner are put in
-    /// doubt by the takeover. A batch of a service of which another transaction keeps a row locked is left
+    /// doubt by the takeover. A batch of a service with a row that another transaction keeps locked is left
     /// for a later call.
     fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>> {
         Ok(submission::recover(&self.store, orphans)?)

@@ -51,7 +51,7 @@ pub(super) fn lock_takeable(
     leave_locked_lanes(connection, takeable)
 }
 
-/// Leaves out the services of which a lane other than the first is locked, and locks these lanes of the
+/// Leaves out the services with a locked lane other than the first, and locks these lanes of the
 /// others.
 fn leave_locked_lanes(
     connection: &mut Connection,

@@ -133,7 +133,7 @@ fn decode_snapshot(text: &str) -> Option<Snapshot> {
     })
 }
 
-/// A number as it is written: one that is not negative.
+/// A number as it is written, not negative.
 fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()

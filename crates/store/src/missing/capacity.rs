@@ -135,7 +135,7 @@ impl<'a> MissingCapacity<'a> {
         Ok(())
     }
 
-    /// Others may wait for such a batch, too: when what it misses itself has arrived, it is accepted.
+    /// Others may wait for such a batch, too: it is accepted when its own missing transactions have arrived.
     fn check_service(&self, batch: &NewBatch) -> Result<(), BatchConflict> {
         let limit = self.limits.incomplete_batches;
         let incomplete = self.services.get(&batch.service_id).map_or(0, OpenCount::present);

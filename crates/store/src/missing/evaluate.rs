@@ -19,7 +19,7 @@ pub(super) struct EvaluatedIncomplete {
     pub(super) ready: BTreeSet<ServiceId>,
     /// The batches that miss something still.
     pub(super) missing: Vec<IncompleteBatch>,
-    /// Those of them of which an invalid batch has a transaction: the ledger has not answered about it.
+    /// Those of them that miss a transaction of an invalid batch: the ledger has not answered about it.
     pub(super) unanswered: BTreeSet<i64>,
     /// How many ended.
     pub(super) ended: usize,

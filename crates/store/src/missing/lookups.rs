@@ -30,7 +30,7 @@ result_row! {
 /// The longest pause, as a multiple of the first one.
 const LONGEST_PAUSE: u32 = 30;
 
-/// The greatest number of transactions that are counted for which the ledger was not asked yet.
+/// Limit on the number of transactions that are counted for which the ledger was not asked yet.
 const MOST_COUNTED: i64 = 100_000;
 
 /// The ledger is to be asked for these transactions, which these batches miss.
@@ -53,8 +53,8 @@ pub(super) fn insert(
     connection.execute(&statement).map(drop)
 }
 
-/// The ledger is to be asked at once for those of these transactions of which only an invalid batch has become
-/// known since it was asked.
+/// The ledger is to be asked at once for those of these transactions that only an invalid batch has brought
+/// since it was asked.
 pub(super) fn begin_again(
     connection: &mut Connection,
     missed: &[(ItemId, i64)],

@@ -217,7 +217,7 @@ pub(crate) fn find_arrived(
 }
 
 /// Up to `count` batches without a position that miss a transaction of this one. If this one is invalid,
-/// those are left out that were evaluated since a batch with the transaction ended as invalid.
+/// without those that were evaluated since a batch with the transaction ended as invalid.
 pub(crate) fn find_missing_dependents(
     connection: &mut Connection,
     seq: i64,
@@ -330,7 +330,7 @@ pub(crate) fn mark_found(
     connection.execute(&statement).map(drop)
 }
 
-/// An operator releases a batch from waiting for what it misses. Returns whether it was held for that.
+/// An operator releases a batch from its missing transactions. Returns whether it was held for them.
 pub(crate) fn release_overdue(
     connection: &mut Connection,
     seq: i64,

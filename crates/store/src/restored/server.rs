@@ -27,7 +27,7 @@ impl DatabaseServer {
             Err(StoreError::Refused(error)) => {
                 static WARNED: Once = Once::new();
                 WARNED.call_once(|| warn!(error:% = error;
-                    "the server does not tell which one it is; it will not be noticed that a standby \
+                    "the server does not report which one it is; it will not be noticed that a standby \
                      was promoted or a backup restored"));
                 Ok(None)
             }

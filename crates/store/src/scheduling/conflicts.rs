@@ -102,7 +102,7 @@ const FIND_CONFLICTS: &str = "-- find_conflicts
                          and n.kind = x.kind and n.position < x.position
                      order by n.position desc limit 1)";
 
-/// The same, without invalid batches of which what follows ends at an earlier position. It reads all of these
+/// The same, without invalid batches whose followers end at an earlier position. It reads all of these
 /// that have the row, so it is used only where the last batch is one of them.
 const FIND_OTHERS: &str = "-- find_other_conflicts
          select x.number, d.batch_seq, d.position,

@@ -185,7 +185,7 @@ pub(crate) fn remove_changed(
 /// How many dependents are freed at once.
 pub(crate) const DEPENDENTS_AT_ONCE: usize = 128;
 
-/// The services of these of which more dependents may be freed, because the batches that were free after the last
+/// Those of these services with more dependents to free, because the batches that were free after the last
 /// part are in lanes.
 pub(crate) fn find_due_services<'a>(
     connection: &mut Connection,

@@ -85,7 +85,7 @@ pub(super) fn evaluate_with(
 }
 
 impl Evaluation {
-    /// The batches because of which others end.
+    /// The batches that make others end.
     pub(crate) fn blockers_of_ending(&self) -> impl Iterator<Item = i64> {
         self.ending.keys().filter_map(|seq| Some(self.blockers.get(seq)?.seq))
     }
@@ -259,7 +259,7 @@ pub(crate) fn give_positions(
     Ok(result)
 }
 
-/// Records what is missing now.
+/// Records the transactions that are missing now.
 fn write_missing(
     connection: &mut Connection,
     still: &[(IncompleteBatch, Vec<Missing>)],

@@ -105,7 +105,7 @@ pub struct ClaimOptions {
     /// The longest time between taking a batch and the end of its submission, including its wait in
     /// the queue and all retries.
     pub longest_submission: Duration,
-    /// The largest number of services that change their owner in one commit.
+    /// Limit on the number of services that change their owner in one commit.
     pub step: usize,
     /// Take no more than a fair share of all services, and release what is more.
     pub fair_share: bool,

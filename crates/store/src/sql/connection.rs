@@ -47,7 +47,7 @@ macro_rules! on_either {
 }
 pub(crate) use on_either;
 
-/// A connection to a database, of which the store uses the tables in its namespace.
+/// A connection to a database. The store uses the tables in its namespace.
 pub(crate) struct Connection {
     pub(crate) session: Session,
     namespace: Namespace,

@@ -122,7 +122,7 @@ impl Dialect {
         }
     }
 
-    /// A query for the present settings of a connection, of which some are not needed.
+    /// A query for the present settings of a connection. It also returns some that are not needed.
     pub(crate) fn settings_query(self) -> &'static str {
         match self {
             #[cfg(feature = "postgres")]
@@ -435,7 +435,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the database is a file, of which an earlier copy may be put in its place.
+    /// Whether the database is a file, which an earlier copy may replace.
     pub(crate) fn is_file(self) -> bool {
         match self {
             #[cfg(feature = "postgres")]
@@ -541,7 +541,7 @@ pub(crate) enum Failure {
 ///
 /// Diesel maps a few SQLSTATEs to kinds and hides the rest: `DatabaseErrorInformation` has no
 /// SQLSTATE, and SQLite errors have no kind but those of constraints. So lock timeouts (55P03),
-/// deadlocks (40P01), a full disk (53100) and a server that shuts down (57P01) are told apart by
+/// deadlocks (40P01), a full disk (53100) and a server that shuts down (57P01) are distinguished by
 /// their English messages. A server with other `lc_messages` reports these as `Refused`.
 pub(crate) fn classify(error: &DieselError) -> Option<Failure> {
     let DieselError::DatabaseError(kind, information) = error else { return None };

@@ -11,7 +11,7 @@ use std::{
 use grid_batch_core::EventListener;
 use grid_batch_support::lock;
 
-/// Whether a store writes events, in whose name, and who is told of commits with events.
+/// Whether a store writes events, in whose name, and who hears of commits with events.
 #[derive(Default)]
 pub(crate) struct EventSink {
     is_off: bool,

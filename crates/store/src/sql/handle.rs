@@ -61,7 +61,7 @@ pub struct Store {
 /// How a store uses its database.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// The largest number of connections. On SQLite these read, and one more writes.
+    /// Limit on the number of connections. On SQLite these read, and one more writes.
     pub connections: u32,
     /// The longest wait for a free connection and for a lock; at most a day.
     pub lock_timeout: Duration,
@@ -185,7 +185,7 @@ impl Store {
         &self.clock
     }
 
-    /// The services of which other transactions keep a row locked, as far as this process has met them.
+    /// The services with a row that other transactions keep locked, as far as this process has met them.
     /// Their batches wait.
     pub fn locked_services(&self) -> Vec<LockedService> {
         self.locked.list()

@@ -8,7 +8,7 @@ use grid_batch_core::{Clock, MonotonicTime, ServiceId, Timestamp};
 use grid_batch_support::lock;
 use log::{info, warn};
 
-/// A service of which another transaction keeps a row locked.
+/// A service with a row that another transaction keeps locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedService {
     /// The service.
@@ -108,7 +108,7 @@ impl LockedServices {
         }
     }
 
-    /// Whether a service is free of which a look at its own row and its lane shows no lock.
+    /// Whether a service is free if a look at its own row and its lane shows no lock.
     pub(crate) fn looks_free(&self, service: &ServiceId, clock: &dyn Clock) -> bool {
         lock(&self.services).get(service).is_none_or(|lock| {
             lock.row == LockedRow::ServiceOrLane

@@ -194,7 +194,7 @@ fn migrate_parts(connection: &mut Connection, parts: &[&'static Part]) -> Result
         }
         adopt(connection, &recorded)?;
         run_missing(connection, &recorded, parts)?;
-        // Fails if the database is read-only, of which the first batch would tell otherwise.
+        // Fails if the database is read-only. Otherwise the first batch would fail.
         connection.batch_execute(&format!("delete from {RECORD} where false"))?;
         // In the transaction, so that a database of another build stays as it was.
         expect_objects(connection, parts)

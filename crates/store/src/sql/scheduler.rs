@@ -22,7 +22,7 @@ pub(crate) struct Scheduler {
     may_halt: bool,
     dependents_wait: AtomicBool,
     ended_unsent: AtomicU64,
-    /// The services of which only a part of many dependents was freed, and the last position of a batch that
+    /// The services with many dependents that were freed only in part, and the last position of a batch that
     /// was free then. The next part follows when these are in lanes.
     turns: Mutex<HashMap<ServiceId, i64>>,
 }

@@ -55,7 +55,7 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
     Ok(heads.into_values().collect())
 }
 
-/// The withdrawals of which an operator has to decide whether they were made.
+/// The withdrawals about which an operator has to decide whether they were made.
 fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>, StoreError> {
     // Every service id is greater than the empty text.
     let statement = connection

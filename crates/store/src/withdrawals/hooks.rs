@@ -135,7 +135,7 @@ fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result
 }
 
 /// Records the failures among withdrawals whose batches have just ended: their amounts no longer count in the sums of
-/// their pools, of which they are the last failures.
+/// their pools, and they are the last failures of these.
 fn record_failures(
     connection: &mut Connection,
     ended: &[&EndedBatch],

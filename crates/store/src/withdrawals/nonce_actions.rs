@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// The greatest number of nonces that one action fills.
+/// Limit on the number of nonces that one action fills.
 const MOST_FILLED: u64 = 10_000;
 /// How many rows are inserted by one statement.
 const STEP: usize = 500;

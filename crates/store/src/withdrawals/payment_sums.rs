@@ -13,7 +13,7 @@ use grid_batch_withdrawals::{
 
 use crate::sql::{Connection, Rows, StoreError, result_row};
 
-/// The sums of some pools, of which those of the present step are locked until the end of the
+/// The sums of some pools. Those of the present step are locked until the end of the
 /// transaction.
 pub(crate) struct PaymentSums {
     step: i64,

@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Store {
-    /// The nonces of which it cannot be decided what the chain used them for, with the reason.
+    /// The nonces that the chain has used for something that cannot be decided, with the reason.
     pub fn undecided_nonces(&self) -> Result<Vec<(ServiceId, UnsettledNonce)>, StoreError> {
         // Every service id is greater than the empty text.
         let statement = self

@@ -181,7 +181,7 @@ fn limit_of_a_day_is_reported_with_what_is_left() {
     let retry = format!("{}/retry", withdrawal_path());
     for response in [server.post("/withdrawals", WITHDRAWAL), server.post(&retry, b"")] {
         assert_error(&response, (429, 1042));
-        assert!(response.message().contains("of which 3 are left"), "{}", response.message());
+        assert!(response.message().contains("has 3 left of its limit"), "{}", response.message());
         assert_eq!(response.header("retry-after"), Some("600"));
     }
 }

@@ -252,7 +252,7 @@ fn service(ToldService { setting, service, url, answer }: &ToldService) -> Findi
         Err(error) => Finding::problem(
             LEDGER,
             format!(
-                "{url} does not tell whether it has the service {service} of {setting}: {error}"
+                "{url} does not report whether it has the service {service} of {setting}: {error}"
             ),
             "check that the node runs, and that it accepts the key of ledger.key_file",
         ),

@@ -17,7 +17,7 @@ pub(super) struct RepeatedLines {
     messages: HashMap<MessageKey, Window>,
 }
 
-/// What lines have in common that are summed up.
+/// The common part of lines that are summed up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct MessageKey {
     pub(super) level: Level,
@@ -53,7 +53,7 @@ pub(super) struct Summary {
 
 impl RepeatedLines {
     pub(super) const WINDOW: Duration = Duration::from_secs(10);
-    /// The greatest number of messages that are remembered. Further ones are all logged.
+    /// Limit on the number of messages that are remembered. Further ones are all logged.
     const MAX_MESSAGES: usize = 1_000;
 
     pub(super) fn new(most: u32) -> Self {
@@ -77,7 +77,7 @@ impl RepeatedLines {
         false
     }
 
-    /// Ends the windows that are over, or `all`, and sums up what was left out in them.
+    /// Ends the windows that are over, or `all`, and sums up the lines that were left out in them.
     pub(super) fn end_windows(&mut self, now: Instant, all: bool) -> Vec<Summary> {
         let mut summaries = Vec::new();
         self.messages.retain(|key, window| {
@@ -103,7 +103,7 @@ impl RepeatedLines {
 
 impl Services {
     const NAMED: usize = 3;
-    /// The greatest number of services that are counted as different ones.
+    /// Limit on the number of services that are counted as different ones.
     const MAX_COUNTED: usize = 100_000;
 
     fn add(&mut self, service: &str) {

@@ -1,4 +1,4 @@
-//! What systemd is told, if it has started the server: that it is ready, that it works, that it stops.
+//! Reports to systemd, if it has started the server: that it is ready, that it works, that it stops.
 //!
 //! The protocol is that of `sd_notify(3)`: lines in a datagram to the socket that `NOTIFY_SOCKET` names.
 

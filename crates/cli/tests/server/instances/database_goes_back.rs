@@ -156,7 +156,7 @@ fn server_without_the_right_to_know_its_server_warns_once() {
     server.submit(&batches);
     harness.wait_until_all_committed(&batches);
     let output = server.stop_with("TERM");
-    let warning = "the server does not tell which one it is";
+    let warning = "the server does not report which one it is";
     assert_eq!(output.stderr.matches(warning).count(), 1, "{}", output.stderr);
 }
 

@@ -25,7 +25,7 @@ pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {
     if gas.paid_after_failure > 0 {
         let withdrawals = gas.paid_after_failure;
         reasons.push(format!(
-            "the chain has paid {withdrawals} withdrawals since the server was started that had ended as failed; \
+            "since the server was started, the chain has paid {withdrawals} withdrawals that had ended as failed; \
              the log names their nonces"
         ));
     }

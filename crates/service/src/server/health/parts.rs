@@ -316,7 +316,7 @@ fn events_part(events: Option<&EventFollower>) -> HealthPart {
     let mut reasons = Vec::new();
     if repeated > 0 {
         reasons.push(format!(
-            "the ledger has told of {repeated} transactions a second time since the server was started: they \
+            "the ledger has reported {repeated} transactions a second time since the server was started: they \
              were applied twice; the log names them"
         ));
     }

@@ -114,7 +114,7 @@ impl Watcher {
             }
             (Some(Outage { kind: OutageKind::Unidentified, reason, .. }), false) => {
                 warn!(node = name, reason = reason.as_str();
-                    "the node does not tell which ledger it belongs to; batches that depend on it wait");
+                    "the node does not report which ledger it belongs to; batches that depend on it wait");
             }
             (None, true) => info!(node = name; "the node works again"),
             _ => {}

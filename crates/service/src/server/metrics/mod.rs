@@ -139,13 +139,13 @@ impl MetricsSources {
         let low = u64::try_from(gas.low_balances.len()).unwrap_or(u64::MAX);
         let mut admins = text.gauges(
             "grid_batch_gas_admins",
-            "Gas admins in trouble, by what they lack; 0 if the ledger has no gas.",
+            "Gas admins in trouble, by problem; 0 if the ledger has no gas.",
         );
         admins.sample(&[("problem", "low_balance")], count(low));
         admins.sample(&[("problem", "without_funds")], count(gas.without_funds));
         let help = "Pools whose cap the gas price is not below; 0 if the ledger has no gas.";
         text.gauge("grid_batch_pools_above_cap", help, count(gas.pools_above_cap));
-        let help = "What each gas admin has, in wei.";
+        let help = "The balance of each gas admin, in wei.";
         let mut balances = text.gauges("grid_batch_gas_admin_balance_wei", help);
         for GasAdminAmounts { name, balance, .. } in &gas.gas_admins {
             balance.iter().for_each(|wei| balances.sample(&[("gas_admin", name)], *wei));

@@ -120,7 +120,7 @@ fn process_halts(claims: &ClaimStore) {
     assert!(!store.services(false, None, 10).unwrap().is_empty());
     store.continue_after(&halting(), &first[0].batch.batch_id, Some("a reason")).unwrap();
     store.end_following(&halting(), &first[1].batch.batch_id, "a reason").unwrap();
-    // What is added later does not wait for those of which what follows ends.
+    // Later batches do not wait for invalid ones whose followers end.
     let ending = new_batch(halting(), 40_050).batch_id;
     store.end_following(&halting(), &ending, "a reason").unwrap();
     add(store, &[writing(halting(), 41_100, &address(50)), new_batch(halting(), 41_101)]);
