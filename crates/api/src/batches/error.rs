@@ -70,9 +70,9 @@ refusals! {
         #[error("no batch with the id {0} is stored, or none for this service")]
         [NOT_FOUND, 1060, "Unknown Batch"]
         BatchNotFound(String),
-        #[error("several batches have an id that begins with {0}; send more characters, or service_id")]
+        #[error("{id:.32} names {count} batches; give more characters or another service: {named}")]
         [BAD_REQUEST, 1063, "Ambiguous Id"]
-        AmbiguousId(String),
+        AmbiguousId { id: String, count: usize, named: String },
         #[error("the batch {id} is stored for {services} services; choose one with service_id")]
         [BAD_REQUEST, 1009, "Several Services"]
         SeveralServices { id: String, services: usize },

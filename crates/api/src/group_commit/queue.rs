@@ -3,7 +3,7 @@ use tokio::sync::{
     oneshot,
 };
 
-use crate::{http::ApiError, rate_limits::LimitError, state::ServerError};
+use crate::{http::ApiError, rate_limits::LimitError};
 
 /// The queue of a writer thread: it stores items of the type `I`, and answers each with an `A`.
 /// Requests that wait in it at the same time share a commit.
@@ -33,7 +33,7 @@ impl<I, A> WriteQueue<I, A> {
     pub(crate) fn reserve_slot(&self) -> Result<WriteSlot<I, A>, ApiError> {
         self.0.clone().try_reserve_owned().map(WriteSlot).map_err(|error| match error {
             TrySendError::Full(_) => LimitError::Overloaded.into(),
-            TrySendError::Closed(_) => ServerError::WriteFailed.into(),
+            TrySendError::Closed(_) => ApiError::write_interrupted(),
         })
     }
 }

@@ -9,9 +9,16 @@ use thiserror::Error;
 
 use super::RequestError;
 use crate::{
-    access::AccessError, batches::BatchRequestError, events::EventRequestError, guard::OriginError,
-    operators::TargetError, pass_through::ForwardError, rate_limits::LimitError,
-    scabbard::ScabbardRequestError, state::ServerError, webhooks::WebhookRequestError,
+    access::AccessError,
+    batches::BatchRequestError,
+    events::EventRequestError,
+    guard::OriginError,
+    operators::TargetError,
+    pass_through::ForwardError,
+    rate_limits::LimitError,
+    scabbard::ScabbardRequestError,
+    state::{FailureCause, ServerError},
+    webhooks::WebhookRequestError,
     withdrawals::WithdrawalRequestError,
 };
 
@@ -49,16 +56,26 @@ impl ApiError {
         RequestError::InvalidValue { name, rule: rule.into() }.into()
     }
 
+    /// The answer if the database stops answering while it is read.
+    pub(crate) fn read_interrupted() -> Self {
+        ServerError::ReadFailed(FailureCause::default()).into()
+    }
+
+    /// The answer if the database stops answering while it is written.
+    pub(crate) fn write_interrupted() -> Self {
+        ServerError::WriteFailed(FailureCause::default()).into()
+    }
+
     /// Logs why reading failed. The client does not see the cause.
     pub(crate) fn read_failed(error: BatchError) -> Self {
         warn!(error:%; "reading from the store failed");
-        ServerError::ReadFailed.into()
+        ServerError::ReadFailed(FailureCause::of(&error)).into()
     }
 
     /// Logs why writing failed. The client does not see the cause.
     pub(crate) fn write_failed(error: BatchError) -> Self {
         warn!(error:%; "writing to the store failed");
-        ServerError::WriteFailed.into()
+        ServerError::WriteFailed(FailureCause::of(&error)).into()
     }
 }
 

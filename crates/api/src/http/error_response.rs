@@ -14,6 +14,7 @@ use crate::{
     events::EventRequestError,
     http::{ApiError, Refusal, Refused},
     rate_limits::LimitError,
+    state::ServerError,
     withdrawals::WithdrawalRequestError,
 };
 
@@ -35,6 +36,11 @@ impl IntoResponse for ApiError {
         let message = self.to_string();
         let mut response = status.into_response();
         let (challenge, wait) = (challenge(&self), wait(&self));
+        if let ApiError::Server(ServerError::ReadFailed(cause) | ServerError::WriteFailed(cause)) =
+            &self
+        {
+            response.extensions_mut().insert(cause.clone());
+        }
         response.extensions_mut().insert(ErrorDetails { code, title, message, link: link(self) });
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             let retry_after = wait.map_or_else(|| retry_after(code), seconds);

@@ -6,13 +6,7 @@ use grid_batch_core::{
     OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
 };
 
-use crate::{
-    access::Caller,
-    batches::{BatchRequestError, NamedBatch},
-    http::{ApiError, JsonObject, RequestError, json_content_type},
-    operators::TargetError,
-    state::{ApiState, ServerError, StoreAccess, StoredCallback},
-};
+use crate::{access::Caller, batches::{BatchRequestError, NamedBatch}, http::{json_content_type, ApiError, JsonObject, RequestError}, operators::TargetError, state::{ApiState, StoreAccess, StoredCallback}};
 
 /// The longest body of a request about one thing.
 pub(super) const BODY_LIMIT: usize = 64 * 1024;
@@ -39,6 +33,8 @@ pub(crate) struct OperatorParts {
     pub(crate) store: Arc<dyn OperatorStore>,
     /// The instance whose interface this is now, for the log.
     pub(crate) instance: Arc<CurrentInstance>,
+    /// Who runs the command in whose process the interface is.
+    pub(crate) command_user: Option<String>,
 }
 
 /// What the handlers of operators need.
@@ -49,6 +45,7 @@ pub(crate) struct OperatorContext {
     pub(super) writes: StoreAccess,
     pub(super) writes_of_many: StoreAccess,
     instance: Arc<CurrentInstance>,
+    command_user: Option<String>,
     stored: StoredCallback,
     pub(super) recall: Arc<RecallFn>,
 }
@@ -61,11 +58,12 @@ impl OperatorContext {
         stored: StoredCallback,
         recall: Arc<RecallFn>,
     ) -> Self {
-        let access =
-            |permits| StoreAccess::new(permits, api.database.clone(), ServerError::WriteFailed);
+        let access = |permits| {
+            StoreAccess::new(permits, api.database.clone(), ApiError::write_interrupted())
+        };
         let (writes, writes_of_many) = (access(WRITES), access(MANY));
-        let OperatorParts { store, instance } = parts;
-        Self { api, queries, store, writes, writes_of_many, instance, stored, recall }
+        let OperatorParts { store, instance, command_user } = parts;
+        Self { api, queries, store, writes, writes_of_many, instance, command_user, stored, recall }
     }
 
     /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.
@@ -83,6 +81,9 @@ impl OperatorContext {
 
     /// Who makes a request, as the log shows it.
     pub(super) fn operator(&self, request: &Parts) -> Result<Operator, ApiError> {
+        if let Some(name) = self.command_user.clone() {
+            return Ok(Operator { name, source: ActionSource::CommandLine, instance: None });
+        }
         let name = name_of(request)?;
         Ok(Operator { name, source: ActionSource::Http, instance: (self.instance)() })
     }

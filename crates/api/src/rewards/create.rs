@@ -10,15 +10,7 @@ use grid_batch_withdrawals::{Reward, RewardConflict, RewardId, WithdrawalStore};
 
 use utoipa::ToSchema;
 
-use crate::{
-    http::{ApiError, SawtoothErrors, link},
-    rewards::json::{RewardJson, reward_json, reward_path},
-    state::ServerError,
-    withdrawals::{
-        KEY_FIELD, WithdrawalContext, WithdrawalRequestError, random_id, reward_id_from_key,
-        take_idempotency_key,
-    },
-};
+use crate::{http::{link, ApiError, SawtoothErrors}, rewards::json::{reward_json, reward_path, RewardJson}, withdrawals::{random_id, reward_id_from_key, take_idempotency_key, KEY_FIELD, WithdrawalContext, WithdrawalRequestError}};
 
 const FIELDS: &[&str] = &["pool", "amount", "once_per_member", KEY_FIELD];
 
@@ -82,5 +74,5 @@ fn write(
         return Ok(Err(conflict));
     }
     let stored = store.reward(&reward.id).map_err(ApiError::write_failed)?;
-    Ok(Ok(stored.ok_or(ServerError::WriteFailed)?))
+    stored.map(Ok).ok_or_else(ApiError::write_interrupted)
 }

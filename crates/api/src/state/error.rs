@@ -1,3 +1,5 @@
+use grid_batch_core::BatchError;
+
 use crate::http::refusals;
 
 refusals! {
@@ -11,9 +13,19 @@ refusals! {
         Internal,
         #[error("the database cannot be read now; try again later")]
         [SERVICE_UNAVAILABLE, 1013, "Store Unavailable"]
-        ReadFailed,
+        ReadFailed(FailureCause),
         #[error("the request may not have been carried out; check the result, and try again")]
         [SERVICE_UNAVAILABLE, 1012, "Store Unavailable"]
-        WriteFailed,
+        WriteFailed(FailureCause),
+    }
+}
+
+/// Why the store failed. It is in no answer over HTTP: clients do not see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FailureCause(pub(crate) Option<String>);
+
+impl FailureCause {
+    pub(crate) fn of(error: &BatchError) -> Self {
+        Self(Some(error.to_string()))
     }
 }

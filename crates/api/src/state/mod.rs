@@ -14,17 +14,13 @@ use grid_batch_core::Clock;
 use grid_batch_support::Shutdown;
 use tokio::sync::Semaphore;
 
-use crate::{
-    ApiOptions,
-    http::{BodyReader, MemoryBudget},
-    rate_limits::Rates,
-};
+use crate::{http::{ApiError, BodyReader, MemoryBudget}, rate_limits::Rates, ApiOptions};
 
 pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_work::{StoreAccess, run_blocking};
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
-pub(crate) use error::ServerError;
+pub(crate) use error::{FailureCause, ServerError};
 pub(crate) use listeners::{Listeners, WaitingListener};
 pub(crate) use open_connection::OpenConnection;
 pub(crate) use stored_callback::StoredCallback;
@@ -62,7 +58,7 @@ impl ApiState {
     ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader::new(budget, options.body_timeout);
-        let reads = StoreAccess::new(READS, database.clone(), ServerError::ReadFailed);
+        let reads = StoreAccess::new(READS, database.clone(), ApiError::read_interrupted());
         let status_waiters = Semaphore::new(options.max_status_waiters);
         Self {
             options,

@@ -17,10 +17,7 @@ use axum::extract::{Path, rejection::PathRejection};
 use grid_batch_core::{BatchResult, WebhookId, WebhookStore};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{
-    http::{ApiError, RequestError},
-    state::{ApiState, ServerError, StoreAccess},
-};
+use crate::{http::{ApiError, RequestError}, state::{ApiState, StoreAccess}};
 
 /// How many requests write at once.
 const WRITES: usize = 2;
@@ -34,7 +31,7 @@ pub(crate) struct WebhookContext {
 
 impl WebhookContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn WebhookStore>) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ServerError::WriteFailed);
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::write_interrupted());
         Self { api, store, writes }
     }
 

@@ -4,11 +4,7 @@ use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
-use crate::{
-    http::{ApiError, JsonObject, RequestError, json_content_type, json_content_type_if_any},
-    state::{ApiState, ServerError, StoreAccess, StoredCallback},
-    withdrawals::WithdrawalQueue,
-};
+use crate::{http::{json_content_type, json_content_type_if_any, ApiError, JsonObject, RequestError}, state::{ApiState, StoreAccess, StoredCallback}, withdrawals::WithdrawalQueue};
 
 /// The longest body of a request about withdrawals or rewards.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -37,7 +33,7 @@ impl WithdrawalContext {
         stored: StoredCallback,
         queue: WithdrawalQueue,
     ) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ServerError::WriteFailed);
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::write_interrupted());
         Self { api, store, stored, queue, writes, rules }
     }
 

@@ -10,6 +10,7 @@ mod list;
 mod operations;
 mod retry_failed;
 mod schedule;
+mod undecided_nonces;
 mod waits_for;
 mod writer;
 
@@ -36,4 +37,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<WithdrawalContext>> {
         .routes(routes!(get::get))
         .routes(routes!(operations::retry))
         .routes(routes!(operations::cancel))
+        .routes(routes!(undecided_nonces::get))
 }

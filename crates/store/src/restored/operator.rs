@@ -9,7 +9,7 @@ use super::{
 use crate::{
     events::begin_generation,
     sql::{
-        Connection, Statement, Store, StoreError,
+        Connection, RulesOf, Statement, Store, StoreError,
         error::ClaimError,
         handle::StoreOptions,
         last_seen::Seen,
@@ -23,7 +23,7 @@ pub(crate) fn mark_restored(
     options: StoreOptions,
     even_if_running: bool,
 ) -> Result<OpenBatchesInDoubt, StoreError> {
-    let store = Store::connect(url, options)?;
+    let store = Store::connect(url, options, RulesOf::Options)?;
     let mut connection = store.pools.write()?;
     let server = DatabaseServer::read(&mut connection)?;
     connection.write_transaction(|connection| {
@@ -47,7 +47,7 @@ pub(crate) fn mark_restored(
 
 /// Records the server that the database is on now, because an operator says that nothing was lost.
 pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(), StoreError> {
-    let store = Store::connect(url, options)?;
+    let store = Store::connect(url, options, RulesOf::Options)?;
     let mut connection = store.pools.write()?;
     let server = DatabaseServer::read(&mut connection)?;
     connection.write_transaction(|connection| {

@@ -41,8 +41,10 @@ pub(super) struct Stores {
 
 impl Stores {
     pub(super) fn open(url: &DatabaseUrl) -> Self {
-        let options = StoreOptions { leaves_policies: true, ..StoreOptions::default() };
-        Self { store: open(url), command: Store::open(url, options).unwrap() }
+        Self {
+            store: open(url),
+            command: Store::open_for_command(url, StoreOptions::default()).unwrap(),
+        }
     }
 }
 
