@@ -6,7 +6,13 @@ use grid_batch_core::{
     OperatorAction, OperatorStore, OperatorTarget, ServiceId, StoredBatch,
 };
 
-use crate::{access::Caller, batches::{BatchRequestError, NamedBatch}, http::{json_content_type, ApiError, JsonObject, RequestError}, operators::TargetError, state::{ApiState, StoreAccess, StoredCallback}};
+use crate::{
+    access::Caller,
+    batches::{BatchRequestError, NamedBatch},
+    http::{ApiError, JsonObject, RequestError, json_content_type},
+    operators::TargetError,
+    state::{ApiState, StoreAccess, StoredCallback},
+};
 
 /// The longest body of a request about one thing.
 pub(super) const BODY_LIMIT: usize = 64 * 1024;

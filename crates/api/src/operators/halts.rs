@@ -11,9 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::OperatorContext;
 use crate::{
     access::Caller,
-    http::{
-        ApiError, PageLimit, PageStart, Problems, Query,
-    },
+    http::{ApiError, PageLimit, PageStart, Problems, Query},
 };
 
 /// An invalid batch that stops others until an operator decides.

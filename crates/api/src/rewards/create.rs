@@ -10,7 +10,14 @@ use grid_batch_withdrawals::{Reward, RewardConflict, RewardId, WithdrawalStore};
 
 use utoipa::ToSchema;
 
-use crate::{http::{link, ApiError, SawtoothErrors}, rewards::json::{reward_json, reward_path, RewardJson}, withdrawals::{random_id, reward_id_from_key, take_idempotency_key, KEY_FIELD, WithdrawalContext, WithdrawalRequestError}};
+use crate::{
+    http::{ApiError, SawtoothErrors, link},
+    rewards::json::{RewardJson, reward_json, reward_path},
+    withdrawals::{
+        KEY_FIELD, WithdrawalContext, WithdrawalRequestError, random_id, reward_id_from_key,
+        take_idempotency_key,
+    },
+};
 
 const FIELDS: &[&str] = &["pool", "amount", "once_per_member", KEY_FIELD];
 

@@ -14,7 +14,11 @@ use grid_batch_core::Clock;
 use grid_batch_support::Shutdown;
 use tokio::sync::Semaphore;
 
-use crate::{http::{ApiError, BodyReader, MemoryBudget}, rate_limits::Rates, ApiOptions};
+use crate::{
+    ApiOptions,
+    http::{ApiError, BodyReader, MemoryBudget},
+    rate_limits::Rates,
+};
 
 pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;

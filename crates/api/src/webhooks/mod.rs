@@ -17,7 +17,10 @@ use axum::extract::{Path, rejection::PathRejection};
 use grid_batch_core::{BatchResult, WebhookId, WebhookStore};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{http::{ApiError, RequestError}, state::{ApiState, StoreAccess}};
+use crate::{
+    http::{ApiError, RequestError},
+    state::{ApiState, StoreAccess},
+};
 
 /// How many requests write at once.
 const WRITES: usize = 2;

@@ -4,7 +4,11 @@ use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
-use crate::{http::{json_content_type, json_content_type_if_any, ApiError, JsonObject, RequestError}, state::{ApiState, StoreAccess, StoredCallback}, withdrawals::WithdrawalQueue};
+use crate::{
+    http::{ApiError, JsonObject, RequestError, json_content_type, json_content_type_if_any},
+    state::{ApiState, StoreAccess, StoredCallback},
+    withdrawals::WithdrawalQueue,
+};
 
 /// The longest body of a request about withdrawals or rewards.
 const BODY_LIMIT: usize = 64 * 1024;

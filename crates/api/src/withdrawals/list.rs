@@ -9,7 +9,13 @@ use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{http::{link, ApiError, PageLimit, Query, SawtoothErrors}, withdrawals::{context::WithdrawalContext, json::{withdrawal_json, WithdrawalJson}}};
+use crate::{
+    http::{ApiError, PageLimit, Query, SawtoothErrors, link},
+    withdrawals::{
+        context::WithdrawalContext,
+        json::{WithdrawalJson, withdrawal_json},
+    },
+};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

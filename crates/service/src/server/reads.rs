@@ -66,3 +66,123 @@ impl WaitSources {
         place.into_iter().chain(unconfirmed).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use grid_batch_core::{ItemId, LedgerIdentity, ManualClock};
+    use grid_batch_nodes::{NodePool, NodePoolOptions};
+    use grid_batch_store::StoreOptions;
+    use grid_batch_work::{Delay, UnderWay};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const SERVICE: &str = "a::b";
+    const NODE: &str = "http://node";
+
+    struct TestSources {
+        sources: WaitSources,
+        clock: Arc<ManualClock>,
+        _directory: TempDir,
+    }
+
+    impl TestSources {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let url = format!("sqlite://{}", directory.path().join("batches.db").display());
+            let clock = Arc::new(ManualClock::default());
+            let pool = NodePool::with_options(NodePoolOptions {
+                urls: vec![NODE.to_owned()],
+                clock: Arc::<ManualClock>::clone(&clock),
+                ..NodePoolOptions::default()
+            });
+            let (table, hour) = (WorkTable::default(), Duration::from_hours(1));
+            let delayed =
+                DelayedServices::new(table.clone(), hour, hour, Arc::<ManualClock>::clone(&clock));
+            let sources = WaitSources {
+                table,
+                delayed,
+                check: LedgerCheck::new(LedgerIdentity::new("sawtooth"), pool, hour),
+                store: Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap(),
+                clock: Arc::<ManualClock>::clone(&clock),
+            };
+            clock.advance(hour);
+            Self { sources, clock, _directory: directory }
+        }
+
+        fn reasons(&self) -> Vec<WaitReason> {
+            self.sources.of(&SERVICE.parse().unwrap())
+        }
+
+        /// Attempts of the service were not accepted for a minute, the last one with this outcome.
+        fn delay(&self, outcome: Outcome) {
+            let now = self.clock.monotonic();
+            let delay = Delay {
+                batch_id: "1".to_owned(),
+                since: None,
+                first_seen: now,
+                last_seen: now,
+                attempts: 3,
+                outcome,
+                error: String::new(),
+                warned: false,
+            };
+            self.sources.table.lock().enter(SERVICE).service.sending.delay = Some(Box::new(delay));
+            self.clock.advance(Duration::from_mins(1));
+        }
+    }
+
+    #[test]
+    fn service_of_which_nothing_is_known_has_no_reason() {
+        assert_eq!(TestSources::new().reasons(), []);
+    }
+
+    #[test]
+    fn service_waits_for_a_place_of_the_instance_or_of_its_node() {
+        let test = TestSources::new();
+        test.sources.table.lock().enter(SERVICE).service.sending.waits = Some(1);
+        assert_eq!(test.reasons(), [WaitReason::InFlightWindow]);
+        test.sources.table.lock().enter(SERVICE).service.sending.node = Some(0);
+        assert_eq!(test.reasons(), [WaitReason::NodePlace]);
+        assert_eq!(test.sources.of(&"another".parse().unwrap()), []);
+    }
+
+    #[test]
+    fn only_a_busy_ledger_is_a_reason_of_a_delayed_service() {
+        let test = TestSources::new();
+        let since = test.clock.now();
+        test.delay(Outcome::Busy);
+        assert_eq!(test.reasons(), [WaitReason::Busy { since, attempts: 3 }]);
+        test.delay(Outcome::Refused);
+        assert_eq!(test.reasons(), []);
+    }
+
+    #[test]
+    fn batch_that_the_ledger_does_not_report_is_a_reason() {
+        let test = TestSources::new();
+        let (batch_id, since) = (ItemId::from_bytes([1; 64]), test.clock.now());
+        {
+            let mut work = test.sources.table.lock();
+            let mut entered = work.enter(SERVICE);
+            let (_, batch, _) = entered.batch(&batch_id.to_string());
+            let not_reported = Some(test.clock.monotonic());
+            batch.under_way = Some(UnderWay { not_reported, ..UnderWay::default() });
+        }
+        test.clock.advance(Duration::from_mins(1));
+        assert_eq!(test.reasons(), [WaitReason::Unconfirmed { batch_id, since }]);
+    }
+
+    #[test]
+    fn node_that_does_not_answer_comes_before_what_it_causes() {
+        let test = TestSources::new();
+        test.sources.check.pool().failed(NODE, "refused");
+        test.delay(Outcome::Busy);
+        let reasons = test.reasons();
+        let [WaitReason::Node(outage), WaitReason::Busy { .. }] = &reasons[..] else {
+            panic!("{reasons:?}")
+        };
+        assert_eq!((&*outage.node, &*outage.reason), (NODE, "refused"));
+    }
+}

@@ -14,7 +14,7 @@ use crate::{
     halts::{Stops, stop_in_order},
     missing::remove_missing,
     scheduling::{insert_changed, load_positions, remove_waiting},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+    sql::{Connection, Rows, Scheduler, StoreError},
 };
 
 /// The end of a batch that waits.
@@ -81,19 +81,15 @@ fn count_ended(connection: &mut Connection, ended: &[&Lane]) -> Result<(), Store
     for lane in ended {
         *counts.entry(lane.service_id.as_str()).or_default() += 1;
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- count_ended
          update lanes set ended = lanes.ended + x.count
          from {x} where lanes.service_id = x.service_id and lanes.lane = (
              select min(s.lane) from lanes s where s.service_id = x.service_id)",
-    )
-    .rows(
         Rows::default()
             .text("service_id", counts.keys().copied())
             .long("count", counts.values().copied()),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Removes batches that have ended from those that wait with others. Returns the services that got a next

@@ -23,7 +23,7 @@ use crate::{
         Connection, Dialect, EventSink, Scheduler, Statement, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
         result_row,
-        rows::{BATCH_COLUMNS, BatchRow, WITH_LANE},
+        rows::{batch_id, progress, service_id},
     },
 };
 
@@ -140,21 +140,28 @@ fn find_batches_without_lane(
         batches.iter().filter(|key| !lanes.contains_key(*key)).cloned().collect();
     let statement = Statement::new(
         connection.dialect(),
-        format!(
-            "-- find_batches_without_lane
-             select {BATCH_COLUMNS} from {{x}}
-             join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id
-             {WITH_LANE}"
-        ),
+        "-- find_batches_without_lane
+         select b.service_id, b.batch_id, b.ended_at is not null as ended, b.dlt_status, b.attempts
+         from {x} join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id",
     )
     .rows(key_rows(&keys));
-    let rows: Vec<BatchRow> = connection.load(&statement)?;
+    let rows: Vec<WithoutLaneRow> = connection.load(&statement)?;
     rows.into_iter()
         .map(|row| {
-            let batch = row.into_batch()?;
-            Ok(((batch.service_id, batch.batch_id), batch.progress))
+            let key = (service_id(&row.service_id)?, batch_id(&row.batch_id)?);
+            Ok((key, progress(row.ended, row.dlt_status.as_deref(), row.attempts)?))
         })
         .collect()
+}
+
+result_row! {
+    struct WithoutLaneRow {
+        service_id: String,
+        batch_id: Vec<u8>,
+        ended: bool,
+        dlt_status: Option<String>,
+        attempts: i32,
+    }
 }
 
 fn key(change: &Change) -> BatchKey {

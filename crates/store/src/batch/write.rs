@@ -337,11 +337,9 @@ pub(super) fn forget_new_services<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- forget_new_services
          delete from new_services where service_id in (select x.service_id from {x})",
+        Rows::default().text("service_id", services),
     )
-    .rows(Rows::default().text("service_id", services));
-    connection.execute(&statement).map(drop)
 }

@@ -12,13 +12,11 @@ pub(crate) fn remove_events_of(
     if !cfg!(feature = "events") {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- remove_batch_events
          delete from batch_events where batch_seq in (select x.seq from {x})",
+        Rows::default().long("seq", batch_seqs),
     )
-    .rows(Rows::default().long("seq", batch_seqs));
-    connection.execute(&statement).map(drop)
 }
 
 /// Removes up to `count` of the oldest groups, while they were written before a time, and remembers up to

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use diesel::prelude::*;
 use grid_batch_core::{
-    BatchState, ChangeOutcome, Halt, HaltCursor, ServiceId, Stale, StoredBatch, Timestamp,
+    BatchState, ChangeOutcome, EventKind, Halt, HaltCursor, ServiceId, Stale, StoredBatch,
+    Timestamp,
 };
 
 use super::table::{self, HaltOrigin, load_halt, remove_halts, set_ends_until};

@@ -8,8 +8,8 @@ use grid_batch_core::{EventKind, ItemId, ServiceId, Strategy};
 use super::table::{StoredHalt, find_ending, next_service_that_ends, remove_halts, set_position};
 use crate::{
     batch::{
-        ActionNote, AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, release_following,
-        with_locked, write_open,
+        ActionNote, AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes,
+        release_following, with_locked, write_open,
     },
     scheduling::{EndReason, Positioned, find_waiting_in_order},
     sql::{

@@ -44,13 +44,10 @@ pub(super) fn insert_halts(
     halts: &[(StoredHalt, HaltOrigin)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_halts
          insert into halts (batch_seq, service_id, position, since, ends_until, origin, positioned)
          select batch_seq, service_id, position, since, ends_until, origin, true from {x}",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", halts.iter().map(|(halt, _)| halt.batch.0))
             .text("service_id", halts.iter().map(|(halt, _)| halt.batch.1.as_str()))
@@ -58,8 +55,7 @@ pub(super) fn insert_halts(
             .long("since", halts.iter().map(|_| now.as_micros()))
             .optional_long("ends_until", halts.iter().map(|(halt, _)| halt.ends_until))
             .text("origin", halts.iter().map(|(_, origin)| origin.as_str())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Records invalid batches that stop others in services with one lane.
@@ -71,19 +67,15 @@ pub(super) fn insert_halts_in_order(
     if halts.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_halts_in_order
          insert into halts (batch_seq, service_id, position, since, origin, positioned)
          select b.seq, b.service_id, b.created_at, x.since, 'POLICY', false
          from {x} join batches b on b.seq = x.batch_seq",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", halts.iter().copied())
             .long("since", halts.iter().map(|_| now.as_micros())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// The halt of a batch, and whether its service has positions.
@@ -172,13 +164,11 @@ pub(super) fn remove_halts(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- remove_halts
          delete from halts where batch_seq in (select x.batch_seq from {x})",
+        Rows::default().long("batch_seq", seqs),
     )
-    .rows(Rows::default().long("batch_seq", seqs));
-    connection.execute(&statement).map(drop)
 }
 
 result_row! {

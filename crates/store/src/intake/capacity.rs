@@ -238,19 +238,15 @@ pub(super) fn record_new_services(
     connection: &mut Connection,
     openers: &BTreeMap<&str, SignerId>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_new_services
          insert into new_services (service_id, signer)
          select service_id, signer from {x} where true
          on conflict do nothing",
-    )
-    .rows(
         Rows::default()
             .text("service_id", openers.keys().copied())
             .bytes("signer", openers.values().map(|signer| &signer.as_bytes()[..])),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 result_row! {

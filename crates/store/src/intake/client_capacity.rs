@@ -93,18 +93,14 @@ pub(super) fn insert_client_batches<'b>(
     if of_clients.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_client_batches
          insert into client_batches (batch_seq, client) select batch_seq, client from {x}",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", of_clients.iter().map(|(seq, _)| *seq))
             .text("client", of_clients.iter().map(|(_, client)| client.as_str()))
             .in_chunks(),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// How many batches that ended are forgotten with a count.

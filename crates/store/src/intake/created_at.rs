@@ -105,32 +105,26 @@ impl<'a> CreatedAtAllocator<'a> {
         connection: &mut Connection,
     ) -> Result<(), StoreError> {
         let unused = self.new_services(|reserved| reserved.left == reserved.count);
-        let statement = Statement::new(
-            connection.dialect(),
+        connection.execute_rows(
             "-- remove_unused_services
              delete from services where service_id in (select x.service_id from {x}) and added = 0
                  and not exists (select 1 from service_id_claims c
                      where c.service_id = services.service_id)",
+            Rows::default().text("service_id", unused),
         )
-        .rows(Rows::default().text("service_id", unused));
-        connection.execute(&statement).map(drop)
     }
 
     /// Subtracts the batches that were counted as added and not stored.
     pub(crate) fn release_unused(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let left = || self.services.iter().filter(|(_, reserved)| reserved.left > 0);
-        let statement = Statement::new(
-            connection.dialect(),
+        connection.execute_rows(
             "-- release_created_at
              update services as s set added = s.added - x.count
              from {x} where s.service_id = x.service_id",
-        )
-        .rows(
             Rows::default()
                 .text("service_id", left().map(|(service, _)| *service))
                 .long("count", left().map(|(_, reserved)| reserved.left)),
-        );
-        connection.execute(&statement).map(drop)
+        )
     }
 }
 

@@ -39,8 +39,7 @@ pub(super) fn insert(
     missed: &[(ItemId, i64)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_lookups
          insert into transaction_lookups (service_id, signer, transaction_id, since)
          select distinct m.service_id, m.signer, m.transaction_id, x.since
@@ -48,9 +47,8 @@ pub(super) fn insert(
              on m.transaction_id = x.transaction_id and m.batch_seq = x.batch_seq
          where m.found_at is null
          on conflict (service_id, signer, transaction_id) do nothing",
+        missed_rows(missed).long("since", missed.iter().map(|_| now.as_micros())),
     )
-    .rows(missed_rows(missed).long("since", missed.iter().map(|_| now.as_micros())));
-    connection.execute(&statement).map(drop)
 }
 
 /// The ledger is to be asked at once for those of these transactions that only an invalid batch has brought
@@ -59,8 +57,7 @@ pub(super) fn begin_again(
     connection: &mut Connection,
     missed: &[(ItemId, i64)],
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- begin_lookups_again
          update transaction_lookups set lookups = 0, next_lookup_at = 0
          where (service_id, signer, transaction_id) in (
@@ -68,9 +65,8 @@ pub(super) fn begin_again(
              from {x} join missing_transactions m
                  on m.transaction_id = x.transaction_id and m.batch_seq = x.batch_seq
              where m.found_at is null and m.invalid_seq is not null and m.asked_at = 0)",
+        missed_rows(missed),
     )
-    .rows(missed_rows(missed));
-    connection.execute(&statement).map(drop)
 }
 
 fn missed_rows<'a>(missed: &'a [(ItemId, i64)]) -> Rows<'a> {
@@ -203,20 +199,13 @@ fn mark_asked(
     .rows(lookup_rows(lookups).long("next_lookup_at", lookups.iter().map(next)));
     connection.execute(&statement)?;
     // Other batches do not need the time.
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- mark_asked
+    connection.execute_rows("-- mark_asked
          update missing_transactions set asked_at = x.asked_at
          from {x} where missing_transactions.transaction_id = x.transaction_id
              and missing_transactions.found_at is null
-             and missing_transactions.invalid_seq is not null and missing_transactions.asked_at = 0",
-    )
-    .rows(
-        Rows::default()
+             and missing_transactions.invalid_seq is not null and missing_transactions.asked_at = 0", Rows::default()
             .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
-            .long("asked_at", lookups.iter().map(|_| now.as_micros())),
-    );
-    connection.execute(&statement).map(drop)
+            .long("asked_at", lookups.iter().map(|_| now.as_micros())))
 }
 
 /// The ledger is asked for these transactions again at this time, whatever their pauses.
@@ -225,21 +214,17 @@ fn set_next_lookup(
     transaction_ids: &[ItemId],
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- look_up_again
          update transaction_lookups set lookups = 1, next_lookup_at = x.next_lookup_at
          from {x} join missing_transactions m on m.transaction_id = x.transaction_id
          where m.found_at is null and transaction_lookups.service_id = m.service_id
              and transaction_lookups.signer = m.signer
              and transaction_lookups.transaction_id = m.transaction_id",
-    )
-    .rows(
         Rows::default()
             .bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes()))
             .long("next_lookup_at", transaction_ids.iter().map(|_| at.as_micros())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// For how many transactions the ledger was not asked yet, and for how long.

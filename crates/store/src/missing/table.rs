@@ -134,14 +134,12 @@ pub(crate) fn remove(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- remove_missing_transactions
          delete from missing_transactions
          where batch_seq in (select x.batch_seq from {x}) and found_at is null",
+        Rows::default().long("batch_seq", seqs),
     )
-    .rows(Rows::default().long("batch_seq", seqs));
-    connection.execute(&statement).map(drop)
 }
 
 fn remove_except(
@@ -159,18 +157,14 @@ fn remove_except(
     let missed: Vec<Vec<u8>> = connection.load_column(&statement)?;
     let still: BTreeSet<&[u8]> = still.iter().map(|it| it.transaction_id.as_bytes()).collect();
     let arrived = || missed.iter().map(Vec::as_slice).filter(|id| !still.contains(id));
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- remove_arrived_transactions
          delete from missing_transactions where (transaction_id, batch_seq) in (
              select x.transaction_id, x.batch_seq from {x})",
-    )
-    .rows(
         Rows::default()
             .bytes("transaction_id", arrived())
             .long("batch_seq", arrived().map(|_| seq)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Those of these batches that have a transaction which others miss.
@@ -313,21 +307,17 @@ pub(crate) fn mark_found(
     found: &[(i64, ItemId)],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- mark_found_transactions
          update missing_transactions set found_at = x.found_at
          from {x}
          where missing_transactions.transaction_id = x.transaction_id
              and missing_transactions.batch_seq = x.batch_seq",
-    )
-    .rows(
         Rows::default()
             .long("found_at", found.iter().map(|_| now.as_micros()))
             .bytes("transaction_id", found.iter().map(|(_, id)| id.as_bytes()))
             .long("batch_seq", found.iter().map(|(seq, _)| *seq)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// An operator releases a batch from its missing transactions. Returns whether it was held for them.
@@ -355,14 +345,12 @@ pub(crate) fn mark_overdue(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- mark_overdue
          update missing_transactions set overdue = true
          where batch_seq in (select x.batch_seq from {x}) and found_at is null",
+        Rows::default().long("batch_seq", seqs),
     )
-    .rows(Rows::default().long("batch_seq", seqs));
-    connection.execute(&statement).map(drop)
 }
 
 /// Ends the holds of batches that miss nothing any more, unless an operator holds them.
@@ -370,14 +358,12 @@ pub(crate) fn end_holds(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- end_holds_of_arrived
          delete from waiting_holds
          where batch_seq in (select x.batch_seq from {x}) and cause = 'MISSING_TRANSACTION'",
+        Rows::default().long("batch_seq", seqs),
     )
-    .rows(Rows::default().long("batch_seq", seqs));
-    connection.execute(&statement).map(drop)
 }
 
 result_row! {

@@ -7,7 +7,7 @@ use grid_batch_core::{
 };
 
 use crate::sql::{
-    Connection, Rows, Statement, Store, StoreError,
+    Connection, Rows, Store, StoreError,
     rows::{batch_id, limit, service_id, storable},
     schema::operator_actions,
 };
@@ -37,8 +37,7 @@ pub(super) fn record_actions(
     let acting = operator.instance.as_ref().map(InstanceId::as_str);
     let each = || done.iter().map(|(target, _)| *target);
     let same = || done.iter().map(drop);
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_operator_actions
          insert into operator_actions (
              acted_at, operator, source, instance, verb, target, service_id, batch_id, attempt,
@@ -46,8 +45,6 @@ pub(super) fn record_actions(
          select x.acted_at, x.operator, x.source, x.instance, x.verb, x.target, x.service_id,
              x.batch_id, x.attempt, x.target_instance, x.reason, x.state_before, x.state_after
          from {x}",
-    )
-    .rows(
         Rows::default()
             .long("acted_at", same().map(|()| now.as_micros()))
             .text("operator", same().map(|()| &*name))
@@ -62,8 +59,7 @@ pub(super) fn record_actions(
             .optional_text("reason", same().map(|()| reason.as_deref()))
             .text("state_before", done.iter().map(|(_, effect)| effect.before.as_str()))
             .text("state_after", done.iter().map(|(_, effect)| effect.after.as_str())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Up to `count` actions before the one with this number, the latest first.

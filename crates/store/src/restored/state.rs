@@ -78,18 +78,14 @@ pub(super) fn record_server(
     connection: &mut Connection,
     server: &DatabaseServer,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- record_server
          update database_state as d
          set server = x.server, timeline = x.timeline, synchronous = x.synchronous
          from {x} where d.id = 1",
-    )
-    .rows(
         Rows::default()
             .text("server", [server.id.as_str()])
             .long("timeline", [server.timeline])
             .bool("synchronous", [server.synchronous]),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }

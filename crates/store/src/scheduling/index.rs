@@ -236,36 +236,30 @@ pub(super) fn remove_unused_lengths(
     if used_up.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- remove_address_lengths
          delete from address_lengths
          where service_id in (
              select x.service_id from {x}
              where not exists (
                  select 1 from declared_addresses d where d.service_id = x.service_id))",
+        service_rows(used_up),
     )
-    .rows(service_rows(used_up));
-    connection.execute(&statement).map(drop)
 }
 
 fn insert_lengths(
     connection: &mut Connection,
     new: &BTreeSet<(&ServiceId, usize, i64)>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_address_lengths
          insert into address_lengths (service_id, length, since)
          select service_id, length, since from {x}",
-    )
-    .rows(
         Rows::default()
             .text("service_id", new.iter().map(|row| row.0.as_str()))
             .int("length", new.iter().map(|row| i32::try_from(row.1).unwrap_or(i32::MAX)))
             .long("since", new.iter().map(|row| row.2)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 result_row! {
@@ -283,14 +277,12 @@ pub(super) fn insert_addresses(
     lengths: &ServiceLengths,
 ) -> Result<(), StoreError> {
     let rows = rows_of(batches, lengths);
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_declared_addresses
          insert into declared_addresses (service_id, address, kind, position, batch_seq)
          select service_id, address, kind, position, batch_seq from {x}",
+        key_rows(&rows).long("batch_seq", rows.iter().map(|(batch, _)| batch.seq)),
     )
-    .rows(key_rows(&rows).long("batch_seq", rows.iter().map(|(batch, _)| batch.seq)));
-    connection.execute(&statement).map(drop)
 }
 
 /// Removes the rows of batches that have ended, by their keys. Lengths that came into use since a batch

@@ -131,19 +131,15 @@ pub(crate) fn make_lanes(
     service_id: &ServiceId,
     lanes: &[i32],
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- make_lanes
          insert into lanes (service_id, lane, epoch)
          select x.service_id, x.lane, c.epoch
          from {x} join service_id_claims c on c.service_id = x.service_id",
-    )
-    .rows(
         Rows::default()
             .text("service_id", lanes.iter().map(|_| service_id.as_str()))
             .int("lane", lanes.iter().copied()),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// A batch to be installed in a lane.

@@ -19,19 +19,15 @@ pub(super) fn insert(
     batches: &[PositionedBatch],
     blockers: &HashMap<i64, Blocker>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_waiting_batches
          insert into waiting_batches
              (batch_seq, service_id, position, blocker_seq, depends_on_blocker)
          select batch_seq, service_id, position, blocker_seq, depends_on_blocker from {x}",
-    )
-    .rows(
         blocker_rows(batches, blockers)
             .text("service_id", batches.iter().map(|batch| batch.service_id.as_str()))
             .long("position", batches.iter().map(|batch| batch.position)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Inserts batches that have no position yet.
@@ -39,18 +35,14 @@ pub(super) fn insert_unpositioned<'a>(
     connection: &mut Connection,
     batches: impl Iterator<Item = &'a PositionedBatch> + Clone,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_unplaced_batches
          insert into waiting_batches (batch_seq, service_id)
          select batch_seq, service_id from {x}",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", batches.clone().map(|batch| batch.seq))
             .text("service_id", batches.map(|batch| batch.service_id.as_str())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Gives batches their positions, with what they wait for.
@@ -59,19 +51,15 @@ pub(super) fn write_positions(
     batches: &[PositionedBatch],
     blockers: &HashMap<i64, Blocker>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- write_places
          update waiting_batches as w
          set position = x.position, blocker_seq = x.blocker_seq,
              depends_on_blocker = x.depends_on_blocker
          from {x} where w.batch_seq = x.batch_seq",
-    )
-    .rows(
         blocker_rows(batches, blockers)
             .long("position", batches.iter().map(|batch| batch.position)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Writes what batches wait for now. A batch in a lane has it there.
@@ -91,17 +79,13 @@ pub(crate) fn write_blockers(
     if connection.execute(&statement)? == batches.len() {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- write_blockers_in_lanes
          update lanes set blocker_seq = x.blocker_seq
          from {x} where lanes.service_id = x.service_id and lanes.batch_seq = x.batch_seq",
-    )
-    .rows(
         blocker_rows(batches, blockers)
             .text("service_id", batches.iter().map(|batch| batch.service_id.as_str())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 fn blocker_rows<'a>(batches: &'a [PositionedBatch], blockers: &HashMap<i64, Blocker>) -> Rows<'a> {
@@ -119,13 +103,11 @@ pub(crate) fn remove_waiting(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- remove_waiting_batches
          delete from waiting_batches where batch_seq in (select x.batch_seq from {x})",
+        Rows::default().long("batch_seq", seqs),
     )
-    .rows(Rows::default().long("batch_seq", seqs));
-    connection.execute(&statement).map(drop)
 }
 
 /// Up to `count` waiting batches of a service with positions after `after` and up to `until`, in order.

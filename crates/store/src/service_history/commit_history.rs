@@ -149,14 +149,12 @@ pub(crate) fn declare_new(connection: &mut Connection, seqs: Vec<i64>) -> Result
     if seqs.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- declare_new
          insert into declared_new_batches (batch_seq) select batch_seq from {x} where true
          on conflict (batch_seq) do nothing",
+        Rows::default().long("batch_seq", seqs).in_chunks(),
     )
-    .rows(Rows::default().long("batch_seq", seqs).in_chunks());
-    connection.execute(&statement).map(drop)
 }
 
 /// The batch in a lane and when it was taken; the last one that was committed there and when it ended.

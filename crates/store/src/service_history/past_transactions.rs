@@ -64,14 +64,12 @@ fn insert_keys(
     if keys.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_past_transactions
          insert into past_transactions (transaction_key) select transaction_key from {x} where true
          on conflict (transaction_key) do nothing",
+        Rows::default().bytes("transaction_key", keys.iter().map(|key| &key[..])).in_chunks(),
     )
-    .rows(Rows::default().bytes("transaction_key", keys.iter().map(|key| &key[..])).in_chunks());
-    connection.execute(&statement).map(drop)
 }
 
 /// Those of these transactions of services that were applied with batches which are not stored.

@@ -22,7 +22,7 @@ use super::{
     columns::Tuple,
     dialect::{Dialect, Failure, SessionLimits, classify},
     namespace::Namespace,
-    statement::Statement,
+    statement::{Rows, Statement},
     url::{Access, DatabaseUrl, Kind},
 };
 #[cfg(feature = "postgres")]
@@ -276,6 +276,15 @@ impl Connection {
                 Ok(touched)
             }
         }
+    }
+
+    /// Runs a statement for a group of rows.
+    pub(crate) fn execute_rows(
+        &mut self,
+        sql: impl Into<String>,
+        rows: Rows<'_>,
+    ) -> Result<(), StoreError> {
+        self.execute(&self.statement(sql).rows(rows)).map(drop)
     }
 
     /// Runs `work` in one writing transaction, which is rolled back if it fails. On a connection of a

@@ -3,28 +3,10 @@ use std::{borrow::Cow, collections::BTreeSet};
 use diesel::QueryableByName;
 use grid_batch_core::{
     AttemptId, BatchLabel, BatchState, Deadline, DltStatus, Hold, ItemId, Progress, ServiceId,
-    StoredBatch, Timestamp,
+    Timestamp,
 };
 
 use super::{Rows, StoreError, result_row};
-
-/// The columns of a [`BatchRow`], from `batches b` and its lane `s`, if it is in one.
-pub(crate) const BATCH_COLUMNS: &str = "b.service_id, b.batch_id, b.created_at, b.ended_at,
-    case when s.batch_seq is null then b.ended_at is not null else s.submitted end as submitted,
-    coalesce(s.dlt_status, b.dlt_status) as dlt_status,
-    coalesce(s.commit_proven, false) as commit_proven,
-    coalesce(s.earlier_may_arrive, false) as earlier_may_arrive,
-    coalesce(s.invalid_reported, false) as invalid_reported,
-    coalesce(s.attempts, b.attempts) as attempts,
-    coalesce(s.submitted_at, b.submitted_at) as submitted_at,
-    coalesce(s.since, b.ended_at) as since, coalesce(s.checked_at, b.checked_at) as checked_at,
-    s.next_try_at, coalesce(s.delays, 0) as delays, s.held_at, s.held_reason,
-    coalesce(s.held_until_decision, false) as held_until_decision,
-    coalesce(s.last_error, b.last_error) as last_error";
-
-/// Joins the lane of `batches b`, if it is in one.
-pub(crate) const WITH_LANE: &str =
-    "left join lanes s on s.service_id = b.service_id and s.batch_seq = b.seq";
 
 /// The columns of a [`ProgressRow`], from a lane `s`.
 pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_proven,
@@ -35,42 +17,9 @@ pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_p
 pub(crate) const DELAY_COLUMNS: &str =
     "s.delays, s.delayed_since, s.refusals, s.not_accepted, s.pool_parked";
 
-result_row! {
-    /// One batch, as [`BATCH_COLUMNS`] reads it.
-    pub(crate) struct BatchRow {
-        service_id: String,
-        batch_id: Vec<u8>,
-        created_at: i64,
-        ended_at: Option<i64>,
-        delays: i32,
-        #[diesel(embed)]
-        progress: ProgressRow,
-    }
-}
-
 /// Whether a gate delays a batch. It ends a series of delays after attempts that failed.
 pub(crate) fn is_parked(progress: Progress, delays: i32) -> bool {
     progress.state == BatchState::Delayed && delays == 0
-}
-
-impl BatchRow {
-    pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
-        let progress = self.progress.progress()?;
-        Ok(StoredBatch {
-            progress,
-            service_id: service_id(&self.service_id)?,
-            batch_id: batch_id(&self.batch_id)?,
-            created_at: Timestamp::from_micros(self.created_at),
-            submitted_at: time(self.progress.submitted_at),
-            since: time(self.progress.since),
-            checked_at: time(self.progress.checked_at),
-            next_try_at: time(self.progress.next_try_at),
-            parked: is_parked(progress, self.delays),
-            last_error: self.progress.last_error,
-            held: self.progress.held.into_held(),
-            ended_at: time(self.ended_at),
-        })
-    }
 }
 
 result_row! {

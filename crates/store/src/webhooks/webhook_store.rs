@@ -1,4 +1,4 @@
-//! How the store serves `WebhookStore`.
+//! How the store serves `WebhookStore`. One instance at a time delivers to a webhook: it has the last lease.
 
 use std::time::Duration;
 
@@ -7,21 +7,54 @@ use grid_batch_core::{
     Timestamp, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
-use super::{failed, lease, manage, result};
-use crate::{Store, events};
+use super::{
+    failed, result,
+    rows::{DUE_COLUMNS, DueRow, WEBHOOK_COLUMNS, WebhookRow, lines},
+};
+use crate::{
+    events,
+    sql::{Store, StoreError},
+};
+
+/// The most webhooks. Each is read in full whenever events are delivered.
+const MOST_WEBHOOKS: i64 = 100;
 
 impl WebhookStore for Store {
     fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>> {
         let latest = events::latest(self)?;
-        Ok(manage::create(self, webhook, &latest)?)
+        let services = lines(webhook.filter.services.iter());
+        let kinds = lines(webhook.filter.kinds.iter());
+        let statement = self
+            .statement(format!(
+                "-- create_webhook
+                 insert into webhooks (url, secret, services, kinds, created_at, cursor)
+                 select ?, ?, ?, ?, ?, ? where (select count(*) from webhooks) < {MOST_WEBHOOKS}
+                 returning id, url, services, kinds, created_at, attempts, next_try_at, last_error,
+                     disabled_at, missed_at, cast(0 as bigint) as failed"
+            ))
+            .text(&webhook.url)
+            .bytes(webhook.secret.expose())
+            .text(&services)
+            .text(&kinds)
+            .long(self.now().as_micros())
+            .text(latest.as_str());
+        let rows: Vec<WebhookRow> = self.pools.write()?.load(&statement)?;
+        Ok(rows.into_iter().next().map(WebhookRow::read).transpose()?)
     }
 
     fn webhooks(&self) -> BatchResult<Vec<Webhook>> {
-        Ok(manage::list(self)?)
+        let statement = self.statement(format!(
+            "-- list_webhooks
+             select {WEBHOOK_COLUMNS} from webhooks order by webhooks.id"
+        ));
+        let rows: Vec<WebhookRow> = self.pools.read()?.load(&statement)?;
+        Ok(rows.into_iter().map(WebhookRow::read).collect::<Result<_, StoreError>>()?)
     }
 
     fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool> {
-        Ok(manage::remove(self, id)?)
+        let statement =
+            self.statement("-- remove_webhook\n delete from webhooks where id = ?").long(id.0);
+        Ok(self.pools.write()?.execute(&statement)? > 0)
     }
 
     fn failed_deliveries(
@@ -42,15 +75,40 @@ impl WebhookStore for Store {
     }
 
     fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>> {
-        Ok(lease::due(self)?)
+        let now = self.now().as_micros();
+        let statement = self
+            .statement(format!(
+                "-- due_webhooks
+                 select {DUE_COLUMNS} from webhooks
+                 where webhooks.disabled_at is null and webhooks.leased_until <= ?
+                     and webhooks.next_try_at <= ?
+                 order by webhooks.id"
+            ))
+            .long(now)
+            .long(now);
+        let rows: Vec<DueRow> = self.pools.read()?.load(&statement)?;
+        Ok(rows.into_iter().map(DueRow::read).collect::<Result<_, StoreError>>()?)
     }
 
+    /// Returns no lease if another instance was faster.
     fn take_webhook(
         &self,
         webhook: &DueWebhook,
         duration: Duration,
     ) -> BatchResult<Option<WebhookLease>> {
-        Ok(lease::take(self, webhook, duration)?)
+        let statement = self
+            .statement(
+                "-- take_webhook
+                 update webhooks set lease = lease + 1, leased_until = ?
+                 where id = ? and lease = ? and cursor = ?",
+            )
+            .long(self.now().plus(duration).as_micros())
+            .long(webhook.id.0)
+            .long(webhook.lease)
+            .text(webhook.cursor.as_str());
+        let taken = self.pools.write()?.execute(&statement)? > 0;
+        let lease = WebhookLease { webhook: webhook.id, number: webhook.lease + 1, duration };
+        Ok(taken.then_some(lease))
     }
 
     fn failed_again(&self, id: WebhookId, limit: usize) -> BatchResult<Vec<FailedDelivery>> {
@@ -61,8 +119,16 @@ impl WebhookStore for Store {
         Ok(result::store(self, lease, result)?)
     }
 
+    /// Raises the number, so that a result that is still on its way is refused.
     fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool> {
-        Ok(lease::end(self, lease)?)
+        let statement = self
+            .statement(
+                "-- end_webhook_lease
+                 update webhooks set lease = lease + 1, leased_until = 0 where id = ? and lease = ?",
+            )
+            .long(lease.webhook.0)
+            .long(lease.number);
+        Ok(self.pools.write()?.execute(&statement)? > 0)
     }
 
     fn now(&self) -> Timestamp {
