@@ -135,7 +135,7 @@ mod tests {
     fn refusal_says_the_limit_and_what_is_left() {
         let error = limits().check_payment("pool", &amount("11")).unwrap_err().to_string();
         assert!(error.contains("the amount 11 is above the limit of 10 for"), "{error}");
-        for (scheduled, left) in [("16", "9 are left"), ("30", "0 are left")] {
+        for (scheduled, left) in [("16", "has 9 left"), ("30", "has 0 left")] {
             let error = limits().check_day("pool", &amount("10"), &amount(scheduled)).unwrap_err();
             assert!(error.to_string().contains(left), "{error}");
         }
