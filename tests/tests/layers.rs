@@ -71,6 +71,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &[
             "grid-batch-api",
             "grid-batch-claims",
+            "grid-batch-client",
             "grid-batch-core",
             "grid-batch-evm",
             "grid-batch-http",

@@ -10,8 +10,8 @@ use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiBuildError, ApiListener, ApiOptions, AwaitedBatches, CommitProgress,
-    GasAdminReport, HealthReport, HistoryPoint, HostName, LedgerReport, MetricsText, RateLimits,
-    RunningApi, SignerPattern, TrustedProxies, WebOrigin,
+    GasAdminReport, HealthReport, HistoryPoint, HostName, InProcessApi, LedgerReport, MetricsText,
+    RateLimits, RunningApi, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     batches::KnownWaits,
     guard::AllowedSites,
@@ -285,7 +285,16 @@ impl ApiBuilder {
         store: Arc<dyn OperatorStore>,
         instance: impl Fn() -> Option<InstanceId> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.operators = Some(OperatorParts { store, instance: Arc::new(instance) });
+        self.parts.operators =
+            Some(OperatorParts { store, instance: Arc::new(instance), command_user: None });
+        self
+    }
+
+    /// The same for a command that this user runs on the database: the log names the user, and no instance.
+    #[must_use]
+    pub fn with_command_user(mut self, store: Arc<dyn OperatorStore>, user: String) -> Self {
+        let instance = Arc::new(|| None);
+        self.parts.operators = Some(OperatorParts { store, instance, command_user: Some(user) });
         self
     }
 
@@ -391,6 +400,11 @@ impl Api {
     /// The same for the connections of several listeners.
     pub fn serve_all(self, listeners: Vec<ApiListener>) -> Result<RunningApi, InternalError> {
         running::start(self.parts, listeners)
+    }
+
+    /// Serves no connections: answers requests of this process.
+    pub fn in_process(self) -> Result<InProcessApi, InternalError> {
+        running::start_in_process(self.parts)
     }
 }
 

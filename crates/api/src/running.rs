@@ -4,6 +4,7 @@ use std::{
     sync::Arc,
 };
 
+use axum::Router;
 use grid_batch_core::InternalError;
 use grid_batch_support::{Job, Jobs, Shutdown};
 
@@ -11,6 +12,7 @@ use crate::{
     ApiListener, ShutdownHandle,
     batches::{BatchListStore, BatchWriteQueue},
     group_commit::{GroupStore, GroupWriter, QueueOf},
+    in_process::InProcessApi,
     parts::{ApiParts, WithdrawalParts},
     rate_limits::Rates,
     router::router,
@@ -72,31 +74,12 @@ pub(crate) fn start(
     let failed = |error| InternalError::from_source("cannot start the HTTP interface", error);
     let local_addr = listeners.iter().find_map(ApiListener::local_addr);
     let local_addr = local_addr.unwrap_or(NO_ADDRESS);
-    let jobs = match parts.jobs.take() {
-        Some(jobs) => jobs,
-        None => Jobs::with_workers(parts.options.worker_threads)?,
-    };
+    let jobs = take_jobs(&mut parts)?;
     let listeners = listeners.into_iter().map(|listener| listener.register(jobs.handle()));
     let listeners: Vec<_> = listeners.collect::<Result<_, _>>().map_err(failed)?;
     let shutdown = Shutdown::new();
-
-    // The writer ends when the queue is dropped, also if a later step fails.
-    let (intake, writer) = start_writer(&mut parts, &jobs, &shutdown)?;
-    let options = parts.options.clone();
-    let clock = Arc::clone(&parts.clock);
-    let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
-    let rates = Arc::new(Rates::new(parts.rate_limits, Arc::clone(&clock)));
-    let state = Arc::new(ApiState::new(
-        options.clone(),
-        local_addr,
-        shutdown.clone(),
-        clock,
-        database,
-        rates,
-        parts.awaited.clone(),
-    ));
-    let proxies = Arc::new(parts.proxies.clone());
-    let router = router(parts, state, intake);
+    let (options, proxies) = (parts.options.clone(), Arc::new(parts.proxies.clone()));
+    let (router, writer) = start_router(parts, local_addr, &jobs, &shutdown)?;
     let server = HttpServer {
         listeners,
         router,
@@ -107,6 +90,43 @@ pub(crate) fn start(
     };
     let server = jobs.spawn_until("api-server", shutdown, server.run());
     Ok(RunningApi { local_addr, server, writer })
+}
+
+/// Starts an interface without listeners.
+pub(crate) fn start_in_process(mut parts: ApiParts) -> Result<InProcessApi, InternalError> {
+    let jobs = take_jobs(&mut parts)?;
+    let (router, writer) = start_router(parts, NO_ADDRESS, &jobs, &Shutdown::new())?;
+    Ok(InProcessApi::new(router, writer, jobs))
+}
+
+fn take_jobs(parts: &mut ApiParts) -> Result<Jobs, InternalError> {
+    match parts.jobs.take() {
+        Some(jobs) => Ok(jobs),
+        None => Jobs::with_workers(parts.options.worker_threads),
+    }
+}
+
+/// The routes, and the job that stores what they accept. It ends when they are dropped.
+fn start_router(
+    mut parts: ApiParts,
+    local_addr: SocketAddr,
+    jobs: &Jobs,
+    shutdown: &Shutdown,
+) -> Result<(Router, Job), InternalError> {
+    let (intake, writer) = start_writer(&mut parts, jobs, shutdown)?;
+    let clock = Arc::clone(&parts.clock);
+    let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
+    let rates = Arc::new(Rates::new(parts.rate_limits, Arc::clone(&clock)));
+    let state = Arc::new(ApiState::new(
+        parts.options.clone(),
+        local_addr,
+        shutdown.clone(),
+        clock,
+        database,
+        rates,
+        parts.awaited.clone(),
+    ));
+    Ok((router(parts, state, intake), writer))
 }
 
 /// Starts the thread that stores what the interface accepts.

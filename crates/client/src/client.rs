@@ -1,16 +1,15 @@
 use std::time::Duration;
 
 use grid_batch_core::{ItemId, ItemIdPrefix};
-use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
-use grid_batch_support::redact_url;
+use grid_batch_http::HttpResponse;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    AcceptedBatch, BatchStatus, ClientError, Problem,
+    AcceptedBatch, BatchStatus, ClientError, ClientRequest, Problem, Transport,
     path::{path_segment, with_query},
     submitted::{StatusesJson, SubmittedJson},
+    transport::HttpTransport,
 };
 
 /// Which server, and how it is used.
@@ -36,36 +35,26 @@ impl Default for ClientOptions {
 
 /// A client of one server. Its methods block.
 pub struct Client {
-    url: String,
-    authorization: Option<String>,
-    http: HttpClient,
-    runtime: Runtime,
+    transport: Box<dyn Transport>,
 }
 
 /// The longest wait that a request asks for.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl Client {
     /// Creates a client. It connects when it is used.
     pub fn new(options: ClientOptions) -> Result<Self, ClientError> {
-        let http = HttpOptions {
-            request_timeout: options.timeout.saturating_add(LONGEST_WAIT),
-            max_response_bytes: 64 * 1024 * 1024,
-            ..HttpOptions::default()
-        };
-        let unusable = |error: HttpError| ClientError::Url {
-            url: redact_url(&options.url),
-            reason: error.to_string(),
-        };
-        let http = HttpClient::new(&http).map_err(unusable)?;
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let authorization = options.token.map(|token| format!("Bearer {}", token.trim()));
-        Ok(Self {
-            url: options.url,
-            authorization,
-            http,
-            runtime: runtime.map_err(ClientError::System)?,
-        })
+        HttpTransport::new(options).map(Self::over)
+    }
+
+    /// A client whose requests this answers or sends.
+    pub fn over(transport: impl Transport + 'static) -> Self {
+        Self { transport: Box::new(transport) }
+    }
+
+    /// Who answers: the URL of the server without a password, or the name of what is in this process.
+    pub fn name(&self) -> String {
+        self.transport.name()
     }
 
     /// Stores the batches of a serialized list. Without a service, they are for the ledger's only one. `is_new`: the
@@ -106,18 +95,12 @@ impl Client {
 
     /// What the server has at a path, such as `/v1/services`.
     pub fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Value, ClientError> {
-        let url = self.absolute(&with_query(path, parameters))?;
-        let headers: Vec<_> = self.authorization().collect();
-        let response = self.runtime.block_on(self.http.get(&url, &headers));
-        self.parse(response.map_err(|error| self.unreachable(error))?)
+        self.parse(self.request("GET", &with_query(path, parameters))?)
     }
 
     /// Removes what the server has at a path, such as `/v1/webhooks/1`.
-    pub fn delete(&self, path: &str) -> Result<(), ClientError> {
-        let url = self.absolute(path)?;
-        let headers: Vec<_> = self.authorization().collect();
-        let response = self.runtime.block_on(self.http.delete(&url, &headers));
-        let response = response.map_err(|error| self.unreachable(error))?;
+    pub fn delete(&self, path: &str, parameters: &[(&str, &str)]) -> Result<(), ClientError> {
+        let response = self.request("DELETE", &with_query(path, parameters))?;
         match response.status {
             204 => Ok(()),
             _ => self.parse::<Value>(response).map(drop),
@@ -126,10 +109,7 @@ impl Client {
 
     /// The health at `/health` or a path below it, which is a report also if the server is not healthy.
     pub fn health(&self, path: &str) -> Result<Value, ClientError> {
-        let url = self.absolute(path)?;
-        let headers: Vec<_> = self.authorization().collect();
-        let response = self.runtime.block_on(self.http.get(&url, &headers));
-        let mut response = response.map_err(|error| self.unreachable(error))?;
+        let mut response = self.request("GET", path)?;
         let body = response.body.as_deref().unwrap_or_default();
         let report = serde_json::from_slice(body).ok();
         if report.as_ref().is_some_and(|report: &Value| report["parts"].is_object()) {
@@ -173,33 +153,29 @@ impl Client {
         }
     }
 
+    fn request(&self, method: &'static str, target: &str) -> Result<HttpResponse, ClientError> {
+        let request = ClientRequest { method, target, content_type: None, body: Vec::new() };
+        self.transport.send(request)
+    }
+
     fn send(
         &self,
         target: &str,
-        content_type: &str,
+        content_type: &'static str,
         body: impl Into<Vec<u8>>,
     ) -> Result<HttpResponse, ClientError> {
-        let url = self.absolute(target)?;
-        let headers: Vec<_> =
-            self.authorization().chain([("content-type", content_type)]).collect();
-        let response = self.runtime.block_on(self.http.post(&url, &headers, body.into()));
-        response.map_err(|error| self.unreachable(error))
-    }
-
-    fn authorization(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.authorization.iter().map(|value| ("authorization", value.as_str()))
-    }
-
-    fn absolute(&self, target: &str) -> Result<String, ClientError> {
-        join(&self.url, target).map_err(|error| ClientError::Url {
-            url: redact_url(&self.url),
-            reason: error.to_string(),
+        let content_type = Some(content_type);
+        self.transport.send(ClientRequest {
+            method: "POST",
+            target,
+            content_type,
+            body: body.into(),
         })
     }
 
     fn parse<T: DeserializeOwned>(&self, response: HttpResponse) -> Result<T, ClientError> {
         let HttpResponse { status, retry_after, body } = response;
-        let body = body.map_err(|error| self.unreachable(error))?;
+        let body = body.map_err(|source| ClientError::Unreachable { url: self.name(), source })?;
         if (200..300).contains(&status) {
             return serde_json::from_slice(&body)
                 .map_err(|error| self.not_understood(error.to_string()));
@@ -214,16 +190,7 @@ impl Client {
         })
     }
 
-    fn unreachable(&self, source: HttpError) -> ClientError {
-        match source {
-            HttpError::InvalidRequest(reason) => {
-                ClientError::Url { url: redact_url(&self.url), reason: reason.to_string() }
-            }
-            source => ClientError::Unreachable { url: redact_url(&self.url), source },
-        }
-    }
-
     fn not_understood(&self, reason: impl Into<String>) -> ClientError {
-        ClientError::NotUnderstood { url: redact_url(&self.url), reason: reason.into() }
+        ClientError::NotUnderstood { url: self.name(), reason: reason.into() }
     }
 }

@@ -49,6 +49,9 @@ pub enum ClientError {
         /// What is wrong with the answer.
         reason: String,
     },
+    /// What answers in this process has failed.
+    #[error("{0}")]
+    InProcess(String),
     /// The system cannot run the client.
     #[error("the client cannot be started")]
     System(#[source] std::io::Error),

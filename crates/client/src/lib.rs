@@ -4,8 +4,11 @@ mod client;
 mod error;
 mod path;
 mod submitted;
+mod transport;
 
 pub use client::{Client, ClientOptions};
 pub use error::{ClientError, Problem};
+pub use grid_batch_http::HttpResponse;
 pub use path::path_segment;
 pub use submitted::{AcceptedBatch, BatchStatus};
+pub use transport::{ClientRequest, Transport};

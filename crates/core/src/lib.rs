@@ -112,12 +112,14 @@ pub use pass_through::{
 };
 pub use query::{
     BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
-    PageCursor, QueueDepth,
+    HaltCursor, HaltCursorError, PageCursor, QueueDepth,
 };
 pub use recorded::{Recorded, RecordedSubscriber};
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
-pub use scheduling::{AfterInvalid, Scheduling, SchedulingRules, StrategyKind};
+pub use scheduling::{
+    AfterInvalid, Scheduling, SchedulingRules, SchedulingRulesError, StrategyKind,
+};
 pub use scope::{GlobalScopeId, PeerService, ScopeId, ScopeIdError, ServiceScopeId};
 pub use service_id::{ServiceId, ServiceIdError};
 pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, ServiceOwner};

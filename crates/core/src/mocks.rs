@@ -14,14 +14,14 @@ use crate::{
     BatchUpdater, ClaimKeeper, Clock, CommitHistory, DeliveryResult, DueWebhook, EndedDependents,
     EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
     EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, GroupObserver, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger,
-    LedgerEventStream, LedgerFacts, LedgerQuestionStore, ListCursor, LookupLag,
-    MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, OperatorAction, OperatorStore,
-    OperatorTarget, PageOrder, PassThroughError, PendingBatchStore, PollPace, RecordedAction,
-    Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore, ScopeId, ServiceId,
-    ServiceShare, SocketMessages, StatusReport, StoredBatch, Submission, SubmissionAnswer,
-    SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover, Timestamp, TransactionAnswers,
-    UnresolvedBatch, Webhook, WebhookId, WebhookLease, WebhookStore,
+    ForwardedSocket, GroupObserver, Halt, HaltCursor, InstanceId, IntakeStore, ItemId,
+    ItemIdPrefix, Ledger, LedgerEventStream, LedgerFacts, LedgerQuestionStore, ListCursor,
+    LookupLag, MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, OperatorAction,
+    OperatorStore, OperatorTarget, PageOrder, PassThroughError, PendingBatchStore, PollPace,
+    RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
+    ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch, Submission,
+    SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover, Timestamp,
+    TransactionAnswers, UnresolvedBatch, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -367,6 +367,7 @@ mock! {
         fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome>;
         fn actions(&self, filter: &ActionFilter, before: Option<i64>, limit: usize)
             -> BatchResult<Vec<RecordedAction>>;
+        fn halts<'a>(&self, after: Option<&'a HaltCursor>, limit: usize) -> BatchResult<Vec<Halt>>;
         fn being_sent(&self, target: &OperatorTarget) -> BatchResult<Vec<SubmittedBatch>>;
     }
 }

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use crate::{
-    BatchState, Excerpt, InstanceId, ItemId, ServiceId, Stale, SubmittedBatch, Timestamp,
-    monitor::BatchResult,
+    BatchState, Excerpt, Halt, HaltCursor, InstanceId, ItemId, ServiceId, Stale, SubmittedBatch,
+    Timestamp, monitor::BatchResult,
 };
 
 /// What an operator can do.
@@ -42,6 +42,8 @@ pub enum OperatorVerb {
     NoncesElsewhere,
     /// Decides which nonce of an account is the next one. Those below it were used for no open withdrawal.
     StartNonce,
+    /// Decides that an undecided nonce of an account was used for a withdrawal.
+    PayNonce,
     /// Has nonces that no transaction uses filled, because a transaction with a higher one waits for them.
     FillNonces,
 }
@@ -59,7 +61,7 @@ pub struct OperatorVerbError {
 
 impl OperatorVerb {
     /// Every verb.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Retry,
         Self::Resubmit,
         Self::EndCommitted,
@@ -75,6 +77,7 @@ impl OperatorVerb {
         Self::Drain,
         Self::NoncesElsewhere,
         Self::StartNonce,
+        Self::PayNonce,
         Self::FillNonces,
     ];
 
@@ -96,6 +99,7 @@ impl OperatorVerb {
             Self::Drain => "drain",
             Self::NoncesElsewhere => "nonces_elsewhere",
             Self::StartNonce => "start_nonce",
+            Self::PayNonce => "pay_nonce",
             Self::FillNonces => "fill_nonces",
         }
     }
@@ -118,6 +122,7 @@ impl OperatorVerb {
             Self::Drain => "have the instance give up its services and take no others",
             Self::NoncesElsewhere => "decide that the nonces were used for no open withdrawal",
             Self::StartNonce => "decide that this nonce is the next one of the account",
+            Self::PayNonce => "decide that the nonce was used for a withdrawal",
             Self::FillNonces => "fill the nonces with empty transfers",
         }
     }
@@ -125,6 +130,11 @@ impl OperatorVerb {
     /// Whether it is about one attempt of a batch, which must be named: it counts as evidence about it.
     pub const fn decides_attempt(self) -> bool {
         matches!(self, Self::Resubmit | Self::EndCommitted | Self::EndInvalid)
+    }
+
+    /// Whether others may have to wait, or to go on, because a batch is invalid: the rules of its service say so.
+    pub const fn follows_rules(self) -> bool {
+        matches!(self, Self::EndInvalid | Self::Cancel | Self::Continue | Self::EndFollowing)
     }
 
     /// Whether no batch of its target is sent for the first time afterwards, except those that are being sent already.
@@ -173,6 +183,15 @@ pub enum OperatorTarget {
         /// The last nonce.
         last: u64,
     },
+    /// A nonce of the account of a service, and what it was used for.
+    PaidNonce {
+        /// The service.
+        service_id: ServiceId,
+        /// The nonce.
+        nonce: u64,
+        /// The withdrawal.
+        paid: ItemId,
+    },
     /// All services.
     AllServices,
     /// An instance.
@@ -184,7 +203,7 @@ impl OperatorTarget {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Batch { .. } => "batch",
-            Self::Service(_) | Self::Nonces { .. } => "service",
+            Self::Service(_) | Self::Nonces { .. } | Self::PaidNonce { .. } => "service",
             Self::AllServices => "all_services",
             Self::Instance(_) => "instance",
         }
@@ -195,7 +214,8 @@ impl OperatorTarget {
         match self {
             Self::Batch { service_id, .. }
             | Self::Service(service_id)
-            | Self::Nonces { service_id, .. } => Some(service_id),
+            | Self::Nonces { service_id, .. }
+            | Self::PaidNonce { service_id, .. } => Some(service_id),
             Self::AllServices | Self::Instance(_) => None,
         }
     }
@@ -204,7 +224,7 @@ impl OperatorTarget {
     pub const fn batch(&self) -> Option<(&ItemId, Option<u32>)> {
         match self {
             Self::Batch { batch_id, attempt, .. } => Some((batch_id, *attempt)),
-            Self::Service(_) | Self::Nonces { .. } | Self::AllServices | Self::Instance(_) => None,
+            _ => None,
         }
     }
 
@@ -212,7 +232,7 @@ impl OperatorTarget {
     pub const fn instance(&self) -> Option<&InstanceId> {
         match self {
             Self::Instance(instance) => Some(instance),
-            Self::Batch { .. } | Self::Service(_) | Self::Nonces { .. } | Self::AllServices => None,
+            _ => None,
         }
     }
 }
@@ -348,6 +368,12 @@ pub enum ActionRefusal {
         "another transaction keeps rows of the service locked in the database; nothing was changed, try again"
     )]
     Locked,
+    /// The nonce cannot have been used for the withdrawal.
+    #[error("nonce {nonce} is not undecided, or the withdrawal is not open or has another nonce")]
+    NotPaid {
+        /// The nonce.
+        nonce: u64,
+    },
     /// No nonce of the range is undecided.
     #[error("none of these nonces is undecided")]
     NotUndecided,
@@ -380,6 +406,12 @@ pub enum ActionRefusal {
         /// The most.
         most: u64,
     },
+    /// What follows from an invalid batch is not known.
+    #[error(
+        "no server of this release has used the database yet, so it is not known whether an invalid batch stops \
+         others; start a server first"
+    )]
+    UnknownRules,
     /// A decision does not name the attempt that it is about.
     #[error("{verb} is about one attempt of the batch: name the one that you looked at")]
     NoAttempt {
@@ -428,6 +460,10 @@ pub trait OperatorStore: Send + Sync {
         before: Option<i64>,
         limit: usize,
     ) -> BatchResult<Vec<RecordedAction>>;
+
+    /// Up to `limit` invalid batches that stop others until an operator decides or until what follows has ended,
+    /// ordered by service and position.
+    fn halts(&self, after: Option<&HaltCursor>, limit: usize) -> BatchResult<Vec<Halt>>;
 
     /// The batches of this target that are with a submitter of any instance. After a pause, a drain or a hold of
     /// the target, no others are sent.

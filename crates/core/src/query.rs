@@ -1,3 +1,7 @@
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
 use crate::{
     Ahead, BatchLabel, BatchPage, BatchSelection, BatchState, Deadline, InstanceId, InstanceLease,
     ItemId, ItemIdPrefix, ListCursor, OwnedService, PageOrder, Receipt, ServiceId, ServiceOverview,
@@ -97,6 +101,45 @@ pub struct Halt {
     pub since: Timestamp,
     /// An operator has ended what follows it, and that is not done.
     pub is_ending: bool,
+}
+
+/// The position after which the next page of halts starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HaltCursor {
+    /// The position of the last halt of the page before.
+    pub position: Timestamp,
+    /// Its service.
+    pub service_id: ServiceId,
+}
+
+impl HaltCursor {
+    /// The page that follows a halt.
+    pub fn after(halt: &Halt) -> Self {
+        Self { position: halt.position, service_id: halt.batch.service_id.clone() }
+    }
+}
+
+/// As a request names it: the position in hex digits, and the service.
+impl fmt::Display for HaltCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{}", self.position.as_micros(), self.service_id)
+    }
+}
+
+/// A text that is not a [`HaltCursor`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("it is not the position of a halt")]
+pub struct HaltCursorError;
+
+impl FromStr for HaltCursor {
+    type Err = HaltCursorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (position, service_id) = text.split_once('-').ok_or(HaltCursorError)?;
+        let position = i64::from_str_radix(position, 16).map_err(|_| HaltCursorError)?;
+        let service_id = service_id.parse().map_err(|_| HaltCursorError)?;
+        Ok(Self { position: Timestamp::from_micros(position), service_id })
+    }
 }
 
 /// The number of open batches of a service.

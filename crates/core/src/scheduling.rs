@@ -1,8 +1,10 @@
 //! In which order, and how many at a time, the batches of a service are submitted.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt, str::FromStr};
 
-use crate::{AnyStrategy, ByConflict, InOrder, ServiceId};
+use thiserror::Error;
+
+use crate::{AnyStrategy, ByConflict, Excerpt, InOrder, ServiceId};
 
 /// The strategies by their names in the settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -116,5 +118,80 @@ impl SchedulingRules {
     pub fn may_halt(&self) -> bool {
         let mut all = self.services.values().chain([&self.default]);
         all.any(|scheduling| scheduling.after_invalid == AfterInvalid::Halt)
+    }
+}
+
+/// As a database records the rules: a line for declared access, one for all services, and one for each that is named.
+impl fmt::Display for SchedulingRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "declared_access {}", self.uses_declared_access)?;
+        let mut services: Vec<_> = self.services.iter().collect();
+        services.sort_unstable_by_key(|(service_id, _)| *service_id);
+        let named = services.into_iter().map(|(id, scheduling)| (id.as_str(), scheduling));
+        for (service, Scheduling { strategy, after_invalid, lanes }) in
+            [("*", &self.default)].into_iter().chain(named)
+        {
+            writeln!(f, "{} {} {lanes} {service}", strategy.as_str(), after_invalid.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+/// A text that is not [`SchedulingRules`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("these are not rules of scheduling: {0}")]
+pub struct SchedulingRulesError(Excerpt);
+
+impl FromStr for SchedulingRules {
+    type Err = SchedulingRulesError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let rules = || {
+            let mut lines = text.lines();
+            let declared = lines.next()?.strip_prefix("declared_access ")?;
+            let (service, default) = parse_line(lines.next()?)?;
+            let services = lines.map(|line| {
+                let (service, scheduling) = parse_line(line)?;
+                Some((service.parse().ok()?, scheduling))
+            });
+            let services = services.collect::<Option<_>>()?;
+            let uses_declared_access = declared.parse().ok()?;
+            (service == "*").then_some(Self { default, services, uses_declared_access })
+        };
+        rules().ok_or_else(|| SchedulingRulesError(Excerpt::of(text)))
+    }
+}
+
+/// A service, and how its batches are scheduled.
+fn parse_line(line: &str) -> Option<(&str, Scheduling)> {
+    let mut words = line.splitn(4, ' ');
+    let (strategy, after_invalid) = (words.next()?, words.next()?);
+    let lanes = words.next()?.parse().ok()?;
+    let strategy = StrategyKind::ALL.into_iter().find(|it| it.as_str() == strategy)?;
+    let after_invalid = AfterInvalid::ALL.into_iter().find(|it| it.as_str() == after_invalid)?;
+    Some((words.next()?, Scheduling { strategy, after_invalid, lanes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read_as_they_were_written() {
+        let halting = Scheduling {
+            strategy: StrategyKind::Parallel,
+            after_invalid: AfterInvalid::Halt,
+            lanes: 16,
+        };
+        let services = ["a::b", "c"].map(|service| (service.parse().unwrap(), halting));
+        let rules = SchedulingRules {
+            services: services.into(),
+            uses_declared_access: true,
+            ..SchedulingRules::default()
+        };
+        assert_eq!(rules.to_string().parse(), Ok(rules));
+        for text in ["", "declared_access true\n", "declared_access true\nserial halt 1 a\n"] {
+            assert!(text.parse::<SchedulingRules>().is_err(), "{text:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     DatabaseUrl, OpenBatchesInDoubt, Store, StoreError, StoreOptions, restored,
     sql::{
-        Connection,
+        Connection, RulesOf,
         file_lock::FileLock,
         migrations::{self, SchemaVersion},
         program_pool::ProgramPool,
@@ -33,13 +33,23 @@ impl Store {
     /// because it moved to another server or to another timeline, every open batch is put in doubt
     /// before anything else is done.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        restored::checked(Self::connect(url, options)?)
+        restored::checked(Self::connect(url, options, RulesOf::Options)?)
     }
 
-    /// Opens a database that a server uses, for an operator's command: it is neither created nor
-    /// migrated. Otherwise as [`open`](Self::open).
+    /// Opens a database that is neither created nor migrated. Otherwise as [`open`](Self::open).
     pub fn open_existing(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        restored::checked(Self::connect(&url.with_access(Access::Existing), options)?)
+        let url = url.with_access(Access::Existing);
+        restored::checked(Self::connect(&url, options, RulesOf::Options)?)
+    }
+
+    /// Opens a database that servers use, for an operator's command: with the rules of scheduling that the
+    /// instance recorded which registered last, because the command may not have its settings. Otherwise as
+    /// [`open_existing`](Self::open_existing).
+    ///
+    /// If no instance has recorded its rules, what depends on them is refused.
+    pub fn open_for_command(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        let url = url.with_access(Access::Existing);
+        restored::checked(Self::connect(&url, options, RulesOf::Database)?)
     }
 
     /// Uses a pool of connections that the program has for its own database. The program puts
@@ -56,7 +66,7 @@ impl Store {
     /// Opens a database that a server uses, to read: nothing is written, so that the rights to read are
     /// enough. Methods that write fail.
     pub fn open_to_read(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
-        Self::connect(&url.with_access(Access::Read), options)
+        Self::connect(&url.with_access(Access::Read), options, RulesOf::Database)
     }
 
     /// Opens one connection and closes it again, to find out whether the database can be used now.

@@ -798,7 +798,7 @@ fn no_statement_about_withdrawals_without_hooks() {
     let url = format!("sqlite://{}/plans.db", dir.path().display()).parse().unwrap();
     let mut store = Store::open(&url, options_with_limits()).unwrap();
     let events = EventSink::new(true);
-    store.scheduler = Arc::new(Scheduler::new(Arc::default(), false, events, Arc::new(NoHooks)));
+    store.scheduler = Arc::new(Scheduler::new(Arc::default(), events, Arc::new(NoHooks)));
     let worker = register_worker(&store);
     let services = load(&worker);
     let recorded = recording(|| process_batches(&worker, &services));

@@ -7,8 +7,9 @@ use crate::{
     BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayment,
     FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget,
     RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction,
-    SigningStore, UnpaidWithdrawal, UnsettledNonces, Withdrawal, WithdrawalConflict,
-    WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalRules, WithdrawalStore,
+    SigningStore, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, Withdrawal,
+    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalRules,
+    WithdrawalStore,
 };
 
 mock! {
@@ -66,6 +67,7 @@ mock! {
         fn schedule(&self, withdrawals: &[Withdrawal])
             -> BatchResult<Vec<Result<ScheduleOutcome, WithdrawalConflict>>>;
         fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>>;
+        fn undecided_nonces(&self) -> BatchResult<Vec<(ServiceId, UnsettledNonce)>>;
         fn withdrawals<'a>(
             &self,
             filter: &WithdrawalFilter,

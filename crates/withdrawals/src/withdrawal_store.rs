@@ -6,8 +6,8 @@ use grid_batch_core::{
 
 use crate::{
     AheadCount, AssignedNonce, FailedFilter, FailedWithdrawal, NonceOutcome, PaymentBudget,
-    PaymentLimitError, Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal,
-    WithdrawalConflict, WithdrawalEnd, WithdrawalId, WithdrawalState,
+    PaymentLimitError, Reward, RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce,
+    Withdrawal, WithdrawalConflict, WithdrawalEnd, WithdrawalId, WithdrawalState,
 };
 
 /// Everything that is stored about one withdrawal.
@@ -144,6 +144,9 @@ pub trait WithdrawalStore: Send + Sync {
 
     /// Everything that is stored about a withdrawal.
     fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>>;
+
+    /// The nonces of which it cannot be decided what the chain used them for, with the reason, by service.
+    fn undecided_nonces(&self) -> BatchResult<Vec<(ServiceId, UnsettledNonce)>>;
 
     /// One page of withdrawals, the newest first, older than `before`.
     fn withdrawals(

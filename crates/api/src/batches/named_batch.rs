@@ -2,7 +2,8 @@ use axum::{
     extract::{Path, rejection::PathRejection},
     http::request::Parts,
 };
-use grid_batch_core::{BatchQueryStore, ItemIdPrefix, ServiceId, StoredBatch};
+use grid_batch_core::{BatchQueryStore, Excerpt, ItemId, ItemIdPrefix, ServiceId, StoredBatch};
+use grid_batch_support::Wildcard;
 use grid_batch_withdrawals::keep_latest_generation;
 
 use crate::{
@@ -17,11 +18,13 @@ pub(crate) type PathText = Result<Path<String>, PathRejection>;
 const MOST_ALIKE: usize = 1_000;
 
 /// The batch that a request names: by its id in the path or the first characters of it and, if it is stored for several
-/// services, by `service_id`.
+/// services, by `service_id`, in which `*` stands for any characters.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedBatch {
     pub(crate) id: ItemIdPrefix,
     pub(crate) service_id: Option<ServiceId>,
+    /// Several services, instead of one.
+    pub(crate) services: Option<Wildcard>,
     pub(crate) caller: Caller,
 }
 
@@ -29,7 +32,10 @@ impl NamedBatch {
     pub(crate) fn parse(path: PathText, query: &Query, request: &Parts) -> Result<Self, ApiError> {
         let Path(text) = path.map_err(|_| ApiError::NotFound)?;
         let caller = Caller::of(request)?.clone();
-        Ok(Self { id: text.parse()?, service_id: query.service_id()?, caller })
+        let services =
+            query.get("service_id")?.filter(|text| text.contains('*')).map(Wildcard::new);
+        let service_id = if services.is_some() { None } else { query.service_id()? };
+        Ok(Self { id: text.parse()?, service_id, services, caller })
     }
 
     /// The one batch with this id that the caller may see.
@@ -42,17 +48,43 @@ impl NamedBatch {
         if let Some(service_id) = &self.service_id {
             found.retain(|batch| batch.service_id == *service_id);
         }
+        if let Some(services) = &self.services {
+            found.retain(|batch| services.matches(batch.service_id.as_str()));
+        }
         found.retain(|batch| self.caller.may(&batch.service_id));
         self.id.prefer_whole(&mut found);
         keep_latest_generation(&mut found);
         match found.as_slice() {
             [] | [_] => found.pop().ok_or_else(|| ApiError::BatchNotFound(self.id.to_string())),
             [first, ..] if found.iter().any(|batch| batch.batch_id != first.batch_id) => {
-                Err(ApiError::AmbiguousId(self.id.to_string()))
+                Err(self.ambiguous(&found))
             }
             several => {
                 Err(ApiError::SeveralServices { id: self.id.to_string(), services: several.len() })
             }
         }
+    }
+
+    /// Names some of the batches with these first characters, with as many characters as tell them apart.
+    fn ambiguous(&self, found: &[StoredBatch]) -> ApiError {
+        const MOST_NAMED: usize = 5;
+        let ids: Vec<String> = found.iter().map(|batch| batch.batch_id.to_string()).collect();
+        let common = |pair: &[String]| {
+            let same = pair[0].chars().zip(pair[1].chars()).take_while(|(a, b)| a == b);
+            same.count()
+        };
+        // Ids that are equal belong to several services.
+        let differing = ids.windows(2).map(common).filter(|same| *same < ItemId::LONGEST);
+        let characters = (differing.max().unwrap_or(0) + 2).max(12);
+        let name = |batch: &StoredBatch| {
+            let service = Excerpt::of(batch.service_id.as_str());
+            format!("{service} {:.characters$}", batch.batch_id)
+        };
+        let mut named: Vec<String> = found.iter().take(MOST_NAMED).map(name).collect();
+        if found.len() > MOST_NAMED {
+            named.push("...".to_owned());
+        }
+        let (id, count) = (self.id.to_string(), found.len());
+        ApiError::AmbiguousId { id, count, named: named.join(", ") }
     }
 }

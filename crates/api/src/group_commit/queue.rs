@@ -33,7 +33,7 @@ impl<I, A> WriteQueue<I, A> {
     pub(crate) fn reserve_slot(&self) -> Result<WriteSlot<I, A>, ApiError> {
         self.0.clone().try_reserve_owned().map(WriteSlot).map_err(|error| match error {
             TrySendError::Full(_) => ApiError::Overloaded,
-            TrySendError::Closed(_) => ApiError::WriteFailed,
+            TrySendError::Closed(_) => ApiError::write_interrupted(),
         })
     }
 }

@@ -62,9 +62,9 @@ pub(crate) enum ApiError {
     #[error("internal error; the log of the server has the details")]
     Internal,
     #[error("the database cannot be read now; try again later")]
-    ReadFailed,
+    ReadFailed(FailureCause),
     #[error("the request may not have been carried out; check the result, and try again")]
-    WriteFailed,
+    WriteFailed(FailureCause),
 
     // Access and limits.
     #[error(
@@ -174,8 +174,8 @@ pub(crate) enum ApiError {
     InvalidIdPrefix(#[from] ItemIdPrefixError),
     #[error("no batch with the id {0} is stored, or none for this service")]
     BatchNotFound(String),
-    #[error("several batches have an id that begins with {0}; send more characters, or service_id")]
-    AmbiguousId(String),
+    #[error("{id:.32} names {count} batches; give more characters or another service: {named}")]
+    AmbiguousId { id: String, count: usize, named: String },
     #[error("the service {id} never had a batch", id = Excerpt::of(.0.as_str()))]
     ServiceNotFound(ServiceId),
     #[error("invalid label: {0}")]
@@ -283,16 +283,36 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
+    /// The answer if the database stops answering while it is read.
+    pub(crate) fn read_interrupted() -> Self {
+        Self::ReadFailed(FailureCause::default())
+    }
+
+    /// The answer if the database stops answering while it is written.
+    pub(crate) fn write_interrupted() -> Self {
+        Self::WriteFailed(FailureCause::default())
+    }
+
     /// Logs why reading failed. The client does not see the cause.
     pub(crate) fn read_failed(error: BatchError) -> Self {
         warn!(error:%; "reading from the store failed");
-        Self::ReadFailed
+        Self::ReadFailed(FailureCause::of(&error))
     }
 
     /// Logs why writing failed. The client does not see the cause.
     pub(crate) fn write_failed(error: BatchError) -> Self {
         warn!(error:%; "writing to the store failed");
-        Self::WriteFailed
+        Self::WriteFailed(FailureCause::of(&error))
+    }
+}
+
+/// Why the store failed. It is in no answer over HTTP: clients do not see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FailureCause(pub(crate) Option<String>);
+
+impl FailureCause {
+    fn of(error: &BatchError) -> Self {
+        Self(Some(error.to_string()))
     }
 }
 

@@ -38,6 +38,9 @@ impl IntoResponse for ApiError {
         let message = self.to_string();
         let mut response = status.into_response();
         let (challenge, wait) = (challenge(&self), wait(&self));
+        if let ApiError::ReadFailed(cause) | ApiError::WriteFailed(cause) = &self {
+            response.extensions_mut().insert(cause.clone());
+        }
         response.extensions_mut().insert(ErrorDetails { code, title, message, link: link(self) });
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             let retry_after = wait.map_or_else(|| retry_after(code), seconds);
@@ -160,7 +163,7 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::MissingScabbardIds => (StatusCode::BAD_REQUEST, 1053, "Missing Ids"),
         ApiError::SeveralServices { .. } => (StatusCode::BAD_REQUEST, 1009, "Several Services"),
         ApiError::BatchNotFound(_) => (StatusCode::NOT_FOUND, 1060, "Unknown Batch"),
-        ApiError::AmbiguousId(_) => (StatusCode::BAD_REQUEST, 1063, "Ambiguous Id"),
+        ApiError::AmbiguousId { .. } => (StatusCode::BAD_REQUEST, 1063, "Ambiguous Id"),
         ApiError::ServiceNotFound(_) => (StatusCode::NOT_FOUND, 1062, "Service Not Found"),
         ApiError::InvalidLabel(_) | ApiError::DifferentLabels => {
             (StatusCode::BAD_REQUEST, 1061, "Invalid Label")
@@ -212,9 +215,9 @@ fn kind(error: &ApiError) -> ErrorKind {
         ApiError::BatchConflict(_) => (StatusCode::CONFLICT, 1011, "Batch Conflict"),
         ApiError::BatchesNotStored
         | ApiError::NotScheduled(_)
-        | ApiError::WriteFailed
+        | ApiError::WriteFailed(_)
         | ApiError::DatabaseDown => (StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable"),
-        ApiError::ReadFailed => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
+        ApiError::ReadFailed(_) => (StatusCode::SERVICE_UNAVAILABLE, 1013, "Store Unavailable"),
         ApiError::ServiceNotAllowed(_) => (StatusCode::FORBIDDEN, 1016, "Service Not Allowed"),
         ApiError::SignerNotAllowed(_) | ApiError::NoSigner => {
             (StatusCode::FORBIDDEN, 1017, "Signer Not Allowed")

@@ -23,7 +23,7 @@ pub(crate) use content_type::{
     OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
 };
 pub(crate) use dialect::{ErrorDialect, write_errors};
-pub(crate) use error::ApiError;
+pub(crate) use error::{ApiError, FailureCause};
 pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};
 pub(crate) use json_object::JsonObject;
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};

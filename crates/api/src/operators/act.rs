@@ -133,7 +133,7 @@ pub(super) async fn act_on_fields(
     let dry_run = fields.boolean("dry_run", false)?;
     let operator = context.operator(&request)?;
     let action = OperatorAction { verb, target, reason, operator, dry_run };
-    carry_out(&context, wait, |_| Ok(action)).await
+    carry_out(&context, wait, |_| Ok((action, false))).await
 }
 
 async fn act(
@@ -161,24 +161,28 @@ async fn act(
     }
     let operator = context.operator(&request)?;
     carry_out(&context, wait, move |context| {
-        let StoredBatch { service_id, batch_id, .. } = context.find(&named)?;
+        let StoredBatch { service_id, batch_id, progress, .. } = context.find(&named)?;
         let target = batch(service_id, batch_id, attempt);
-        Ok(OperatorAction { verb, target, reason: Some(reason), operator, dry_run })
+        let may_arrive = progress.state.awaits_poller() || progress.earlier_may_arrive;
+        let is_late = verb == OperatorVerb::EndInvalid && may_arrive;
+        Ok((OperatorAction { verb, target, reason: Some(reason), operator, dry_run }, is_late))
     })
     .await
 }
 
-/// Does the action and, if the request says so, waits until none of the batches that it stops is being sent.
+/// Does the action and, if the request says so, waits until none of the batches that it stops is being sent. Also
+/// takes whether the ledger may apply the batch after it has ended.
 async fn carry_out(
     context: &Arc<OperatorContext>,
     wait: Option<Duration>,
-    action: impl FnOnce(&OperatorContext) -> Result<OperatorAction, ApiError> + Send + 'static,
+    action: impl FnOnce(&OperatorContext) -> Result<(OperatorAction, bool), ApiError> + Send + 'static,
 ) -> Answer {
     let shared = Arc::clone(context);
     let work = move || {
-        let action = Arc::new(action(&shared)?);
+        let (action, may_arrive) = action(&shared)?;
         let done = shared.act_and_name(&action)?;
-        Ok((action, done))
+        let done = if may_arrive { done.with_late_arrival() } else { done };
+        Ok((Arc::new(action), done))
     };
     let (action, done) = context.writes.run(work).await?;
     let done = match wait {

@@ -124,13 +124,13 @@ mod tests {
     #[test]
     fn what_was_done_before_a_failure_is_answered() {
         let act = |action: &OperatorAction| match service(action) {
-            "b" => Err(ApiError::WriteFailed),
+            "b" => Err(ApiError::write_interrupted()),
             _ => Ok(done(action)),
         };
         let acted = act_on_each(actions(&["a", "b", "c"]), || true, act).unwrap();
         assert_eq!((acted.done.len(), acted.refused.len()), (1, 2));
         let first = act_on_each(actions(&["b", "a"]), || true, act).unwrap_err();
-        assert!(matches!(first, ApiError::WriteFailed), "nothing was done");
+        assert!(matches!(first, ApiError::WriteFailed(_)), "nothing was done");
     }
 
     #[test]

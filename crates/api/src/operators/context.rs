@@ -38,6 +38,8 @@ pub(crate) struct OperatorParts {
     pub(crate) store: Arc<dyn OperatorStore>,
     /// The instance whose interface this is now, for the log.
     pub(crate) instance: Arc<CurrentInstance>,
+    /// Who runs the command in whose process the interface is.
+    pub(crate) command_user: Option<String>,
 }
 
 /// What the handlers of operators need.
@@ -48,6 +50,7 @@ pub(crate) struct OperatorContext {
     pub(super) writes: StoreAccess,
     pub(super) writes_of_many: StoreAccess,
     instance: Arc<CurrentInstance>,
+    command_user: Option<String>,
     stored: StoredCallback,
     pub(super) recall: Arc<RecallFn>,
 }
@@ -60,11 +63,12 @@ impl OperatorContext {
         stored: StoredCallback,
         recall: Arc<RecallFn>,
     ) -> Self {
-        let access =
-            |permits| StoreAccess::new(permits, api.database.clone(), ApiError::WriteFailed);
+        let access = |permits| {
+            StoreAccess::new(permits, api.database.clone(), ApiError::write_interrupted())
+        };
         let (writes, writes_of_many) = (access(WRITES), access(MANY));
-        let OperatorParts { store, instance } = parts;
-        Self { api, queries, store, writes, writes_of_many, instance, stored, recall }
+        let OperatorParts { store, instance, command_user } = parts;
+        Self { api, queries, store, writes, writes_of_many, instance, command_user, stored, recall }
     }
 
     /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.
@@ -82,6 +86,9 @@ impl OperatorContext {
 
     /// Who makes a request, as the log shows it.
     pub(super) fn operator(&self, request: &Parts) -> Result<Operator, ApiError> {
+        if let Some(name) = self.command_user.clone() {
+            return Ok(Operator { name, source: ActionSource::CommandLine, instance: None });
+        }
         let name = name_of(request)?;
         Ok(Operator { name, source: ActionSource::Http, instance: (self.instance)() })
     }

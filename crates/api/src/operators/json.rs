@@ -1,6 +1,6 @@
 use grid_batch_core::{
-    ActionEffect, InstanceId, OperatorAction, OperatorTarget, RecordedAction, ServiceId,
-    SubmittedBatch,
+    ActionEffect, BatchState, InstanceId, OperatorAction, OperatorTarget, OperatorVerb,
+    RecordedAction, ServiceId, SubmittedBatch,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -80,6 +80,12 @@ pub(super) struct DoneJson {
     #[serde(flatten)]
     target: TargetJson,
     changed: ChangedJson,
+    /// The state of the batch now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// What follows from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
     /// Of a pause, a drain and a hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     being_sent: Option<BeingSentJson>,
@@ -95,9 +101,20 @@ impl DoneJson {
             verb: action.verb.as_str(),
             dry_run: action.dry_run,
             target: TargetJson::from(&action.target),
+            state: effect.state.map(BatchState::as_str),
+            note: note(action.verb, &effect),
             changed: ChangedJson { from: effect.before, to: effect.after },
             being_sent,
         }
+    }
+
+    /// Adds what follows from a decision if the ledger may have had the batch.
+    pub(super) fn with_late_arrival(mut self) -> Self {
+        self.note = Some(
+            "the ledger may have had this batch; if it applies it after all, later batches of the service may have \
+             been applied before it, and the log reports an error",
+        );
+        self
     }
 
     /// Whether something of its target is being sent.
@@ -108,6 +125,27 @@ impl DoneJson {
     pub(super) fn set_being_sent(&mut self, batches: &[SubmittedBatch]) {
         self.being_sent = Some(BeingSentJson::new(batches));
     }
+}
+
+/// What follows from an action, for a person.
+fn note(verb: OperatorVerb, effect: &ActionEffect) -> Option<&'static str> {
+    Some(match (verb, effect.state?) {
+        (OperatorVerb::Hold, BatchState::Submitting) => {
+            "it goes back within a second, unless it is being sent already"
+        }
+        (OperatorVerb::Hold, state) if state.awaits_queuer() => {
+            "it is not sent before it is released or decided"
+        }
+        (OperatorVerb::Hold, _) => {
+            "it is followed, and not sent again before it is released or decided"
+        }
+        (OperatorVerb::Retry, _) => "the batch is sent again now",
+        (OperatorVerb::Continue, _) => "the batches that it stopped go on",
+        (OperatorVerb::EndFollowing, _) => {
+            "the batches that it stops end as invalid, without being sent"
+        }
+        _ => return None,
+    })
 }
 
 /// An action that was refused.

@@ -5,6 +5,7 @@ mod act_on_each;
 mod act_on_many;
 mod being_sent;
 mod context;
+mod halts;
 mod json;
 mod list;
 mod nonces;
@@ -24,6 +25,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {
     verbs::routes()
         .merge(nonces::routes())
         .routes(routes!(list::get))
+        .routes(routes!(halts::get))
         .routes(routes!(act_on_many::post))
         .routes(routes!(act::end_batch))
 }

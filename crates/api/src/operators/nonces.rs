@@ -10,7 +10,7 @@ use super::{
     OperatorContext,
     act::{Answer, IdPath, act_on_fields},
     json::DoneJson,
-    requests::{NonceRangeRequest, StartNonceRequest},
+    requests::{NonceRangeRequest, PaidNonceRequest, StartNonceRequest},
 };
 use crate::http::{ApiError, JsonObject, Problems};
 
@@ -29,11 +29,14 @@ macro_rules! verbs_of_nonces {
 }
 
 const RANGE: &[&str] = &["reason", "dry_run", "first", "last"];
+const PAID: &[&str] = &["reason", "dry_run", "nonce", "withdrawal"];
 const START: &[&str] = &["reason", "dry_run", "nonce"];
 
 verbs_of_nonces! {
     elsewhere "/v1/services/{id}/nonces/elsewhere" NoncesElsewhere NonceRangeRequest RANGE "decideNonces"
         "Decide that undecided nonces were used for no open withdrawal";
+    paid "/v1/services/{id}/nonces/paid" PayNonce PaidNonceRequest PAID "decidePaidNonce"
+        "Decide that an undecided nonce was used for a withdrawal";
     start "/v1/services/{id}/nonces/start" StartNonce StartNonceRequest START "startNonce"
         "Decide which nonce of a gas admin is the next one";
     fill "/v1/services/{id}/nonces/fill" FillNonces NonceRangeRequest RANGE "fillNonces"
@@ -45,6 +48,10 @@ fn target(path: IdPath, fields: &mut JsonObject) -> Result<OperatorTarget, ApiEr
     let service_id = id.parse()?;
     let (first, last) = if fields.has("nonce") {
         let nonce = fields.u64("nonce")?;
+        if fields.has("withdrawal") {
+            let paid = fields.string("withdrawal")?.parse()?;
+            return Ok(OperatorTarget::PaidNonce { service_id, nonce, paid });
+        }
         (nonce, nonce)
     } else {
         (fields.u64("first")?, fields.u64("last")?)
@@ -58,5 +65,9 @@ fn target(path: IdPath, fields: &mut JsonObject) -> Result<OperatorTarget, ApiEr
 
 /// The routes of the verbs.
 pub(super) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {
-    OpenApiRouter::new().routes(routes!(elsewhere)).routes(routes!(start)).routes(routes!(fill))
+    OpenApiRouter::new()
+        .routes(routes!(elsewhere))
+        .routes(routes!(paid))
+        .routes(routes!(start))
+        .routes(routes!(fill))
 }

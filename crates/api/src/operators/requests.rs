@@ -47,6 +47,18 @@ pub(super) struct NonceRangeRequest {
     last: u64,
 }
 
+/// What a nonce of a gas admin was used for.
+#[derive(ToSchema)]
+pub(super) struct PaidNonceRequest {
+    #[schema(inline)]
+    #[serde(flatten)]
+    action: ActionRequest,
+    /// The nonce.
+    nonce: u64,
+    /// The id of the withdrawal.
+    withdrawal: String,
+}
+
 /// Which nonce of a gas admin is the next one.
 #[derive(ToSchema)]
 pub(super) struct StartNonceRequest {

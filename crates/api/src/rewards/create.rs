@@ -80,5 +80,5 @@ fn write(
         return Ok(Err(conflict));
     }
     let stored = store.reward(&reward.id).map_err(ApiError::write_failed)?;
-    stored.map(Ok).ok_or(ApiError::WriteFailed)
+    stored.map(Ok).ok_or_else(ApiError::write_interrupted)
 }

@@ -67,7 +67,7 @@ mod tests {
             let answers = Arc::clone(&answers);
             Arc::new(move || answers.load(Ordering::Relaxed))
         });
-        assert_eq!(watch.run(ApiError::ReadFailed, ready(Ok(7))).await, Ok(7));
+        assert_eq!(watch.run(ApiError::read_interrupted(), ready(Ok(7))).await, Ok(7));
 
         let waiting = tokio::spawn({
             let watch = watch.clone();
@@ -76,7 +76,7 @@ mod tests {
         tokio::task::yield_now().await;
         answers.store(false, Ordering::Relaxed);
         assert_eq!(waiting.await.unwrap(), Err(ApiError::BatchesNotStored));
-        let refused = watch.run(ApiError::ReadFailed, ready(Ok(7))).await;
+        let refused = watch.run(ApiError::read_interrupted(), ready(Ok(7))).await;
         assert_eq!(refused, Err(ApiError::DatabaseDown));
     }
 }

@@ -60,7 +60,7 @@ impl ApiState {
     ) -> Self {
         let budget = MemoryBudget::new(options.memory_limit);
         let bodies = BodyReader::new(budget, options.body_timeout);
-        let reads = StoreAccess::new(READS, database.clone(), ApiError::ReadFailed);
+        let reads = StoreAccess::new(READS, database.clone(), ApiError::read_interrupted());
         let status_waiters = Semaphore::new(options.max_status_waiters);
         Self {
             options,

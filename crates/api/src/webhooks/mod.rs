@@ -33,7 +33,7 @@ pub(crate) struct WebhookContext {
 
 impl WebhookContext {
     pub(crate) fn new(api: Arc<ApiState>, store: Arc<dyn WebhookStore>) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::write_interrupted());
         Self { api, store, writes }
     }
 

@@ -37,7 +37,7 @@ impl WithdrawalContext {
         stored: StoredCallback,
         queue: WithdrawalQueue,
     ) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::WriteFailed);
+        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::write_interrupted());
         Self { api, store, stored, queue, writes, rules }
     }
 

@@ -9,6 +9,7 @@ mod list;
 mod operations;
 mod retry_failed;
 mod schedule;
+mod undecided_nonces;
 mod waits_for;
 mod writer;
 
@@ -34,4 +35,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<WithdrawalContext>> {
         .routes(routes!(get::get))
         .routes(routes!(operations::retry))
         .routes(routes!(operations::cancel))
+        .routes(routes!(undecided_nonces::get))
 }

@@ -15,10 +15,12 @@ use crate::{
     withdrawals::{context::WithdrawalContext, json::withdrawal_path},
 };
 
-const FIELDS: &[&str] = &["pool", "failed_since", "reason_contains", "dry_run"];
+const FIELDS: &[&str] =
+    &["pool", "service_id", "failed_since", "reason_contains", "limit", "dry_run"];
 
-/// How many withdrawals one request retries. Each is a commit of its own.
-const LIMIT: usize = 100;
+/// How many withdrawals one request retries, unless it says so. Each is a commit of its own.
+const DEFAULT_LIMIT: u32 = 100;
+const LARGEST_LIMIT: u32 = 1_000;
 
 /// What was retried, or would be.
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,10 +57,14 @@ struct FailedWithdrawalJson {
 pub(crate) struct RetryRequest {
     /// Only those of this pool.
     pool: Option<String>,
+    /// Only those of this gas admin's service.
+    service_id: Option<String>,
     /// Only those that failed at this time or later.
     failed_since: Option<String>,
     /// Only those whose reason contains this text.
     reason_contains: Option<String>,
+    /// The most withdrawals: 1 to 1,000, by default 100.
+    limit: Option<u32>,
     /// Lists what would be scheduled again, and changes nothing.
     dry_run: Option<bool>,
 }
@@ -78,13 +84,19 @@ pub(crate) async fn post(
 ) -> Result<Json<RetriedJson>, ApiError> {
     let (request, mut fields) = context.read_json(request, FIELDS).await?;
     let filter = read_filter(&context, &mut fields)?;
+    let limit = fields.optional_u32("limit")?.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=LARGEST_LIMIT).contains(&limit) {
+        let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
+        return Err(ApiError::InvalidValue { name: "limit", rule });
+    }
+    let limit = limit as usize;
     let dry_run = fields.boolean("dry_run", false)?;
     let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
     let work = move || {
         if dry_run {
-            filter.find(&*store, LIMIT).map_err(ApiError::read_failed)
+            filter.find(&*store, limit).map_err(ApiError::read_failed)
         } else {
-            retry(&filter, &*store, &stored)
+            retry(&filter, limit, &*store, &stored)
         }
     };
     let found = context.writes.run(work).await?;
@@ -110,16 +122,17 @@ fn read_filter(
     fields: &mut JsonObject,
 ) -> Result<FailedFilter, ApiError> {
     let pool = fields.optional_string("pool")?;
-    let pool = pool.map(|text| context.parse_pool(&text)).transpose()?;
+    let pool = pool.map(|text| context.parse_any_pool(&text)).transpose()?;
+    let service_id = fields.optional_string("service_id")?;
     let failed_since = fields.optional_string("failed_since")?;
     let filter = FailedFilter {
-        pool: pool.map(|(pool, _)| pool),
-        service_id: None,
+        pool,
+        service_id: service_id.map(|text| text.parse()).transpose()?,
         failed_since: failed_since.as_deref().map(parse_time).transpose()?,
         reason_contains: fields.optional_string("reason_contains")?,
     };
     if filter.selects_all() {
-        let rule = "at least one of pool, failed_since and reason_contains is required";
+        let rule = "at least one of pool, service_id, failed_since and reason_contains is required";
         return Err(ApiError::InvalidValue { name: "request", rule: rule.to_owned() });
     }
     Ok(filter)
@@ -136,10 +149,11 @@ fn parse_time(text: &str) -> Result<Timestamp, ApiError> {
 /// Retries, and wakes the queues of those that were retried.
 fn retry(
     filter: &FailedFilter,
+    limit: usize,
     store: &dyn WithdrawalStore,
     stored: &StoredCallback,
 ) -> Result<FailedWithdrawals, ApiError> {
-    let retried = filter.retry(store, LIMIT).map_err(ApiError::write_failed)?;
+    let retried = filter.retry(store, limit).map_err(ApiError::write_failed)?;
     let services = retried.withdrawals.iter().map(|it| it.withdrawal.service_id.clone());
     let mut services: Vec<_> = services.collect();
     services.sort_unstable();

@@ -3,15 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
-use grid_batch_core::{BatchState, OperatorVerb};
+use grid_batch_core::OperatorVerb;
 
 use crate::commands::{
     failure::Failure,
-    operator::{
-        Changed, NamedBatches, act_on_each, attempt_flag, batch_arguments, dry_run_flag, json_flag,
-        reason_flag,
-    },
-    remote::{self, Source},
+    operator::{NamedBatches, attempt_flag, batch_arguments, dry_run_flag, json_flag, reason_flag},
+    remote,
 };
 
 pub(crate) fn command() -> Command {
@@ -81,21 +78,5 @@ fn act(matches: &ArgMatches, verb: OperatorVerb) -> Result<ExitCode, Failure> {
     } else {
         NamedBatches::of(matches)?
     };
-    match Source::of(matches) {
-        Source::Server => remote::act_on_each(matches, verb, &named),
-        Source::Database => act_on_each(matches, verb, text),
-    }
-}
-
-fn text(Changed { target, state }: &Changed<'_>) -> String {
-    let attempt = target.attempt.unwrap_or(target.batch.progress.attempts);
-    let before = target.batch.progress;
-    let may_arrive = before.state.awaits_poller() || before.earlier_may_arrive;
-    let warning = if *state == BatchState::Invalid && may_arrive {
-        ". The ledger may have had this batch. If it applies it after all, later batches of the \
-             service may have been applied before it: the log then reports an error."
-    } else {
-        ""
-    };
-    format!("after attempt {attempt}, the batch is {state}{warning}")
+    remote::act_on_each(matches, verb, &named)
 }

@@ -68,9 +68,8 @@ pub(super) fn explain_service(
     server: &Server,
     named: &ServiceSelection,
 ) -> Result<Option<Value>, Failure> {
-    let service = remote::service_of(Some(named))?;
-    let service = service.ok_or_else(|| Failure::usage("name one service"))?;
-    match server.client.service(service, Some("explain")) {
+    let service = named.one().ok_or_else(|| Failure::usage("name one service"))?;
+    match server.client.service(service.as_str(), Some("explain")) {
         Err(ClientError::Refused { status: 404, .. })
             if Word::Service(named.clone()).batch_name().is_some() =>
         {

@@ -3,14 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use grid_batch_core::{BatchState, OperatorVerb};
+use grid_batch_core::OperatorVerb;
 
 use crate::commands::{
     failure::Failure,
-    operator::{
-        Changed, NamedBatches, act_on_each, batch_arguments, dry_run_flag, json_flag, reason_flag,
-    },
-    remote::{self, Source},
+    operator::{NamedBatches, batch_arguments, dry_run_flag, json_flag, reason_flag},
+    remote,
 };
 
 pub(crate) fn hold_command() -> Command {
@@ -27,7 +25,7 @@ pub(crate) fn hold_command() -> Command {
              A batch that waits behind another one is held when its turn comes.",
         )
         .args(batch_arguments())
-        .arg(reason_flag().required(true))
+        .arg(reason_flag())
         .arg(dry_run_flag())
         .arg(json_flag())
         .args(remote::flags_of_both())
@@ -47,28 +45,9 @@ pub(crate) fn release_command() -> Command {
 }
 
 pub(crate) fn hold(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let verb = OperatorVerb::Hold;
-    match Source::of(matches) {
-        Source::Server => remote::act_on_each(matches, verb, &NamedBatches::of(matches)?),
-        Source::Database => act_on_each(matches, verb, |Changed { state, .. }| {
-            let consequence = match state {
-                BatchState::Submitting => {
-                    "it goes back within a second, unless it is being sent already"
-                }
-                state if state.awaits_queuer() => "it is not sent before it is released or decided",
-                _ => "it is followed, and not sent again before it is released or decided",
-            };
-            format!("the batch is {state} and held: {consequence}")
-        }),
-    }
+    remote::act_on_each(matches, OperatorVerb::Hold, &NamedBatches::of(matches)?)
 }
 
 pub(crate) fn release(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let verb = OperatorVerb::Release;
-    match Source::of(matches) {
-        Source::Server => remote::act_on_each(matches, verb, &NamedBatches::of(matches)?),
-        Source::Database => act_on_each(matches, verb, |Changed { state, .. }| {
-            format!("the batch is {state} and not held any more")
-        }),
-    }
+    remote::act_on_each(matches, OperatorVerb::Release, &NamedBatches::of(matches)?)
 }

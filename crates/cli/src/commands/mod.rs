@@ -41,7 +41,6 @@ mod retry;
 mod serve;
 mod services;
 mod show;
-mod show_of_server;
 mod signals;
 mod submit;
 mod token;
@@ -171,7 +170,7 @@ fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("retry", matches)) => retry::run(matches),
         Some(("withdrawal", matches)) => withdrawal::run(matches),
         #[cfg(feature = "evm")]
-        Some(("retry-withdrawals", matches)) => withdrawal::retry_in_database(matches),
+        Some(("retry-withdrawals", matches)) => withdrawal::retry_filtered(matches),
         Some(("ledger", matches)) => ledger::run(matches),
         Some(("restored", matches)) => restored::run(matches),
         Some(("retention", matches)) => retention::run(matches),

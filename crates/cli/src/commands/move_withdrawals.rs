@@ -37,7 +37,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
-    let store = Store::open_existing(&config.database, config.store.clone())?;
+    let store = Store::open_for_command(&config.database, config.store.clone())?;
     let moves = WithdrawalMoves::new(&config, &store)?;
     let mut results = Vec::new();
     for (from, pools) in moves.pools()? {

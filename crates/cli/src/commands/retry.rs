@@ -3,18 +3,17 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::{OperatorTarget, OperatorVerb, ServiceId};
-use grid_batch_store::EndedDelays;
+use grid_batch_core::{OperatorVerb, ServiceId};
 use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
     operator::{
-        BatchName, Database, NamedBatches, ServiceSelection, Word, act_on_each, dry_run_flag,
-        is_dry_run, json_flag, operator_action, print_json, reason_flag, wants_json,
+        BatchName, NamedBatches, ServiceSelection, Word, dry_run_flag, is_dry_run, json_flag,
+        print_json, reason_flag, wants_json,
     },
     print::{print_stderr, print_stdout},
-    remote::{self, Server, Source, field},
+    remote::{self, Server, field},
 };
 
 pub(crate) fn command() -> Command {
@@ -80,14 +79,9 @@ impl Named {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let verb = OperatorVerb::Retry;
-    match (Named::of(matches)?, Source::of(matches)) {
-        (Named::Batches(named), Source::Server) => remote::act_on_each(matches, verb, &named),
-        (Named::Batches(_), Source::Database) => {
-            act_on_each(matches, verb, |_| "the batch is sent again now".to_owned())
-        }
-        (Named::Services(services), Source::Server) => retry_at_server(matches, &services),
-        (Named::Services(services), Source::Database) => retry_in_database(matches, services),
+    match Named::of(matches)? {
+        Named::Batches(named) => remote::act_on_each(matches, OperatorVerb::Retry, &named),
+        Named::Services(services) => retry_services(matches, &services),
     }
 }
 
@@ -99,30 +93,9 @@ struct Ended {
     refused: Vec<String>,
 }
 
-fn retry_in_database(matches: &ArgMatches, services: Vec<ServiceId>) -> Result<ExitCode, Failure> {
-    let store = Database::to_write(matches)?.store;
-    let mut targets: Vec<_> = services.into_iter().map(OperatorTarget::Service).collect();
-    if targets.is_empty() {
-        targets.push(OperatorTarget::AllServices);
-    }
-    let mut ended = Ended::default();
-    for target in targets {
-        let action = operator_action(matches, OperatorVerb::Retry, target);
-        let EndedDelays { batches, locked } = store.retry_delayed(&action)?;
-        let batches =
-            batches.into_iter().map(|(service, id)| (service.to_string(), id.to_string()));
-        ended.batches.extend(batches);
-        let locked = locked.iter();
-        ended.refused.extend(locked.map(|service| {
-            format!("{service}: locked by another transaction; run the command again")
-        }));
-    }
-    print(matches, &ended)
-}
-
 /// Retries the delayed batches of services, page by page.
-fn retry_at_server(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
+fn retry_services(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitCode, Failure> {
+    let server = Server::to_act(matches)?;
     let mut filters: Vec<_> = services
         .iter()
         .map(|service| json!({ "state": "delayed", "service_id": service.as_str() }))
@@ -138,7 +111,8 @@ fn retry_at_server(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitC
             if !after.is_null() {
                 fields["after"] = after;
             }
-            let page = server.act(matches, "/v1/batches/actions", &[], fields)?;
+            let page = server.act(matches, "/v1/batches/actions", &[], fields);
+            let page = page.map_err(|error| server.failed(error))?;
             ended.add(&page);
             after = page["next"].clone();
             if after.is_null() {

@@ -1,30 +1,28 @@
-//! `show`: everything that is stored about batches.
+//! `show`: everything that is stored about batches, or about a service.
 
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use grid_batch_core::{
-    BatchDetails, BatchExplanation, BatchQueryStore, FailedAttempt, ServiceFacts, ServiceOverview,
-    StoredBatch, Timestamp,
-};
-use serde_json::json;
+use grid_batch_client::ClientError;
+use grid_batch_core::ItemIdPrefix;
+use serde_json::{Value, json};
 
 use crate::commands::{
+    explain::explain_service,
     failure::Failure,
     operator::{
-        Database, action_json, ago, batch_arguments, details_json, find_targets, in_future,
-        json_flag, print_json, print_wrapped, wants_json,
+        NamedBatches, ServiceSelection, Word, batch_arguments, json_flag, print_json, wants_json,
     },
-    remote::{self, Source},
-    show_of_server,
+    print::print_stdout,
+    remote::{self, Server, field, gas_text, position, print_line, print_time},
 };
 
 pub(crate) fn command() -> Command {
     Command::new("show")
         .about("Shows what is stored about batches: their state, why they wait, and their attempts")
         .long_about(
-            "Shows what is stored about batches: their state, why they wait, and their attempts. At a \
-             server, a service without a batch, such as the name of a gas admin, shows the service. Needs only the \
+            "Shows what is stored about batches: their state, why they wait, and their attempts. A \
+             service without a batch, such as the name of a gas admin, shows the service. Needs only the \
              right to read.",
         )
         .args(batch_arguments())
@@ -33,162 +31,152 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match Source::of(matches) {
-        Source::Server => show_of_server::run(matches),
-        Source::Database => show_of_database(matches),
+    let server = Server::to_read(matches)?;
+    if let Some(service) = only_service(matches)
+        && let Some(explained) = explain_service(&server, service)?
+    {
+        return show_service(matches, &explained);
     }
-}
-
-fn show_of_database(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let database = Database::to_read(matches)?;
-    let mut shown = Vec::new();
-    for target in find_targets(&database, matches)? {
-        let StoredBatch { service_id, batch_id, .. } = &target.batch;
-        // Retention may have removed it since it was found.
-        if let Some(details) = database.store.details(service_id, batch_id)? {
-            let behind = count_behind(&database, &details)?;
-            let service = BatchQueryStore::service(&database.store, service_id)?;
-            shown.push((details, behind, service));
+    let NamedBatches { service, names } = NamedBatches::of(matches)?;
+    let service = service.map(|service| service.to_string());
+    let mut batches: Vec<Value> = Vec::new();
+    for name in &names {
+        let batch = read(&server, &name.prefix, service.as_deref());
+        let batch = batch.map_err(|error| server.failed(error))?;
+        let is_other = |shown: &Value| shown["link"] != batch["link"];
+        if batches.iter().all(is_other) {
+            batches.push(batch);
         }
     }
     if wants_json(matches) {
-        let now = database.now();
-        let batches = shown.iter().map(|(details, behind, service)| {
-            let mut document = details_json(details, *behind);
-            let explanation = explain(details, service.as_ref(), now);
-            document["deadline"] = details.deadline.map(|it| it.to_string()).into();
-            document["label"] = details.label.as_ref().map(ToString::to_string).into();
-            document["explanation"] = explanation.to_string().into();
-            document["actions"] = explanation.actions().iter().map(action_json).collect();
-            document
-        });
-        print_json(&json!({
-            "database": database.name(),
-            "read_at": database.now().rfc3339(),
-            "batches": batches.collect::<Vec<_>>(),
-        }));
+        print_json(&json!({ "batches": batches }));
         return Ok(ExitCode::SUCCESS);
     }
-    print_line("database", &database.name());
-    for (details, behind, service) in &shown {
-        print_details(details, *behind, database.now());
-        print_actions(details, service.as_ref(), database.now());
+    if let Some(database) = &server.database {
+        print_line("database", database);
+    }
+    for (number, batch) in batches.iter().enumerate() {
+        if number > 0 {
+            print_stdout("");
+        }
+        print(batch);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain<'a>(
-    details: &'a BatchDetails,
-    service: Option<&'a ServiceOverview>,
-    now: Timestamp,
-) -> BatchExplanation<'a> {
-    let facts =
-        service.map(|service| ServiceFacts { service, pause: None, waits: &[], search: None, now });
-    BatchExplanation::new(details, facts)
+/// A batch with its explanation: why it waits, what is before and behind it, and what can be done.
+fn read(server: &Server, id: &ItemIdPrefix, service: Option<&str>) -> Result<Value, ClientError> {
+    let mut batch = server.client.batch(id, None, service)?;
+    let explanation = server.client.batch(id, Some("explain"), service)?;
+    let (ahead, behind) = position(&explanation);
+    batch["explanation"] = explanation["text"].clone();
+    batch["actions"] = explanation["actions"].clone();
+    batch["ahead"] = ahead.into();
+    batch["behind"] = behind.into();
+    batch["owner"] = explanation["service"]["owner"].clone();
+    Ok(batch)
 }
 
-/// Who works on the service of an open batch, and what an operator can do.
-fn print_actions(details: &BatchDetails, service: Option<&ServiceOverview>, now: Timestamp) {
-    if details.batch.progress.state.is_terminal() {
-        return;
-    }
-    match service.and_then(|service| service.owner.as_ref()) {
-        Some(owner) => {
-            let lease = ("lease", owner.instance.lease_ends_at);
-            let end = if lease.1 > now { in_future(lease.1, now) } else { ago(lease.1, now) };
-            let text = format!("{}, {} ends {end}", owner.instance.instance_id, lease.0);
-            print_line("owner", &text);
-        }
-        None => print_line("owner", "no instance claims the service"),
-    }
-    for possible in explain(details, service, now).actions() {
-        let (verb, text) = (possible.verb.as_str(), possible.verb.description());
-        let of = possible.batch.map(|batch| format!("{:.12}", batch.batch_id));
-        print_line("possible", &format!("{verb} {}: {text}", of.unwrap_or_default()));
+/// The service, if the arguments name one and no batch.
+fn only_service(matches: &ArgMatches) -> Option<&ServiceSelection> {
+    let words: Vec<&Word> = matches.get_many::<Word>("batch").into_iter().flatten().collect();
+    match words.as_slice() {
+        [Word::Service(service)] => Some(service),
+        _ => None,
     }
 }
 
-/// How many batches of its service come after an open batch.
-fn count_behind(database: &Database, details: &BatchDetails) -> Result<u64, Failure> {
-    if details.batch.progress.state.is_terminal() {
-        return Ok(0);
+/// Shows a service: what is open, and why it waits.
+fn show_service(matches: &ArgMatches, explained: &Value) -> Result<ExitCode, Failure> {
+    if wants_json(matches) {
+        print_json(explained);
+        return Ok(ExitCode::SUCCESS);
     }
-    let open = database.store.depth(&details.batch.service_id)?;
-    Ok(open.saturating_sub(count_ahead(details) + 1))
+    let service = &explained["service"];
+    for (name, label) in [
+        ("service_id", "service"),
+        ("open", "open"),
+        ("under_way", "under way"),
+        ("held", "held"),
+        ("parked", "parked"),
+        ("failing", "failing"),
+    ] {
+        print_line(label, &field(service, name));
+    }
+    print_time("oldest", service, "oldest_stored_at");
+    if explained["gas"].is_object() {
+        print_line("gas", &gas_text(&explained["gas"]));
+    }
+    print_line("why", &field(explained, "text"));
+    Ok(ExitCode::SUCCESS)
 }
 
-fn count_ahead(details: &BatchDetails) -> u64 {
-    details.ahead.as_ref().map_or(0, |ahead| ahead.count)
-}
-
-fn print_details(details: &BatchDetails, behind: u64, now: Timestamp) {
-    print_batch(&details.batch, now);
-    if let Some(deadline) = details.deadline {
-        print_line("deadline", &format!("{deadline:#}"));
-    }
-    if let Some(label) = &details.label {
-        print_line("label", label.as_str());
-    }
-    if let Some(wait) = details.wait() {
-        print_line("waits for", &wait.to_string());
-        let ahead = count_ahead(details);
-        let more = details.ahead.as_ref().is_some_and(|ahead| ahead.more);
-        let more = if more { "more than " } else { "" };
-        print_line("position", &format!("{more}{ahead} before it, {behind} behind it"));
-    }
-    print_attempts(details, now);
-}
-
-fn print_batch(batch: &StoredBatch, now: Timestamp) {
-    let StoredBatch { service_id, batch_id, progress, .. } = batch;
-    print_line("service", service_id.as_str());
-    let id = batch_id.to_string();
-    let (first, second) = id.split_at(id.len() / 2);
+fn print(batch: &Value) {
+    print_line("service", &field(batch, "service_id"));
+    let id = field(batch, "id");
+    let (first, second) = id.split_at_checked(id.len() / 2).unwrap_or((&id, ""));
     print_line("batch", &format!("{first} {second}"));
-    print_line("state", &progress.state.to_string());
-    print_line("attempt", &progress.attempts.to_string());
-    print_time("since", batch.since, now);
-    print_time("stored", Some(batch.created_at), now);
-    print_time("submitted", batch.submitted_at, now);
-    print_time("asked", batch.checked_at, now);
-    if let Some(at) = batch.next_try_at {
-        print_line("next try", &format!("{} ({})", at.rfc3339(), in_future(at, now)));
+    print_line("state", &field(batch, "state"));
+    print_line("attempt", &field(batch, "attempts"));
+    for (name, label) in [
+        ("since", "since"),
+        ("stored_at", "stored"),
+        ("submitted_at", "submitted"),
+        ("checked_at", "asked"),
+        ("ended_at", "ended"),
+    ] {
+        print_time(label, batch, name);
     }
-    if progress.earlier_may_arrive {
-        print_line("note", "an earlier attempt may still arrive at the ledger");
+    print_line("next try", &field(batch, "next_try_at"));
+    print_line("label", &field(batch, "label"));
+    print_time("held", &batch["held"], "since");
+    print_line("reason", &field(&batch["held"], "reason"));
+    print_line("error", &field(batch, "last_error"));
+    print_line("why", &field(batch, "explanation"));
+    if batch["wait"].is_object() {
+        print_line("waits for", &field(&batch["wait"], "text"));
+        let more = if batch["wait"]["behind"]["more_ahead"] == true { "more than " } else { "" };
+        let (ahead, behind) = (field(batch, "ahead"), field(batch, "behind"));
+        print_line("position", &format!("{more}{ahead} before it, {behind} behind it"));
+        match batch["owner"]["instance_id"].as_str() {
+            Some(instance) => print_line("owner", instance),
+            None => print_line("owner", "no instance claims the service"),
+        }
     }
-    if let Some(hold) = &batch.held {
-        print_time("held", Some(hold.since), now);
-        print_line("reason", &hold.reason);
-    }
-    if let Some(error) = &batch.last_error {
-        print_line("error", error);
-    }
-}
-
-/// The failed attempts with what operators did, and why the batch is invalid.
-fn print_attempts(details: &BatchDetails, now: Timestamp) {
-    for attempt in &details.failed_attempts {
-        let FailedAttempt { attempt: number, ended_at, outcome, error, .. } = attempt;
-        let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-        let text = format!("{} ({}) {outcome}{error}", ended_at.rfc3339(), ago(*ended_at, now));
-        print_line(&format!("attempt {number}"), &text);
-    }
-    for receipt in &details.receipts {
-        print_line("invalid", &receipt.error_message);
-    }
-    if let Some(report) = &details.commit_after_invalid {
-        let (at, source) = (report.reported_at.rfc3339(), &report.source);
+    list(batch, "history")
+        .iter()
+        .for_each(|event| print_line(&field(event, "at"), &event_text(event)));
+    list(batch, "operator_actions").iter().for_each(|action| {
+        let text = format!(
+            "{} by {}: {}",
+            field(action, "verb"),
+            field(action, "actor"),
+            field(action, "reason")
+        );
+        print_line(&field(action, "acted_at"), &text);
+    });
+    list(batch, "receipts")
+        .iter()
+        .for_each(|receipt| print_line("invalid", &field(receipt, "message")));
+    let late = &batch["commit_after_invalid"];
+    if late.is_object() {
+        let (at, source) = (field(late, "reported_at"), field(late, "source"));
         print_line("committed", &format!("{at} reported after it was invalid, by {source}"));
     }
+    list(batch, "actions").iter().for_each(|action| {
+        let id = field(action, "batch_id");
+        print_line(
+            "possible",
+            &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")),
+        );
+    });
 }
 
-fn print_time(name: &str, time: Option<Timestamp>, now: Timestamp) {
-    if let Some(time) = time {
-        print_line(name, &format!("{} ({})", time.rfc3339(), ago(time, now)));
-    }
+fn event_text(event: &Value) -> String {
+    let parts = [field(event, "kind"), field(event, "state"), field(event, "detail")];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-fn print_line(name: &str, value: &str) {
-    print_wrapped(&format!("{name:<10} "), value);
+fn list<'a>(batch: &'a Value, name: &str) -> &'a [Value] {
+    batch[name].as_array().map_or(&[][..], Vec::as_slice)
 }

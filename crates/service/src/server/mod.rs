@@ -5,6 +5,7 @@ mod base;
 mod compose;
 mod counts;
 mod counts_log;
+mod database_interface;
 mod dependencies;
 mod dependents;
 mod error;
@@ -37,6 +38,7 @@ use grid_batch_support::Jobs;
 
 pub use access::AccessInForce;
 pub use counts::ServerCounts;
+pub use database_interface::DatabaseInterface;
 pub use error::StartError;
 pub use file_descriptors::fitting_http_connections;
 pub(crate) use ledger::{BUILT_IN_LEDGERS, BuiltIn};

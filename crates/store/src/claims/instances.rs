@@ -157,7 +157,8 @@ fn register(
     let registrations = store.pools.write()?.write_transaction(|connection| {
         let dialect = connection.dialect();
         // It locks the row of `database_state`, before those of instances, as a pause of all services does.
-        let registrations = count_registration(connection)?;
+        let rules = store.scheduler.rules().to_string();
+        let registrations = count_registration(connection, &rules)?;
         if let Some(name) = &options.name {
             connection.execute(&expire_earlier_run(dialect, name))?;
         }
@@ -361,14 +362,16 @@ fn take_on_pause<'a>(dialect: Dialect, instance: &'a InstanceId) -> Statement<'a
     .text(instance.as_str())
 }
 
-/// Returns how often any instance has registered.
-fn count_registration(connection: &mut Connection) -> Result<i64, StoreError> {
+/// Records the rules of the instance, which commands on the database follow. Returns how often any instance has
+/// registered.
+fn count_registration(connection: &mut Connection, rules: &str) -> Result<i64, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- count_registration
-         update database_state set registrations = registrations + 1 where id = 1
+         update database_state set registrations = registrations + 1, scheduling = ? where id = 1
          returning registrations",
-    );
+    )
+    .text(rules);
     let rows: Vec<RegistrationRow> = connection.load(&statement)?;
     let row = rows.first().ok_or_else(|| StoreError::corrupt("database_state has no row"))?;
     Ok(row.registrations)

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{BatchState, ChangeOutcome, Halt, ServiceId, Stale, StoredBatch, Timestamp};
+use grid_batch_core::{
+    BatchState, ChangeOutcome, Halt, HaltCursor, ServiceId, Stale, StoredBatch, Timestamp,
+};
 
 use super::table::{self, HaltOrigin, load_halt, remove_halts, set_ends_until};
 use crate::{
@@ -20,7 +22,7 @@ use crate::{
 impl Store {
     /// Up to `count` invalid batches that stop others, until an operator decides or until what follows has
     /// ended, ordered by service and position, after one of them.
-    pub fn halts(&self, after: Option<&Halt>, count: usize) -> Result<Vec<Halt>, StoreError> {
+    pub fn halts(&self, after: Option<&HaltCursor>, count: usize) -> Result<Vec<Halt>, StoreError> {
         let mut query = halts::table
             .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
             .filter(halts::origin.eq(HaltOrigin::Policy.as_str()))
@@ -33,8 +35,8 @@ impl Store {
                 BatchRecord::as_select(),
             ))
             .into_boxed();
-        if let Some(Halt { batch, position, .. }) = after {
-            let service_id = batch.service_id.as_str();
+        if let Some(HaltCursor { service_id, position }) = after {
+            let service_id = service_id.as_str();
             let later =
                 halts::service_id.eq(service_id).and(halts::position.gt(position.as_micros()));
             query = query.filter(halts::service_id.gt(service_id).or(later));

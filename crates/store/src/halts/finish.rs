@@ -1,6 +1,5 @@
-//! The job of a server about invalid batches that stop others, a step in a commit: it ends what follows, where an operator
-//! has decided so, and applies the policies of services to invalid batches that commands ended, which may not
-//! have the settings of the server.
+//! The job about invalid batches that stop others, a step in a commit: it ends what follows, where an operator has decided
+//! so.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +7,17 @@ use diesel::{
     QueryableByName,
     sql_types::{BigInt, Binary, Bool},
 };
-use grid_batch_core::{AfterInvalid, EventKind, ItemId, ServiceId, Strategy};
+use grid_batch_core::{EventKind, ItemId, ServiceId, Strategy};
 
-use super::table::{
-    Halt, find_ending, find_without_policy, next_service_that_ends, next_service_without_policy,
-    remove_halts, set_policy_applied, set_position,
-};
+use super::table::{Halt, find_ending, next_service_that_ends, remove_halts, set_position};
 use crate::{
     batch::{
-        AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, lock_services,
-        release_following, with_locked, write_open,
+        AttemptLog, BatchKey, Unsendable, end_unsendable, lock_lanes, release_following,
+        with_locked, write_open,
     },
     scheduling::{EndReason, Positioned, find_waiting_in_order},
     sql::{
         Connection, Statement, Store, StoreError,
-        groups::LOCK_LIMIT,
         rows::{batch_id, limit},
     },
     submission::FreedDependents,
@@ -38,11 +33,7 @@ const MAY_ARRIVE: &str = "an operator ended what follows an invalid batch, and t
 /// Does a step for each service in which what follows an invalid batch ends. A service that stays locked is
 /// left for the next time.
 pub(crate) fn finish_halts(store: &Store, freed: &mut FreedDependents) -> Result<(), StoreError> {
-    if store.scheduler.leaves_policies() {
-        return Ok(());
-    }
     let positioned = store.scheduler.keeps_positions();
-    apply_policies(store, positioned, freed)?;
     let mut after = String::new();
     loop {
         let next = next_service_that_ends(&mut *store.pools.read()?, &after, positioned)?;
@@ -182,55 +173,6 @@ impl Following {
         write_open(connection, &lanes.values().collect::<Vec<_>>())?;
         log.write(connection, store.scheduler.events(), now)
     }
-}
-
-/// Does a step for each service. A service that stays locked is left for the next time.
-fn apply_policies(
-    store: &Store,
-    positioned: bool,
-    freed: &mut FreedDependents,
-) -> Result<(), StoreError> {
-    let mut after = String::new();
-    loop {
-        let next = next_service_without_policy(&mut *store.pools.read()?, &after, positioned)?;
-        let Some(service_id) = next else { return Ok(()) };
-        if let Some(policy) = store.scheduler.policy(&service_id) {
-            match apply_policy(store, &service_id, policy, positioned, &mut freed.ready) {
-                Ok(more) => freed.more |= more,
-                Err(StoreError::Locked { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        after = service_id.to_string();
-    }
-}
-
-/// Does a step for one service. Returns whether there may be more to do.
-fn apply_policy(
-    store: &Store,
-    service_id: &ServiceId,
-    policy: AfterInvalid,
-    positioned: bool,
-    ready: &mut BTreeSet<ServiceId>,
-) -> Result<bool, StoreError> {
-    store.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
-        lock_services(connection, [service_id])?;
-        let invalid = find_without_policy(connection, service_id, STEP)?;
-        let seqs = invalid.iter().map(|batch| batch.0);
-        let over = match policy {
-            AfterInvalid::Halt => {
-                set_policy_applied(connection, seqs)?;
-                &[][..]
-            }
-            AfterInvalid::Continue => {
-                remove_halts(connection, seqs)?;
-                &invalid
-            }
-        };
-        // Lanes are filled in any case: the commands could not.
-        ready.extend(go_on(store, connection, service_id, positioned, over)?);
-        Ok(invalid.len() == STEP)
-    })
 }
 
 /// A batch in a lane.

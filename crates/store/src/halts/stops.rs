@@ -17,8 +17,6 @@ pub(crate) enum Stops {
     Following,
     /// They end up to this position, by an operator's decision.
     FollowingForGood(i64),
-    /// They wait until a server applies the policy of the service.
-    UntilPolicy,
 }
 
 impl Stops {
@@ -31,10 +29,9 @@ impl Stops {
         if state != BatchState::Invalid {
             return Self::Nothing;
         }
-        match scheduler.policy(service_id) {
-            None => Self::UntilPolicy,
-            Some(AfterInvalid::Halt) => Self::Following,
-            Some(AfterInvalid::Continue) => Self::Nothing,
+        match scheduler.of(service_id).after_invalid {
+            AfterInvalid::Halt => Self::Following,
+            AfterInvalid::Continue => Self::Nothing,
         }
     }
 }
@@ -52,7 +49,6 @@ pub(crate) fn stop_following(
     let halt = |(batch, stops): &(Positioned, Stops)| {
         let (origin, ends_until) = match stops {
             Stops::FollowingForGood(until) => (HaltOrigin::Following, Some(*until)),
-            Stops::UntilPolicy => (HaltOrigin::Command, None),
             Stops::Nothing | Stops::Following => (HaltOrigin::Policy, None),
         };
         (Halt { batch: batch.clone(), ends_until }, origin)
@@ -69,10 +65,6 @@ pub(crate) fn stop_in_order(
     ended: impl Iterator<Item = (i64, Stops)>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let origin = |(seq, stops)| match stops {
-        Stops::Nothing | Stops::FollowingForGood(_) => None,
-        Stops::Following => Some((seq, HaltOrigin::Policy)),
-        Stops::UntilPolicy => Some((seq, HaltOrigin::Command)),
-    };
-    insert_halts_in_order(connection, &ended.filter_map(origin).collect::<Vec<_>>(), now)
+    let stopping = ended.filter(|(_, stops)| *stops == Stops::Following).map(|(seq, _)| seq);
+    insert_halts_in_order(connection, &stopping.collect::<Vec<_>>(), now)
 }

@@ -27,8 +27,6 @@ pub(crate) struct Halt {
 pub(crate) enum HaltOrigin {
     /// By the policy of its service.
     Policy,
-    /// A command ended it, and a server is still to apply the policy.
-    Command,
     /// It follows another invalid batch, and ended for that.
     Following,
 }
@@ -38,7 +36,6 @@ impl HaltOrigin {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Policy => "POLICY",
-            Self::Command => "COMMAND",
             Self::Following => "FOLLOWING",
         }
     }
@@ -71,7 +68,7 @@ pub(super) fn insert_halts(
 /// Records invalid batches that stop others in services with one lane.
 pub(super) fn insert_halts_in_order(
     connection: &mut Connection,
-    halts: &[(i64, HaltOrigin)],
+    halts: &[i64],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     if halts.is_empty() {
@@ -81,13 +78,12 @@ pub(super) fn insert_halts_in_order(
         connection.dialect(),
         "-- insert_halts_in_order
          insert into halts (batch_seq, service_id, position, since, origin, positioned)
-         select b.seq, b.service_id, b.created_at, x.since, x.origin, false
+         select b.seq, b.service_id, b.created_at, x.since, 'POLICY', false
          from {x} join batches b on b.seq = x.batch_seq",
     )
     .rows(
         Rows::default()
-            .long("batch_seq", halts.iter().map(|(seq, _)| *seq))
-            .text("origin", halts.iter().map(|(_, origin)| origin.as_str()))
+            .long("batch_seq", halts.iter().copied())
             .long("since", halts.iter().map(|_| now.as_micros())),
     );
     connection.execute(&statement).map(drop)
@@ -265,64 +261,6 @@ pub(super) fn next_service_that_ends(
         }
     };
     next_service(connection, sql, after)
-}
-
-/// The next service after `after` in which a command ended batches as invalid, and no server has applied the
-/// policy.
-pub(super) fn next_service_without_policy(
-    connection: &mut Connection,
-    after: &str,
-    positioned: bool,
-) -> Result<Option<ServiceId>, StoreError> {
-    let sql = match positioned {
-        true => {
-            "-- next_service_without_policy
-             select h.service_id from halts h
-             where h.service_id > ? and h.origin = 'COMMAND' and h.positioned
-             order by h.service_id limit 1"
-        }
-        false => {
-            "-- next_service_in_order_without_policy
-             select h.service_id from halts h
-             where h.service_id > ? and h.origin = 'COMMAND' and not h.positioned
-             order by h.service_id limit 1"
-        }
-    };
-    next_service(connection, sql, after)
-}
-
-/// Up to `count` batches of a service that a command ended as invalid, where no server has applied the
-/// policy.
-pub(super) fn find_without_policy(
-    connection: &mut Connection,
-    service_id: &ServiceId,
-    count: usize,
-) -> Result<Vec<Positioned>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- find_halts_without_policy
-         select h.batch_seq, h.service_id, h.position, h.ends_until from halts h
-         where h.service_id = ? and h.origin = 'COMMAND' order by h.service_id limit ?",
-    )
-    .text(service_id.as_str())
-    .long(limit(count));
-    let rows: Vec<HaltRow> = connection.load(&statement)?;
-    rows.into_iter().map(|row| Ok(row.read()?.batch)).collect()
-}
-
-/// Batches that a command ended stop others, by the policy of their service.
-pub(super) fn set_policy_applied(
-    connection: &mut Connection,
-    seqs: impl IntoIterator<Item = i64>,
-) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- set_policy_applied
-         update halts set origin = 'POLICY'
-         where batch_seq in (select x.batch_seq from {x})",
-    )
-    .rows(Rows::default().long("batch_seq", seqs));
-    connection.execute(&statement).map(drop)
 }
 
 fn next_service(

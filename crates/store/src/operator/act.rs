@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, BatchResult, ChangeOutcome, Decision,
-    ItemId, Operator, OperatorAction, OperatorDecision, OperatorStore, OperatorTarget,
-    OperatorVerb, RecordedAction, ServiceId, SubmittedBatch,
+    Halt, HaltCursor, ItemId, Operator, OperatorAction, OperatorDecision, OperatorStore,
+    OperatorTarget, OperatorVerb, RecordedAction, ServiceId, SubmittedBatch,
 };
 
 use super::{
@@ -32,6 +32,10 @@ impl OperatorStore for Store {
         limit: usize,
     ) -> BatchResult<Vec<RecordedAction>> {
         Ok(actions(self, filter, before, limit)?)
+    }
+
+    fn halts(&self, after: Option<&HaltCursor>, limit: usize) -> BatchResult<Vec<Halt>> {
+        Ok(Self::halts(self, after, limit)?)
     }
 
     fn being_sent(&self, target: &OperatorTarget) -> BatchResult<Vec<SubmittedBatch>> {
@@ -222,6 +226,9 @@ fn carry_out(
     connection: &mut Connection,
     action: &OperatorAction,
 ) -> Result<ActionOutcome, StoreError> {
+    if action.verb.follows_rules() && !store.scheduler.rules_are_known() {
+        return Ok(ActionOutcome::Refused(ActionRefusal::UnknownRules));
+    }
     match &action.target {
         OperatorTarget::Batch { service_id, batch_id, attempt } => {
             act_on_batch(store, connection, action, (service_id, batch_id, *attempt))
@@ -240,7 +247,7 @@ fn carry_out(
         {
             change_drain(connection, action.verb, instance)
         }
-        OperatorTarget::Nonces { .. } => {
+        OperatorTarget::Nonces { .. } | OperatorTarget::PaidNonce { .. } => {
             store.scheduler.hooks().act_on_nonces(store, connection, action)
         }
         OperatorTarget::Service(_) | OperatorTarget::AllServices | OperatorTarget::Instance(_) => {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     events::begin_generation,
     sql::{
-        Connection, Store, StoreError,
+        Connection, RulesOf, Store, StoreError,
         handle::StoreOptions,
         last_seen::Seen,
         url::{DatabaseUrl, Kind},
@@ -22,7 +22,7 @@ pub(crate) fn mark_restored(
     options: StoreOptions,
     even_if_running: bool,
 ) -> Result<OpenBatchesInDoubt, StoreError> {
-    let store = Store::connect(url, options)?;
+    let store = Store::connect(url, options, RulesOf::Options)?;
     let mut connection = store.pools.write()?;
     let server = DatabaseServer::read(&mut connection)?;
     connection.write_transaction(|connection| {
@@ -46,7 +46,7 @@ pub(crate) fn mark_restored(
 
 /// Records the server that the database is on now, because an operator says that nothing was lost.
 pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(), StoreError> {
-    let store = Store::connect(url, options)?;
+    let store = Store::connect(url, options, RulesOf::Options)?;
     let mut connection = store.pools.write()?;
     let server = DatabaseServer::read(&mut connection)?;
     connection.write_transaction(|connection| {

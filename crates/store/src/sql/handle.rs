@@ -28,7 +28,7 @@ use super::{
     open_counts::OpenCounts,
     pools::{PoolConnections, Pools},
     program_pool::ProgramPool,
-    scheduler::Scheduler,
+    scheduler::{RulesOf, Scheduler, recorded_rules},
     unreadable_services::UnreadableServices,
     url::{Access, DatabaseUrl},
 };
@@ -80,9 +80,6 @@ pub struct StoreOptions {
     pub payment_limits: Arc<PaymentLimits>,
     /// How the batches of each service are scheduled.
     pub scheduling: Arc<SchedulingRules>,
-    /// Whether it is left to a server which batches a change stops and frees. For commands beside it, whose
-    /// settings may lack its strategies and policies.
-    pub leaves_policies: bool,
     /// Whether each change is also written as an event.
     pub writes_events: bool,
     /// Where the tables are in a database that has others.
@@ -102,7 +99,6 @@ impl Default for StoreOptions {
             #[cfg(feature = "withdrawals")]
             payment_limits: Arc::default(),
             scheduling: Arc::default(),
-            leaves_policies: false,
             writes_events: true,
             namespace: Namespace::default(),
         }
@@ -121,11 +117,15 @@ impl StoreOptions {
 impl Store {
     /// Opens the database as its URL allows: brings its schema up to date, or checks it. Does not look
     /// at whether it was restored.
-    pub(crate) fn connect(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+    pub(crate) fn connect(
+        url: &DatabaseUrl,
+        options: StoreOptions,
+        rules: RulesOf,
+    ) -> Result<Self, StoreError> {
         url.check_exists()?;
         let limits = options.session_limits();
         let pools = Pools::open(url, options.connections.max(1), limits, &options.namespace)?;
-        Self::with_pools(pools, options)
+        Self::with_pools(pools, options, rules)
     }
 
     /// Uses the connections of a program, whose database has the schema of this release.
@@ -134,20 +134,30 @@ impl Store {
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
         let pools = Pools::over(pool, options.session_limits(), &options.namespace)?;
-        Self::with_pools(pools, options)
+        Self::with_pools(pools, options, RulesOf::Options)
     }
 
-    fn with_pools(pools: Pools, options: StoreOptions) -> Result<Self, StoreError> {
+    fn with_pools(pools: Pools, options: StoreOptions, rules: RulesOf) -> Result<Self, StoreError> {
         // Read before the database is, which therefore has at least this.
         let last_seen = Arc::new(LastSeen::starting_with(FileLock::kept(pools.url())));
         let locked = Arc::default();
         let StoreOptions { clock, intake_limits, .. } = options;
-        let scheduler = Arc::new(Scheduler::new(
+        let mut scheduler = Scheduler::new(
             options.scheduling,
-            options.leaves_policies,
             EventSink::new(options.writes_events),
             Arc::new(InstalledHooks),
-        ));
+        );
+        let url = pools.url();
+        if url.access() != Access::Read && !cfg!(feature = "withdrawals") {
+            expect_no_withdrawals(&mut *pools.read()?)?;
+        }
+        match url.access() {
+            Access::Create => migrate(&mut *pools.write()?)?,
+            Access::Existing | Access::Read => check_schema(&mut *pools.read()?, url)?,
+        }
+        if rules == RulesOf::Database {
+            scheduler.set_recorded(recorded_rules(&mut *pools.read()?)?);
+        }
         let store = Self {
             pools,
             last_seen,
@@ -160,18 +170,10 @@ impl Store {
             last_signer: Arc::default(),
             #[cfg(feature = "withdrawals")]
             payment_limits: options.payment_limits,
-            scheduler,
+            scheduler: Arc::new(scheduler),
             applies_again: Arc::default(),
             clock,
         };
-        let url = store.pools.url();
-        if url.access() != Access::Read && !cfg!(feature = "withdrawals") {
-            expect_no_withdrawals(&mut *store.pools.read()?)?;
-        }
-        match url.access() {
-            Access::Create => migrate(&mut *store.pools.write()?)?,
-            Access::Existing | Access::Read => check_schema(&mut *store.pools.read()?, url)?,
-        }
         store.measure_clock()?;
         Ok(store)
     }

@@ -46,5 +46,5 @@ pub(crate) use error::StoreError;
 pub(crate) use event_sink::EventSink;
 pub(crate) use handle::Store;
 pub(crate) use locked_services::LockedRow;
-pub(crate) use scheduler::Scheduler;
+pub(crate) use scheduler::{RulesOf, Scheduler};
 pub(crate) use statement::{Rows, Statement};

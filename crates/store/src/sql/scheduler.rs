@@ -6,10 +6,13 @@ use std::{
     },
 };
 
-use grid_batch_core::{AfterInvalid, AnyStrategy, Scheduling, SchedulingRules, ServiceId};
+use diesel::prelude::*;
+use grid_batch_core::{AnyStrategy, Scheduling, SchedulingRules, ServiceId};
 use grid_batch_support::lock;
 
-use super::{event_sink::EventSink, hooks::BatchHooks};
+use super::{
+    Connection, StoreError, event_sink::EventSink, hooks::BatchHooks, schema::database_state,
+};
 
 /// The rules of a store, where its events go, what else happens with a batch, and whether it has left something
 /// to the job that frees dependents.
@@ -18,7 +21,8 @@ pub(crate) struct Scheduler {
     rules: Arc<SchedulingRules>,
     events: EventSink,
     hooks: Arc<dyn BatchHooks>,
-    leaves_policies: bool,
+    /// Whether they are those of the servers of the database.
+    rules_are_known: bool,
     may_halt: bool,
     dependents_wait: AtomicBool,
     ended_unsent: AtomicU64,
@@ -27,10 +31,28 @@ pub(crate) struct Scheduler {
     turns: Mutex<HashMap<ServiceId, i64>>,
 }
 
+/// Whose rules of scheduling a store follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RulesOf {
+    /// Those of its options.
+    Options,
+    /// Those that an instance has recorded in the database, if one has.
+    Database,
+}
+
+/// The rules that the instance recorded which registered last. `None`: none has recorded any.
+pub(crate) fn recorded_rules(
+    connection: &mut Connection,
+) -> Result<Option<SchedulingRules>, StoreError> {
+    let query = database_state::table.find(1).select(database_state::scheduling);
+    let rows: Vec<Option<String>> = connection.load_query("recorded_rules", query)?;
+    let recorded = rows.into_iter().flatten().next();
+    recorded.map(|text| text.parse().map_err(StoreError::corrupt)).transpose()
+}
+
 impl Scheduler {
     pub(crate) fn new(
         rules: Arc<SchedulingRules>,
-        leaves_policies: bool,
         events: EventSink,
         hooks: Arc<dyn BatchHooks>,
     ) -> Self {
@@ -39,11 +61,30 @@ impl Scheduler {
             rules,
             events,
             hooks,
-            leaves_policies,
+            rules_are_known: true,
             dependents_wait: AtomicBool::default(),
             ended_unsent: AtomicU64::default(),
             turns: Mutex::default(),
         }
+    }
+
+    /// Takes the rules that an instance has recorded. `None`: none has.
+    pub(crate) fn set_recorded(&mut self, recorded: Option<SchedulingRules>) {
+        self.rules_are_known = recorded.is_some();
+        if let Some(rules) = recorded {
+            self.may_halt = rules.may_halt();
+            self.rules = Arc::new(rules);
+        }
+    }
+
+    /// The rules, as an instance records them.
+    pub(crate) fn rules(&self) -> &SchedulingRules {
+        &self.rules
+    }
+
+    /// Whether the rules are those of the servers of the database.
+    pub(crate) fn rules_are_known(&self) -> bool {
+        self.rules_are_known
     }
 
     /// Where the events of changes go.
@@ -67,25 +108,14 @@ impl Scheduler {
     }
 
     /// Whether new batches are stored with positions and what they declare, so that batches of a service may have
-    /// several lanes. Otherwise a service has one lane, its batches wait in the order of `created_at`, and what
-    /// follows from a change of a batch that has a position is left to a server that keeps positions.
+    /// several lanes. Otherwise a service has one lane, and its batches wait in the order of `created_at`.
     pub(crate) fn keeps_positions(&self) -> bool {
-        self.rules.uses_declared_access && !self.leaves_policies
-    }
-
-    /// Whether what follows from a change is left to a server: a command may not have its rules.
-    pub(crate) fn leaves_policies(&self) -> bool {
-        self.leaves_policies
+        self.rules.uses_declared_access
     }
 
     /// Whether a batch may have to wait for an invalid one that is before it.
     pub(crate) fn may_stop(&self) -> bool {
         self.keeps_positions() || self.may_halt
-    }
-
-    /// The policy after an invalid batch of a service; `None`: a server knows it.
-    pub(crate) fn policy(&self, service_id: &ServiceId) -> Option<AfterInvalid> {
-        (!self.leaves_policies).then(|| self.of(service_id).after_invalid)
     }
 
     /// Dependents of a batch are still to be evaluated.

@@ -48,6 +48,7 @@ table! {
         restored_seq -> Nullable<BigInt>,
         retention_at -> Nullable<BigInt>,
         paused_at -> Nullable<BigInt>,
+        scheduling -> Nullable<Text>,
     }
 }
 

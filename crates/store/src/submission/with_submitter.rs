@@ -119,7 +119,8 @@ pub(crate) fn being_sent(
     let statement = match target {
         OperatorTarget::Batch { service_id, .. }
         | OperatorTarget::Service(service_id)
-        | OperatorTarget::Nonces { service_id, .. } => of_service(dialect, service_id),
+        | OperatorTarget::Nonces { service_id, .. }
+        | OperatorTarget::PaidNonce { service_id, .. } => of_service(dialect, service_id),
         OperatorTarget::AllServices => of_all(dialect),
         OperatorTarget::Instance(instance) => of_instance(dialect, instance),
     };

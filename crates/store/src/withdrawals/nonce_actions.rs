@@ -2,15 +2,15 @@
 
 use diesel::prelude::*;
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, OperatorAction, OperatorTarget, OperatorVerb,
-    ServiceId,
+    ActionEffect, ActionOutcome, ActionRefusal, ItemId, OperatorAction, OperatorTarget,
+    OperatorVerb, ServiceId,
 };
-use grid_batch_withdrawals::NonceUse;
+use grid_batch_withdrawals::{NonceUse, WithdrawalId};
 
 use super::{
     nonces::{NewNonce, find_payment, highest_nonce, insert_nonces},
     rows::{load_number, load_numbers, may_be_paid, to_stored, whole},
-    settle::insert_elsewhere,
+    settle::{decide_paid, insert_elsewhere},
 };
 use crate::{
     batch::lock_services,
@@ -40,20 +40,25 @@ pub(super) fn act_on_nonces(
     connection: &mut Connection,
     action: &OperatorAction,
 ) -> Result<ActionOutcome, StoreError> {
-    let OperatorTarget::Nonces { service_id, first, last } = &action.target else {
-        return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }));
+    let (service_id, first, last, paid) = match &action.target {
+        OperatorTarget::Nonces { service_id, first, last } => (service_id, *first, *last, None),
+        OperatorTarget::PaidNonce { service_id, nonce, paid } => {
+            (service_id, *nonce, *nonce, Some(paid))
+        }
+        _ => return Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb })),
     };
     let reason = action.reason.as_deref();
-    let decision = Decision { service_id, first: *first, last: *last };
+    let decision = Decision { service_id, first, last };
     lock_services(connection, [service_id])?;
     if !is_stored(connection, service_id)? {
         return Ok(ActionOutcome::NotFound);
     }
-    let decided = match action.verb {
-        OperatorVerb::NoncesElsewhere => decision.elsewhere(connection)?,
-        OperatorVerb::StartNonce => decision.start(store, connection)?,
-        OperatorVerb::FillNonces => decision.fill(store, connection)?,
-        verb => Err(ActionRefusal::WrongTarget { verb }),
+    let decided = match (action.verb, paid) {
+        (OperatorVerb::PayNonce, Some(paid)) => decision.paid(connection, paid)?,
+        (OperatorVerb::NoncesElsewhere, None) => decision.elsewhere(connection)?,
+        (OperatorVerb::StartNonce, None) => decision.start(store, connection)?,
+        (OperatorVerb::FillNonces, None) => decision.fill(store, connection)?,
+        (verb, _) => Err(ActionRefusal::WrongTarget { verb }),
     };
     Ok(match decided {
         Ok((before, after)) => {
@@ -80,6 +85,21 @@ impl Decision<'_> {
         let after =
             format!("{closed} nonces from {first} to {last} were used for no open withdrawal");
         Ok(Ok((format!("{closed} undecided nonces"), after)))
+    }
+
+    /// The only one of these nonces was used for this withdrawal.
+    fn paid(&self, connection: &mut Connection, paid: &ItemId) -> Result<Decided, StoreError> {
+        let nonce = self.first;
+        let withdrawal = paid.to_string().parse::<WithdrawalId>();
+        let is_decided = match &withdrawal {
+            Ok(paid) => decide_paid(connection, self.service_id, nonce, paid)?,
+            Err(_) => false,
+        };
+        if !is_decided {
+            return Ok(Err(ActionRefusal::NotPaid { nonce }));
+        }
+        let after = format!("nonce {nonce} was used for the withdrawal {paid}");
+        Ok(Ok((format!("nonce {nonce} is undecided"), after)))
     }
 
     /// Makes the first one the next nonce: all lower ones were used. Refused if a transaction is signed with it or with a

@@ -60,32 +60,45 @@ impl Store {
         nonce: u64,
         paid: &WithdrawalId,
     ) -> Result<bool, StoreError> {
-        let number = to_stored("nonce", nonce)?;
         self.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
             lock_services(connection, [service_id])?;
-            let Some(stored) = find_nonce(connection, service_id, number)? else {
-                return Ok(false);
-            };
-            if !stored.undecided && !stored.is_without_event() {
-                return Ok(false);
+            let is_decided = decide_paid(connection, service_id, nonce, paid)?;
+            if is_decided {
+                try_heads_again(self, connection, service_id, None)?;
             }
-            let Some(owner) = payable_owner(connection, service_id, paid, number)? else {
-                return Ok(false);
-            };
-            let is_moved = withdrawal_of(Some(owner)) != withdrawal_of(stored.owner());
-            if stored.is_without_event() {
-                return if is_moved { Ok(false) } else { end_as_paid(connection, owner.0) };
-            }
-            let note = Some("an operator decided that it was used for this withdrawal");
-            let settled = SettledNonce { owner: Some(owner), note, ..SettledNonce::default() };
-            if is_moved {
-                remove_transactions(connection, service_id, number)?;
-            }
-            update_settled(connection, service_id, number, &settled)?;
-            try_heads_again(self, connection, service_id, None)?;
-            Ok(true)
+            Ok(is_decided)
         })
     }
+}
+
+/// Records the decision, if the nonce can have been used for the withdrawal.
+pub(super) fn decide_paid(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    nonce: u64,
+    paid: &WithdrawalId,
+) -> Result<bool, StoreError> {
+    let number = to_stored("nonce", nonce)?;
+    let Some(stored) = find_nonce(connection, service_id, number)? else {
+        return Ok(false);
+    };
+    if !stored.undecided && !stored.is_without_event() {
+        return Ok(false);
+    }
+    let Some(owner) = payable_owner(connection, service_id, paid, number)? else {
+        return Ok(false);
+    };
+    let is_moved = withdrawal_of(Some(owner)) != withdrawal_of(stored.owner());
+    if stored.is_without_event() {
+        return if is_moved { Ok(false) } else { end_as_paid(connection, owner.0) };
+    }
+    let note = Some("an operator decided that it was used for this withdrawal");
+    let settled = SettledNonce { owner: Some(owner), note, ..SettledNonce::default() };
+    if is_moved {
+        remove_transactions(connection, service_id, number)?;
+    }
+    update_settled(connection, service_id, number, &settled)?;
+    Ok(true)
 }
 
 #[derive(QueryableByName)]

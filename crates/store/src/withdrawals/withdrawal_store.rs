@@ -1,12 +1,12 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{AddOutcome, BatchResult, BatchState, Timestamp};
+use grid_batch_core::{AddOutcome, BatchResult, BatchState, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimits,
-    PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, Withdrawal,
-    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState,
-    WithdrawalStore,
+    PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce,
+    Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId,
+    WithdrawalState, WithdrawalStore,
 };
 
 use super::{
@@ -67,6 +67,10 @@ impl WithdrawalStore for Store {
             outcome.unwrap_or_else(|| Err(locked(withdrawal)))
         };
         Ok(outcomes.into_iter().zip(withdrawals).map(outcome).collect())
+    }
+
+    fn undecided_nonces(&self) -> BatchResult<Vec<(ServiceId, UnsettledNonce)>> {
+        Ok(Self::undecided_nonces(self)?)
     }
 
     fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>> {

@@ -107,6 +107,12 @@ impl Database {
         TestStore { store, worker: Arc::clone(&self.worker), own_worker: Arc::default() }
     }
 
+    /// Opens the store as an operator's command does, whose settings lack those of the server.
+    pub fn open_for_command(&self) -> TestStore {
+        let store = Store::open_for_command(&self.url(), self.options()).unwrap();
+        TestStore { store, worker: Arc::clone(&self.worker), own_worker: Arc::default() }
+    }
+
     pub fn options(&self) -> StoreOptions {
         StoreOptions {
             connections: 4,

@@ -7,11 +7,6 @@ pub(in crate::commands) fn ago(time: Timestamp, now: Timestamp) -> String {
     format!("{} ago", rough(now.since(time)))
 }
 
-/// When a time will be, such as `in 15 s`, or that it has passed.
-pub(in crate::commands) fn in_future(time: Timestamp, now: Timestamp) -> String {
-    if time > now { format!("in {}", rough(time.since(now))) } else { "now".to_owned() }
-}
-
 /// A duration in one unit, rounded down.
 pub(in crate::commands) fn rough(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -45,7 +40,5 @@ mod tests {
             assert_eq!(ago(at(1), at(1 + seconds)), text);
         }
         assert_eq!(ago(at(9), at(1)), "0 s ago");
-        assert_eq!(in_future(at(9), at(1)), "in 8 s");
-        assert_eq!(in_future(at(1), at(9)), "now");
     }
 }

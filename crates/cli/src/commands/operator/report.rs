@@ -7,6 +7,7 @@ use super::{is_dry_run, print_json, print_wrapped, wants_json};
 use crate::commands::{
     failure::Failure,
     print::{print_stderr, print_stdout},
+    remote::{changed, field},
 };
 
 /// The characters of an id that are printed.
@@ -14,7 +15,7 @@ const SHORT_ID: usize = 32;
 
 /// What became of each batch that a command is about.
 pub(in crate::commands) struct Report {
-    /// `None`: a running server was asked.
+    /// Its name; `None`: a running server was asked.
     database: Option<String>,
     /// Whether the command is about several batches.
     several: bool,
@@ -24,21 +25,14 @@ pub(in crate::commands) struct Report {
     failed: Vec<Failure>,
 }
 
-/// A batch that is changed, or would be.
-pub(in crate::commands) struct ChangedBatch {
-    /// `None`: a server tells it in the text.
-    pub(in crate::commands) state: Option<String>,
-    pub(in crate::commands) text: String,
-}
-
 impl Report {
     pub(in crate::commands) fn new(
         matches: &ArgMatches,
-        database: Option<String>,
+        database: Option<&str>,
         batches: usize,
     ) -> Self {
         Self {
-            database,
+            database: database.map(str::to_owned),
             several: batches > 1,
             dry_run: is_dry_run(matches),
             json: wants_json(matches).then(Vec::new),
@@ -47,48 +41,45 @@ impl Report {
         }
     }
 
-    /// Adds a batch. The service of one that was not found may not be known.
-    pub(in crate::commands) fn add(
+    /// Adds a batch that is changed, or would be, as the interface answers.
+    pub(in crate::commands) fn add_done(&mut self, done: &Value) {
+        let (service_id, batch_id) = (field(done, "service_id"), field(done, "batch_id"));
+        let text = changed(done);
+        let would = if self.dry_run { "nothing changed; without --dry-run: " } else { "" };
+        let text = format!("{would}{text}");
+        if self.json.is_none() {
+            self.print(&format!("{service_id} {batch_id:.SHORT_ID$}"), &text);
+        }
+        self.add_json(done["service_id"].clone(), &batch_id, true, done["state"].clone(), &text);
+        self.changed += 1;
+    }
+
+    /// Adds a batch, as it was named, that is not changed.
+    pub(in crate::commands) fn add_failed(&mut self, batch_id: &str, failure: Failure) {
+        self.add_json(Value::Null, batch_id, false, Value::Null, &failure.to_string());
+        let name = format!("{batch_id:.SHORT_ID$}");
+        self.failed.push(if self.several { failure.about(&name) } else { failure });
+    }
+
+    fn add_json(
         &mut self,
-        service_id: Option<&str>,
+        service: Value,
         batch_id: &str,
-        result: Result<ChangedBatch, Failure>,
+        is_done: bool,
+        state: Value,
+        text: &str,
     ) {
-        let name = format!("{} {batch_id:.SHORT_ID$}", service_id.unwrap_or_default());
-        let name = name.trim_start();
-        let result = result.map(|changed| self.described(changed));
+        let dry_run = self.dry_run;
         if let Some(results) = &mut self.json {
-            let (state, text) = match &result {
-                Ok(changed) => (changed.state.clone(), changed.text.clone()),
-                Err(failure) => (None, failure.to_string()),
-            };
             results.push(json!({
-                "service_id": service_id,
+                "service_id": service,
                 "batch_id": batch_id,
-                "changed": result.is_ok() && !self.dry_run,
-                "dry_run": self.dry_run,
+                "changed": is_done && !dry_run,
+                "dry_run": dry_run,
                 "state": state,
                 "text": text,
             }));
-        } else if let Ok(changed) = &result {
-            self.print(name, &changed.text);
         }
-        match result {
-            Ok(_) => self.changed += 1,
-            Err(failure) if self.several => self.failed.push(failure.about(name)),
-            Err(failure) => self.failed.push(match &self.database {
-                Some(database) => Failure::new(format!("{failure} ({database})")),
-                None => failure,
-            }),
-        }
-    }
-
-    fn described(&self, changed: ChangedBatch) -> ChangedBatch {
-        if !self.dry_run {
-            return changed;
-        }
-        let text = format!("nothing changed; without --dry-run: {}", changed.text);
-        ChangedBatch { text, ..changed }
     }
 
     fn print(&self, name: &str, text: &str) {
@@ -103,11 +94,7 @@ impl Report {
     pub(in crate::commands) fn end(mut self) -> Result<ExitCode, Failure> {
         let code = self.failed.first().map_or(ExitCode::SUCCESS, Failure::exit_code);
         if let Some(results) = self.json {
-            let mut document = json!({ "results": results });
-            if let Some(database) = self.database {
-                document["database"] = database.into();
-            }
-            print_json(&document);
+            print_json(&json!({ "results": results }));
             return Ok(code);
         }
         if !self.several

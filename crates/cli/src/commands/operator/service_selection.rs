@@ -2,6 +2,7 @@ use std::{fmt, str::FromStr};
 
 use grid_batch_core::{ServiceId, ServiceIdError};
 use grid_batch_support::Wildcard;
+use serde_json::Value;
 
 /// A service, or several: in a pattern, `*` stands for any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,16 +12,17 @@ pub(in crate::commands) enum ServiceSelection {
 }
 
 impl ServiceSelection {
-    /// All services.
-    pub(in crate::commands) fn any() -> Self {
-        Self::Several(Wildcard::new("*"))
-    }
-
     pub(in crate::commands) fn matches(&self, service: &ServiceId) -> bool {
         match self {
             Self::One(id) => id == service,
             Self::Several(pattern) => pattern.matches(service.as_str()),
         }
+    }
+
+    /// Whether the service of a batch, as the interface shows it, is one of them.
+    pub(in crate::commands) fn is_of(&self, batch: &Value) -> bool {
+        let service = batch["service_id"].as_str().and_then(|service| service.parse().ok());
+        service.is_some_and(|service| self.matches(&service))
     }
 
     /// The service, if it is only one.

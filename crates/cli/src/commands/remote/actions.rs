@@ -1,51 +1,57 @@
-//! Actions of operators, which a running server carries out.
+//! Actions of operators.
 
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use grid_batch_client::path_segment;
+use grid_batch_client::{ClientError, path_segment};
 use grid_batch_core::OperatorVerb;
 use serde_json::{Value, json};
 
 use super::{Server, field};
 use crate::commands::{
     failure::Failure,
-    operator::{BatchName, ChangedBatch, NamedBatches, Report, ServiceSelection},
+    operator::{BatchName, NamedBatches, Report, is_dry_run},
 };
 
-/// Acts on each batch that the arguments name, and reports each.
+/// Acts on each batch that the arguments name, and reports each. If several are named, all are found before the first
+/// is changed.
 pub(in crate::commands) fn act_on_each(
     matches: &ArgMatches,
     verb: OperatorVerb,
     named: &NamedBatches,
 ) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let service = service_of(named.service.as_ref())?;
-    let of_service: Vec<_> = service.map(|service| ("service_id", service)).into_iter().collect();
-    let mut report = Report::new(matches, None, named.names.len());
-    for name in &named.names {
+    let server = Server::to_act(matches)?;
+    let act = |name: &BatchName, dry_run: bool| {
+        let service = named.service.as_ref().map(ToString::to_string);
+        let service = service.as_deref().map(|service| ("service_id", service));
         let path = format!("/v1/batches/{}/{}", name.prefix, path_of(verb));
-        match server.act(matches, &path, &of_service, fields_of(verb, name)) {
-            Ok(done) => {
-                let (service, batch) = (field(&done, "service_id"), field(&done, "batch_id"));
-                report.add(Some(&service), &batch, Ok(changed(&done)));
+        let mut fields = fields_of(verb, name);
+        fields["dry_run"] = dry_run.into();
+        server.act(matches, &path, &Vec::from_iter(service), fields)
+    };
+    if named.names.len() > 1 {
+        for name in &named.names {
+            match act(name, true) {
+                Err(error) if !is_of_state(&error) => {
+                    return Err(server.failed(error).about(&format!("{:.32}", name.prefix)));
+                }
+                _ => {}
             }
-            Err(failure) => report.add(service, &name.prefix.to_string(), Err(failure)),
+        }
+    }
+    let mut report = Report::new(matches, server.database.as_deref(), named.names.len());
+    for name in &named.names {
+        match act(name, is_dry_run(matches)) {
+            Ok(done) => report.add_done(&done),
+            Err(error) => report.add_failed(&name.prefix.to_string(), server.failed(error)),
         }
     }
     report.end()
 }
 
-/// Acts on something else than a batch, such as a service. Returns what was done.
-pub(in crate::commands) fn act_on(
-    matches: &ArgMatches,
-    server: &Server,
-    path: &str,
-    wait: Option<u64>,
-) -> Result<Value, Failure> {
-    let wait = wait.map(|seconds| ("wait", seconds.to_string()));
-    let parameters = wait.iter().map(|(name, value)| (*name, value.as_str()));
-    server.act(matches, path, &Vec::from_iter(parameters), json!({}))
+/// Whether the batch was found, and its state forbids the action.
+fn is_of_state(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { status: 409, .. })
 }
 
 /// The path of something with an id, such as `services`, and an action on it.
@@ -53,28 +59,17 @@ pub(in crate::commands) fn action_path(kind: &str, id: &str, action: &str) -> St
     format!("/v1/{kind}/{}/{action}", path_segment(id))
 }
 
-fn changed(done: &Value) -> ChangedBatch {
+/// What was changed, in words.
+pub(in crate::commands) fn changed(done: &Value) -> String {
     let changed = &done["changed"];
     let mut text = format!("{} -> {}", field(changed, "from"), field(changed, "to"));
+    if let Some(note) = done["note"].as_str() {
+        text.push_str(&format!(": {note}"));
+    }
     if done["being_sent"]["count"].as_u64().is_some_and(|count| count > 0) {
         text.push_str("; it is being sent, and this attempt is not stopped");
     }
-    ChangedBatch { state: None, text }
-}
-
-/// The one service that a server can be asked for; `None` for all.
-pub(in crate::commands) fn service_of(
-    selection: Option<&ServiceSelection>,
-) -> Result<Option<&str>, Failure> {
-    match selection {
-        None => Ok(None),
-        Some(ServiceSelection::One(service)) => Ok(Some(service.as_str())),
-        Some(pattern) if *pattern == ServiceSelection::any() => Ok(None),
-        Some(pattern) => Err(Failure::usage(format!(
-            "a server cannot be asked for the services {pattern}: name one, or * for all; with --database, any pattern \
-             can be given"
-        ))),
-    }
+    text
 }
 
 /// The last part of the path of an action on a batch.

@@ -29,6 +29,13 @@ pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) 
     lines
 }
 
+/// How many open batches of its service are before an explained batch and behind it.
+pub(in crate::commands) fn position(explanation: &Value) -> (u64, u64) {
+    let ahead = explanation["position"]["ahead"].as_u64().unwrap_or_default();
+    let open = explanation["service"]["open"].as_u64().unwrap_or_default();
+    (ahead, open.saturating_sub(ahead + 1))
+}
+
 /// The causes of the waits of a batch, or of a service and its oldest batch, and what ends each.
 fn ends(explanation: &Value) -> Vec<(&str, &str)> {
     let waits = [&explanation["wait"], &explanation["oldest"]["wait"]];

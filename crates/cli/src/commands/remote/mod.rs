@@ -11,9 +11,10 @@ mod server;
 mod source;
 mod table;
 mod text;
+mod user;
 
-pub(super) use actions::{act_on, act_on_each, action_path, service_of};
-pub(super) use explanation::explanation_lines;
+pub(super) use actions::{act_on_each, action_path, changed};
+pub(super) use explanation::{explanation_lines, position};
 pub(super) use filtered_list::{ListFilter, list_flags};
 pub(super) use gas::gas_text;
 pub(super) use progress::ProgressLine;

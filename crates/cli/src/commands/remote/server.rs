@@ -5,13 +5,15 @@ use std::{
 };
 
 use clap::{Arg, ArgMatches};
-use grid_batch_client::{Client, ClientOptions};
-use grid_batch_support::redact_url;
+use grid_batch_client::{Client, ClientError, ClientOptions};
+use grid_batch_service::{Config, DatabaseInterface};
+use grid_batch_store::{DatabaseUrl, Store, StoreError, StoreOptions};
 use serde_json::Value;
 
-use super::profile::Profile;
+use super::{Source, profile::Profile, user::user_name};
 use crate::commands::{
     failure::Failure,
+    flags,
     operator::{is_dry_run, json_flag, reason},
     variables,
 };
@@ -42,13 +44,41 @@ pub(in crate::commands) fn server_flags() -> [Arg; 3] {
     ]
 }
 
-/// A running server.
+/// A running server, or the same interface over a database in this process.
 pub(in crate::commands) struct Server {
     pub(in crate::commands) client: Client,
-    url: String,
+    /// The name of the database; `None`: a server answers.
+    pub(in crate::commands) database: Option<String>,
 }
 
 impl Server {
+    /// What is named by a flag or by the environment, to read. The rights to read are enough for a database.
+    pub(in crate::commands) fn to_read(matches: &ArgMatches) -> Result<Self, Failure> {
+        match Source::of(matches) {
+            Source::Server => Self::of(matches),
+            Source::Database => Self::over(flags::load(matches)?, Store::open_to_read),
+        }
+    }
+
+    /// The same, to do what an operator asks for.
+    pub(in crate::commands) fn to_act(matches: &ArgMatches) -> Result<Self, Failure> {
+        match Source::of(matches) {
+            Source::Server => Self::of(matches),
+            Source::Database => Self::over(flags::load(matches)?, Store::open_for_command),
+        }
+    }
+
+    /// The interface over the database of a configuration.
+    pub(in crate::commands) fn over(
+        config: Config,
+        open: impl FnOnce(&DatabaseUrl, StoreOptions) -> Result<Store, StoreError>,
+    ) -> Result<Self, Failure> {
+        let store = open(&config.database, config.store)?;
+        let name = config.database.to_string();
+        let interface = DatabaseInterface::new(&store, name.clone(), user_name())?;
+        Ok(Self { client: Client::over(interface), database: Some(name) })
+    }
+
     pub(in crate::commands) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
         Self::with(matches, None)
     }
@@ -70,29 +100,38 @@ impl Server {
             Some(token) => Some(token),
             None => token(matches, profile.token_file.as_deref())?,
         };
-        let options = ClientOptions { token, url: url.clone(), timeout: Duration::from_secs(30) };
-        Ok(Self { client: Client::new(options)?, url })
+        let options = ClientOptions { token, url, timeout: Duration::from_secs(30) };
+        Ok(Self { client: Client::new(options)?, database: None })
     }
 
-    /// Its URL, without a password.
-    pub(in crate::commands) fn url(&self) -> String {
-        redact_url(&self.url)
+    /// Where something was found, if that is a database: ` in NAME`.
+    pub(in crate::commands) fn place(&self) -> String {
+        self.database.as_ref().map_or_else(String::new, |name| format!(" in {name}"))
     }
 
-    /// Asks for something that the server logs, so it needs a reason.
+    /// Asks for something that is logged, with the reason, and as a dry run if the fields or the flag say so.
     pub(in crate::commands) fn act(
         &self,
         matches: &ArgMatches,
         path: &str,
         parameters: &[(&str, &str)],
         mut fields: Value,
-    ) -> Result<Value, Failure> {
-        let reason = reason(matches).ok_or_else(|| {
-            Failure::usage("the reason is missing, which the server logs: give --reason <TEXT>")
-        })?;
-        fields["reason"] = reason.into();
-        fields["dry_run"] = is_dry_run(matches).into();
-        Ok(self.client.post(path, parameters, &fields)?)
+    ) -> Result<Value, ClientError> {
+        fields["reason"] = reason(matches).into();
+        if fields["dry_run"].is_null() {
+            fields["dry_run"] = is_dry_run(matches).into();
+        }
+        self.client.post(path, parameters, &fields)
+    }
+
+    /// Why a request failed. What a database refuses is told with its name.
+    pub(in crate::commands) fn failed(&self, error: ClientError) -> Failure {
+        match (&self.database, error) {
+            (Some(name), ClientError::Refused { problem, .. }) => {
+                Failure::new(format!("{} ({name})", problem.text))
+            }
+            (_, error) => error.into(),
+        }
     }
 
     /// Up to `most` entries of a list, and whether there are more. A page may be empty and not the last one.

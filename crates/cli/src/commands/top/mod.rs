@@ -82,7 +82,7 @@ fn print_once(server: &Server, interval: Duration) -> Result<ExitCode, Failure> 
     Reading::take(server, &mut feed)?;
     thread::sleep(interval);
     let reading = Reading::take(server, &mut feed)?;
-    let mut view = View::new(server.url(), interval);
+    let mut view = View::new(server.client.name(), interval);
     let now = Instant::now();
     view.apply(Answer::Reading(Ok(Box::new(reading))), now);
     let size = Size { width: terminal_width().unwrap_or(UNCUT), height: full_height(&view) };

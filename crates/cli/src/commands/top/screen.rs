@@ -43,7 +43,7 @@ pub(super) fn run(
     to_request: Server,
     interval: Duration,
 ) -> Result<ExitCode, Failure> {
-    let mut view = View::new(to_read.url(), interval);
+    let mut view = View::new(to_read.client.name(), interval);
     let mut terminal = Terminal::open()?;
     let (sender, events) = channel();
     start_input(sender.clone())?;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::commands::{
     failure::Failure,
-    operator::{print_json, wants_json},
+    operator::{json_flag, print_json, wants_json},
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
 };
@@ -26,21 +26,25 @@ pub(super) fn command() -> Command {
              transaction that is mined first decides. A cancelled withdrawal has failed and can be retried.",
         )
         .arg(withdrawals_argument().required(true))
-        .args(remote::flags())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    act_on_each(matches, "cancel")
+    act_on_each(matches, &Server::to_act(matches)?, "cancel")
 }
 
 /// Requests this action for each withdrawal that is named, and reports each.
-pub(super) fn act_on_each(matches: &ArgMatches, action: &str) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
+pub(super) fn act_on_each(
+    matches: &ArgMatches,
+    server: &Server,
+    action: &str,
+) -> Result<ExitCode, Failure> {
     let (mut done, mut refused) = (Vec::<Value>::new(), Vec::<(&ItemIdPrefix, Failure)>::new());
     for name in named(matches) {
-        match act(&server, name, action) {
+        match act(server, name, action) {
             Ok(withdrawal) => done.push(withdrawal),
-            Err(error) => refused.push((name, Failure::from(error))),
+            Err(error) => refused.push((name, server.failed(error))),
         }
     }
     if wants_json(matches) {

@@ -6,8 +6,6 @@ mod list;
 mod name;
 mod request;
 mod retry;
-#[cfg(feature = "evm")]
-mod retry_in_database;
 mod show;
 
 use std::process::ExitCode;
@@ -17,7 +15,7 @@ use clap::{ArgMatches, Command};
 use crate::commands::failure::Failure;
 
 #[cfg(feature = "evm")]
-pub(crate) use retry_in_database::{retry_in_database, retry_withdrawals_command};
+pub(crate) use retry::{retry_filtered, retry_withdrawals_command};
 
 pub(crate) fn command() -> Command {
     Command::new("withdrawal")

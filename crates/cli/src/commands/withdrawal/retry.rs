@@ -7,16 +7,14 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, builder::ValueParser, value_parser};
 use grid_batch_core::ServiceId;
+use grid_batch_store::Store;
 use humantime::{format_rfc3339_seconds, parse_duration};
 use serde_json::{Value, json};
 
-#[cfg(feature = "evm")]
-use super::retry_in_database;
 use super::{cancel::act_on_each, name::withdrawals_argument};
-#[cfg(not(feature = "evm"))]
-use crate::commands::operator::without_withdrawals;
 use crate::commands::{
     failure::Failure,
+    flags,
     operator::{json_flag, print_json, print_wrapped, wants_json},
     print::print_stdout,
     remote::{self, Server, Source, age, field},
@@ -24,11 +22,11 @@ use crate::commands::{
 
 const DEFAULT_LIMIT: &str = "1000";
 
-pub(super) const UNKNOWN_LIMITS: &str = "the configuration has no evm.pools, so the payment limits of the pools are not \
+const UNKNOWN_LIMITS: &str = "the configuration has no evm.pools, so the payment limits of the pools are not \
                               known; give the server's configuration with --config";
 
 /// What selects failed withdrawals.
-pub(super) const FILTERS: [&str; 5] = ["pool", "service", "since", "reason", "all"];
+const FILTERS: [&str; 5] = ["pool", "service", "since", "reason", "all"];
 
 pub(super) fn command() -> Command {
     Command::new("retry")
@@ -36,8 +34,8 @@ pub(super) fn command() -> Command {
         .long_about(
             "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
              first. With filters and without --yes, the command only lists them. If it is interrupted, run it again: it \
-             continues. In a database, it needs filters, and with --yes also the server's configuration (--config), \
-             which has the payment limits; a running server finds the withdrawals within queue.poll_interval.",
+             continues. In a database, filters with --yes need the server's configuration (--config), which has the \
+             payment limits; a running server finds the withdrawals within queue.poll_interval.",
         )
         .arg(withdrawals_argument().conflicts_with_all(FILTERS))
         .args(filter_flags())
@@ -46,11 +44,11 @@ pub(super) fn command() -> Command {
         .args(remote::flags_of_both())
 }
 
-pub(super) fn group<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> ArgGroup {
+fn group<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> ArgGroup {
     ArgGroup::new("selection").args(names.into_iter().copied()).required(true).multiple(true)
 }
 
-pub(super) fn filter_flags() -> [Arg; 7] {
+fn filter_flags() -> [Arg; 7] {
     [
         Arg::new("pool")
             .long("pool")
@@ -60,7 +58,7 @@ pub(super) fn filter_flags() -> [Arg; 7] {
             .long("service")
             .value_name("ID")
             .value_parser(value_parser!(ServiceId))
-            .help("Only withdrawals of this gas admin's service; needs a database"),
+            .help("Only withdrawals of this gas admin's service"),
         Arg::new("since")
             .long("since")
             .value_name("DURATION")
@@ -76,7 +74,7 @@ pub(super) fn filter_flags() -> [Arg; 7] {
             .value_name("NUMBER")
             .default_value(DEFAULT_LIMIT)
             .value_parser(value_parser!(u32).range(1..))
-            .help("The most withdrawals; a running server handles them in hundreds, and so may exceed it"),
+            .help("The most withdrawals"),
         Arg::new("yes")
             .long("yes")
             .action(ArgAction::SetTrue)
@@ -85,58 +83,76 @@ pub(super) fn filter_flags() -> [Arg; 7] {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let is_named = matches.contains_id("withdrawal");
-    match (is_named, Source::of(matches)) {
-        (true, Source::Server) => act_on_each(matches, "retry"),
-        (true, Source::Database) => Err(Failure::usage(
-            "withdrawals are named for a running server: give --url, or select those of the database with filters",
-        )),
-        (false, Source::Server) => retry_at_server(matches),
-        #[cfg(feature = "evm")]
-        (false, Source::Database) => retry_in_database(matches),
-        #[cfg(not(feature = "evm"))]
-        (false, Source::Database) => Err(without_withdrawals()),
+    if matches.contains_id("withdrawal") {
+        let (server, _) = open(matches, true)?;
+        return act_on_each(matches, &server, "retry");
     }
+    retry_filtered(matches)
+}
+
+/// `retry-withdrawals`: the command for a database alone, for scripts.
+pub(crate) fn retry_withdrawals_command() -> Command {
+    Command::new("retry-withdrawals")
+        .about("The same as `withdrawal retry` with filters and a database")
+        .args(filter_flags())
+        .group(group(&FILTERS))
+        .arg(json_flag())
+        .args(remote::flags_of_both())
 }
 
 /// What was scheduled again, or would be.
 #[derive(Default)]
-pub(super) struct Retried {
+struct Retried {
     /// Each as an object with `id`, `pool`, `beneficiary`, `amount`, `failed_at` and `fail_reason`.
-    pub(super) withdrawals: Vec<Value>,
+    withdrawals: Vec<Value>,
     /// Those that a payment limit excludes, as `id` and `reason`.
-    pub(super) refused: Vec<Value>,
+    refused: Vec<Value>,
     /// How many a payment limit excludes; not all of them are named.
-    pub(super) refused_count: u64,
+    refused_count: u64,
     /// Whether the payment limits of the pools are known.
-    pub(super) limits_are_known: bool,
-    pub(super) has_more: bool,
+    limits_are_known: bool,
+    has_more: bool,
 }
 
-/// Asks the server for those that the filters select, in several requests.
-fn retry_at_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    if matches.contains_id("service") {
-        return Err(Failure::usage("--service needs a database; with a server, name the pool"));
-    }
-    let server = Server::of(matches)?;
+/// Asks for those that the filters select, in several requests.
+pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    const MOST_OF_REQUEST: usize = 1_000;
     let is_confirmed = matches.get_flag("yes");
-    let fields = json!({
-        "pool": text(matches, "pool"),
-        "failed_since": failed_since(matches),
-        "reason_contains": text(matches, "reason"),
-        "dry_run": !is_confirmed,
-    });
-    let mut retried = Retried { limits_are_known: true, ..Retried::default() };
+    let (server, limits_are_known) = open(matches, is_confirmed)?;
+    let mut retried = Retried { limits_are_known, ..Retried::default() };
     loop {
-        let answer = server.client.post("/withdrawals/retry", &[], &without_nulls(&fields))?;
-        retried.add(&answer);
+        let rest = limit(matches) - retried.withdrawals.len();
+        let fields = json!({
+            "pool": text(matches, "pool"),
+            "service_id": matches.get_one::<ServiceId>("service").map(ServiceId::as_str),
+            "failed_since": failed_since(matches),
+            "reason_contains": text(matches, "reason"),
+            "limit": rest.min(MOST_OF_REQUEST),
+            "dry_run": !is_confirmed,
+        });
+        let answer = server.client.post("/withdrawals/retry", &[], &without_nulls(&fields));
+        retried.add(&answer.map_err(|error| server.failed(error))?);
         // Without --yes, a second request would list the same withdrawals.
         if !retried.has_more || !is_confirmed || retried.withdrawals.len() >= limit(matches) {
             break;
         }
     }
-    print(matches, &retried, "server", &server.url());
+    print(matches, &retried, &server.client.name());
     Ok(ExitCode::SUCCESS)
+}
+
+/// A server, or the database with the payment limits of the configuration, and whether that has them.
+fn open(matches: &ArgMatches, is_confirmed: bool) -> Result<(Server, bool), Failure> {
+    if Source::of(matches) == Source::Server {
+        return Ok((Server::of(matches)?, true));
+    }
+    let config = flags::load(matches)?.with_payment_limits()?;
+    let knows_limits = config.has_pools();
+    if is_confirmed && !knows_limits {
+        return Err(Failure::configuration(UNKNOWN_LIMITS));
+    }
+    let open = if is_confirmed { Store::open_for_command } else { Store::open_to_read };
+    Ok((Server::over(config, open)?, knows_limits))
 }
 
 /// The earliest time of failure that is selected; with `--all`, the beginning of time.
@@ -154,11 +170,11 @@ fn without_nulls(fields: &Value) -> Value {
     given.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-pub(super) fn text(matches: &ArgMatches, name: &str) -> Option<String> {
+fn text(matches: &ArgMatches, name: &str) -> Option<String> {
     matches.get_one::<String>(name).cloned()
 }
 
-pub(super) fn limit(matches: &ArgMatches) -> usize {
+fn limit(matches: &ArgMatches) -> usize {
     matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize
 }
 
@@ -173,12 +189,11 @@ impl Retried {
     }
 }
 
-/// Prints what was found, and where: the kind of place, and its name.
-pub(super) fn print(matches: &ArgMatches, retried: &Retried, kind: &str, place: &str) {
+/// Prints what was found, and where.
+fn print(matches: &ArgMatches, retried: &Retried, place: &str) {
     let is_confirmed = matches.get_flag("yes");
     if wants_json(matches) {
         return print_json(&json!({
-            kind: place,
             "retried": is_confirmed,
             "has_more": retried.has_more,
             "limits_are_known": retried.limits_are_known,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    AddressPrefix, BatchConflict, BatchQueryStore, ClaimKeeper, DeclaredAccess, IntakeStore,
-    ItemId, MissingTransactionStore, NewBatch, Outcome, ServiceId, SignerId, Timestamp,
+    AddressPrefix, BatchConflict, BatchQueryStore, ClaimKeeper, DeclaredAccess, HaltCursor,
+    IntakeStore, ItemId, MissingTransactionStore, NewBatch, Outcome, ServiceId, SignerId,
+    Timestamp,
 };
 
 use super::{address, end, take, writing};
@@ -115,7 +116,7 @@ fn process_halts(claims: &ClaimStore) {
         (0..10).map(|n| writing(halting(), 41_000 + n, &address(n))).collect();
     add(store, &following);
     let first = store.halts(None, 2).unwrap();
-    store.halts(Some(&first[1]), 2).unwrap();
+    store.halts(Some(&HaltCursor::after(&first[1])), 2).unwrap();
     store.service_counts().unwrap();
     assert!(!store.services(false, None, 10).unwrap().is_empty());
     store.continue_after(&halting(), &first[0].batch.batch_id, Some("a reason")).unwrap();

@@ -38,8 +38,7 @@ pub(super) struct Stores(Store, Store);
 
 impl Stores {
     pub(super) fn open(url: &DatabaseUrl) -> Self {
-        let options = StoreOptions { leaves_policies: true, ..StoreOptions::default() };
-        Self(open(url), Store::open(url, options).unwrap())
+        Self(open(url), Store::open_for_command(url, StoreOptions::default()).unwrap())
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    BatchQueryStore, BatchState, ChangeOutcome, Clock, LedgerStatus, Outcome, Stale, StrategyKind,
-    TakenBatch,
+    BatchQueryStore, BatchState, ChangeOutcome, Clock, HaltCursor, LedgerStatus, Outcome, Stale,
+    StrategyKind, TakenBatch,
 };
 
 use super::fixture::{
@@ -184,7 +184,7 @@ fn halts_are_listed_and_counted(db: &Database) {
     let halts = store.halts(None, 1).unwrap();
     assert_eq!(halts[0].batch.batch_id, id(1));
     assert!(halts[0].since <= store.clock().now());
-    let rest = store.halts(Some(&halts[0]), 10).unwrap();
+    let rest = store.halts(Some(&HaltCursor::after(&halts[0])), 10).unwrap();
     assert_eq!(rest.iter().map(|halt| halt.batch.batch_id).collect::<Vec<_>>(), [id(2)]);
     assert_eq!(store.service_counts().unwrap().halted, 1, "both are of one service");
 }
@@ -306,7 +306,9 @@ fn halts_of_batches_positioned_late_are_listed(db: &Database) {
     store.free_all();
     make_invalid(&store);
     let mut listed = store.halts(None, 1).unwrap();
-    while let Some(next) = store.halts(listed.last(), 1).unwrap().pop() {
+    while let Some(next) =
+        store.halts(listed.last().map(HaltCursor::after).as_ref(), 1).unwrap().pop()
+    {
         listed.push(next);
         assert!(listed.len() < 9);
     }

@@ -17,7 +17,7 @@ on_both! {
     what_follows_ends_in_steps,
     what_follows_a_waiting_batch_ends,
     batches_before_a_waiting_one_go_on,
-    command_leaves_the_policy_to_the_server,
+    command_follows_the_rules_of_the_server,
     policy_to_continue_records_nothing,
     expired_batch_stops_the_service,
 }
@@ -137,14 +137,14 @@ fn batches_before_a_waiting_one_go_on(db: &Database) {
     assert_eq!(numbers(&store.take_up_to(9)), [0; 0]);
 }
 
-fn command_leaves_the_policy_to_the_server(db: &Database) {
+fn command_follows_the_rules_of_the_server(db: &Database) {
     for after_invalid in AfterInvalid::ALL {
         let db = db.another();
         let server = db.open_with(options(&db, after_invalid));
         add(&server, 1..=2);
-        let command = db.open_with(StoreOptions { leaves_policies: true, ..db.options() });
+        server.worker();
+        let command = db.open_for_command();
         decide_invalid(&command, 1);
-        server.free_all();
         let (listed, next) = match after_invalid {
             AfterInvalid::Halt => (1, vec![]),
             AfterInvalid::Continue => (0, vec![2]),

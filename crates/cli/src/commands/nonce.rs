@@ -1,22 +1,17 @@
 //! `nonce`: an operator's decisions about the nonces of a gas admin.
 
-#[cfg(feature = "evm")]
-mod of_database;
-
 use std::{ops::RangeInclusive, process::ExitCode};
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
-use grid_batch_core::{OperatorVerb, ServiceId};
+use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
-#[cfg(not(feature = "evm"))]
-use crate::commands::operator::without_withdrawals;
 use crate::commands::{
     failure::Failure,
     operator::{dry_run_flag, is_dry_run, reason_flag},
     print::print_stdout,
-    remote::{self, Server, Source, field},
+    remote::{self, Server, field},
 };
 
 /// The nonces from the first to the last one.
@@ -25,11 +20,9 @@ type Nonces = RangeInclusive<u64>;
 /// What is decided about nonces.
 #[derive(Debug, Clone)]
 enum NonceDecision {
-    Verb(OperatorVerb),
-    #[cfg_attr(
-        not(feature = "evm"),
-        expect(dead_code, reason = "it is recorded in a database with withdrawals only")
-    )]
+    Elsewhere,
+    Start,
+    Fill,
     Paid(WithdrawalId),
 }
 
@@ -50,13 +43,13 @@ pub(crate) fn command() -> Command {
                 .value_parser(ValueParser::new(parse_nonces))
                 .help("The nonce, or the first and the last of several"),
         )
-        .arg(Arg::new("decision").value_parser(ValueParser::new(parse_decision)).help(
+        .arg(Arg::new("decision").requires("reason").value_parser(ValueParser::new(parse_decision)).help(
             "elsewhere: the undecided nonces were used for no open withdrawal; the id of a withdrawal: the nonce \
              was used for it; start: this nonce is the next one of the gas admin, and those below it were used for \
              no open withdrawal; fill: the nonces are free, and each gets an empty transfer, so that transactions \
              with higher nonces can be mined",
         ))
-        .arg(reason_flag())
+        .arg(reason_flag().required(false))
         .arg(dry_run_flag())
         .args(remote::flags_of_both())
 }
@@ -74,9 +67,9 @@ fn parse_nonces(text: &str) -> Result<Nonces, String> {
 
 fn parse_decision(text: &str) -> Result<NonceDecision, String> {
     Ok(match text {
-        "elsewhere" => NonceDecision::Verb(OperatorVerb::NoncesElsewhere),
-        "start" => NonceDecision::Verb(OperatorVerb::StartNonce),
-        "fill" => NonceDecision::Verb(OperatorVerb::FillNonces),
+        "elsewhere" => NonceDecision::Elsewhere,
+        "start" => NonceDecision::Start,
+        "fill" => NonceDecision::Fill,
         id => NonceDecision::Paid(id.parse().map_err(|error| {
             format!("{error}; say elsewhere, start, fill, or the id of a withdrawal")
         })?),
@@ -90,44 +83,44 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         matches.get_one::<NonceDecision>("decision"),
     );
     match decided {
-        (Some(service), Some(nonces), Some(NonceDecision::Verb(verb)))
-            if Source::of(matches) == Source::Server =>
-        {
-            act_on_server(matches, service, nonces, *verb)
-        }
-        #[cfg(feature = "evm")]
-        (Some(service), Some(nonces), Some(decision)) => {
-            of_database::decide(matches, service, nonces, decision)
-        }
-        #[cfg(feature = "evm")]
-        _ => of_database::list(matches),
-        #[cfg(not(feature = "evm"))]
-        _ => Err(without_withdrawals()),
+        (Some(service), Some(nonces), Some(decision)) => decide(matches, service, nonces, decision),
+        _ => list(matches),
     }
 }
 
-fn act_on_server(
-    matches: &ArgMatches,
-    service: &ServiceId,
-    nonces: &Nonces,
-    verb: OperatorVerb,
-) -> Result<ExitCode, Failure> {
-    let (first, last) = (nonces.start(), nonces.end());
-    let (action, fields) = match verb {
-        OperatorVerb::StartNonce => ("nonces/start", json!({ "nonce": one(nonces)? })),
-        OperatorVerb::FillNonces => ("nonces/fill", json!({ "first": first, "last": last })),
-        _ => ("nonces/elsewhere", json!({ "first": first, "last": last })),
-    };
-    let path = remote::action_path("services", service.as_str(), action);
-    let done = Server::of(matches)?.act(matches, &path, &[], fields)?;
-    let changed = &done["changed"];
-    print_change(matches, service, &field(changed, "from"), &field(changed, "to"));
+fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let undecided = Server::to_read(matches)?.client.get("/v1/nonces", &[])?;
+    for nonce in undecided["data"].as_array().into_iter().flatten() {
+        let (service, reason) = (field(nonce, "service_id"), field(nonce, "reason"));
+        print_stdout(format_args!("{service} {} {reason}", field(nonce, "nonce")));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_change(matches: &ArgMatches, service: &ServiceId, before: &str, after: &str) {
+fn decide(
+    matches: &ArgMatches,
+    service: &ServiceId,
+    nonces: &Nonces,
+    decision: &NonceDecision,
+) -> Result<ExitCode, Failure> {
+    let (first, last) = (nonces.start(), nonces.end());
+    let (action, fields) = match decision {
+        NonceDecision::Elsewhere => ("elsewhere", json!({ "first": first, "last": last })),
+        NonceDecision::Fill => ("fill", json!({ "first": first, "last": last })),
+        NonceDecision::Start => ("start", json!({ "nonce": one(nonces)? })),
+        NonceDecision::Paid(withdrawal) => {
+            ("paid", json!({ "nonce": one(nonces)?, "withdrawal": withdrawal.to_string() }))
+        }
+    };
+    let path = remote::action_path("services", service.as_str(), &format!("nonces/{action}"));
+    let server = Server::to_act(matches)?;
+    let done = server.act(matches, &path, &[], fields);
+    let done = done.map_err(|error| server.failed(error).about(service.as_str()))?;
+    let changed = &done["changed"];
     let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
+    let (before, after) = (field(changed, "from"), field(changed, "to"));
     print_stdout(format_args!("{would}{service}: {before} -> {after}"));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The only nonce.

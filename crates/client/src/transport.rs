@@ -1,0 +1,90 @@
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
+use grid_batch_support::redact_url;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{ClientError, ClientOptions, client::LONGEST_WAIT};
+
+/// A request of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientRequest<'a> {
+    /// `GET`, `POST` or `DELETE`.
+    pub method: &'static str,
+    /// The path with its query.
+    pub target: &'a str,
+    /// The type of the body; `None` without one.
+    pub content_type: Option<&'static str>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// How the requests of a client reach an interface: over HTTP, or in the same process.
+pub trait Transport: Send + Sync {
+    /// Who answers, for messages.
+    fn name(&self) -> String;
+
+    /// Sends a request and waits for its answer.
+    fn send(&self, request: ClientRequest<'_>) -> Result<HttpResponse, ClientError>;
+}
+
+/// Sends requests to a server.
+pub(crate) struct HttpTransport {
+    url: String,
+    authorization: Option<String>,
+    http: HttpClient,
+    runtime: Runtime,
+}
+
+impl HttpTransport {
+    pub(crate) fn new(options: ClientOptions) -> Result<Self, ClientError> {
+        let http = HttpOptions {
+            request_timeout: options.timeout.saturating_add(LONGEST_WAIT),
+            max_response_bytes: 64 * 1024 * 1024,
+            ..HttpOptions::default()
+        };
+        let unusable = |error: HttpError| ClientError::Url {
+            url: redact_url(&options.url),
+            reason: error.to_string(),
+        };
+        let http = HttpClient::new(&http).map_err(unusable)?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let authorization = options.token.map(|token| format!("Bearer {}", token.trim()));
+        Ok(Self {
+            url: options.url,
+            authorization,
+            http,
+            runtime: runtime.map_err(ClientError::System)?,
+        })
+    }
+
+    fn failed(&self, source: HttpError) -> ClientError {
+        match source {
+            HttpError::InvalidRequest(reason) => {
+                ClientError::Url { url: self.name(), reason: reason.to_string() }
+            }
+            source => ClientError::Unreachable { url: self.name(), source },
+        }
+    }
+}
+
+impl Transport for HttpTransport {
+    fn name(&self) -> String {
+        redact_url(&self.url)
+    }
+
+    fn send(&self, request: ClientRequest<'_>) -> Result<HttpResponse, ClientError> {
+        let ClientRequest { method, target, content_type, body } = request;
+        let url = join(&self.url, target)
+            .map_err(|error| ClientError::Url { url: self.name(), reason: error.to_string() })?;
+        let authorization = self.authorization.iter().map(|it| ("authorization", it.as_str()));
+        let content_type = content_type.map(|content_type| ("content-type", content_type));
+        let headers: Vec<_> = authorization.chain(content_type).collect();
+        let answer = match method {
+            "GET" => self.runtime.block_on(self.http.get(&url, &headers)),
+            "DELETE" => self.runtime.block_on(self.http.delete(&url, &headers)),
+            _ => self.runtime.block_on(self.http.post(&url, &headers, body)),
+        };
+        let mut answer = answer.map_err(|error| self.failed(error))?;
+        answer.body = Ok(answer.body.map_err(|error| self.failed(error))?);
+        Ok(answer)
+    }
+}

@@ -1,0 +1,1 @@
+alter table database_state drop column scheduling;
