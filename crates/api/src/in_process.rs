@@ -14,8 +14,9 @@ use crate::http::FailureCause;
 /// An interface without listeners: it answers requests of this process, with all that it would answer over HTTP.
 pub struct InProcessApi {
     router: TowerToHyperService<Router>,
-    jobs: Jobs,
+    // It ends when the router is dropped, and before the runtime.
     _writer: Job,
+    jobs: Jobs,
 }
 
 /// The answer to a request of this process.
@@ -29,7 +30,7 @@ pub struct InProcessAnswer {
 
 impl InProcessApi {
     pub(crate) fn new(router: Router, writer: Job, jobs: Jobs) -> Self {
-        Self { router: TowerToHyperService::new(router), jobs, _writer: writer }
+        Self { router: TowerToHyperService::new(router), _writer: writer, jobs }
     }
 
     /// The answer to a request with this path and query. It blocks.

@@ -111,8 +111,8 @@ impl DoneJson {
     /// Adds what follows from a decision if the ledger may have had the batch.
     pub(super) fn with_late_arrival(mut self) -> Self {
         self.note = Some(
-            "the ledger may have had this batch; if it applies it after all, later batches of the service may have \
-             been applied before it, and the log reports an error",
+            "The ledger may have had this batch. If it applies it after all, later batches of the service may have \
+             been applied before it: the log then reports an error.",
         );
         self
     }

@@ -43,6 +43,7 @@ struct RefusedRetryJson {
 #[derive(Debug, Serialize, ToSchema)]
 struct FailedWithdrawalJson {
     id: String,
+    service_id: String,
     pool: String,
     beneficiary: String,
     amount: String,
@@ -167,6 +168,7 @@ impl FailedWithdrawalJson {
         let FailedWithdrawal { withdrawal, failed_at, fail_reason } = failed;
         Self {
             id: withdrawal.id.to_string(),
+            service_id: withdrawal.service_id.to_string(),
             pool: withdrawal.pool,
             beneficiary: withdrawal.beneficiary,
             amount: withdrawal.amount,

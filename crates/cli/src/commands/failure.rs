@@ -74,6 +74,11 @@ impl Failure {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
+    /// The same, with where it happened after it.
+    pub(crate) fn at(self, place: &str) -> Self {
+        Self { message: format!("{}{place}", self.message), ..self }
+    }
+
     /// Whether a server does not answer, or cannot do it now.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.cause == Cause::Unreachable

@@ -13,7 +13,7 @@ use crate::commands::{
     failure::Failure,
     operator::{ServiceSelection, json_flag, print_json, print_wrapped, wants_json},
     print::print_stdout,
-    remote::{self, Server, age, field, position},
+    remote::{self, Server, age, field, position, state_text},
 };
 
 pub(crate) fn command() -> Command {
@@ -76,7 +76,7 @@ fn read(server: &Server, filter: &Filter<'_>) -> Result<Vec<Value>, Failure> {
 fn print(batch: &Value) {
     let (service, id) = (field(batch, "service_id"), field(batch, "id"));
     print_stdout(format_args!("{service} {id:.32}"));
-    let (attempts, state, held) = (field(batch, "attempts"), field(batch, "state"), &batch["held"]);
+    let (attempts, state, held) = (field(batch, "attempts"), state_text(batch), &batch["held"]);
     let mut facts = format!("attempt {attempts}, {state}, held {} ago", age(held, "since"));
     if batch["ahead"].as_u64().is_some_and(|ahead| ahead > 0) {
         facts.push_str(&format!(", {} before it", field(batch, "ahead")));

@@ -77,6 +77,7 @@ fn parse_decision(text: &str) -> Result<NonceDecision, String> {
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    remote::check_withdrawals(matches)?;
     let decided = (
         matches.get_one::<ServiceId>("service"),
         matches.get_one::<Nonces>("nonce"),
@@ -115,7 +116,7 @@ fn decide(
     let path = remote::action_path("services", service.as_str(), &format!("nonces/{action}"));
     let server = Server::to_act(matches)?;
     let done = server.act(matches, &path, &[], fields);
-    let done = done.map_err(|error| server.failed(error).about(service.as_str()))?;
+    let done = done.map_err(|error| Server::failed(error).about(service.as_str()))?;
     let changed = &done["changed"];
     let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
     let (before, after) = (field(changed, "from"), field(changed, "to"));

@@ -143,7 +143,7 @@ fn act(matches: &ArgMatches, targets: impl Iterator<Item = Target>) -> Result<Ex
     for Target { name, path } in targets {
         let wait = wait.filter(|_| !path.ends_with("/resume"));
         let done = server.act(matches, &path, &Vec::from_iter(wait), json!({}));
-        let done = done.map_err(|error| server.failed(error).about(&name))?;
+        let done = done.map_err(|error| Server::failed(error).about(&name))?;
         if !wants_json(matches) {
             print(matches, &name, &done);
         }

@@ -112,7 +112,7 @@ fn retry_services(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitCo
                 fields["after"] = after;
             }
             let page = server.act(matches, "/v1/batches/actions", &[], fields);
-            let page = page.map_err(|error| server.failed(error))?;
+            let page = page.map_err(Server::failed)?;
             ended.add(&page);
             after = page["next"].clone();
             if after.is_null() {

@@ -14,7 +14,7 @@ use crate::commands::{
         NamedBatches, ServiceSelection, Word, batch_arguments, json_flag, print_json, wants_json,
     },
     print::print_stdout,
-    remote::{self, Server, field, gas_text, position, print_line, print_time},
+    remote::{self, Server, field, gas_text, position, print_line, print_time, state_text},
 };
 
 pub(crate) fn command() -> Command {
@@ -42,7 +42,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut batches: Vec<Value> = Vec::new();
     for name in &names {
         let batch = read(&server, &name.prefix, service.as_deref());
-        let batch = batch.map_err(|error| server.failed(error))?;
+        let batch = batch.map_err(|error| Failure::from(error).at(&server.place()))?;
         let is_other = |shown: &Value| shown["link"] != batch["link"];
         if batches.iter().all(is_other) {
             batches.push(batch);
@@ -116,7 +116,7 @@ fn print(batch: &Value) {
     let id = field(batch, "id");
     let (first, second) = id.split_at_checked(id.len() / 2).unwrap_or((&id, ""));
     print_line("batch", &format!("{first} {second}"));
-    print_line("state", &field(batch, "state"));
+    print_line("state", &state_text(batch));
     print_line("attempt", &field(batch, "attempts"));
     for (name, label) in [
         ("since", "since"),

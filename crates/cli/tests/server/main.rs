@@ -23,6 +23,7 @@ mod demo_restarts;
 mod described_interface;
 mod drop_in;
 mod earlier_transactions;
+mod equal_json;
 mod event_streams;
 mod failed_over_clients;
 mod file_descriptors;

@@ -90,7 +90,16 @@ fn batch_that_stops_its_node_is_held() {
     assert_eq!(harness.ledger.times_received(&first.batch_id), 1);
 
     let id = first.batch_id.to_string();
-    let decided = harness.run_command(&["decide", "global", &id, "invalid", "--attempt", "1"]);
+    let decided = harness.run_command(&[
+        "decide",
+        "global",
+        &id,
+        "invalid",
+        "--attempt",
+        "1",
+        "--reason",
+        "a test",
+    ]);
     assert_eq!(decided.exit_code, Some(0), "{decided:?}");
     wait_until("the next batch is committed", || {
         count_in_state(&store, BatchState::Committed) == 1

@@ -58,7 +58,10 @@ impl HeldBatch {
     }
 
     fn run_command(&self, arguments: &[&str]) -> ProcessOutput {
-        let database = ["--database", &self.database];
+        let mut database = vec!["--database", self.database.as_str()];
+        if arguments[0] == "decide" {
+            database.extend(["--reason", "a test"]);
+        }
         run(GRID_BATCH.command(arguments.iter().chain(&database)))
     }
 }
@@ -105,7 +108,7 @@ fn decision_about_a_missing_batch_fails() {
     let held = HeldBatch::new();
     let other = "5b".repeat(64);
     let output = held.run_command(&["decide", SERVICE, &other, "absent", "--attempt", "1"]);
-    assert!(output.error_message().contains("the service has no such batch"), "{output:?}");
+    assert!(output.error_message().contains("there is no such batch"), "{output:?}");
     assert_eq!(count_in_state(&held.store, BatchState::InDoubt), 1);
 }
 

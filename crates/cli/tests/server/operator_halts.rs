@@ -135,9 +135,9 @@ fn batch_that_a_command_decides_stops_others() {
         let listed = halted.harness.run_command(&["halts"]).stdout;
         listed.contains("2 invalid batches stop others")
     });
-    halted.run("continue", &[]);
+    halted.run("continue", &["--reason", "a test"]);
     assert_eq!(wait_json(&halted.server, &halted.batches[2])["cause"], "halt");
-    halted.run_about(1, "continue", &[]);
+    halted.run_about(1, "continue", &["--reason", "a test"]);
     wait_until("the last one is committed", || {
         count_in_state(&halted.store, BatchState::Committed) == 1
     });

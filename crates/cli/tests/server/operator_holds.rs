@@ -74,7 +74,8 @@ impl Stuck {
 
         // A Scabbard batch may have been delayed before, while its node replayed events.
         let attempt = self.stored(0).progress.attempts.to_string();
-        let decided = self.run("decide", 0, &["invalid", "--attempt", &attempt]).stdout;
+        let decided =
+            self.run("decide", 0, &["invalid", "--attempt", &attempt, "--reason", "a test"]).stdout;
         assert!(decided.contains("The ledger may have had this batch."), "{decided}");
         wait_until("the batches behind it are committed", || {
             count_in_state(&self.store, BatchState::Committed) == 2
@@ -109,13 +110,13 @@ fn operator_ends_a_batch_that_stays_valid_on_scabbard() {
 fn waiting_batch_can_be_held_and_released() {
     let stuck = Stuck::new(BatchHarness::sawtooth(), Fault::StaysPending);
     stuck.run("hold", 1, &["--reason", "look first"]);
-    stuck.run("decide", 0, &["invalid", "--attempt", "1"]);
+    stuck.run("decide", 0, &["invalid", "--attempt", "1", "--reason", "a test"]);
     wait_until("the held batch is next", || stuck.stored(1).held.is_some());
     let shown = stuck.run("show", 1, &[]).stdout;
     assert!(shown.contains("state      new"), "{shown}");
 
     assert_eq!(stuck.times_received(1), 0);
-    stuck.run("release", 1, &[]);
+    stuck.run("release", 1, &["--reason", "a test"]);
     wait_until("the batches are committed", || {
         count_in_state(&stuck.store, BatchState::Committed) == 2
     });
@@ -141,7 +142,16 @@ fn held_batch_is_not_sent_again_after_a_restart() {
     assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 1);
 
     let (service, id) = (batches[0].service_id.to_string(), batches[0].batch_id.to_string());
-    harness.run_command(&["decide", &service, &id, "absent", "--attempt", "1"]);
+    harness.run_command(&[
+        "decide",
+        &service,
+        &id,
+        "absent",
+        "--attempt",
+        "1",
+        "--reason",
+        "a test",
+    ]);
     wait_until("all batches are committed", || count_in_state(&store, BatchState::Committed) == 3);
     server.stop();
 }

@@ -181,10 +181,10 @@ fn retry_ends_a_delay_of_a_year() {
         let server = harness.serve();
         assert_eq!(store.find(&batch.batch_id).unwrap()[0].next_try_at, Some(until));
         let service = batch.service_id.to_string();
-        let ended = harness.run_command(&["retry", &service]);
+        let ended = harness.run_command(&["retry", &service, "--reason", "a test"]);
         assert!(ended.stdout.contains("the delays of 1 batches are ended"), "{ended:?}");
         harness.wait_until_all_committed(&[batch]);
-        let ended = harness.run_command(&["retry", "--all"]);
+        let ended = harness.run_command(&["retry", "--all", "--reason", "a test"]);
         assert_eq!(ended.stdout, "nothing is delayed\n");
         server.stop();
     }
@@ -249,7 +249,7 @@ fn refused_batch_is_held_and_sent_after_its_release() {
     assert!(listed.contains("refused by the ledger 4 times"), "{listed}");
 
     waiting.harness.ledger.heal();
-    waiting.run("release", &[]);
+    waiting.run("release", &["--reason", "a test"]);
     waiting.wait_until_committed();
     waiting.server.stop();
 }
@@ -275,7 +275,7 @@ fn retry_releases_what_the_ledger_refused() {
     let waiting = Waiting::submit(BatchHarness::scabbard(1), Fault::Unauthorized, FEW_REFUSALS);
     waiting.wait_until_held();
     waiting.harness.ledger.heal();
-    let ended = waiting.harness.run_command(&["retry", "--all"]);
+    let ended = waiting.harness.run_command(&["retry", "--all", "--reason", "a test"]);
     assert!(ended.stdout.contains("the delays of 1 batches are ended"), "{ended:?}");
     waiting.wait_until_committed();
     waiting.server.stop();

@@ -68,7 +68,16 @@ fn assert_held_batch_explains_the_queue(harness: &BatchHarness) {
     // Nothing waits any more.
     harness.ledger.heal();
     let (service, id) = (batches[0].service_id.to_string(), batches[0].batch_id.to_string());
-    harness.run_command(&["decide", &service, &id, "invalid", "--attempt", "1"]);
+    harness.run_command(&[
+        "decide",
+        &service,
+        &id,
+        "invalid",
+        "--attempt",
+        "1",
+        "--reason",
+        "a test",
+    ]);
     let store = harness.store();
     wait_until("the batches behind it are committed", || {
         count_in_state(&store, BatchState::Committed) == 2

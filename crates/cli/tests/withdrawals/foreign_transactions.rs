@@ -33,7 +33,7 @@ pub fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, he
     let of_withdrawal = |batch: &&Value| batch["batch_id"].as_str().unwrap().starts_with(id);
     let batch = listed["batches"].as_array().unwrap().iter().find(of_withdrawal).unwrap();
     let attempt = batch["attempt"].to_string();
-    let decide = ["decide", service, id, "invalid", "--attempt", &attempt];
+    let decide = ["decide", service, id, "invalid", "--attempt", &attempt, "--reason", "a test"];
     let decided = run(harness.command_with(&decide));
     assert_eq!(decided.exit_code, Some(0), "{decided:?}");
     assert!(server.wait_for_state(id, "failed")["fail_reason"].is_string());

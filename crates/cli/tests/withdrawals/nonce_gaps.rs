@@ -53,7 +53,8 @@ fn wrong_nonce_parks_until_an_operator_corrects_it() {
         let waits_for = server.withdrawal(&id)["waits_for"].clone();
         waits_for.as_str().is_some_and(|text| text.contains(&format!("{service} 1 start")))
     });
-    let corrected = run(harness.command_with(&["nonce", service, "1", "start"]));
+    let corrected =
+        run(harness.command_with(&["nonce", service, "1", "start", "--reason", "a test"]));
     assert_eq!(corrected.exit_code, Some(0), "{corrected:?}");
     server.wait_until_withdrawn(&[id]);
     assert_eq!((harness.paid(0), harness.nonce(0)), (vec![1, 2], 2));

@@ -97,7 +97,7 @@ fn held_refused_payment_continues_after_a_retry() {
     let held = server.wait_for_state(&id, "held");
     assert_waits_for(&held, NODE_CAP);
     harness.proxy.clear();
-    let output = run(harness.command_with(&["retry", "--all"]));
+    let output = run(harness.command_with(&["retry", "--all", "--reason", "a test"]));
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     server.wait_until_withdrawn(&[id]);
     assert_eq!((harness.nonce(0), harness.paid(0)), (1, vec![1]));
@@ -130,7 +130,7 @@ fn refused_payment_decided_invalid_is_not_paid_later() {
     let attempt = batch["attempt"].to_string();
     let (service, id) = (text("service_id"), text("batch_id"));
     harness.proxy.clear();
-    let decide = ["decide", &service, &id, "invalid", "--attempt", &attempt];
+    let decide = ["decide", &service, &id, "invalid", "--attempt", &attempt, "--reason", "a test"];
     let output = run(harness.command_with(&decide));
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     // The next one fills the nonce before it is paid itself.

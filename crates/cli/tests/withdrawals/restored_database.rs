@@ -226,7 +226,8 @@ fn cancellation_after_the_copy_holds_the_gas_admin() {
     assert!(listed.stdout.contains("nonce 0"), "{listed:?}");
     assert_eq!(server.post(&format!("/withdrawals/{}/cancel", ids[0]), &json!({})).status, 202);
     let service = held["gas_admin"].as_str().unwrap();
-    let decided = run(harness.command_with(&["nonce", service, "0", "elsewhere"]));
+    let decided =
+        run(harness.command_with(&["nonce", service, "0", "elsewhere", "--reason", "a test"]));
     assert_eq!(decided.exit_code, Some(0), "{decided:?}");
     server.wait_for_state(&ids[0], "failed");
     server.wait_until_withdrawn(&ids[1..]);

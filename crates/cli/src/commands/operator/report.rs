@@ -58,7 +58,8 @@ impl Report {
     pub(in crate::commands) fn add_failed(&mut self, batch_id: &str, failure: Failure) {
         self.add_json(Value::Null, batch_id, false, Value::Null, &failure.to_string());
         let name = format!("{batch_id:.SHORT_ID$}");
-        self.failed.push(if self.several { failure.about(&name) } else { failure });
+        let place = self.database.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        self.failed.push(if self.several { failure.about(&name) } else { failure.at(&place) });
     }
 
     fn add_json(

@@ -33,7 +33,8 @@ pub(in crate::commands) fn act_on_each(
         for name in &named.names {
             match act(name, true) {
                 Err(error) if !is_of_state(&error) => {
-                    return Err(server.failed(error).about(&format!("{:.32}", name.prefix)));
+                    let failure = Server::failed(error).at(&server.place());
+                    return Err(failure.about(&format!("{:.32}", name.prefix)));
                 }
                 _ => {}
             }
@@ -43,7 +44,7 @@ pub(in crate::commands) fn act_on_each(
     for name in &named.names {
         match act(name, is_dry_run(matches)) {
             Ok(done) => report.add_done(&done),
-            Err(error) => report.add_failed(&name.prefix.to_string(), server.failed(error)),
+            Err(error) => report.add_failed(&name.prefix.to_string(), Server::failed(error)),
         }
     }
     report.end()
@@ -62,7 +63,12 @@ pub(in crate::commands) fn action_path(kind: &str, id: &str, action: &str) -> St
 /// What was changed, in words.
 pub(in crate::commands) fn changed(done: &Value) -> String {
     let changed = &done["changed"];
-    let mut text = format!("{} -> {}", field(changed, "from"), field(changed, "to"));
+    let mut text = match (done["attempt"].as_u64(), done["state"].as_str()) {
+        (Some(attempt), Some(state)) => {
+            format!("after attempt {attempt}, the batch is {}", state.replace('_', " "))
+        }
+        _ => format!("{} -> {}", field(changed, "from"), field(changed, "to")),
+    };
     if let Some(note) = done["note"].as_str() {
         text.push_str(&format!(": {note}"));
     }

@@ -124,13 +124,13 @@ impl Server {
         self.client.post(path, parameters, &fields)
     }
 
-    /// Why a request failed. What a database refuses is told with its name.
-    pub(in crate::commands) fn failed(&self, error: ClientError) -> Failure {
-        match (&self.database, error) {
-            (Some(name), ClientError::Refused { problem, .. }) => {
-                Failure::new(format!("{} ({name})", problem.text))
+    /// Why an action failed.
+    pub(in crate::commands) fn failed(error: ClientError) -> Failure {
+        match error {
+            ClientError::Refused { status: 409, problem } => {
+                Failure::new(format!("nothing changed: {problem}"))
             }
-            (_, error) => error.into(),
+            error => error.into(),
         }
     }
 

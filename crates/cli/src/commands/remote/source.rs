@@ -3,7 +3,7 @@ use std::env;
 use clap::{Arg, ArgMatches, parser::ValueSource};
 use grid_batch_service::Config;
 
-use crate::commands::{flags, variables};
+use crate::commands::{failure::Failure, flags, variables};
 
 /// What an operator's command works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,16 @@ impl Source {
             Self::Database
         }
     }
+}
+
+/// Refuses a command about withdrawals on a database if this build does not know their tables.
+pub(in crate::commands) fn check_withdrawals(matches: &ArgMatches) -> Result<(), Failure> {
+    if Source::of(matches) == Source::Server || cfg!(feature = "evm") {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "this build knows the withdrawals of a running server only: give --url, or build it with --features evm",
+    ))
 }
 
 fn given(matches: &ArgMatches, name: &str) -> bool {

@@ -14,6 +14,11 @@ pub(in crate::commands) fn field(value: &Value, name: &str) -> String {
     }
 }
 
+/// The state of a batch, in words.
+pub(in crate::commands) fn state_text(batch: &Value) -> String {
+    field(batch, "state").replace('_', " ")
+}
+
 /// How long ago the time in a field was, in one unit; empty if there is none.
 pub(in crate::commands) fn age(value: &Value, name: &str) -> String {
     let time = value[name].as_str().and_then(|text| parse_rfc3339(text).ok());

@@ -31,6 +31,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    remote::check_withdrawals(matches)?;
     act_on_each(matches, &Server::to_act(matches)?, "cancel")
 }
 
@@ -44,7 +45,7 @@ pub(super) fn act_on_each(
     for name in named(matches) {
         match act(server, name, action) {
             Ok(withdrawal) => done.push(withdrawal),
-            Err(error) => refused.push((name, server.failed(error))),
+            Err(error) => refused.push((name, Server::failed(error))),
         }
     }
     if wants_json(matches) {

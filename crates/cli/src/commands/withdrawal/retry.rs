@@ -90,10 +90,11 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     retry_filtered(matches)
 }
 
-/// `retry-withdrawals`: the command for a database alone, for scripts.
+/// `retry-withdrawals`: the command with filters alone, for scripts.
+#[cfg(feature = "evm")]
 pub(crate) fn retry_withdrawals_command() -> Command {
     Command::new("retry-withdrawals")
-        .about("The same as `withdrawal retry` with filters and a database")
+        .about("The same as `withdrawal retry` with filters")
         .args(filter_flags())
         .group(group(&FILTERS))
         .arg(json_flag())
@@ -131,7 +132,7 @@ pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> 
             "dry_run": !is_confirmed,
         });
         let answer = server.client.post("/withdrawals/retry", &[], &without_nulls(&fields));
-        retried.add(&answer.map_err(|error| server.failed(error))?);
+        retried.add(&answer.map_err(Server::failed)?);
         // Without --yes, a second request would list the same withdrawals.
         if !retried.has_more || !is_confirmed || retried.withdrawals.len() >= limit(matches) {
             break;
@@ -143,6 +144,7 @@ pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> 
 
 /// A server, or the database with the payment limits of the configuration, and whether that has them.
 fn open(matches: &ArgMatches, is_confirmed: bool) -> Result<(Server, bool), Failure> {
+    remote::check_withdrawals(matches)?;
     if Source::of(matches) == Source::Server {
         return Ok((Server::of(matches)?, true));
     }
