@@ -128,6 +128,7 @@ fn print(batch: &Value) {
         print_time(label, batch, name);
     }
     print_line("next try", &field(batch, "next_try_at"));
+    print_line("deadline", &deadline(&batch["deadline"]));
     print_line("label", &field(batch, "label"));
     print_time("held", &batch["held"], "since");
     print_line("reason", &field(&batch["held"], "reason"));
@@ -170,6 +171,14 @@ fn print(batch: &Value) {
             &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")),
         );
     });
+}
+
+/// A time or a height of the ledger; empty if there is none.
+fn deadline(deadline: &Value) -> String {
+    match deadline["height"].as_u64() {
+        Some(height) => format!("height {height}"),
+        None => field(deadline, "time"),
+    }
 }
 
 fn event_text(event: &Value) -> String {

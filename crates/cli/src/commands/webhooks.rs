@@ -192,7 +192,7 @@ fn failed(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
         ));
         print_wrapped("    ", &field(message, "error"));
     }
-    print_stdout(format_args!("messages that were given up: {}", failed.len()));
+    print_stdout(format_args!("{} messages were given up", failed.len()));
     Ok(())
 }
 

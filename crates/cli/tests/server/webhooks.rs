@@ -90,10 +90,10 @@ fn webhooks_are_created_and_removed_over_http_and_by_commands() {
     server.stop();
 
     for (arguments, error) in [
-        (&["remove", "999"][..], "there is no webhook 999"),
-        (&["failed", "999"], "there is no webhook 999"),
-        (&["redeliver", "999"], "there is no webhook 999"),
-        (&["redeliver", "2", "--failed", "7"], "has no message 7"),
+        (&["remove", "999"][..], "there is no such webhook"),
+        (&["failed", "999"], "there is no such webhook"),
+        (&["redeliver", "999"], "there is no such webhook"),
+        (&["redeliver", "2", "--failed", "7"], "there is no such failed message"),
         (&["create", "https://me:pass-word@example.com/"], "without a user name"),
     ] {
         let output = harness.run_command(&[&["webhooks"][..], arguments].concat());
@@ -119,12 +119,12 @@ fn commands_of_webhooks_use_a_running_server() {
     let id = created["id"].as_str().unwrap();
     let listed = run(&["list"]).stdout;
     assert!(listed.contains("http://example.com/b") && listed.contains("delivers"), "{listed}");
-    assert_eq!(run(&["failed", id]).stdout, "messages that were given up: 0\n");
+    assert_eq!(run(&["failed", id]).stdout, "0 messages were given up\n");
     let sent = run(&["redeliver", id]);
     assert_eq!(sent.stdout, "messages that are sent once more: 0\n", "{sent:?}");
     assert_eq!(run(&["remove", id]).stdout, format!("webhook {id} is removed\n"));
     let unknown = run(&["remove", id]);
     assert!(unknown.exit_code == Some(1) && unknown.stderr.contains("1084"), "{unknown:?}");
-    assert_eq!(run(&["list"]).stdout, "webhooks: 0\n");
+    assert_eq!(run(&["list"]).stdout, "0 webhooks\n");
     server.stop();
 }
