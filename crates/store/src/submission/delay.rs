@@ -204,7 +204,7 @@ impl DelayPolicy {
         let asked_for = format!("the ledger asked to wait {} s", asked.as_secs());
         let limit = self.options.retry_after_limit.as_secs();
         let wait = match self.is_cut(answer) {
-            true => format!("{asked_for}, which submit.retry_after_limit cuts to {limit} s"),
+            true => format!("{asked_for}, which is cut to {limit} s"),
             false => asked_for,
         };
         Some(message.map_or_else(|| wait.clone(), |message| format!("{message}; {wait}")))
@@ -292,8 +292,7 @@ mod tests {
             assert_eq!(policy.is_cut(&busy), asked > 300 * S);
         }
         let error = policy.error(&answer(Outcome::Busy, Some(31_536_000 * S))).unwrap();
-        let expected =
-            "no; the ledger asked to wait 31536000 s, which submit.retry_after_limit cuts to 300 s";
+        let expected = "no; the ledger asked to wait 31536000 s, which is cut to 300 s";
         assert_eq!(error, expected);
     }
 

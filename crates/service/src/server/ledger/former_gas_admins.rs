@@ -21,7 +21,7 @@ pub(super) fn warn_of_former_gas_admins(
             ),
             Err(_) => warn!(
                 pool = pool.as_str(), gas_admin:% = service_id, open;
-                "the pool of these open withdrawals is not configured; add it to evm.pools, with its \
+                "the pool of these open withdrawals is not configured; add it to pools.*.gas_admin, with its \
                  former gas admin, or with another one and `grid-batch move-withdrawals`"
             ),
         }
