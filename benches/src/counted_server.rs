@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             file = Some(value);
             continue;
         }
-        let setting = SETTINGS.iter().find(|setting| setting.flag() == name);
-        flags.push((setting.ok_or_else(|| format!("unknown flag: {flag}"))?, value));
+        let found = SETTINGS.names().find(|it| it.flag() == name);
+        flags.push((found.ok_or_else(|| format!("unknown flag: {flag}"))?.name, value));
     }
     let file = file.ok_or("--allocations is missing")?;
     let mut signals = Signals::new([SIGTERM])?;

@@ -120,10 +120,9 @@ fn settings(
         ("ledger.kind", options.ledger.name().to_owned()),
         ("ledger.name", "benchmark".to_owned()),
         ("ledger.urls", format!("http://{ledger}")),
-        ("ledger.events", options.events.to_string()),
-        ("ledger.event_sockets", sockets),
-        ("intake.new_services", services.clone()),
-        ("intake.new_services_per_signer", services),
+        ("ledger.event_sockets", if options.events { sockets } else { "0".to_owned() }),
+        ("testing.new_services", services.clone()),
+        ("testing.new_services_per_signer", services),
         ("intake.open_batches", options.batches.max(1).to_string()),
     ];
     if options.ledger == ledger::LedgerKind::Scabbard {

@@ -93,7 +93,7 @@ pub enum Stale {
     /// An operator decided about a batch that is with a submitter.
     #[error(
         "the batch is being sent now, so it is not known yet what the ledger has; try again when the \
-         attempt has ended, which is at the latest after submit.total_limit"
+         attempt has ended, which is at the latest after five times ledger.request_timeout"
     )]
     WithSubmitter,
     /// An operator decided that a batch is absent that is not at the ledger anyway.

@@ -360,7 +360,7 @@ pub enum ActionRefusal {
     /// A batch of the service is with a submitter.
     #[error(
         "a batch of the service is being sent now; try again when the attempt has ended, which is at the \
-         latest after submit.total_limit"
+         latest after five times ledger.request_timeout"
     )]
     ClaimInUse,
     /// Another transaction keeps rows of the service locked.

@@ -6,7 +6,7 @@ use std::{
 
 use grid_batch_core::{BatchFilter, BatchState};
 use grid_batch_ledger_sim::LedgerSim;
-use grid_batch_service::{Config, RunningServer, SETTINGS, Server};
+use grid_batch_service::{Config, RunningServer, Server};
 use grid_batch_store::Store;
 use grid_batch_support::Shutdown;
 
@@ -218,14 +218,11 @@ fn config(
         ("ledger.urls", ledger.url()),
         ("ledger.key_file", directory.write_key(plan.seed)?.display().to_string()),
         ("ledger.event_sockets", options.services.to_string()),
-        ("ledger.strategy", options.strategy.as_str().to_owned()),
+        ("services.*.strategy", options.strategy.as_str().to_owned()),
     ];
     let fixed = settings::SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
-    let flags = variable.into_iter().chain(fixed).map(|(name, text)| {
-        let setting = SETTINGS.named(name).ok_or_else(|| DemoError::no_setting(name))?;
-        Ok((setting, text))
-    });
-    let mut config = Config::from_flags(flags.collect::<Result<_, DemoError>>()?)?;
+    let flags = variable.into_iter().chain(fixed).map(|(name, text)| (name.to_owned(), text));
+    let mut config = Config::from_flags(flags.collect())?;
     config.database = database;
     Ok(config)
 }

@@ -78,7 +78,7 @@ impl WithdrawalRules for PoolRules {
             return Ok(());
         }
         Err(format!(
-            "the pool {pool} may not pay {beneficiary}; use a beneficiary that evm.beneficiaries allows, or \
+            "the pool {pool} may not pay {beneficiary}; use a beneficiary that pools.*.beneficiaries allows, or \
              have the operator add it"
         ))
     }
@@ -130,7 +130,7 @@ mod tests {
         let allowed = AllowedBeneficiaries::new([(None, POOL.parse().unwrap())]);
         let rules = rules.with_beneficiaries(allowed);
         let error = rules.may_be_paid(POOL, OTHER).unwrap_err();
-        assert!(error.contains(OTHER) && error.contains("evm.beneficiaries"), "{error}");
+        assert!(error.contains(OTHER) && error.contains("pools.*.beneficiaries"), "{error}");
         assert_eq!(rules.may_be_paid(POOL, POOL), Ok(()));
     }
 

@@ -13,27 +13,26 @@ listen = "127.0.0.1:0"
 [access]
 mode = "none"
 [ledger]
-connect_timeout = "500ms"
 request_timeout = "1s"
 late_arrival_limit = "2s"
 [claims]
 idle_expiry = "1s"
 full_expiry = "6s"
-[queue]
-poll_interval = "200ms"
-delay = "20ms"
+[poll]
+interval = "50ms"
+requests_per_second = 1000
+hold_after = "2s"
+[testing]
+connect_timeout = "500ms"
+queue_poll_interval = "200ms"
+first_delay = "20ms"
 longest_delay = "150ms"
-[submit]
 sending_limit = "1200ms"
 total_limit = "2s"
 drain_limit = "2s"
-[poll]
-interval = "50ms"
 longest_interval = "500ms"
-requests_per_second = 1000
 quiet_after = "500ms"
 accept_absence_after = "1500ms"
-hold_after = "2s"
 "#;
 
 /// The text of a file with these settings. Each text replaces what is before it.
@@ -70,7 +69,7 @@ mod tests {
         let file: Table = text.parse().unwrap();
         assert_eq!(file["database"].as_str(), Some("sqlite://a"));
         assert_eq!(file["ledger"]["request_timeout"].as_str(), Some("7s"));
-        assert_eq!(file["ledger"]["connect_timeout"].as_str(), Some("500ms"));
+        assert_eq!(file["ledger"]["late_arrival_limit"].as_str(), Some("2s"));
         assert_eq!(file["ledger"]["kind"].as_str(), Some("mine"));
     }
 }

@@ -37,7 +37,7 @@ mod unanswered_times;
 mod unknown_services;
 
 pub use facts::facts;
-pub use new_batches::NewBatchRules;
+pub use new_batches::{NewBatchRules, UnknownHistory};
 pub use options::{ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
 pub use settings::{SETTINGS, ScabbardSettings};

@@ -23,20 +23,38 @@ use crate::{
     sender::try_again,
 };
 
-/// What is done with batches that are not proved to be new.
-#[derive(Debug, Clone, Default)]
-pub struct NewBatchRules {
-    /// The services whose clients submit each batch through this server only, or never again after it was
-    /// committed. Their history counts as known.
-    pub known: Vec<ServicePattern>,
-    /// Whether batches of services whose history is not known are refused when they are handed in, unless their
-    /// clients say that they are new. If not, the batches are held.
-    pub refuse_unknown: bool,
+/// What happens to a batch that is not proved to be new, because the history of its service is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnknownHistory {
+    /// It is held.
+    #[default]
+    Hold,
+    /// It is refused when it is handed in, unless its client says that it is new.
+    Refuse,
+    /// It is sent: clients of the service submit each batch through this server only, or never again after it was
+    /// committed.
+    Send,
 }
 
+/// What happens to batches that are not proved to be new.
+#[derive(Debug, Clone, Default)]
+pub struct NewBatchRules(Vec<(ServicePattern, UnknownHistory)>);
+
 impl NewBatchRules {
+    /// Of a service, the longest pattern that matches it counts. Without one, batches are held.
+    pub fn new(rules: impl IntoIterator<Item = (ServicePattern, UnknownHistory)>) -> Self {
+        let mut rules: Vec<(ServicePattern, UnknownHistory)> = rules.into_iter().collect();
+        rules.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.to_string().len()));
+        Self(rules)
+    }
+
+    fn of(&self, service: &ServiceId) -> UnknownHistory {
+        let rule = self.0.iter().find(|(pattern, _)| pattern.matches(service));
+        rule.map_or(UnknownHistory::Hold, |(_, rule)| *rule)
+    }
+
     fn is_known(&self, service: &ServiceId) -> bool {
-        self.known.iter().any(|pattern| pattern.matches(service))
+        self.of(service) == UnknownHistory::Send
     }
 }
 
@@ -222,8 +240,8 @@ impl ScabbardContext {
             warn!(
                 service:%;
                 "it is not known which batches the service has committed: batches that are not proved to be new \
-                 are held; if no client submits a committed batch again, name the service in \
-                 ledger.known_history"
+                 are held; if no client submits a committed batch again, set services.*.unknown_history \
+                 to \"send\" for the service"
             );
         }
         let (context, service) = (Arc::clone(self), service.clone());
@@ -241,10 +259,9 @@ impl ScabbardContext {
         service: &ServiceId,
         is_new: bool,
     ) -> Result<(), String> {
-        let Some(rules) = self.rules.get().filter(|rules| rules.refuse_unknown && !is_new) else {
-            return Ok(());
-        };
-        if rules.is_known(service) || parse_scope(service.as_str()).is_err() {
+        let refuses = |rules: &NewBatchRules| rules.of(service) == UnknownHistory::Refuse;
+        let is_refused = !is_new && self.rules.get().is_some_and(refuses);
+        if !is_refused || parse_scope(service.as_str()).is_err() {
             return Ok(());
         }
         let name = service.clone();

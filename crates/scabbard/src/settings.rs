@@ -1,7 +1,9 @@
 use std::{path::PathBuf, time::Duration};
 
-use grid_batch_settings::{ConfigError, FilePath, Setting, SettingValues};
+use grid_batch_settings::{ConfigError, FilePath, GivenValue, Setting, SettingValues};
 use grid_batch_support::ServicePattern;
+
+use crate::new_batches::{NewBatchRules, UnknownHistory};
 
 /// The settings that only this adapter reads.
 pub static SETTINGS: &[Setting] = &[
@@ -22,37 +24,32 @@ pub static SETTINGS: &[Setting] = &[
          value that is too low may submit a batch again that is still applied.",
     )
     .equal(),
-    Setting::list(
-        "ledger.known_history",
+    Setting::text(
+        "services.*.unknown_history",
         "",
-        "Services whose clients submit each batch only through this server, or never again after \
-         it was committed, as patterns in which * stands for any characters. Their batches are \
-         sent without a proof that they are new (scabbard)",
+        "What happens to a batch if it is not known which batches its service has committed and \
+         nothing proves that the batch is new. hold, as without it: it waits for an operator. \
+         refuse: it is refused when it is handed in, unless the request says that it is new. \
+         send: it is sent. The key is a service or a pattern in which * stands for any \
+         characters; the longest one that matches counts (scabbard)",
     )
-    .when("Set it to \"*\" if all clients of the services submit through this server.")
-    .equal(),
-    Setting::switch(
-        "ledger.refuse_unknown_history",
-        "false",
-        "Refuse a batch when it is handed in, instead of holding it, if it is not known which \
-         batches its service has committed and the request does not say that the batch is new \
-         (scabbard)",
+    .when(
+        "Use send for services whose clients submit each batch only through this server, or never \
+         again after it was committed. Use refuse if clients can say that a batch is new, and no \
+         operator looks at held batches.",
     )
-    .when("Set it if clients can say that a batch is new, and no operator looks at held batches.")
     .equal(),
 ];
 
 /// The values of [`SETTINGS`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ScabbardSettings {
     /// The file with the secret key that authenticates the server to the ledger.
     pub key_file: Option<PathBuf>,
     /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
     pub coordinator_timeout: Duration,
-    /// The services whose clients submit only through this server, or never submit a batch again that was committed.
-    pub known_history: Vec<ServicePattern>,
-    /// Refuse batches of a service at intake, instead of holding them, if it is not known what it has committed.
-    pub refuse_unknown_history: bool,
+    /// What happens to a batch of these services that is not proved to be new.
+    pub new_batches: NewBatchRules,
 }
 
 impl ScabbardSettings {
@@ -62,8 +59,30 @@ impl ScabbardSettings {
         Ok(Self {
             key_file: values.get::<FilePath>("ledger.key_file")?.0,
             coordinator_timeout: values.get("ledger.coordinator_timeout")?,
-            known_history: values.get_list("ledger.known_history")?,
-            refuse_unknown_history: values.get("ledger.refuse_unknown_history")?,
+            new_batches: new_batch_rules(values)?,
         })
+    }
+}
+
+fn new_batch_rules(values: &SettingValues) -> Result<NewBatchRules, ConfigError> {
+    let rule = |given: &GivenValue| {
+        let pattern: ServicePattern = given
+            .key
+            .as_deref()
+            .unwrap_or_default()
+            .parse()
+            .map_err(|error| given.conflict(format!("{}: {error}", given.name())))?;
+        Ok((pattern, given.get_with(parse_unknown_history)?))
+    };
+    let rules = values.entries("services.*.unknown_history").map(rule);
+    Ok(NewBatchRules::new(rules.collect::<Result<Vec<_>, ConfigError>>()?))
+}
+
+fn parse_unknown_history(text: &str) -> Result<UnknownHistory, String> {
+    match text {
+        "hold" => Ok(UnknownHistory::Hold),
+        "refuse" => Ok(UnknownHistory::Refuse),
+        "send" => Ok(UnknownHistory::Send),
+        _ => Err("it must be \"hold\", \"refuse\" or \"send\"".to_owned()),
     }
 }

@@ -213,7 +213,7 @@ fn warn_of_denial(service: &ServiceId, node: &str, by: DeniedBy, was_known: bool
             "the node does not have this service: its batches wait until it has; correct the id, or \
              create the circuit"),
         (DeniedBy::Peer, false) => warn!(service:%, node;
-            "the node does not have this service of ledger.peers, so it proves nothing about batches; \
+            "the node does not have this service of services.*.peers, so it proves nothing about batches; \
              correct the id: each node of a circuit has an id of its own"),
     }
 }

@@ -10,7 +10,7 @@ use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, verify_list,
 };
-use grid_batch_service::{Config, RunningServer, SETTINGS, Server};
+use grid_batch_service::{Config, RunningServer, Server};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
@@ -37,8 +37,8 @@ fn config(ledger: &str, database: &str) -> Result<Config, Box<dyn Error>> {
         ("database", database),
         ("listen", "127.0.0.1:0"),
     ];
-    let flag = |(name, value): (&str, &str)| Some((SETTINGS.named(name)?, value.to_owned()));
-    Ok(Config::from_flags(settings.into_iter().filter_map(flag).collect())?)
+    let flag = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    Ok(Config::from_flags(settings.into_iter().map(flag).collect())?)
 }
 
 /// Adds one signed batch without HTTP, as a program with its own interface would, and waits for its

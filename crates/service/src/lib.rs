@@ -6,17 +6,18 @@ mod server;
 
 pub use config::{
     AccessConfig, ClaimsConfig, Config, FactsFn, IntakeConfig, LedgerConfig, LedgerType,
-    ListenAddress, ListenConfig, LogFilter, LogFormat, OpenLedgerFn, PollConfig, ReadableSecret,
-    RetentionConfig, SETTINGS, TlsFiles, settings_reference,
+    ListenAddress, ListenConfig, LogFilter, LogFormat, OfServices, OpenLedgerFn, PollConfig,
+    ReadableSecret, RetentionConfig, SETTINGS, TlsFiles, settings_reference,
 };
 pub use grid_batch_api::{AccessToken, new_webhook_secret};
 pub use grid_batch_nodes::StatusUrlResolver;
 pub use grid_batch_settings::{
-    ConfigError, Form, Origin, Setting, SettingTable, SettingValue, SettingValues,
+    ConfigError, Form, OldName, Origin, Setting, SettingName, SettingTable, SettingValue,
+    SettingValues,
 };
 pub use grid_batch_support::ServicePattern;
 pub use server::{
-    AccessInForce, DatabaseInterface, LedgerContext, LedgerInspection, LedgerMismatchError,
+    AccessInForce, DatabaseInterface, ENOUGH_HTTP_CONNECTIONS, LedgerContext, LedgerInspection, LedgerMismatchError,
     RunningServer, Server, ServerCounts, StartError, ToldIdentity, ToldService,
     fitting_http_connections, gas_admin_addresses,
 };

@@ -4,6 +4,14 @@ use std::{env, fs, path::Path};
 
 use grid_batch_service::settings_reference;
 
+/// Nobody tunes more. What follows from other settings, or from what was measured, is no setting.
+#[test]
+fn there_are_at_most_70_settings() {
+    const MOST: usize = 70;
+    let count = settings_reference().lines().filter(|line| line.starts_with("**`")).count();
+    assert!(count <= MOST, "{count} settings");
+}
+
 #[test]
 fn reference_of_settings_is_up_to_date() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");

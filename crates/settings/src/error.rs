@@ -66,12 +66,12 @@ pub enum ConfigError {
         rule: String,
     },
     /// The file with a setting's value cannot be used.
-    #[error("{origin}: {name} names {}, which cannot be read: {message}", file.display())]
+    #[error("{origin}: the file of {name}, {}, cannot be read: {message}", file.display())]
     SettingFile {
         /// Where the file was given.
         origin: Origin,
-        /// The setting that names the file.
-        name: &'static str,
+        /// The setting.
+        name: String,
         /// The file.
         file: PathBuf,
         /// The reason.
@@ -80,14 +80,14 @@ pub enum ConfigError {
     /// The value was printed without its secret.
     #[error(
         "{origin}: {name} has *** in place of a secret, as `grid-batch config` prints it without \
-         --show-secrets; write the secret, or put the value into a file and set {name}_file, or set the \
-         variable {variable}"
+         --show-secrets; write the secret, or write {{ file = \"PATH\" }} with a file that contains it, or set \
+         the variable {variable}"
     )]
     Placeholder {
         /// Where it was given.
         origin: Origin,
         /// The setting.
-        name: &'static str,
+        name: String,
         /// The variable that the value can be given in.
         variable: String,
     },

@@ -1,11 +1,15 @@
 use std::{borrow::Cow, time::Duration};
 
-use crate::{ConfigError, GivenValue, Origin, SettingValues, redact_secrets, secret::PLACEHOLDER};
+use crate::{ConfigError, GivenValue, Origin, redact_secrets, secret::PLACEHOLDER};
 
 /// One setting.
 ///
 /// The environment variable and the flag follow from the name: `poll.interval` is `GRID_BATCH_POLL_INTERVAL` and
 /// `--poll-interval`.
+///
+/// A setting with `*` in its name has a value for each key: `services.*.strategy` is the key `strategy` in the sections
+/// `[services."KEY"]` of the file. Its variable `GRID_BATCH_SERVICES_STRATEGY` and its flag `--services-strategy` are
+/// lists of `KEY=VALUE`, where `VALUE` alone is for the key `*`.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// The name: a section of the file, a dot, and the key; or only a key.
@@ -24,6 +28,8 @@ pub struct Setting {
     pub alias: Option<&'static str>,
     /// Whether a value may hold a secret, such as a password in a URL.
     pub may_hold_secret: bool,
+    /// Whether only tests set it: no document and no help names it.
+    pub for_tests: bool,
     range: Range,
 }
 
@@ -50,10 +56,6 @@ enum Range {
     Longest(Duration),
 }
 
-const SECRET_FILE: &str = "Use it where secrets are mounted as files, and instead of a flag, which every \
-                           user of the machine can read in the list of processes. The last source that \
-                           gives the setting or its file counts.";
-
 impl Setting {
     const fn new(
         form: Form,
@@ -70,6 +72,7 @@ impl Setting {
             equal: false,
             alias: None,
             may_hold_secret: matches!(form, Form::Secret),
+            for_tests: false,
             range: Range::Any,
         }
     }
@@ -98,11 +101,6 @@ impl Setting {
     /// A list of texts. The default is in the syntax of an environment variable, with commas.
     pub const fn list(name: &'static str, default: &'static str, help: &'static str) -> Self {
         Self::new(Form::List, name, default, help)
-    }
-
-    /// A file with the value of another setting, whose name this one has with `_file` at its end.
-    pub const fn file(name: &'static str, help: &'static str) -> Self {
-        Self::new(Form::Text, name, "", help).when(SECRET_FILE)
     }
 
     /// Says why and when to change it.
@@ -141,9 +139,26 @@ impl Setting {
         Self { alias: Some(variable), ..self }
     }
 
+    /// Only tests set it.
+    #[must_use]
+    pub const fn for_tests(self) -> Self {
+        Self { for_tests: true, ..self }
+    }
+
+    /// Whether it has a value for each key.
+    pub fn has_keys(&self) -> bool {
+        self.name.contains(ANY_KEY)
+    }
+
+    /// Whether a file can be named that contains the value: `{ file = "PATH" }` in the file, the variable with `_FILE`
+    /// and the flag with `-file` at its end. So are secrets mounted, and long lists kept.
+    pub fn may_be_in_file(&self) -> bool {
+        self.may_hold_secret || self.form == Form::List
+    }
+
     /// The name of the environment variable.
     pub fn variable(&self) -> String {
-        format!("{}{}", Self::PREFIX, self.name.replace('.', "_").to_uppercase())
+        variable_of(self.name)
     }
 
     /// The prefix of all our environment variables.
@@ -151,7 +166,7 @@ impl Setting {
 
     /// The flag, without its dashes.
     pub fn flag(&self) -> String {
-        self.name.replace(['.', '_'], "-")
+        flag_of(self.name)
     }
 
     /// The section of the file, and the key in it.
@@ -167,7 +182,8 @@ impl Setting {
 
     /// This value, which was given there.
     pub fn given(&'static self, origin: Origin, text: impl Into<String>) -> GivenValue {
-        GivenValue { setting: self, origin, text: text.into() }
+        let text = text.into();
+        GivenValue { setting: self, key: None, origin, text, is_from_list: false, file: None }
     }
 
     /// This value without its secrets.
@@ -181,26 +197,41 @@ impl Setting {
     }
 
     /// An error if the value is out of range.
-    pub(crate) fn check_range(&self, values: &SettingValues) -> Result<(), ConfigError> {
+    pub(crate) fn check_range(&self, given: &GivenValue) -> Result<(), ConfigError> {
         match self.range {
             Range::Any => Ok(()),
+            // The value follows from another setting.
+            _ if given.text.is_empty() && self.default.is_empty() => Ok(()),
             Range::Numbers { minimum, maximum } => {
-                let number = values.given(self.name).text.parse::<u64>();
+                let number = given.text.parse::<u64>();
                 if number.is_ok_and(|number| (minimum..=maximum).contains(&number)) {
                     return Ok(());
                 }
                 let rule = format!("it must be a number from {minimum} to {maximum}");
-                Err(values.invalid(self.name, rule))
+                Err(given.invalid(rule))
             }
             Range::Longest(longest) => {
-                if values.get::<Duration>(self.name)? <= longest {
+                if given.get::<Duration>()? <= longest {
                     return Ok(());
                 }
                 let longest = humantime::format_duration(longest);
-                Err(values.invalid(self.name, format!("it must be at most {longest}")))
+                Err(given.invalid(format!("it must be at most {longest}")))
             }
         }
     }
+}
+
+/// Stands for the key in the name of a setting that has a value for each key.
+pub(crate) const ANY_KEY: &str = ".*.";
+
+/// The variable of a setting with this name.
+pub(crate) fn variable_of(name: &str) -> String {
+    format!("{}{}", Setting::PREFIX, name.replace(ANY_KEY, ".").replace('.', "_").to_uppercase())
+}
+
+/// The flag of a setting with this name, without its dashes.
+pub(crate) fn flag_of(name: &str) -> String {
+    name.replace(ANY_KEY, ".").replace(['.', '_'], "-")
 }
 
 #[cfg(test)]
@@ -213,5 +244,9 @@ mod tests {
         assert_eq!(SETTING.variable(), "GRID_BATCH_POLL_TRIGGER_GAP");
         assert_eq!(SETTING.flag(), "poll-trigger-gap");
         assert_eq!(SETTING.section_and_key(), ("poll", "trigger_gap"));
+        const WITH_KEYS: &Setting = &Setting::text("services.*.strategy", "", "");
+        assert!(WITH_KEYS.has_keys() && !SETTING.has_keys());
+        assert_eq!(WITH_KEYS.variable(), "GRID_BATCH_SERVICES_STRATEGY");
+        assert_eq!(WITH_KEYS.flag(), "services-strategy");
     }
 }

@@ -1,23 +1,65 @@
 use std::sync::Arc;
 
-use crate::Setting;
+use crate::{
+    OldSetting, Setting,
+    setting::{flag_of, variable_of},
+};
 
-/// Ends the name of a setting that names a file with the value of another one.
+/// Ends the name under which a file with the value of a setting is named.
 const FILE_SUFFIX: &str = "_file";
 
 /// The settings that can be given, in the order in which they are printed.
 #[derive(Debug, Clone)]
-pub struct SettingTable(Arc<[&'static Setting]>);
+pub struct SettingTable {
+    settings: Arc<[&'static Setting]>,
+    old: &'static [OldSetting],
+}
+
+/// A name under which a value can be given.
+#[derive(Debug, Clone)]
+pub struct SettingName {
+    /// The name.
+    pub name: String,
+    /// The setting that has the value; `None` if it has no effect any more.
+    pub setting: Option<&'static Setting>,
+    /// The setting of an earlier release, if the name is that of one.
+    pub old: Option<&'static OldSetting>,
+    /// Whether a file with the value is named.
+    pub is_file: bool,
+}
+
+impl SettingName {
+    /// The name of the environment variable.
+    pub fn variable(&self) -> String {
+        variable_of(&self.name)
+    }
+
+    /// The flag, without its dashes.
+    pub fn flag(&self) -> String {
+        flag_of(&self.name)
+    }
+
+    /// Whether help shows it: it is the name of a setting that users set.
+    pub fn is_shown(&self) -> bool {
+        self.old.is_none() && !self.is_file && self.setting.is_some_and(|it| !it.for_tests)
+    }
+}
 
 impl SettingTable {
     /// A table of these settings.
     pub fn new(settings: impl IntoIterator<Item = &'static Setting>) -> Self {
-        Self(settings.into_iter().collect())
+        Self { settings: settings.into_iter().collect(), old: &[] }
+    }
+
+    /// The same, where the names of these settings of earlier releases are accepted too.
+    #[must_use]
+    pub fn with_old(self, old: &'static [OldSetting]) -> Self {
+        Self { old, ..self }
     }
 
     /// All settings.
     pub fn iter(&self) -> impl Iterator<Item = &'static Setting> {
-        self.0.iter().copied()
+        self.settings.iter().copied()
     }
 
     /// The setting with this name.
@@ -25,29 +67,52 @@ impl SettingTable {
         self.iter().find(|setting| setting.name == name)
     }
 
-    /// The setting that names a file with the value of this one, if it has such a setting.
-    pub fn file_of(&self, setting: &Setting) -> Option<&'static Setting> {
-        self.named(&format!("{}{FILE_SUFFIX}", setting.name))
-    }
-
-    /// The setting whose value is in the file that this one names.
-    pub fn value_of(&self, file: &Setting) -> Option<&'static Setting> {
-        self.named(file.name.strip_suffix(FILE_SUFFIX)?)
+    /// All names under which values can be given. Those of old settings come last.
+    pub fn names(&self) -> impl Iterator<Item = SettingName> {
+        let current = self.iter().flat_map(|setting| names(setting.name, Some(setting), None));
+        let old = self.old.iter().flat_map(|old| match old.new_name() {
+            None => names(old.name, None, Some(old)),
+            Some(new) => match self.named(new) {
+                Some(setting) => names(old.name, Some(setting), Some(old)),
+                // Its adapter is not compiled in.
+                None => Vec::new(),
+            },
+        });
+        current.chain(old)
     }
 
     /// Whether the file has a section of this name.
     pub fn has_section(&self, section: &str) -> bool {
         let begins =
             |name: &str| name.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'));
-        self.iter().any(|setting| begins(setting.name))
+        self.names().any(|it| begins(&it.name))
     }
 
     /// The setting with the most similar name, if one is similar.
     pub fn nearest(&self, name: &str) -> Option<&'static Setting> {
         let distance = |setting: &&Setting| edit_distance(name, setting.name);
-        let nearest = self.iter().min_by_key(|setting| distance(setting))?;
+        let shown = self.iter().filter(|setting| !setting.for_tests);
+        let nearest = shown.min_by_key(|setting| distance(setting))?;
         (distance(&nearest) <= nearest.name.len() / 3).then_some(nearest)
     }
+}
+
+fn names(
+    name: &str,
+    setting: Option<&'static Setting>,
+    old: Option<&'static OldSetting>,
+) -> Vec<SettingName> {
+    let name_of = |is_file: bool, suffix| SettingName {
+        name: format!("{name}{suffix}"),
+        setting,
+        old,
+        is_file,
+    };
+    let mut names = vec![name_of(false, "")];
+    if setting.is_some_and(Setting::may_be_in_file) {
+        names.push(name_of(true, FILE_SUFFIX));
+    }
+    names
 }
 
 /// The Levenshtein distance.

@@ -1,27 +1,14 @@
-use std::{collections::HashMap, fmt, num::NonZero, str::FromStr, time::Duration};
-
-use crate::{
-    ConfigError, Form, NOT_SHOWN, Origin, Setting, SettingTable, SettingValue, may_hold_secret,
-    secret::PLACEHOLDER,
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    num::NonZero,
+    str::FromStr,
+    time::Duration,
 };
 
-/// A setting's value, not parsed yet, and where it was given.
-#[derive(Clone)]
-pub struct GivenValue {
-    /// The setting.
-    pub setting: &'static Setting,
-    /// Where the value was given.
-    pub origin: Origin,
-    /// The value.
-    pub text: String,
-}
-
-/// The text may hold a secret.
-impl fmt::Debug for GivenValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {}", self.setting.name, self.origin)
-    }
-}
+use crate::{
+    ConfigError, GivenValue, OldName, Origin, Setting, SettingTable, SettingValue, SourceValues,
+};
 
 /// The effective value of each setting of a table.
 ///
@@ -30,6 +17,8 @@ impl fmt::Debug for GivenValue {
 pub struct SettingValues {
     table: SettingTable,
     values: HashMap<&'static str, GivenValue>,
+    entries: BTreeMap<(&'static str, String), GivenValue>,
+    old_names: Vec<OldName>,
 }
 
 impl SettingValues {
@@ -38,7 +27,8 @@ impl SettingValues {
         let default = |setting: &'static Setting| {
             (setting.name, setting.given(Origin::Default, setting.default))
         };
-        Self { values: table.iter().map(default).collect(), table }
+        let values = table.iter().filter(|setting| !setting.has_keys()).map(default).collect();
+        Self { values, entries: BTreeMap::new(), old_names: Vec::new(), table }
     }
 
     /// The settings.
@@ -46,26 +36,60 @@ impl SettingValues {
         &self.table
     }
 
-    /// Replaces values by those of a later source.
+    /// Replaces values by those of a later source. A list of keys replaces all keys of earlier sources.
+    #[must_use]
+    pub fn override_by(mut self, source: SourceValues) -> Self {
+        let SourceValues { values, replaced, old_names } = source;
+        self.entries.retain(|(name, _), _| !replaced.contains(name));
+        self.old_names.extend(old_names);
+        self.override_with(values.into_values().map(|(_, value)| value))
+    }
+
+    /// The names of earlier releases under which values were given.
+    pub fn old_names(&self) -> &[OldName] {
+        &self.old_names
+    }
+
+    /// Replaces these values.
     #[must_use]
     pub fn override_with(mut self, values: impl IntoIterator<Item = GivenValue>) -> Self {
-        self.values.extend(values.into_iter().map(|value| (value.setting.name, value)));
+        for value in values {
+            match &value.key {
+                None => drop(self.values.insert(value.setting.name, value)),
+                Some(key) => {
+                    drop(self.entries.insert((value.setting.name, key.clone()), value));
+                }
+            }
+        }
         self
     }
 
     /// An error for a value out of its range, and for one that was printed without its secret.
     pub fn check(&self) -> Result<(), ConfigError> {
-        for given in self.table.iter().map(|setting| self.given(setting.name)) {
-            let GivenValue { setting, origin, text } = given;
-            if setting.may_hold_secret && text.contains(PLACEHOLDER) {
-                return Err(ConfigError::Placeholder {
-                    origin: origin.clone(),
-                    name: setting.name,
-                    variable: setting.variable(),
-                });
-            }
+        self.table.iter().flat_map(|setting| self.all_of(setting)).try_for_each(GivenValue::check)
+    }
+
+    /// The value of this setting, or its values for all keys.
+    pub fn all_of(&self, setting: &Setting) -> Vec<&GivenValue> {
+        match self.values.get(setting.name) {
+            Some(given) => vec![given],
+            None => self.entries(setting.name).collect(),
         }
-        self.table.iter().try_for_each(|setting| setting.check_range(self))
+    }
+
+    /// The values of a setting that has one for each key, by key.
+    pub fn entries(&self, name: &str) -> impl Iterator<Item = &GivenValue> {
+        let is_of_setting = move |(of, _): &(&(&'static str, String), &GivenValue)| of.0 == name;
+        self.entries.iter().filter(is_of_setting).map(|(_, given)| given)
+    }
+
+    /// The same, each with its key and parsed.
+    pub fn get_entries<T: SettingValue>(
+        &self,
+        name: &str,
+    ) -> Result<Vec<(String, T)>, ConfigError> {
+        let entry = |given: &GivenValue| Ok((given.key.clone().unwrap_or_default(), given.get()?));
+        self.entries(name).map(entry).collect()
     }
 
     /// The value of this setting, and where it was given.
@@ -75,7 +99,7 @@ impl SettingValues {
 
     /// The value of this setting.
     pub fn get<T: SettingValue>(&self, name: &str) -> Result<T, ConfigError> {
-        self.parse(name, T::parse, T::redacted)
+        self.given(name).get()
     }
 
     /// The value of this setting as this function reads it. Its error is the rule that the text breaks.
@@ -84,11 +108,7 @@ impl SettingValues {
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<T, ConfigError> {
-        let redacted = match self.given(name).setting.form {
-            Form::List => Vec::<String>::redacted,
-            _ => String::redacted,
-        };
-        self.parse(name, parse, redacted)
+        self.given(name).get_with(parse)
     }
 
     /// The items of a list.
@@ -105,58 +125,24 @@ impl SettingValues {
         self.get::<NonZero<usize>>(name).map(NonZero::get)
     }
 
-    fn parse<T>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Result<T, String>,
-        redacted: fn(&str) -> String,
-    ) -> Result<T, ConfigError> {
-        let given = self.given(name);
-        parse(&given.text).map_err(|rule| {
-            let value = match given.setting.form {
-                Form::Secret => NOT_SHOWN.to_owned(),
-                _ => redacted(&given.text),
-            };
-            ConfigError::Value { origin: given.origin.clone(), name: name.to_owned(), value, rule }
-        })
-    }
-
     /// The error for a value that breaks this rule.
     pub fn invalid(&self, name: &str, rule: String) -> ConfigError {
-        let given = self.given(name);
-        let is_secret = given.setting.form == Form::Secret || may_hold_secret(&given.text);
-        let value = if is_secret { NOT_SHOWN.to_owned() } else { format!("{:?}", given.text) };
-        ConfigError::Value { origin: given.origin.clone(), name: name.to_owned(), value, rule }
+        self.given(name).invalid(rule)
     }
 
     /// The error for a setting that contradicts another one.
     pub fn conflict(&self, name: &str, rule: String) -> ConfigError {
-        ConfigError::Conflict { origin: self.given(name).origin.clone(), rule }
+        self.given(name).conflict(rule)
     }
 
     /// An error unless the first time is shorter than the second.
     pub fn check_shorter(&self, shorter: &str, longer: &str) -> Result<(), ConfigError> {
-        self.check_ascending(shorter, longer, "less than", |short, long| short < long)
-    }
-
-    /// An error if the first time is longer than the second.
-    pub fn check_not_longer(&self, shorter: &str, longer: &str) -> Result<(), ConfigError> {
-        self.check_ascending(shorter, longer, "at most", |short, long| short <= long)
-    }
-
-    fn check_ascending(
-        &self,
-        shorter: &str,
-        longer: &str,
-        relation: &str,
-        holds: fn(Duration, Duration) -> bool,
-    ) -> Result<(), ConfigError> {
         let short: Duration = self.get(shorter)?;
         let long: Duration = self.get(longer)?;
-        if holds(short, long) {
+        if short < long {
             return Ok(());
         }
-        let rule = format!("{shorter} is {short:?}; it must be {relation} {longer}, {long:?}");
+        let rule = format!("{shorter} is {short:?}; it must be less than {longer}, {long:?}");
         let changed = match self.given(shorter).origin {
             Origin::Default => longer,
             _ => shorter,

@@ -27,7 +27,7 @@ pub enum PaymentLimitError {
     /// The amount is above the limit for one withdrawal.
     #[error(
         "the amount {amount} is above the limit of {limit} for one withdrawal from the pool {pool}; request \
-         less, or have the operator raise evm.maximum_payment"
+         less, or have the operator raise pools.*.maximum_payment"
     )]
     Payment {
         /// The pool.
@@ -40,7 +40,7 @@ pub enum PaymentLimitError {
     /// The withdrawals of the last 24 hours leave too little.
     #[error(
         "the pool {pool} has {left} left of its limit of {limit} in 24 hours, and {amount} were \
-         requested; try again later, or have the operator raise evm.maximum_payments_per_day"
+         requested; try again later, or have the operator raise pools.*.maximum_payments_per_day"
     )]
     Day {
         /// The pool.

@@ -76,8 +76,9 @@ impl Submitted {
             &format!(
                 "database = \"{database}\"\nlisten = \"127.0.0.1:0\"\n[access]\nmode = \"none\"\n\
                  [ledger]\nkind = \"sequence\"\nurls = {urls:?}\n[ledger.sequence]\n\
-                 height_margin = {height_margin}\n[queue]\npoll_interval = \"100ms\"\ndelay = \"20ms\"\n\
-                 longest_delay = \"100ms\"\n[poll]\nhold_after = \"200ms\"\n",
+                 height_margin = {height_margin}\n[poll]\nhold_after = \"200ms\"\n[testing]\n\
+                 queue_poll_interval = \"100ms\"\nfirst_delay = \"20ms\"\nlongest_delay = \"100ms\"\n\
+                 quiet_after = \"60s\"\n",
             ),
         );
         let mut server =

@@ -5,7 +5,7 @@
 use std::{env, error::Error, fs, io::Write, path::PathBuf, sync::Arc, thread};
 
 use grid_batch_core::{Clock, MonotonicTime, SystemClock, Timestamp};
-use grid_batch_service::{Config, SETTINGS, Server, Setting};
+use grid_batch_service::{Config, SETTINGS, Server, SettingName};
 
 /// The time of day is ahead by the number of seconds in the file. Without a number, it is right.
 #[derive(Debug)]
@@ -37,14 +37,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn flags(
-    mut arguments: impl Iterator<Item = String>,
-) -> Result<Vec<(&'static Setting, String)>, String> {
+fn flags(mut arguments: impl Iterator<Item = String>) -> Result<Vec<(String, String)>, String> {
     let mut flags = Vec::new();
     while let Some(flag) = arguments.next() {
-        let is_named = |setting: &&Setting| flag.strip_prefix("--") == Some(&setting.flag());
-        let setting = SETTINGS.iter().find(is_named).ok_or(format!("{flag} is not a setting"))?;
-        flags.push((setting, arguments.next().ok_or(format!("{flag} has no value"))?));
+        let is_named = |it: &SettingName| flag.strip_prefix("--") == Some(&it.flag());
+        let found = SETTINGS.names().find(is_named).ok_or(format!("{flag} is not a setting"))?;
+        flags.push((found.name, arguments.next().ok_or(format!("{flag} has no value"))?));
     }
     Ok(flags)
 }

@@ -40,7 +40,7 @@ pub struct GasReport {
     pub gas_is_assumed: bool,
     /// How many withdrawals the balance pays for at the cap.
     pub withdrawals_left: Option<u64>,
-    /// Whether these are fewer than `evm.low_balance`.
+    /// Whether these are too few, fewer than 20.
     pub low_balance: bool,
     /// What the gas of the withdrawals that are not sent yet costs at the present price.
     pub estimated_cost: Option<String>,

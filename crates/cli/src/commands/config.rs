@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use grid_batch_service::{Config, LedgerConfig};
+use grid_batch_service::{Config, LedgerConfig, settings_reference};
 
 use crate::commands::{
     failure::Failure,
@@ -26,6 +26,7 @@ pub(crate) fn command() -> Command {
              `config init` writes a new file.",
         )
         .args_conflicts_with_subcommands(true)
+        .after_help(flags::OF_SETTINGS)
         .args(output_flags())
         .arg(secrets_flag())
         .args(flags::settings())
@@ -48,6 +49,10 @@ pub(crate) fn command() -> Command {
                 .arg(secrets_flag())
                 .args(flags::settings()),
         )
+        .subcommand(
+            Command::new("reference")
+                .about("Prints what each setting does, and when to change it"),
+        )
 }
 
 fn output_flags() -> [Arg; 2] {
@@ -68,7 +73,7 @@ fn output_flags() -> [Arg; 2] {
 fn secrets_flag() -> Arg {
     Arg::new("show-secrets").long("show-secrets").action(ArgAction::SetTrue).help(
         "Prints secrets too, instead of ***. Without it, give them again where the file is used: in \
-         files, such as database_file, or in the environment",
+         files, such as database = { file = \"PATH\" }, or in the environment",
     )
 }
 
@@ -81,6 +86,10 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             write(file, &text(matches)?, matches.get_flag("force"))?;
             let file = file.display();
             print_stdout(format_args!("{file} is written; set ledger.kind and ledger.urls in it"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(("reference", _)) => {
+            print_stdout(settings_reference().trim_end());
             Ok(ExitCode::SUCCESS)
         }
         Some((_, matches)) => show(matches),
@@ -111,6 +120,9 @@ fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if config.ledger.lacks_name() {
         let rule = LedgerConfig::NAME_RULE;
         return Err(Failure::configuration(format!("ledger.name is not set; {rule}")));
+    }
+    for old_name in config.old_names() {
+        print_stderr(format_args!("grid-batch: {old_name}"));
     }
     for secret in config.readable_secrets() {
         print_stderr(format_args!("grid-batch: {}: {secret}", secret.name()));

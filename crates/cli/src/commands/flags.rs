@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, sync::OnceLock};
 use clap::{Arg, ArgMatches};
 #[cfg(feature = "demo")]
 use grid_batch_service::LogFilter;
-use grid_batch_service::{Config, Form, LedgerType, SETTINGS, Setting};
+use grid_batch_service::{Config, Form, LedgerType, SETTINGS, SettingName, SettingTable};
 
 use crate::commands::{failure::Failure, variables};
 
@@ -32,32 +32,69 @@ pub(crate) fn ledger_kinds() -> String {
     }
 }
 
-/// Every setting, also those of registered ledgers.
-pub(crate) fn all() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().chain(registered().iter().flat_map(LedgerType::settings))
+/// The settings that help shows: those that most servers need.
+const SHOWN: [&str; 21] = [
+    "database",
+    "listen",
+    "log",
+    "log_format",
+    "ledger.kind",
+    "ledger.name",
+    "ledger.urls",
+    "ledger.request_timeout",
+    "ledger.key_file",
+    "services.*.strategy",
+    "evm.chain_id",
+    "gas_admins.*.key",
+    "pools.*.gas_admin",
+    "evm.maximum_gas_price",
+    "claims.name",
+    "claims.share",
+    "http.allowed_hosts",
+    "access.mode",
+    "poll.interval",
+    "poll.hold_after",
+    "retention.after",
+];
+
+/// What help says of the other settings.
+pub(crate) const OF_SETTINGS: &str =
+    "Every setting that `grid-batch config reference` describes is also a flag.";
+
+/// The names under which a setting can be given, also those of registered ledgers.
+pub(crate) fn all() -> Vec<SettingName> {
+    let of_registered = registered().iter().flat_map(LedgerType::settings);
+    SETTINGS.names().chain(SettingTable::new(of_registered).names().collect::<Vec<_>>()).collect()
 }
 
-/// The flag that names the configuration file, and one flag for each setting.
+/// The flag that names the configuration file, and one flag for each setting. Help shows the flags that most servers
+/// need; `grid-batch config reference` prints all settings.
 pub(crate) fn settings() -> Vec<Arg> {
     let file = Arg::new("config")
         .long("config")
         .value_name("FILE")
         .help(format!("Configuration file [default: {}, if it exists]", Config::FILE));
-    let flags = all().map(|setting| {
-        let help = match setting.default {
-            "" => setting.help.to_owned(),
-            default => format!("{} [default: {default}]", setting.help),
-        };
-        let long_help = format!("{help}. {}", setting.guidance());
-        let flag = Arg::new(setting.name).long(setting.flag()).help(help).long_help(long_help);
-        match setting.form {
-            Form::Number => flag.value_name("NUMBER"),
-            Form::Bool => flag.value_name("true|false"),
-            Form::List => flag.value_name("LIST"),
-            Form::Text | Form::Secret => flag.value_name("TEXT"),
-        }
-    });
-    std::iter::once(file).chain(flags).collect()
+    std::iter::once(file).chain(all().iter().map(flag)).collect()
+}
+
+fn flag(name: &SettingName) -> Arg {
+    let flag = Arg::new(name.name.clone()).long(name.flag());
+    let is_shown = name.is_shown() && SHOWN.contains(&name.name.as_str());
+    let Some(setting) = name.setting.filter(|_| is_shown) else {
+        return flag.hide(true);
+    };
+    let help = match setting.default {
+        "" => setting.help.to_owned(),
+        default => format!("{} [default: {default}]", setting.help),
+    };
+    let long_help = format!("{help}. {}", setting.guidance());
+    let flag = flag.help(help).long_help(long_help);
+    match setting.form {
+        Form::Number => flag.value_name("NUMBER"),
+        Form::Bool => flag.value_name("true|false"),
+        Form::List => flag.value_name("LIST"),
+        Form::Text | Form::Secret => flag.value_name("TEXT"),
+    }
 }
 
 /// The same flags, of which help shows those that name the database.
@@ -83,10 +120,10 @@ pub(crate) fn config_file(matches: &ArgMatches) -> PathBuf {
 /// Reads the configuration from its file, the environment and the flags.
 pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
     let file = named_file(matches);
-    let given = |setting: &'static Setting| {
-        matches.get_one::<String>(setting.name).map(|text| (setting, text.clone()))
+    let given = |name: SettingName| {
+        matches.get_one::<String>(&name.name).map(|text| (name.name.clone(), text.clone()))
     };
-    let flags = all().filter_map(given).collect();
+    let flags = all().into_iter().filter_map(given).collect();
     let mut variables = Vec::new();
     for (name, text) in env::vars_os() {
         let Ok(name) = name.into_string() else { continue };

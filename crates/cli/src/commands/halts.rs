@@ -20,7 +20,7 @@ pub(crate) fn list_command() -> Command {
     Command::new("halts")
         .about("Lists the invalid batches that stop others, and since when")
         .long_about(
-            "Lists the invalid batches that stop others, where ledger.after_invalid is halt: \
+            "Lists the invalid batches that stop others, where services.*.after_invalid is halt: \
              service, first characters of the id, since when, and why the batch is invalid. `continue` and \
              `end-following` decide. Needs only the right to read.",
         )

@@ -22,7 +22,7 @@ pub(crate) fn command() -> Command {
         .long_about(
             "Moves open withdrawals to the gas admins that their pools have in the settings now, to the \
              end of their queues and in the same order. Only withdrawals are moved for which nothing was \
-             signed; the others end at their former gas admin, whose key should stay in evm.gas_admins \
+             signed; the others end at their former gas admin, whose key should stay in gas_admins.*.key \
              until then. Without --yes, shows what would be moved. Servers may be running.",
         )
         .arg(
@@ -129,7 +129,7 @@ fn print(GasAdminResult { from, pools, moved }: &GasAdminResult) {
             None => print_wrapped(
                 "    ",
                 &format!(
-                    "{open} open of pool {pool}, which is not configured: add it to evm.pools"
+                    "{open} open of pool {pool}, which is not configured: add it to pools.*.gas_admin"
                 ),
             ),
         }

@@ -22,7 +22,7 @@ pub(crate) fn command() -> Command {
         .long_about(
             "Ends the delays of batches that the ledger did not accept, also one that the ledger asked \
              for, and the holds of batches that it refused again and again: they are sent again now. A \
-             running server finds them within queue.poll_interval. A batch that an operator holds stays \
+             running server finds them within a second. A batch that an operator holds stays \
              held: use `release`. Services of which another transaction keeps a row locked are left out, \
              and the exit code is 1: run the command again.",
         )

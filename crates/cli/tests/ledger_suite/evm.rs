@@ -36,11 +36,10 @@ resend_after = "500ms"
 [claims]
 idle_expiry = "1s"
 full_expiry = "9s"
-[submit]
+[testing]
 sending_limit = "2500ms"
 total_limit = "3s"
 drain_limit = "3s"
-[poll]
 quiet_after = "300ms"
 accept_absence_after = "5s"
 "#;
@@ -99,7 +98,8 @@ impl Harness for Evm {
         let (pool, refusing) = (self.pool.address(), self.refusing.address());
         format!(
             "[ledger]\nkind = \"evm\"\nurls = {urls:?}\nrequest_timeout = \"2s\"\n\
-             [evm]\ngas_admins = [\"admin=env:KEY\"]\npools = [\"{pool}=admin\", \"{refusing}=admin\"]\n{CONFIGURATION}"
+             [gas_admins.admin]\nkey = \"env:KEY\"\n[pools.\"{pool}\"]\ngas_admin = \"admin\"\n\
+             [pools.\"{refusing}\"]\ngas_admin = \"admin\"\n[evm]\n{CONFIGURATION}"
         )
     }
 

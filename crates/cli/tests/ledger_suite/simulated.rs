@@ -92,8 +92,8 @@ impl<L: SimulatedLedger> Harness for SimulatedHarness<L> {
         };
         let settings = self.ledger.settings(name);
         format!(
-            "[ledger]\nurls = {urls:?}\nsilence_timeout = \"1500ms\"\nreconnect_first = \"10ms\"\n\
-             reconnect_longest = \"200ms\"\n{settings}"
+            "[testing]\nsilence_timeout = \"1500ms\"\nreconnect_first = \"10ms\"\n\
+             reconnect_longest = \"200ms\"\n[ledger]\nurls = {urls:?}\n{settings}"
         )
     }
 

@@ -20,14 +20,14 @@ use crate::{
 fn printed_configuration_is_a_file_with_the_same_meaning() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("c.toml");
-    fs::write(&file, "[queue]\nround_size = 3\n[ledger]\nurls = [\"http://a\", \"http://b\"]\n")
+    fs::write(&file, "[submit]\nconcurrency = 3\n[ledger]\nurls = [\"http://a\", \"http://b\"]\n")
         .unwrap();
     let mut command = GRID_BATCH.command(["config", "--poll-interval", "3s", "--config"]);
     command.arg(&file).env("GRID_BATCH_LISTEN", "127.0.0.1:1");
     let first = run(command);
     assert_eq!((first.exit_code, first.stderr.as_str()), (Some(0), ""));
     for line in [
-        "round_size = 3",
+        "concurrency = 3",
         "urls = [\"http://a\", \"http://b\"]",
         "interval = \"3s\"",
         "listen = \"127.0.0.1:1\"",
@@ -50,10 +50,10 @@ fn settings(config: &str) -> Vec<&str> {
 #[test]
 fn configuration_file_in_the_current_directory_is_read() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("grid-batch.toml"), "[queue]\nround_size = 3\n").unwrap();
+    fs::write(directory.path().join("grid-batch.toml"), "[submit]\nconcurrency = 3\n").unwrap();
     let change_directory = format!("cd {}", directory.path().display());
     let output = run(with_shell_setup(&change_directory, GRID_BATCH.command(["config"])));
-    assert!(output.stdout.contains("\nround_size = 3\n"), "{output:?}");
+    assert!(output.stdout.contains("\nconcurrency = 3\n"), "{output:?}");
 }
 
 #[test]

@@ -61,11 +61,11 @@ fn written_file_is_private_and_not_replaced() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let first = fs::read_to_string(&file).unwrap();
 
-    let refused = write(&["--queue-round-size", "3"]);
+    let refused = write(&["--submit-concurrency", "3"]);
     assert!(refused.error_message().contains("exists; add --force to replace it"), "{refused:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), first);
-    assert_eq!(write(&["--queue-round-size", "3", "--force"]).exit_code, Some(0));
-    assert!(fs::read_to_string(&file).unwrap().contains("\nround_size = 3\n"));
+    assert_eq!(write(&["--submit-concurrency", "3", "--force"]).exit_code, Some(0));
+    assert!(fs::read_to_string(&file).unwrap().contains("\nconcurrency = 3\n"));
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "a temporary file is left");
 }
 
@@ -73,12 +73,12 @@ fn written_file_is_private_and_not_replaced() {
 fn configuration_can_be_written_onto_its_own_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("c.toml");
-    fs::write(&file, "[queue]\nround_size = 3\n").unwrap();
+    fs::write(&file, "[submit]\nconcurrency = 3\n").unwrap();
     let mut command = config_command(&file);
     command.args(["--force", "--output"]).arg(&file);
     assert_eq!(run(command).exit_code, Some(0));
     let written = fs::read_to_string(&file).unwrap();
-    assert!(written.contains("\nround_size = 3\n") && written.contains("\n[poll]\n"), "{written}");
+    assert!(written.contains("\nconcurrency = 3\n") && written.contains("\n[poll]\n"), "{written}");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn redirection_onto_its_own_file_is_refused() {
     for redirection in [">", ">>"] {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("c.toml");
-        fs::write(&file, "[queue]\nround_size = 3\n").unwrap();
+        fs::write(&file, "[submit]\nconcurrency = 3\n").unwrap();
         let mut shell = Command::new("sh");
         let script = format!("exec \"$0\" config --config \"$1\" {redirection} \"$1\"");
         shell.env_clear().arg("-c").arg(script).arg(GRID_BATCH.0).arg(&file);
@@ -94,7 +94,7 @@ fn redirection_onto_its_own_file_is_refused() {
         let message = output.error_message();
         let hint = format!("use --output {} --force", file.display());
         assert!(message.contains(&hint), "{message}");
-        let expected = if redirection == ">" { "" } else { "[queue]\nround_size = 3\n" };
+        let expected = if redirection == ">" { "" } else { "[submit]\nconcurrency = 3\n" };
         assert_eq!(fs::read_to_string(&file).unwrap(), expected);
     }
 }
@@ -113,7 +113,7 @@ fn printed_secret_is_replaced_and_then_refused() {
     let output = run(config_command(&file));
     let message = output.error_message();
     assert!(message.contains("database has *** in place of a secret"), "{message}");
-    assert!(message.contains("database_file") && message.contains("--show-secrets"), "{message}");
+    assert!(message.contains("{ file = ") && message.contains("--show-secrets"), "{message}");
 
     // The variable that had the secret has it still.
     let mut command = config_command(&file);
@@ -138,10 +138,14 @@ fn file_of_a_setting_is_printed_in_its_place() {
     let (file, secret) = (directory.path().join("c.toml"), directory.path().join("url"));
     fs::write(&secret, "postgres://u:hidden@127.0.0.1:1/d\n").unwrap();
     fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
-    fs::write(&file, format!("database_file = {:?}\n", secret.display().to_string())).unwrap();
+    fs::write(&file, format!("database = {{ file = {:?} }}\n", secret.display().to_string()))
+        .unwrap();
     let printed = run(config_command(&file)).stdout;
-    assert!(printed.contains(&format!("\ndatabase_file = {:?}\n", secret.display().to_string())));
-    assert!(!printed.contains("hidden") && !printed.contains("\ndatabase = "), "{printed}");
+    assert!(
+        printed
+            .contains(&format!("\ndatabase = {{ file = {:?} }}\n", secret.display().to_string()))
+    );
+    assert!(!printed.contains("hidden") && !printed.contains("\ndatabase = \""), "{printed}");
     fs::write(&file, &printed).unwrap();
     assert_eq!(run(config_command(&file)).exit_code, Some(0));
 }
@@ -158,14 +162,11 @@ fn unusable_values_are_refused_with_the_rule() {
         ("--database", "postgres://h:99999/d", "the port must be a number from 1 to 65535"),
         ("--poll-interval", "2h", "it must be at most 1h"),
         ("--claims-full-expiry", "99999999 years", "it must be at most 10 years"),
-        ("--submit-total-limit", "1us", "it must be at least 1ms"),
+        ("--poll-hold-after", "1us", "it must be at least 1ms"),
         ("--poll-interval", "1", "it must be a number with a unit"),
         ("--submit-concurrency", "1000001", "it must be a number from 1 to 10000"),
         ("--store-connections", "4000000000", "it must be a number from 1 to 1000"),
-        ("--queue-round-size", "18446744073709551615", "it must be a number from 1 to 10000"),
         ("--intake-body-limit", "10", "it must be a number from 1024 to"),
-        ("--queue-delay", "31s", "it must be at most queue.longest_delay, 30s"),
-        ("--ledger-reconnect-longest", "1ms", "it must be at most ledger.reconnect_longest, 1ms"),
         ("--ledger-key-file", "http://u:p@h", "it must be the path of a file"),
     ] {
         let output = run(GRID_BATCH.command(["config", flag, value]));

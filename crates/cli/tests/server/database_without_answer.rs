@@ -36,7 +36,7 @@ fn assert_answered_soon<T>(
 ) {
     let postgres = RestartablePostgres::start(100);
     let harness = BatchHarness::scabbard(2).with_database(&postgres.url());
-    let server = harness.serve_with(&[("--store-lock-timeout", "30s")]);
+    let server = harness.serve_with(&[("--testing-lock-timeout", "30s")]);
     let batches = signed_batches(&harness.services, 4);
     server.submit(&batches[..2]);
     harness.wait_until_all_committed(&batches[..2]);
@@ -81,7 +81,7 @@ fn stop_soon(server: BatchServer) -> ProcessOutput {
 fn submitting_server(harness: &BatchHarness) -> BatchServer {
     harness.ledger.freeze();
     let server = harness.serve_with(&[
-        ("--store-lock-timeout", "30s"),
+        ("--testing-lock-timeout", "30s"),
         ("--claims-idle-expiry", "1s"),
         ("--claims-full-expiry", "6s"),
     ]);

@@ -83,7 +83,7 @@ fn applied_transaction_ends_a_batch_in_doubt() {
     let harness = BatchHarness::sawtooth();
     let batches = batch_with_an_applied_transaction(&harness);
     harness.ledger.inject(Fault::ResetBefore, When::Next(1));
-    let server = harness.serve_with(&[("--poll-accept-absence-after", "22s")]);
+    let server = harness.serve_with(&[("--testing-accept-absence-after", "22s")]);
     server.submit(&batches);
     assert_ends_invalid_with_the_transaction(&harness, &batches);
     assert_eq!(harness.ledger.times_received(&batches[0].batch_id), 0);
@@ -94,7 +94,7 @@ fn applied_transaction_ends_a_batch_in_doubt() {
 fn applied_transaction_ends_a_batch_after_a_kill() {
     let harness = BatchHarness::sawtooth();
     let batches = batch_with_an_applied_transaction(&harness);
-    let server = harness.serve_with(&[("--poll-quiet-after", "1h")]);
+    let server = harness.serve_with(&[("--testing-quiet-after", "1h")]);
     server.submit(&batches);
     wait_until("the batch is pending", || {
         stored(&harness, &batches[0]).progress.state == BatchState::Pending

@@ -16,7 +16,7 @@ use grid_batch_test_support::{
 
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
-const NO_EVENTS: &[(&str, &str)] = &[("--ledger-events", "false")];
+const NO_EVENTS: &[(&str, &str)] = &[("--ledger-event-sockets", "0")];
 
 /// A ledger of one service, on which a batch that is sent again is executed again.
 fn scabbard() -> BatchHarness {

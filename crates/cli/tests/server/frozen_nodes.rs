@@ -22,11 +22,11 @@ const GREATEST_RATIO: u32 = 8;
 
 /// Without events, so that only polls notice the end of a batch.
 const FLAGS: &[(&str, &str)] = &[
-    ("--ledger-events", "false"),
+    ("--ledger-event-sockets", "0"),
     ("--ledger-request-timeout", "5s"),
-    ("--submit-sending-limit", "6s"),
-    ("--submit-total-limit", "7s"),
-    ("--poll-accept-absence-after", "1h"),
+    ("--testing-sending-limit", "6s"),
+    ("--testing-total-limit", "7s"),
+    ("--testing-accept-absence-after", "1h"),
     ("--poll-hold-after", "1h"),
 ];
 
@@ -50,7 +50,7 @@ impl TwoNodes {
         let at_other: Vec<String> =
             services.iter().map(|service| format!("{service}={}", other.url())).collect();
         let nodes = at_other.join(",");
-        let flags = [FLAGS, &[("--ledger-services", nodes.as_str())]].concat();
+        let flags = [FLAGS, &[("--services-node", nodes.as_str())]].concat();
         let (server, store) = (harness.serve_with(&flags), harness.store());
         let two_nodes = Self { harness, other, server, store };
         two_nodes.server.submit(&signed_batches(&services, 1));

@@ -185,7 +185,7 @@ fn queue_full_of_paused_batches_frees_itself() {
 fn queue_full_behind_an_invalid_batch_frees_itself() {
     let harness = BatchHarness::sawtooth();
     harness.ledger.inject(Fault::Invalid, When::Next(1));
-    let server = harness.serve_with(&[LIMIT, &[("--ledger-after-invalid", "halt")]].concat());
+    let server = harness.serve_with(&[LIMIT, &[("--services-after-invalid", "halt")]].concat());
     let batches = conflicting(5);
     let (invalid, stopped) = (&batches[0], &batches[1..]);
     server.submit(&batches);

@@ -46,28 +46,30 @@ listen = "127.0.0.1:0"
 mode = "none"
 [ledger]
 name = "test"
-connect_timeout = "500ms"
 request_timeout = "1s"
+coordinator_timeout = "800ms"
+late_arrival_limit = "2s"
+[claims]
+full_expiry = "3m"
+[poll]
+interval = "50ms"
+requests_per_second = 1000
+hold_after = "2s"
+[testing]
+connect_timeout = "500ms"
 silence_timeout = "1500ms"
 reconnect_first = "10ms"
 reconnect_longest = "200ms"
-coordinator_timeout = "800ms"
-late_arrival_limit = "2s"
-[queue]
-poll_interval = "200ms"
-delay = "20ms"
+queue_poll_interval = "200ms"
+first_delay = "20ms"
 longest_delay = "150ms"
-[submit]
 sending_limit = "1200ms"
 total_limit = "2s"
 drain_limit = "2s"
-[poll]
-interval = "50ms"
 longest_interval = "1s"
-requests_per_second = 1000
 quiet_after = "1s"
 accept_absence_after = "1500ms"
-hold_after = "2s"
+warn_after = "2m"
 "#;
 
 /// What has no default, and a server that takes requests of everyone.
@@ -85,10 +87,10 @@ pub const COORDINATOR_TIMEOUT: Duration = Duration::from_millis(800);
 /// Flags for a server that waits much longer for the ledger's answers.
 pub const LONG_LEDGER_TIMEOUTS: &[(&str, &str)] = &[
     ("--ledger-request-timeout", "20s"),
-    ("--submit-sending-limit", "21s"),
-    ("--submit-total-limit", "22s"),
-    ("--submit-drain-limit", "22s"),
-    ("--poll-accept-absence-after", "22s"),
+    ("--testing-sending-limit", "21s"),
+    ("--testing-total-limit", "22s"),
+    ("--testing-drain-limit", "22s"),
+    ("--testing-accept-absence-after", "22s"),
 ];
 
 impl BatchHarness {

@@ -21,13 +21,13 @@ const PEER: &str = "p0000";
 /// Nothing ends or is held within a test.
 const FLAGS: &[(&str, &str)] = &[
     ("--ledger-request-timeout", "12s"),
-    ("--submit-sending-limit", "13s"),
-    ("--submit-total-limit", "14s"),
-    ("--submit-drain-limit", "1s"),
+    ("--testing-sending-limit", "13s"),
+    ("--testing-total-limit", "14s"),
+    ("--testing-drain-limit", "1s"),
     ("--poll-interval", "1s"),
-    ("--poll-longest-interval", "60s"),
-    ("--poll-quiet-after", "60s"),
-    ("--poll-accept-absence-after", "30s"),
+    ("--testing-longest-interval", "60s"),
+    ("--testing-quiet-after", "60s"),
+    ("--testing-accept-absence-after", "30s"),
     ("--poll-hold-after", "120s"),
 ];
 
@@ -52,7 +52,7 @@ impl Fixture {
         let beta = configure(LedgerSim::scabbard([peer.clone()]));
         let beta = beta.join_circuit_of(&harness.ledger, [(service, peer)]).start().unwrap();
         let peers = format!("{}={PEER}@{}", harness.services[0], beta.url());
-        let flags = [FLAGS, &[("--ledger-peers", peers.as_str())]].concat();
+        let flags = [FLAGS, &[("--services-peers", peers.as_str())]].concat();
         let server = harness.serve_with(&flags);
         Self::with_batches(harness, Some(beta), server, BatchState::Valid)
     }
@@ -214,7 +214,7 @@ fn frozen_node_of_an_idle_server_is_shown() {
 fn shown_url_of_a_node_has_no_secret() {
     let harness = BatchHarness::scabbard(1);
     let peer = format!("{}=p0000@http://user:hidden@127.0.0.1:1/hidden", harness.services[0]);
-    let server = harness.serve_with(&[("--ledger-peers", &peer)]);
+    let server = harness.serve_with(&[("--services-peers", &peer)]);
     server.submit(&signed_batches(&harness.services, 1));
     let ledger = || server.get("/health")["parts"]["ledger"].clone();
     wait_until("the peer is shown", || ledger()["status"] == "degraded");

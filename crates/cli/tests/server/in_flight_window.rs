@@ -64,7 +64,7 @@ fn several_batches_of_a_service_are_under_way() {
 #[test]
 fn serial_strategy_has_one_batch_under_way() {
     let harness = BatchHarness::sawtooth_with(|ledger| ledger.pending_for(NEVER));
-    let server = harness.serve_with(&[("--ledger-strategy", "serial")]);
+    let server = harness.serve_with(&[("--services-strategy", "serial")]);
     server.submit(&independent(20));
     wait_until("one is under way", || in_flight(&server, "under_way") == 1);
     let store = harness.store();
@@ -88,7 +88,7 @@ fn busy_ledger_lowers_the_window_until_it_takes_all() {
 #[test]
 fn batches_that_never_end_do_not_stop_the_others() {
     let harness = BatchHarness::sawtooth_with(blocks(Duration::from_millis(100), 30));
-    let server = harness.serve_with(&[("--queue-longest-delay", "150ms")]);
+    let server = harness.serve_with(&[("--testing-longest-delay", "150ms")]);
     let (usual, batches) = (&independent(69)[..1], &independent(69)[1..]);
     server.submit(usual);
     wait_until_committed(&harness, 1);

@@ -122,7 +122,7 @@ fn invalid_patterns_are_refused_at_start() {
         ("--intake-signers", "02AB*", "66 lower-case hex digits"),
         ("--intake-signers", "02ab", "66 lower-case hex digits"),
         ("--intake-open-batches", "0", "it must be a number from 1"),
-        ("--intake-new-services", "0", "it must be a number from 1"),
+        ("--testing-new-services", "0", "it must be a number from 1"),
     ] {
         let output = run(harness.command(&[(flag, value)]));
         let message = output.error_message();
@@ -131,7 +131,7 @@ fn invalid_patterns_are_refused_at_start() {
 }
 
 fn assert_made_up_services_are_limited(harness: &BatchHarness) {
-    let flags = [("--intake-new-services-per-signer", "20")];
+    let flags = [("--testing-new-services-per-signer", "20")];
     let mut server = harness.serve_with(&flags);
     let known = signed_batches(&harness.services, 1);
     server.submit(&known);
@@ -167,7 +167,8 @@ fn made_up_services_are_limited_on_postgres() {
 #[test]
 fn made_up_services_are_limited_by_default() {
     let harness = BatchHarness::scabbard(1);
-    let server = harness.serve_with(&[("--queue-delay", "1h"), ("--queue-longest-delay", "1h")]);
+    let server =
+        harness.serve_with(&[("--testing-first-delay", "1h"), ("--testing-longest-delay", "1h")]);
     let list = encode_batch_list(&[signed_batch(&harness.services[0], 1)]);
     assert_eq!(flood(&harness, &server, 0..1_100, &list), 1_000);
     server.stop();

@@ -50,8 +50,8 @@ fn error_in_a_file_is_reported_with_its_line() {
         ("database = \"mysql://h/d\"", "postgres://... or postgresql://..."),
         ("database = \"sqlite://:memory:\"", "database in memory"),
         ("[ledger]\nkind = \"fabric\"", "it must be \"sawtooth\", \"scabbard\" or \"evm\""),
-        ("[queue]\nround_size = 0", "it must be a number from 1"),
-        ("[queue]\nround_size = 1\nround_size = 2", "line 3 of "),
+        ("[submit]\nconcurrency = 0", "it must be a number from 1"),
+        ("[submit]\nconcurrency = 1\nconcurrency = 2", "line 3 of "),
     ] {
         fs::write(&file, text).unwrap();
         assert_config_error(&file, expected);
@@ -75,11 +75,11 @@ fn error_in_the_environment_is_reported() {
 
 #[test]
 fn flag_with_an_invalid_value_is_named() {
-    let output = run(GRID_BATCH.command(["serve", "--queue-round-size", "many"]));
+    let output = run(GRID_BATCH.command(["serve", "--submit-concurrency", "many"]));
     let message = output.error_message();
     assert_eq!(
         message,
-        "the flag --queue-round-size: queue.round_size is \"many\"; it must be a number from 1 to 10000"
+        "the flag --submit-concurrency: submit.concurrency is \"many\"; it must be a number from 1 to 10000"
     );
 }
 

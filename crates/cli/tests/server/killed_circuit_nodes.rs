@@ -63,7 +63,7 @@ impl Circuit {
 
     fn serve_with(&self, flags: &[(&str, &str)]) -> BatchServer {
         let peers = format!("{}={PEER}@{}", self.harness.services[0], self.beta.url());
-        self.harness.serve_with(&[&[("--ledger-peers", peers.as_str())], flags].concat())
+        self.harness.serve_with(&[&[("--services-peers", peers.as_str())], flags].concat())
     }
 
     fn batches(&self, count: usize) -> Vec<SignedBatch> {
@@ -236,10 +236,11 @@ fn batch_waits_while_its_node_is_down() {
 
 /// The peer does not answer until the coordinator has given the batch up. Nothing but its return may be waited
 /// for, so all other limits are long.
-fn assert_batches_go_on_when_the_peer_answers(events: &str) {
+fn assert_batches_go_on_when_the_peer_answers(event_sockets: &str) {
     let circuit = Circuit::with(|builder| builder.valid_for(5 * STEP));
-    let long = [("--ledger-late-arrival-limit", "1h"), ("--poll-quiet-after", "1h")];
-    let server = circuit.serve_with(&[&long[..], &[("--ledger-events", events)]].concat());
+    let long = [("--ledger-late-arrival-limit", "1h"), ("--testing-quiet-after", "1h")];
+    let server =
+        circuit.serve_with(&[&long[..], &[("--ledger-event-sockets", event_sockets)]].concat());
     let batches = circuit.batches(3);
     server.submit(&batches);
     wait_until("the first batch is voted on", || circuit.status(&batches[0]) == "Valid");
@@ -257,19 +258,19 @@ fn assert_batches_go_on_when_the_peer_answers(events: &str) {
 
 #[test]
 fn batches_go_on_when_a_frozen_peer_answers() {
-    assert_batches_go_on_when_the_peer_answers("true");
+    assert_batches_go_on_when_the_peer_answers("100");
 }
 
 #[test]
 fn batches_go_on_when_a_peer_answers_without_events() {
-    assert_batches_go_on_when_the_peer_answers("false");
+    assert_batches_go_on_when_the_peer_answers("0");
 }
 
 #[test]
 fn peer_that_is_down_stops_nothing() {
     let harness = BatchHarness::scabbard(2);
     let peers = format!("{}=p0000@http://127.0.0.1:1", harness.services[0]);
-    let server = harness.serve_with(&[("--ledger-peers", &peers)]);
+    let server = harness.serve_with(&[("--services-peers", &peers)]);
     let batches = signed_batches(&harness.services, 5);
     server.submit(&batches);
     harness.wait_until_all_committed(&batches);

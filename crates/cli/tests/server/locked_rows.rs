@@ -16,7 +16,7 @@ use grid_batch_test_support::{
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 const SERVICES: usize = 20;
-/// Much less than `store.lock_timeout`, and much more than the lock limit of a group.
+/// Much less than the lock timeout of the store, and much more than the lock limit of a group.
 const SHORT: Duration = Duration::from_secs(8);
 
 struct LockedRow {

@@ -36,7 +36,7 @@ fn services_that_fail_alike_are_summed_up() {
 fn json_lines_are_objects_with_their_fields() {
     let harness = BatchHarness::sawtooth();
     harness.ledger.inject(Fault::OtherServer { status: 404 }, When::Next(3));
-    let server = harness.serve_with(&[("--log-format", "json"), ("--log-counts", "100ms")]);
+    let server = harness.serve_with(&[("--log-format", "json"), ("--testing-log-counts", "100ms")]);
     server.submit(&signed_batches(&harness.services, 2));
     server.process.wait_for_log("\"committed\":");
     let output = server.stop_with("TERM");
@@ -56,7 +56,7 @@ fn json_lines_are_objects_with_their_fields() {
 #[test]
 fn commits_are_counted_in_the_log() {
     let harness = BatchHarness::sawtooth();
-    let server = harness.serve_with(&[("--log-counts", "1h")]);
+    let server = harness.serve_with(&[("--testing-log-counts", "1h")]);
     let batches = signed_batches(&harness.services, 3);
     server.submit(&batches);
     harness.wait_until_all_committed(&batches);

@@ -49,7 +49,7 @@ fn restart_with_many_large_batches_needs_little_memory() {
     idle.stop();
     let batches = take_while_the_ledger_is_down(&harness, length);
 
-    let server = serve_with(&harness, &[("--submit-memory-limit", "8388608")]);
+    let server = serve_with(&harness, &[("--testing-memory-limit", "8388608")]);
     harness.wait_until_all_committed(&batches);
     let needed = server.process.peak_memory() - idle_memory;
     println!("{} MiB more than an idle server", needed / MEBIBYTE as u64);

@@ -60,7 +60,7 @@ fn dependent_waits_until_the_ledger_has_the_transaction() {
 fn held_dependent_goes_on_when_the_ledger_has_the_transaction() {
     let harness = BatchHarness::sawtooth();
     let [first, second, third] = chain();
-    let server = harness.serve_with(&[("--ledger-dependency-limit", "1s")]);
+    let server = harness.serve_with(&[("--testing-dependency-limit", "1s")]);
     server.submit(&[second, third]);
     let store = harness.store();
     let held = || store.waiting_holds().unwrap().len();

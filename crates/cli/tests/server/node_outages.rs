@@ -19,7 +19,7 @@ const LONG: &str = "1h";
 
 /// Time limits of which none ends within a test, so that only an outage that was seen counts.
 const LONG_EVIDENCE_LIMITS: &[(&str, &str)] =
-    &[("--poll-quiet-after", LONG), ("--poll-accept-absence-after", LONG)];
+    &[("--testing-quiet-after", LONG), ("--testing-accept-absence-after", LONG)];
 
 /// How long the REST API of a crashed validator keeps a request: longer than the server waits.
 const REST_TIMEOUT: Duration = Duration::from_secs(300);
@@ -130,9 +130,9 @@ fn batch_that_stops_its_node_is_held_after_a_kill() {
 fn node_is_polled_soon_after_a_long_outage() {
     /// Of the test's settings: a node that does not answer is asked at least this often.
     const LONGEST_PAUSE: Duration = Duration::from_millis(2 * 50);
-    for events in ["true", "false"] {
+    for sockets in ["100", "0"] {
         let (harness, clock) = stopped_sawtooth();
-        let flags = [("--poll-longest-interval", "1h"), ("--ledger-events", events)];
+        let flags = [("--testing-longest-interval", "1h"), ("--ledger-event-sockets", sockets)];
         let server = harness.serve_with(&[LONG_EVIDENCE_LIMITS, &flags].concat());
         let batches = signed_batches(&harness.services, 1);
         server.submit(&batches);
@@ -146,7 +146,7 @@ fn node_is_polled_soon_after_a_long_outage() {
         wait_until("the node is polled", || harness.ledger.requests().len() > before);
         let took = back.elapsed();
         println!("polled {took:?} after the node was back");
-        assert!(took <= 10 * LONGEST_PAUSE, "events {events}: {took:?}");
+        assert!(took <= 10 * LONGEST_PAUSE, "{sockets} sockets: {took:?}");
         clock.advance(Duration::from_secs(1));
         server.stop_with("KILL");
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
-const HALT: &[(&str, &str)] = &[("--ledger-after-invalid", "halt")];
+const HALT: &[(&str, &str)] = &[("--services-after-invalid", "halt")];
 
 /// A server whose first batch is invalid and stops the two behind it, which write the same address.
 struct Halted {
@@ -203,7 +203,7 @@ fn dependent_of_an_invalid_batch_is_not_sent() {
 #[test]
 fn batch_whose_dependency_never_comes_is_held() {
     let harness = BatchHarness::sawtooth();
-    let server = harness.serve_with(&[("--ledger-dependency-limit", "1s")]);
+    let server = harness.serve_with(&[("--testing-dependency-limit", "1s")]);
     let missing = signed_batches(&harness.services, 1).remove(0).transaction_ids();
     let dependent = depending_batch(&harness.services[0], 7, &missing);
     server.submit(std::slice::from_ref(&dependent));

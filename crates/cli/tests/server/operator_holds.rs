@@ -17,7 +17,7 @@ use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 /// A ledger that drops a batch is not noticed, and warnings come soon.
 const FLAGS: &[(&str, &str)] =
-    &[("--ledger-late-arrival-limit", "1h"), ("--poll-warn-after", "2s")];
+    &[("--ledger-late-arrival-limit", "1h"), ("--testing-warn-after", "2s")];
 
 /// A server whose first batch is never ended by its ledger, and two batches behind it.
 struct Stuck {

@@ -201,8 +201,8 @@ impl Measurement {
         };
         let harness = harness.with_default_settings();
         let mut flags =
-            vec![("--ledger-events", if events == Events::Off { "false" } else { "true" })];
-        flags.extend(peers.as_ref().map(|peers| ("--ledger-peers", peers.as_str())));
+            vec![("--ledger-event-sockets", if events == Events::Off { "0" } else { "100" })];
+        flags.extend(peers.as_ref().map(|peers| ("--services-peers", peers.as_str())));
         let (server, store) = (harness.serve_with(&flags), harness.store());
         let batches = signed_batches(&harness.services, scenario.committed + 4);
         let measurement = Self { scenario, harness, peer, server, store, batches };

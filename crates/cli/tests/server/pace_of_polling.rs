@@ -17,7 +17,7 @@ const BLOCK_TIME: Duration = Duration::from_millis(350);
 const GREATEST_RATIO: f64 = 2.0;
 
 /// The settings of a real ledger.
-const FLAGS: &[(&str, &str)] = &[("--poll-interval", "1s"), ("--poll-longest-interval", "60s")];
+const FLAGS: &[(&str, &str)] = &[("--poll-interval", "1s"), ("--testing-longest-interval", "60s")];
 
 /// A ledger with the times of a real one.
 fn realistic(ledger: LedgerSimBuilder) -> LedgerSimBuilder {
@@ -142,7 +142,7 @@ fn next_batch_is_posted_soon_after_a_commit() {
 #[test]
 fn batches_without_events_end_soon_after_the_ledger_has() {
     let harness = BatchHarness::sawtooth_with(realistic);
-    let ended = end_batches(&harness, &[("--ledger-events", "false")]);
+    let ended = end_batches(&harness, &[("--ledger-event-sockets", "0")]);
     let committed = mean_cost(&ended, BatchState::Committed);
     println!("committed without events: {committed:.3} s");
     assert!(committed <= BLOCK_TIME.as_secs_f64() * GREATEST_RATIO, "{committed:.3} s");

@@ -45,7 +45,7 @@ impl Scenario {
             ("--claims-name", name),
             ("--claims-idle-expiry", "3s"),
             ("--claims-full-expiry", "8s"),
-            ("--poll-longest-interval", "1h"),
+            ("--testing-longest-interval", "1h"),
         ])
     }
 

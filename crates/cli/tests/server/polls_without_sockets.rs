@@ -15,8 +15,8 @@ const BLOCK_TIME: Duration = Duration::from_millis(1_500);
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The settings of a real ledger, with an event socket for one of three services.
 const FLAGS: &[(&str, &str)] = &[
-    ("--poll-longest-interval", "60s"),
-    ("--poll-quiet-after", "60s"),
+    ("--testing-longest-interval", "60s"),
+    ("--testing-quiet-after", "60s"),
     ("--ledger-event-sockets", "1"),
 ];
 

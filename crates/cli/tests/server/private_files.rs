@@ -80,7 +80,7 @@ fn secret_in_a_flag_is_warned_of() {
     let flags = [("--evm-oracle-url", "https://h/gas?apikey=hidden")];
     let log = log_of_a_run(&harness, &flags);
     assert!(log.contains("every user of this machine can read the flag"), "{log}");
-    assert!(log.contains("evm.oracle_url_file") && !log.contains("hidden"), "{log}");
+    assert!(log.contains("--evm-oracle-url-file") && !log.contains("hidden"), "{log}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn stop_returns_unsent_batches_to_the_queue() {
     let harness = BatchHarness::scabbard(6);
     harness.ledger.freeze();
     let server =
-        harness.serve_with(&[("--submit-concurrency", "2"), ("--submit-drain-limit", "200ms")]);
+        harness.serve_with(&[("--submit-concurrency", "2"), ("--testing-drain-limit", "200ms")]);
     let batches = signed_batches(&harness.services, 2);
     server.submit(&batches);
     let store = harness.store();
@@ -177,7 +177,7 @@ fn server_recovers_after_a_database_outage() {
     let postgres = PostgresServer::from_env_or_start();
     let (mut database, url) = InterruptibleDatabase::create_on(&postgres);
     let harness = BatchHarness::scabbard(4).with_database(&url);
-    let server = harness.serve_with(&[("--store-lock-timeout", "1s")]);
+    let server = harness.serve_with(&[("--testing-lock-timeout", "1s")]);
     let batches = signed_batches(&harness.services, 20);
     let (before, after) = batches.split_at(40);
     server.submit(before);

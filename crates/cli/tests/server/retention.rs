@@ -14,7 +14,7 @@ const SOON: &[(&str, &str)] = &[
     ("--ledger-late-arrival-limit", "1s"),
     ("--poll-give-up-after", "2s"),
     ("--retention-after", "2100ms"),
-    ("--retention-interval", "50ms"),
+    ("--testing-retention-interval", "50ms"),
 ];
 
 /// An age that `SOON` allows.

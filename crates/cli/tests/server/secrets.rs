@@ -53,7 +53,8 @@ fn write_private(file: &Path, text: &str) {
 
 /// `serve` with settings of which one cannot be used, so that it ends at once.
 fn failing_server(directory: &Path) -> Command {
-    let mut command = GRID_BATCH.command(["serve", "--log", "trace", "--store-lock-timeout", "1s"]);
+    let mut command =
+        GRID_BATCH.command(["serve", "--log", "trace", "--testing-lock-timeout", "1s"]);
     command
         .env("GRID_BATCH_LEDGER_KIND", "sawtooth")
         .env("GRID_BATCH_LEDGER_URLS", "http://127.0.0.1:1")
@@ -90,7 +91,7 @@ fn no_error_has_a_part_of_a_database_password() {
 fn no_error_has_a_part_of_a_password_of_a_node() {
     let directory = tempfile::tempdir().unwrap();
     for value in values_with_passwords() {
-        for name in ["LEDGER_URLS", "LEDGER_SERVICES", "LEDGER_PEERS", "EVM_ORACLE_URL"] {
+        for name in ["LEDGER_URLS", "SERVICES_NODE", "SERVICES_PEERS", "EVM_ORACLE_URL"] {
             let mut command = GRID_BATCH.command(["config"]);
             command.env(format!("GRID_BATCH_{name}"), &value).current_dir(directory.path());
             let context = format!("{command:?}");
@@ -109,9 +110,9 @@ fn no_error_has_a_part_of_a_misplaced_password() {
         "database = \"postgres://u:Hid0den\"sEc1ret@h/d\"".to_owned(),
         format!("database = [\"{url}\"]"),
         format!("[ledger]\nurls = \"{url}\""),
-        format!("[ledger]\nevents = \"{url}\""),
+        format!("[events]\nenabled = \"{url}\""),
         format!("[submit]\nconcurrency = \"{url}\""),
-        format!("[submit]\ndrain_limit = \"{url}\""),
+        format!("[poll]\nhold_after = \"{url}\""),
         format!("listen = \"{url}\""),
         format!("log = \"{url}\""),
         format!("database: {url}"),
@@ -176,7 +177,7 @@ fn file_of_a_setting_that_cannot_be_read_is_named() {
     command.env("GRID_BATCH_DATABASE_FILE", "/nowhere/url");
     let output = run(command);
     let message = output.error_message();
-    let expected = "the variable GRID_BATCH_DATABASE_FILE: database_file names /nowhere/url, which \
+    let expected = "the variable GRID_BATCH_DATABASE_FILE: the file of database, /nowhere/url, \
                     cannot be read: No such";
     assert!(message.starts_with(expected), "{message}");
 

@@ -115,9 +115,9 @@ fn conflicting(count: usize) -> Vec<Batch> {
     (0..count).map(|_| random.conflicting()).collect()
 }
 
-const PARALLEL: &[(&str, &str)] = &[("--ledger-strategy", "parallel")];
+const PARALLEL: &[(&str, &str)] = &[("--services-strategy", "parallel")];
 const PIPELINE: &[(&str, &str)] =
-    &[("--ledger-strategy", "pipeline"), ("--ledger-keeps-order", "true")];
+    &[("--services-strategy", "pipeline"), ("--ledger-keeps-order", "true")];
 
 /// Has as many batches accepted as may be, and more that wait.
 fn with_many_under_way() -> (SlowLedger, BatchServer) {

@@ -17,9 +17,9 @@ const BATCHES: usize = 20;
 const FLAGS: &[(&str, &str)] = &[
     ("--submit-concurrency", "2"),
     ("--ledger-request-timeout", "20s"),
-    ("--submit-sending-limit", "21s"),
-    ("--submit-total-limit", "50s"),
-    ("--poll-accept-absence-after", "22s"),
+    ("--testing-sending-limit", "21s"),
+    ("--testing-total-limit", "50s"),
+    ("--testing-accept-absence-after", "22s"),
 ];
 
 /// Something keeps what is sent until a test delivers it.

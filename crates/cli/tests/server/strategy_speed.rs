@@ -35,17 +35,17 @@ const OF_SERIAL: f64 = 0.9;
 const USUAL_PACE: &[(&str, &str)] = &[
     ("--log", "warn"),
     ("--poll-interval", "1s"),
-    ("--poll-longest-interval", "60s"),
-    ("--queue-poll-interval", "1s"),
-    ("--queue-delay", "100ms"),
-    ("--queue-longest-delay", "5s"),
-    ("--poll-quiet-after", "60s"),
+    ("--testing-longest-interval", "60s"),
+    ("--testing-queue-poll-interval", "1s"),
+    ("--testing-first-delay", "100ms"),
+    ("--testing-longest-delay", "5s"),
+    ("--testing-quiet-after", "60s"),
     ("--poll-hold-after", "60s"),
     ("--ledger-request-timeout", "10s"),
-    ("--submit-sending-limit", "11s"),
-    ("--submit-total-limit", "12s"),
-    ("--submit-drain-limit", "12s"),
-    ("--poll-accept-absence-after", "30s"),
+    ("--testing-sending-limit", "11s"),
+    ("--testing-total-limit", "12s"),
+    ("--testing-drain-limit", "12s"),
+    ("--testing-accept-absence-after", "30s"),
     ("--ledger-coordinator-timeout", "30s"),
     ("--ledger-late-arrival-limit", "60s"),
 ];
@@ -106,7 +106,7 @@ fn post_until_accepted(ledger: &LedgerSim, batch: &Batch) {
 
 fn through_the_server(strategy: &str, batches: &[Batch]) -> f64 {
     let harness = BatchHarness::sawtooth_with(blocks);
-    let own = [("--ledger-strategy", strategy), ("--submit-in-flight-per-service", TWO_BLOCKS)];
+    let own = [("--services-strategy", strategy), ("--testing-in-flight-per-service", TWO_BLOCKS)];
     let server = harness.serve_with(&[USUAL_PACE, &own].concat());
     let rate = measure(&harness.ledger, batches.len(), || {
         for list in batches.chunks(LIST) {

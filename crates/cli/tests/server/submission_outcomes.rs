@@ -41,7 +41,7 @@ impl TwoNodes {
         let healthy = healthy.pending_for(step).valid_for(step).start().unwrap();
         let services = format!("{HEALTHY}={}", healthy.url());
         let places = PLACES.to_string();
-        let own = [("--ledger-services", services.as_str()), ("--submit-concurrency", &places)];
+        let own = [("--services-node", services.as_str()), ("--submit-concurrency", &places)];
         let flags = [flags, &own].concat();
         let server = harness.serve_with(&flags);
         let store = harness.store();
@@ -169,8 +169,7 @@ fn retry_ends_a_delay_of_a_year() {
         assert!(limit - slack < delay && delay < limit + slack, "{delay:?}");
         let shown = waiting.run("show", &[]).stdout;
         let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text =
-            "the ledger asked to wait 31536000 s, which submit.retry_after_limit cuts to 300 s";
+        let text = "the ledger asked to wait 31536000 s, which is cut to 300 s";
         assert!(shown.contains("next try") && shown.contains(text), "{shown}");
         waiting.server.process.wait_for_log("the ledger asks to wait longer");
 
@@ -192,7 +191,7 @@ fn retry_ends_a_delay_of_a_year() {
 
 #[test]
 fn short_limit_ends_a_delay_of_a_year_by_itself() {
-    let flags = [("--submit-retry-after-limit", "1s")];
+    let flags = [("--testing-retry-after-limit", "1s")];
     let waiting = Waiting::submit(BatchHarness::scabbard(1), Fault::BusyFor(YEAR), &flags);
     wait_until("the batch was tried again", || waiting.times_received() > 1);
     waiting.harness.ledger.heal();
@@ -205,7 +204,7 @@ fn short_limit_ends_a_delay_of_a_year_by_itself() {
 fn services_wait_longer_and_longer_and_then_continue() {
     let harness = BatchHarness::scabbard(SERVICES);
     harness.ledger.inject(Fault::Busy, When::Always);
-    let flags = [("--queue-delay", "250ms"), ("--queue-longest-delay", "4s")];
+    let flags = [("--testing-first-delay", "250ms"), ("--testing-longest-delay", "4s")];
     let server = harness.serve_with(&flags);
     let store = harness.store();
     let batches = signed_batches(&harness.services, 1);
@@ -233,7 +232,7 @@ fn services_wait_longer_and_longer_and_then_continue() {
     server.stop();
 }
 
-const FEW_REFUSALS: &[(&str, &str)] = &[("--submit-refusals-before-hold", "4")];
+const FEW_REFUSALS: &[(&str, &str)] = &[("--testing-refusals-before-hold", "4")];
 
 #[test]
 fn refused_batch_is_held_and_sent_after_its_release() {
@@ -286,7 +285,7 @@ fn retry_releases_what_the_ledger_refused() {
 fn outage_holds_nothing_and_is_warned_of_once() {
     let harness = BatchHarness::scabbard(1);
     let flags =
-        [FEW_REFUSALS, &[("--poll-warn-after", "2s"), ("--poll-max-attempts", "2")]].concat();
+        [FEW_REFUSALS, &[("--testing-warn-after", "2s"), ("--testing-max-attempts", "2")]].concat();
     let server = harness.serve_with(&flags);
     harness.ledger.kill();
     let store = harness.store();

@@ -87,12 +87,15 @@ fn doctor_asks_for_the_services_of_peers() {
     let beta = LedgerSim::scabbard([peer]).start().unwrap();
     let doctor = |id: &str| {
         let peers = format!("{}={id}@{}", harness.services[0], beta.url());
-        harness.run_command(&["doctor", "--ledger-peers", &peers])
+        harness.run_command(&["doctor", "--services-peers", &peers])
     };
     let output = doctor(right);
     assert!(output.stdout.contains("has the service test-00000::p0001"), "{output:?}");
     let output = doctor(wrong);
     assert_eq!(output.exit_code, Some(1), "{output:?}");
     let text = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("does not have the service test-00000::gsXX of ledger.peers"), "{text}");
+    assert!(
+        text.contains("does not have the service test-00000::gsXX of services.*.peers"),
+        "{text}"
+    );
 }

@@ -11,7 +11,7 @@ use crate::harness::{BatchHarness, BatchServer};
 
 /// A batch waits for nothing but a usable answer.
 const FLAGS: &[(&str, &str)] =
-    &[("--ledger-late-arrival-limit", "1h"), ("--poll-warn-after", "2s")];
+    &[("--ledger-late-arrival-limit", "1h"), ("--testing-warn-after", "2s")];
 
 /// A server whose first batch is in doubt or at the ledger, which has not executed it.
 fn serve_with_batch_under_way(harness: &BatchHarness) -> (BatchServer, Store) {

@@ -19,7 +19,7 @@ use grid_batch_test_support::{
 
 use crate::harness::{BatchHarness, BatchServer};
 
-const QUICK_FAILURE: [(&str, &str); 2] = [("--log", "off"), ("--store-lock-timeout", "500ms")];
+const QUICK_FAILURE: [(&str, &str); 2] = [("--log", "off"), ("--testing-lock-timeout", "500ms")];
 
 /// Starts a server that must fail, and returns its error message.
 #[track_caller]

@@ -37,7 +37,7 @@ const EARLIER_RECORD: &str = "__diesel_schema_migrations";
 const MISSING: usize = 50;
 
 const FLAGS: &[(&str, &str)] = &[("--claims-idle-expiry", "3s"), ("--claims-full-expiry", "8s")];
-const PARALLEL: &[(&str, &str)] = &[("--ledger-strategy", "parallel")];
+const PARALLEL: &[(&str, &str)] = &[("--services-strategy", "parallel")];
 
 /// How the batches of a recorded database are scheduled.
 #[derive(Clone, Copy)]

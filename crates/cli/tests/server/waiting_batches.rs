@@ -16,7 +16,7 @@ use crate::harness::{BatchHarness, BatchServer, count_in_state};
 const SHORT_LIMITS: &[(&str, &str)] = &[
     ("--poll-give-up-after", "2s"),
     ("--ledger-late-arrival-limit", "1h"),
-    ("--ledger-strategy", "serial"),
+    ("--services-strategy", "serial"),
 ];
 
 /// The `progress` of a batch, as a client reads it.
@@ -104,7 +104,7 @@ fn conflicting_batch_names_the_one_that_it_waits_for() {
     let harness = BatchHarness::sawtooth();
     harness.ledger.inject(Fault::StaysPending, When::Next(1));
     let server = harness
-        .serve_with(&[("--ledger-late-arrival-limit", "1h"), ("--ledger-strategy", "parallel")]);
+        .serve_with(&[("--ledger-late-arrival-limit", "1h"), ("--services-strategy", "parallel")]);
     let batches = signed_batches(&harness.services, 2);
     server.submit(&batches);
     wait_for_cause(&server, &batches[0].batch_id, "status");
@@ -119,7 +119,8 @@ fn conflicting_batch_names_the_one_that_it_waits_for() {
 fn refused_batch_says_when_it_is_tried_again() {
     let harness = BatchHarness::scabbard(1);
     harness.ledger.inject(Fault::Unauthorized, When::Always);
-    let server = harness.serve_with(&[("--queue-delay", "1h"), ("--queue-longest-delay", "1h")]);
+    let server =
+        harness.serve_with(&[("--testing-first-delay", "1h"), ("--testing-longest-delay", "1h")]);
     let batches = signed_batches(&harness.services, 2);
     server.submit(&batches);
     let refused = wait_for_cause(&server, &batches[0].batch_id, "delayed");

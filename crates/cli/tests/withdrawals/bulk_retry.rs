@@ -64,12 +64,12 @@ fn command_keeps_the_limit_of_a_day() {
     let server = harness.serve();
     let ids = fail(&harness, &server, &[4, 5, 6]);
     let limit = format!("{}=10", harness.pools[0].address());
-    let arguments = ["--all", "--yes", "--evm-maximum-payments-per-day", &limit];
+    let arguments = ["--all", "--yes", "--pools-maximum-payments-per-day", &limit];
     let (document, retried) = retry(&harness, &arguments);
     assert_eq!(retried, ids[..2]);
     assert_eq!(document["refused"][0]["id"], json!(ids[2]), "{document}");
     let reason = document["refused"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("evm.maximum_payments_per_day"), "{reason}");
+    assert!(reason.contains("pools.*.maximum_payments_per_day"), "{reason}");
     server.wait_until_withdrawn(&ids[..2]);
     assert_eq!(harness.paid(0), [4, 5]);
 }
@@ -82,8 +82,8 @@ fn dry_runs_and_runs_agree_about_the_limit_of_a_day() {
     server.process.kill();
     harness.anvil.stop_mining().unwrap();
     let limit = format!("{}=10", harness.pools[0].address());
-    let server = harness.serve_with(&[("--evm-maximum-payments-per-day", &limit)]);
-    let (listed, _) = retry(&harness, &["--all", "--evm-maximum-payments-per-day", &limit]);
+    let server = harness.serve_with(&[("--pools-maximum-payments-per-day", &limit)]);
+    let (listed, _) = retry(&harness, &["--all", "--pools-maximum-payments-per-day", &limit]);
     let post = |dry_run: bool| {
         let body = json!({"reason_contains": "not the owner", "dry_run": dry_run});
         server.post("/withdrawals/retry", &body).json()
@@ -142,7 +142,7 @@ fn wrong_limit_stops_only_what_schedules() {
     let run_with_wrong_limit = |arguments: &[&str]| {
         let pool = format!("0x{}=10", "ab".repeat(20));
         let mut command = harness.command_with(arguments);
-        command.env("GRID_BATCH_EVM_MAXIMUM_PAYMENT", pool);
+        command.env("GRID_BATCH_POOLS_MAXIMUM_PAYMENT", pool);
         run(command)
     };
     for arguments in [["migrate"].as_slice(), &["pause", "--all", "--reason", "a test"]] {
@@ -151,5 +151,5 @@ fn wrong_limit_stops_only_what_schedules() {
     }
     let output = run_with_wrong_limit(&["retry-withdrawals", "--all", "--yes"]);
     assert_eq!(output.exit_code, Some(78), "{output:?}");
-    assert!(output.stderr.contains("evm.maximum_payment"), "{output:?}");
+    assert!(output.stderr.contains("pools.*.maximum_payment"), "{output:?}");
 }

@@ -142,8 +142,8 @@ fn refused_request_has_its_own_exit_code() {
 fn parked_gas_admin_is_explained_by_its_name() {
     let harness = WithdrawalHarness::new(1);
     harness.anvil.set_base_fee(300).unwrap();
-    let server =
-        harness.serve_with(&[("--evm-balance-interval", "100ms"), ("--evm-gate-interval", "1m")]);
+    let server = harness
+        .serve_with(&[("--testing-balance-interval", "100ms"), ("--evm-gate-interval", "1m")]);
     let id = server.schedule(&harness.withdrawal_request(0, 1));
     server.wait_for_state(&id, "parked");
     let address = &harness.anvil.accounts()[0].address;

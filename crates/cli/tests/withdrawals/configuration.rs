@@ -22,24 +22,27 @@ fn invalid_setting_is_named_and_no_database_is_created() {
     let file = format!("a={}", bad.display());
     let missing = format!("a={}", harness.path().join("missing.key").display());
     let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[("--evm-pools", "")], "evm.pools is not set"),
+        (&[("--pools-gas-admin", "")], "pools.*.gas_admin is not set"),
         (&[("--ledger-urls", "")], "ledger.urls is not set"),
-        (&[("--evm-gas-admins", admin), ("--evm-pools", &typo)], "evm.pools: "),
+        (&[("--gas-admins-key", admin), ("--pools-gas-admin", &typo)], "pools.*.gas_admin: "),
         (&[("--evm-maximum-gas-price", "much")], "evm.maximum_gas_price: "),
         (&[("--evm-maximum-gas-price", "0")], "evm.maximum_gas_price: it must be more than 0 gwei"),
-        (&[("--evm-pools", &twice)], "is listed twice"),
-        (&[("--evm-pool-maximum-gas-price", &other)], "is not configured"),
-        (&[("--evm-maximum-payment", &other)], "evm.maximum_payment: the pool 0x"),
-        (&[("--evm-maximum-payments-per-day", "0x12=5")], "evm.maximum_payments_per_day: "),
-        (&[("--evm-beneficiaries", "0x12")], "evm.beneficiaries: "),
+        (&[("--pools-gas-admin", &twice)], " twice"),
+        (&[("--pools-maximum-gas-price", &other)], "is not configured"),
+        (&[("--pools-maximum-payment", &other)], "pools.*.maximum_payment: the pool 0x"),
+        (&[("--pools-maximum-payments-per-day", "0x12=5")], "pools.*.maximum_payments_per_day: "),
+        (&[("--pools-beneficiaries", "0x12")], "pools.*.beneficiaries: "),
         (&[("--evm-maximum-gas-price", "1e3")], "evm.maximum_gas_price: "),
-        (&[("--evm-pool-maximum-gas-price", "0x12=5")], "evm.pool_maximum_gas_price: "),
+        (&[("--pools-maximum-gas-price", "0x12=5")], "pools.*.maximum_gas_price: "),
         (
-            &[("--evm-gas-admins", "a=env:NO_SUCH_KEY"), ("--evm-pools", &pool)],
+            &[("--gas-admins-key", "a=env:NO_SUCH_KEY"), ("--pools-gas-admin", &pool)],
             "the key in the variable NO_SUCH_KEY, of the gas admin a, cannot be used: ",
         ),
-        (&[("--evm-gas-admins", &file), ("--evm-pools", &pool)], "bad.key cannot be used: "),
-        (&[("--evm-gas-admins", &missing), ("--evm-pools", &pool)], "missing.key cannot be used: "),
+        (&[("--gas-admins-key", &file), ("--pools-gas-admin", &pool)], "bad.key cannot be used: "),
+        (
+            &[("--gas-admins-key", &missing), ("--pools-gas-admin", &pool)],
+            "missing.key cannot be used: ",
+        ),
     ];
     for (flags, expected) in cases {
         let output = run(harness.command(&[*flags, &[("--log", "error")]].concat()));

@@ -110,8 +110,8 @@ fn withdrawal_is_held_when_an_empty_transfer_used_its_nonce() {
 #[test]
 fn used_nonce_is_held_after_hold_after_with_the_hash() {
     let flags = [
-        ("--poll-quiet-after", "10m"),
-        ("--poll-longest-interval", "10m"),
+        ("--testing-quiet-after", "10m"),
+        ("--testing-longest-interval", "10m"),
         ("--evm-resend-after", "10m"),
     ];
     let (harness, server, id) = start_with(&flags);

@@ -10,7 +10,7 @@ use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
 const COIN: u128 = 1_000_000_000_000_000_000;
 /// Balances are read as fast as the tests need.
-const FAST_LOOK: (&str, &str) = ("--evm-balance-interval", "100ms");
+const FAST_LOOK: (&str, &str) = ("--testing-balance-interval", "100ms");
 
 fn gas_admins(server: &WithdrawalServer) -> Vec<Value> {
     let response = server.get("/v1/gas-admins");

@@ -117,7 +117,7 @@ fn price_at_the_cap_parks_and_below_it_does_not() {
 fn cap_of_a_pool_parks_only_its_gas_admin() {
     let harness = WithdrawalHarness::new(2);
     let cap = format!("{}=1.01", harness.pools[0].address());
-    let server = harness.serve_with(&[("--evm-pool-maximum-gas-price", &cap)]);
+    let server = harness.serve_with(&[("--pools-maximum-gas-price", &cap)]);
     let ids = [0, 1].map(|pool| server.schedule(&harness.withdrawal_request(pool, 1)));
     server.wait_until_withdrawn(&ids[1..]);
     let withdrawal = server.wait_for_state(&ids[0], "parked");

@@ -24,7 +24,6 @@ listen = "127.0.0.1:0"
 log = "debug"
 [ledger]
 kind = "evm"
-connect_timeout = "1s"
 request_timeout = "2s"
 [evm]
 chain_id = 31337
@@ -35,20 +34,23 @@ resend_after = "500ms"
 [claims]
 idle_expiry = "2s"
 full_expiry = "16s"
-[queue]
-poll_interval = "200ms"
-delay = "20ms"
+[poll]
+interval = "30ms"
+hold_after = "2s"
+[testing]
+connect_timeout = "1s"
+signer_timeout = "5s"
+balance_interval = "30s"
+queue_poll_interval = "200ms"
+first_delay = "20ms"
 longest_delay = "150ms"
-[submit]
 sending_limit = "4s"
 total_limit = "6s"
 drain_limit = "4s"
-[poll]
-interval = "30ms"
 longest_interval = "500ms"
 quiet_after = "300ms"
 accept_absence_after = "5s"
-hold_after = "2s"
+warn_after = "2m"
 "#;
 
 /// What servers of a test need, and what stays when they end: a chain with a pool for each gas admin,
@@ -149,8 +151,8 @@ impl WithdrawalHarness {
             .arg(self.config_file())
             .env("GRID_BATCH_DATABASE", &self.database)
             .env("GRID_BATCH_LEDGER_URLS", self.proxy.url())
-            .env("GRID_BATCH_EVM_GAS_ADMINS", admins.collect::<Vec<_>>().join(","))
-            .env("GRID_BATCH_EVM_POOLS", pools.collect::<Vec<_>>().join(","));
+            .env("GRID_BATCH_GAS_ADMINS_KEY", admins.collect::<Vec<_>>().join(","))
+            .env("GRID_BATCH_POOLS_GAS_ADMIN", pools.collect::<Vec<_>>().join(","));
         for (index, account) in self.anvil.accounts()[..self.pools.len()].iter().enumerate() {
             command.env(numbered("KEY", index), &account.secret_key);
         }

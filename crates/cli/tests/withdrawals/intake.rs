@@ -86,7 +86,7 @@ fn repeated_request_ignores_a_new_gas_admin_of_the_pool() {
     server.process.kill();
     let [first, second] = [0, 1].map(|pool: usize| harness.pools[pool].address());
     let mut command = harness.command(&[]);
-    command.env("GRID_BATCH_EVM_POOLS", format!("{first}=admin1,{second}=admin1"));
+    command.env("GRID_BATCH_POOLS_GAS_ADMIN", format!("{first}=admin1,{second}=admin1"));
     let server = WithdrawalServer::start(command);
     assert_eq!(server.schedule(&request), id);
     assert_eq!(harness.paid(0), [1]);

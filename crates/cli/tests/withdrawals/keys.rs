@@ -45,14 +45,14 @@ fn key_file_that_others_can_read_is_refused() {
     let key = &harness.anvil.accounts()[0].secret_key;
     let file = write(&harness, "a.key", key, 0o644);
     let admin = format!("admin0={}", file.display());
-    let output = run(harness.command(&[("--log", "error"), ("--evm-gas-admins", &admin)]));
+    let output = run(harness.command(&[("--log", "error"), ("--gas-admins-key", &admin)]));
     let message = output.error_message();
     let path = file.display();
     let expected = format!("its mode is 644; restrict it with `chmod 600 {path}`");
     assert!(message.contains(&expected) && !message.contains(key), "{message}");
 
     write(&harness, "a.key", key, 0o600);
-    assert_pays(&harness, &harness.serve_with(&[("--evm-gas-admins", &admin)]), 1);
+    assert_pays(&harness, &harness.serve_with(&[("--gas-admins-key", &admin)]), 1);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn withdrawal_is_paid_with_a_keystore() {
     let password = write(&harness, "a.password", &format!("{PASSWORD}\n"), 0o600);
     let admin = format!("admin0=keystore:{}", keystore.display());
     let source = format!("admin0={}", password.display());
-    let flags = [("--evm-gas-admins", &*admin), ("--evm-keystore-passwords", &*source)];
+    let flags = [("--gas-admins-key", &*admin), ("--gas-admins-password", &*source)];
     let server = harness.serve_with(&[&flags[..], &[("--log", "trace")]].concat());
     assert_pays(&harness, &server, 1);
     let printed = format!("{}{}", server.process.stdout(), server.process.stderr());
@@ -81,7 +81,7 @@ fn keystore_that_cannot_be_used_is_named() {
         (format!("admin0={}", wrong.display()), "a.json cannot be used: the password is wrong"),
         ("admin0=env:NO_SUCH_WORD".to_owned(), "password in the variable NO_SUCH_WORD, of the gas"),
     ] {
-        let flags = [("--evm-gas-admins", &*admin), ("--evm-keystore-passwords", &*source)];
+        let flags = [("--gas-admins-key", &*admin), ("--gas-admins-password", &*source)];
         let output = run(harness.command(&[&flags[..], &[("--log", "error")]].concat()));
         let message = output.error_message();
         assert!(message.contains(expected), "{message}");
@@ -98,9 +98,9 @@ fn addresses_of_gas_admins_are_listed() {
         "file=env:KEY0,store=keystore:{},far=remote:{remote}@http://127.0.0.1:1",
         keystore.display()
     );
-    let mut command = harness.command_with(&["gas-admins", "--evm-gas-admins", &admins]);
-    command.args(["--evm-keystore-passwords", "store=env:WORD", "--evm-signer-timeout", "1s"]);
-    command.args(["--evm-pools", ""]);
+    let mut command = harness.command_with(&["gas-admins", "--gas-admins-key", &admins]);
+    command.args(["--gas-admins-password", "store=env:WORD", "--testing-signer-timeout", "1s"]);
+    command.args(["--pools-gas-admin", ""]);
     let output = run({
         command.env("WORD", PASSWORD);
         command
@@ -113,8 +113,8 @@ fn addresses_of_gas_admins_are_listed() {
 fn serve_with_signer(harness: &WithdrawalHarness, signer: &Web3Signer) -> WithdrawalServer {
     let url = signer.url().replace("http://", "http://user:hidden@");
     let admin = format!("admin0=remote:{}@{url}", harness.anvil.accounts()[0].address);
-    let mut command = harness.command(&[("--evm-signer-timeout", "1s")]);
-    command.env("GRID_BATCH_EVM_GAS_ADMINS", admin);
+    let mut command = harness.command(&[("--testing-signer-timeout", "1s")]);
+    command.env("GRID_BATCH_GAS_ADMINS_KEY", admin);
     WithdrawalServer::start(command)
 }
 

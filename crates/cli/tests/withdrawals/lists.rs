@@ -17,7 +17,7 @@ fn list_of_a_removed_pool_is_still_readable() {
 
     let [removed, kept] = [0, 1].map(|pool: usize| harness.pools[pool].address());
     let mut command = harness.command(&[]);
-    command.env("GRID_BATCH_EVM_POOLS", format!("{kept}=admin1"));
+    command.env("GRID_BATCH_POOLS_GAS_ADMIN", format!("{kept}=admin1"));
     let server = WithdrawalServer::start(command);
     let list = |query: &str| {
         let page = server.get(&format!("/withdrawals?pool={removed}{query}")).json();

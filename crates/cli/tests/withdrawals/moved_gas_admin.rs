@@ -16,8 +16,8 @@ use crate::harness::{WithdrawalHarness, WithdrawalServer};
 fn with_another_gas_admin(harness: &WithdrawalHarness, arguments: &[&str]) -> Command {
     let mut command = harness.command_with(arguments);
     command
-        .env("GRID_BATCH_EVM_GAS_ADMINS", "new=env:NEW_KEY")
-        .env("GRID_BATCH_EVM_POOLS", format!("{}=new", harness.pools[0].address()))
+        .env("GRID_BATCH_GAS_ADMINS_KEY", "new=env:NEW_KEY")
+        .env("GRID_BATCH_POOLS_GAS_ADMIN", format!("{}=new", harness.pools[0].address()))
         .env("NEW_KEY", &harness.anvil.accounts()[1].secret_key)
         .env_remove("KEY0");
     command
@@ -134,7 +134,7 @@ fn removed_pool_with_open_withdrawals_is_named_at_the_start() {
     server.schedule(&harness.withdrawal_request(1, 1));
     server.process.kill();
     let mut command = harness.command(&[]);
-    command.env("GRID_BATCH_EVM_POOLS", format!("{}=admin0", harness.pools[0].address()));
+    command.env("GRID_BATCH_POOLS_GAS_ADMIN", format!("{}=admin0", harness.pools[0].address()));
     let server = WithdrawalServer::start(command);
     wait_until("the log names the pool", || {
         let log = server.process.stderr();

@@ -42,7 +42,7 @@ fn time_ten(server: &WithdrawalServer, harness: &WithdrawalHarness, first: u64) 
 fn busy_and_parked_pools_do_not_slow_others() {
     let harness = WithdrawalHarness::new(3);
     let low_cap = format!("{}=0.5", harness.pools[0].address());
-    let server = harness.serve_with(&[("--evm-pool-maximum-gas-price", &low_cap)]);
+    let server = harness.serve_with(&[("--pools-maximum-gas-price", &low_cap)]);
     time_ten(&server, &harness, 1);
     let alone = time_ten(&server, &harness, 11);
 

@@ -26,7 +26,7 @@ fn serve(harness: &WithdrawalHarness) -> WithdrawalServer {
     let [first, second] = [0, 1].map(|pool| harness.pools[pool].address());
     let pools = format!("{first}=admin0,{second}=admin0");
     let cap = format!("{first}=100");
-    harness.serve_with(&[("--evm-pools", &pools), ("--evm-pool-maximum-gas-price", &cap)])
+    harness.serve_with(&[("--pools-gas-admin", &pools), ("--pools-maximum-gas-price", &cap)])
 }
 
 /// Adds a block, and keeps the price from falling as it does after a block with few transactions.

@@ -30,10 +30,10 @@ fn of_pool(harness: &WithdrawalHarness, value: &str) -> String {
 #[test]
 fn amount_above_the_cap_is_refused() {
     let harness = WithdrawalHarness::new(2);
-    let server = harness.serve_with(&[("--evm-maximum-payment", &of_pool(&harness, "10"))]);
+    let server = harness.serve_with(&[("--pools-maximum-payment", &of_pool(&harness, "10"))]);
     let refused = post(&server, &harness.withdrawal_request(0, 11));
     assert_eq!(error_of(&refused), (403, 1041));
-    assert!(message(&refused).contains("evm.maximum_payment"), "{}", message(&refused));
+    assert!(message(&refused).contains("pools.*.maximum_payment"), "{}", message(&refused));
     let ids = [(0, 10), (1, 11)]
         .map(|(pool, amount)| server.schedule(&harness.withdrawal_request(pool, amount)));
     server.wait_until_withdrawn(&ids);
@@ -43,7 +43,7 @@ fn amount_above_the_cap_is_refused() {
 fn concurrent_requests_do_not_exceed_the_limit_of_a_day() {
     let harness = WithdrawalHarness::on_postgres(1);
     let server =
-        harness.serve_with(&[("--evm-maximum-payments-per-day", &of_pool(&harness, "50"))]);
+        harness.serve_with(&[("--pools-maximum-payments-per-day", &of_pool(&harness, "50"))]);
     let request = harness.withdrawal_request(0, 10);
     let answers: Vec<Response> = thread::scope(|scope| {
         let callers: Vec<_> = (0..12).map(|_| scope.spawn(|| post(&server, &request))).collect();
@@ -68,7 +68,7 @@ fn rewards_repetitions_and_retries_follow_the_limit() {
     let harness = WithdrawalHarness::new(1);
     harness.set_pool_owner(0, 5);
     let server =
-        harness.serve_with(&[("--evm-maximum-payments-per-day", &of_pool(&harness, "10"))]);
+        harness.serve_with(&[("--pools-maximum-payments-per-day", &of_pool(&harness, "10"))]);
     let pool = harness.pools[0].address();
     let reward = server.post("/rewards", &json!({"pool": pool, "amount": "6"})).json();
     let path = format!("/rewards/{}/give", reward["id"].as_str().unwrap());
@@ -108,7 +108,7 @@ fn only_listed_beneficiaries_are_accepted() {
     let server = harness.serve_with(&[("--evm-beneficiaries-file", list.to_str().unwrap())]);
     let refused = post(&server, &other);
     assert_eq!(error_of(&refused), (403, 1040));
-    assert!(message(&refused).contains("evm.beneficiaries"), "{}", message(&refused));
+    assert!(message(&refused).contains("pools.*.beneficiaries"), "{}", message(&refused));
     let elsewhere = harness.withdrawal_request(1, 2);
     server.wait_until_withdrawn(&[server.schedule(&allowed), server.schedule(&elsewhere)]);
 }
@@ -126,10 +126,10 @@ fn beneficiary_that_was_removed_is_not_paid() {
     server.process.kill();
 
     let kept = harness.withdrawal_request(0, 2)["beneficiary"].as_str().unwrap().to_owned();
-    let server = harness.serve_with(&[("--evm-beneficiaries", &kept)]);
+    let server = harness.serve_with(&[("--pools-beneficiaries", &kept)]);
     let failed = server.wait_for_state(&ids[0], "failed");
     let reason = failed["fail_reason"].as_str().unwrap();
-    assert!(reason.contains("evm.beneficiaries"), "{reason}");
+    assert!(reason.contains("pools.*.beneficiaries"), "{reason}");
     assert_eq!(failed["transactions"], json!([]), "{failed}");
     // The same request again is answered with what became of it.
     assert_eq!(server.schedule(&request), ids[0]);

@@ -20,7 +20,7 @@ fn hex(number: &Value) -> u64 {
 /// A server whose first withdrawal is sent and not mined.
 fn start(harness: &WithdrawalHarness) -> (WithdrawalServer, String) {
     harness.anvil.stop_mining().unwrap();
-    let server = harness.serve_with(&[("--evm-balance-interval", "200ms")]);
+    let server = harness.serve_with(&[("--testing-balance-interval", "200ms")]);
     let id = server.schedule(&harness.withdrawal_request(0, 1));
     server.wait_for_state(&id, "pending");
     (server, id)

@@ -22,10 +22,10 @@ const RECEIPT_INTERVAL: Duration = Duration::from_millis(100);
 const USUAL_PACE: &[(&str, &str)] = &[
     ("--log", "info"),
     ("--poll-interval", "1s"),
-    ("--poll-longest-interval", "60s"),
-    ("--queue-poll-interval", "1s"),
+    ("--testing-longest-interval", "60s"),
+    ("--testing-queue-poll-interval", "1s"),
     ("--evm-resend-after", "30s"),
-    ("--poll-quiet-after", "60s"),
+    ("--testing-quiet-after", "60s"),
 ];
 
 /// The input of the call that makes a payment of the first pool, as the server sends it.

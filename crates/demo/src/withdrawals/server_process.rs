@@ -131,8 +131,8 @@ impl ServerDirectory {
             ("ledger.urls", chain.url().to_owned()),
             ("evm.chain_id", CHAIN_ID.to_owned()),
             ("evm.maximum_gas_price", MAXIMUM_GAS_PRICE_GWEI.to_string()),
-            ("evm.gas_admins", gas_admins.join(",")),
-            ("evm.pools", pools.join(",")),
+            ("gas_admins.*.key", gas_admins.join(",")),
+            ("pools.*.gas_admin", pools.join(",")),
         ];
         let fixed = SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
         let flag = |name: &str, text: String| {

@@ -84,7 +84,7 @@ impl<'a> SendAttempt<'a> {
         let admin = self.admin;
         let no_signer = || {
             answer::refused(format_args!(
-                "no key is configured for the gas admin {admin}; add it to evm.gas_admins, or move the \
+                "no key is configured for the gas admin {admin}; add it to gas_admins.*.key, or move the \
                  withdrawal with `grid-batch move-withdrawals` if its pool has another gas admin now"
             ))
         };

@@ -102,7 +102,7 @@ impl SendAttempt<'_> {
         let (nonce, admin) = (best.signed.nonce, self.admin);
         Err(self.parked(format_args!(
             "the transaction with nonce {nonce} offers {}, the gas price is {}, and no key is configured \
-             for the gas admin {admin}; add it to evm.gas_admins, or wait for a lower price",
+             for the gas admin {admin}; add it to gas_admins.*.key, or wait for a lower price",
             GasPrice::from_wei(best.signed.max_fee),
             GasPrice::from_wei(quote.price)
         )))

@@ -2,9 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use grid_batch_settings::{
-    NOT_SHOWN, NodeUrl, Pair, SettingValue, looks_like_key, may_hold_secret,
-};
+use grid_batch_settings::{NOT_SHOWN, NodeUrl, SettingValue, looks_like_key, may_hold_secret};
 use grid_batch_support::redact_url;
 
 /// Where the secret key of a gas admin is.
@@ -49,12 +47,6 @@ pub enum PasswordSource {
     Variable(String),
 }
 
-/// The name of a gas admin, and where its key is.
-pub(super) struct GasAdmin(pub(super) String, pub(super) KeySource);
-
-/// The name of a gas admin, and where the password of its keystore is.
-pub(super) struct KeystorePassword(pub(super) String, pub(super) PasswordSource);
-
 impl SettingValue for KeySource {
     fn parse(text: &str) -> Result<Self, String> {
         if looks_like_key(text) {
@@ -73,6 +65,12 @@ impl SettingValue for KeySource {
             Some(remote) => parse_remote(remote),
             None => Ok(Self::File(text.into())),
         }
+    }
+
+    /// Hides a key that was given by mistake instead of its file, and the password of a URL.
+    fn redacted(text: &str) -> String {
+        let has_secret = text.contains("://") && may_hold_secret(text);
+        if looks_like_key(text) || has_secret { NOT_SHOWN.to_owned() } else { format!("{text:?}") }
     }
 }
 
@@ -98,41 +96,17 @@ impl SettingValue for PasswordSource {
                 .to_owned()),
         }
     }
+
+    /// The text may be the password itself.
+    fn redacted(_: &str) -> String {
+        NOT_SHOWN.to_owned()
+    }
 }
 
 fn variable_name(text: &str) -> Result<String, String> {
     match text {
         "" => Err("env: must be followed by the name of a variable".to_owned()),
         variable => Ok(variable.to_owned()),
-    }
-}
-
-impl SettingValue for GasAdmin {
-    fn parse(text: &str) -> Result<Self, String> {
-        let Pair(name, key) = Pair::parse(text)?;
-        Ok(Self(name, KeySource::parse(&key)?))
-    }
-
-    /// Hides a key that was given by mistake instead of its file, and the password of a URL.
-    fn redacted(text: &str) -> String {
-        match text.split_once('=') {
-            Some((name, key)) if looks_like_key(key.trim()) => format!("\"{name}=***\""),
-            None if looks_like_key(text) => "\"***\"".to_owned(),
-            _ if text.contains("://") && may_hold_secret(text) => NOT_SHOWN.to_owned(),
-            _ => format!("{text:?}"),
-        }
-    }
-}
-
-impl SettingValue for KeystorePassword {
-    fn parse(text: &str) -> Result<Self, String> {
-        let Pair(name, password) = Pair::parse(text)?;
-        Ok(Self(name, PasswordSource::parse(&password)?))
-    }
-
-    /// The text may be the password itself.
-    fn redacted(_: &str) -> String {
-        NOT_SHOWN.to_owned()
     }
 }
 
@@ -170,7 +144,7 @@ mod tests {
     #[test]
     fn password_in_place_of_its_file_is_refused_and_not_shown() {
         assert!(PasswordSource::parse("hidden").is_err());
-        assert!(!KeystorePassword::redacted("a=hidden").contains("hidden"));
+        assert!(!PasswordSource::redacted("hidden").contains("hidden"));
         assert_eq!(PasswordSource::parse("./a"), Ok(PasswordSource::File("./a".into())));
         let variable = PasswordSource::Variable("WORD".to_owned());
         assert_eq!(PasswordSource::parse("env:WORD"), Ok(variable));
@@ -179,10 +153,10 @@ mod tests {
     #[test]
     fn secrets_of_gas_admins_are_not_shown() {
         let key = "5e".repeat(32);
-        for text in [format!("a={key}"), key.clone(), format!("a=env:{key}")] {
-            assert!(!GasAdmin::redacted(&text).contains(&key), "{text}");
+        for text in [format!("0x{key}"), key.clone(), format!("env:{key}")] {
+            assert!(!KeySource::redacted(&text).contains(&key), "{text}");
         }
-        assert_eq!(GasAdmin::redacted("a=remote:0x12@http://u:hidden@h"), NOT_SHOWN);
-        assert_eq!(GasAdmin::redacted("a=/etc/a.key"), "\"a=/etc/a.key\"");
+        assert_eq!(KeySource::redacted("remote:0x12@http://u:hidden@h"), NOT_SHOWN);
+        assert_eq!(KeySource::redacted("/etc/a.key"), "\"/etc/a.key\"");
     }
 }

@@ -3,12 +3,17 @@ mod table;
 
 use std::{collections::BTreeSet, fmt, num::NonZero, time::Duration};
 
-use grid_batch_settings::{ConfigError, Pair, SettingValues};
-
-use key_source::{GasAdmin, KeystorePassword};
+use grid_batch_settings::{ConfigError, GivenValue, SettingValues};
 
 pub use key_source::{KeySource, PasswordSource};
 pub use table::SETTINGS;
+
+const KEY: &str = "gas_admins.*.key";
+const PASSWORD: &str = "gas_admins.*.password";
+const GAS_ADMIN: &str = "pools.*.gas_admin";
+
+/// Balances change more slowly than the gas price, and take more requests.
+const BALANCE_INTERVALS: u32 = 6;
 
 /// The pools of an EVM chain, their gas admins, and the price of gas.
 ///
@@ -21,8 +26,8 @@ pub struct EvmSettings {
     pub gas_admins: Vec<(String, KeySource)>,
     /// The names of the gas admins with a keystore, and where its password is.
     pub keystore_passwords: Vec<(String, PasswordSource)>,
-    /// The time limit of a request to a remote signer.
-    pub signer_timeout: Duration,
+    /// The time limit of a request to a remote signer, if it is not that for connecting to a node.
+    pub signer_timeout: Option<Duration>,
     /// The pools' addresses, and the names of their gas admins.
     pub pools: Vec<(String, String)>,
     /// The gas price, in gwei, from which on withdrawals are parked.
@@ -35,12 +40,8 @@ pub struct EvmSettings {
     pub maximum_payments_per_day: Vec<(String, String)>,
     /// The beneficiaries that may be paid, with the pool's address or for all pools; empty for all.
     pub beneficiaries: Vec<(Option<String>, String)>,
-    /// A balance that pays for fewer withdrawals is low.
-    pub low_balance: u64,
     /// How often balances and the gas price are read.
     pub balance_interval: Duration,
-    /// The highest tip, in gwei.
-    pub maximum_tip: String,
     /// The URL of a gas price oracle.
     pub oracle_url: Option<String>,
     /// The JSON pointer to the price in the oracle's answer.
@@ -57,9 +58,6 @@ pub struct EvmSettings {
     pub resend_after: Duration,
     /// How many nonces may be missing at the node.
     pub longest_gap: u64,
-    /// How many nodes that are up to date must say that a pool refuses a withdrawal before it fails; 0
-    /// for more than half of the nodes.
-    pub agreeing_nodes: usize,
     /// The age of a node's latest block from which on the node is not up to date; `None` for any age.
     pub head_age_limit: Option<Duration>,
 }
@@ -67,85 +65,85 @@ pub struct EvmSettings {
 impl EvmSettings {
     /// Reads and checks them.
     pub fn new(values: &SettingValues) -> Result<Self, ConfigError> {
-        let pairs = |name: &str| -> Result<Vec<(String, String)>, ConfigError> {
-            let pairs: Vec<Pair> = values.get(name)?;
-            Ok(pairs.into_iter().map(|Pair(left, right)| (left, right)).collect())
-        };
-        let gas_admins: Vec<GasAdmin> = values.get("evm.gas_admins")?;
-        let passwords: Vec<KeystorePassword> = values.get("evm.keystore_passwords")?;
+        let oracle = values.get_with("evm.oracle_url", parse_oracle)?;
+        let gate_interval: Duration = values.get("evm.gate_interval")?;
+        let balance_interval: Option<Duration> = values.get("testing.balance_interval")?;
         let settings = Self {
             chain_id: values.get::<NonZero<u64>>("evm.chain_id")?.get(),
-            gas_admins: gas_admins.into_iter().map(|GasAdmin(name, key)| (name, key)).collect(),
-            keystore_passwords: passwords.into_iter().map(|it| (it.0, it.1)).collect(),
-            signer_timeout: values.get("evm.signer_timeout")?,
-            pools: pairs("evm.pools")?,
+            gas_admins: values.get_entries(KEY)?,
+            keystore_passwords: values.get_entries(PASSWORD)?,
+            signer_timeout: values.get("testing.signer_timeout")?,
+            pools: values.get_entries(GAS_ADMIN)?,
             maximum_gas_price: values.get("evm.maximum_gas_price")?,
-            pool_maximum_gas_price: pairs("evm.pool_maximum_gas_price")?,
-            maximum_payment: pairs("evm.maximum_payment")?,
-            maximum_payments_per_day: pairs("evm.maximum_payments_per_day")?,
+            pool_maximum_gas_price: values.get_entries("pools.*.maximum_gas_price")?,
+            maximum_payment: values.get_entries("pools.*.maximum_payment")?,
+            maximum_payments_per_day: values.get_entries("pools.*.maximum_payments_per_day")?,
             beneficiaries: beneficiaries(values)?,
-            low_balance: values.get::<u32>("evm.low_balance")?.into(),
-            balance_interval: values.get("evm.balance_interval")?,
-            maximum_tip: values.get("evm.maximum_tip")?,
-            oracle_url: values.get_with("evm.oracle_url", parse_oracle_url)?,
-            oracle_field: values.get("evm.oracle_field")?,
+            balance_interval: balance_interval.unwrap_or(gate_interval * BALANCE_INTERVALS),
+            oracle_field: match &oracle {
+                Some((_, Some(field))) => field.clone(),
+                _ => values.get("testing.oracle_field")?,
+            },
+            oracle_url: oracle.map(|(url, _)| url),
             oracle_first: values.get("evm.oracle_first")?,
-            gate_interval: values.get("evm.gate_interval")?,
+            gate_interval,
             confirmations: values.get::<NonZero<u64>>("evm.confirmations")?.get(),
             in_flight: values.get::<NonZero<usize>>("evm.in_flight")?.get(),
             resend_after: values.get("evm.resend_after")?,
             longest_gap: values.get::<NonZero<u64>>("evm.longest_gap")?.get(),
-            agreeing_nodes: values.get::<u32>("evm.agreeing_nodes")? as usize,
             head_age_limit: values.get("evm.head_age_limit")?,
         };
         settings.check(values)?;
         Ok(settings)
     }
 
-    /// Names of gas admins must be unique, and each pool's gas admin must be configured.
+    /// Each pool's gas admin must be configured.
     fn check(&self, values: &SettingValues) -> Result<(), ConfigError> {
-        if self.gas_admins.iter().any(|(_, key)| matches!(key, KeySource::Remote { .. })) {
-            values.check_shorter("evm.signer_timeout", "submit.sending_limit")?;
+        for name in [KEY, GAS_ADMIN] {
+            if let Some(given) = values.entries(name).find(|it| it.key.as_deref() == Some("*")) {
+                let rule = format!(
+                    "{name} is of one key, so name the key: * stands for no gas admin or pool"
+                );
+                return Err(given.conflict(rule));
+            }
         }
-        let mut names = BTreeSet::new();
-        if let Some((name, _)) = self.gas_admins.iter().find(|(name, _)| !names.insert(name)) {
-            let rule = format!("the gas admin {name} is listed twice");
-            return Err(values.conflict("evm.gas_admins", rule));
-        }
+        let names: BTreeSet<&str> = self.gas_admins.iter().map(|(name, _)| name.as_str()).collect();
         self.check_passwords(values)?;
-        if let Some((pool, name)) = self.pools.iter().find(|(_, name)| !names.contains(name)) {
-            let rule =
-                format!("the pool {pool} has the gas admin {name}, which evm.gas_admins lacks");
-            return Err(values.conflict("evm.pools", rule));
+        for given in values.entries(GAS_ADMIN) {
+            if !names.contains(given.text.as_str()) {
+                let (pool, name) = (given.key.as_deref().unwrap_or_default(), &given.text);
+                let rule =
+                    format!("the pool {pool} has the gas admin {name}, which gas_admins lacks");
+                return Err(given.conflict(rule));
+            }
         }
         Ok(())
     }
 
-    /// Each keystore needs one password, and nothing else has one.
+    /// Each keystore needs a password, and nothing else has one.
     fn check_passwords(&self, values: &SettingValues) -> Result<(), ConfigError> {
+        let key_of = |given: &GivenValue| given.key.clone().unwrap_or_default();
         let keystores = self.gas_admins.iter();
         let keystores = keystores.filter(|(_, key)| matches!(key, KeySource::Keystore(_)));
         let keystores: BTreeSet<&str> = keystores.map(|(name, _)| name.as_str()).collect();
-        let mut names = BTreeSet::new();
-        for (name, _) in &self.keystore_passwords {
+        for given in values.entries(PASSWORD) {
+            let name = key_of(given);
             if !keystores.contains(name.as_str()) {
-                let rule = format!("evm.gas_admins has no gas admin {name} with a keystore");
-                return Err(values.conflict("evm.keystore_passwords", rule));
-            }
-            if !names.insert(name.as_str()) {
-                let rule = format!("the gas admin {name} is listed twice");
-                return Err(values.conflict("evm.keystore_passwords", rule));
+                let rule = format!("gas_admins has no gas admin {name} with a keystore");
+                return Err(given.conflict(rule));
             }
         }
-        match keystores.difference(&names).next() {
-            None => Ok(()),
-            Some(name) => {
+        let has_password = |name: &str| self.keystore_passwords.iter().any(|(of, _)| of == name);
+        for given in values.entries(KEY) {
+            let name = key_of(given);
+            if keystores.contains(name.as_str()) && !has_password(&name) {
                 let rule = format!(
-                    "the gas admin {name} has a keystore, whose password evm.keystore_passwords lacks"
+                    "the gas admin {name} has a keystore, whose password gas_admins.{name}.password lacks"
                 );
-                Err(values.conflict("evm.gas_admins", rule))
+                return Err(given.conflict(rule));
             }
         }
+        Ok(())
     }
 }
 
@@ -163,21 +161,29 @@ impl fmt::Debug for EvmSettings {
 
 /// Beneficiaries, each with its pool, if it is for one pool only.
 fn beneficiaries(values: &SettingValues) -> Result<Vec<(Option<String>, String)>, ConfigError> {
-    let items: Vec<String> = values.get("evm.beneficiaries")?;
-    let item = |item: String| match item.split_once('=') {
-        Some((pool, beneficiary)) => (Some(pool.trim().to_owned()), beneficiary.trim().to_owned()),
-        None => (None, item),
+    let pools: Vec<(String, Vec<String>)> = values.get_entries("pools.*.beneficiaries")?;
+    let of_pool = |(pool, beneficiaries): (String, Vec<String>)| {
+        let pool = Some(pool).filter(|pool| pool != "*");
+        beneficiaries.into_iter().map(move |beneficiary| (pool.clone(), beneficiary))
     };
-    Ok(items.into_iter().map(item).collect())
+    Ok(pools.into_iter().flat_map(of_pool).collect())
 }
 
-/// The URL of an oracle, if there is one.
-fn parse_oracle_url(text: &str) -> Result<Option<String>, String> {
-    match text {
-        "" => Ok(None),
-        _ if text.starts_with("http://") || text.starts_with("https://") => {
-            Ok(Some(text.to_owned()))
+/// The URL of an oracle, if there is one, and the JSON pointer after its `#`.
+fn parse_oracle(text: &str) -> Result<Option<(String, Option<String>)>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if !text.starts_with("http://") && !text.starts_with("https://") {
+        return Err("a URL must begin with http:// or https://".to_owned());
+    }
+    match text.split_once('#') {
+        None => Ok(Some((text.to_owned(), None))),
+        Some((url, pointer)) if pointer.starts_with('/') => {
+            Ok(Some((url.to_owned(), Some(pointer.to_owned()))))
         }
-        _ => Err("a URL must begin with http:// or https://".to_owned()),
+        Some(_) => {
+            Err("after # it must be a JSON pointer, such as /result/FastGasPrice".to_owned())
+        }
     }
 }

@@ -93,7 +93,7 @@ async fn beneficiary_that_is_not_allowed_is_rejected_unsigned() {
     let id = harness.schedule("5");
     let answer = harness.send(id).await;
     assert_eq!(answer.outcome, Outcome::Rejected, "{answer:?}");
-    assert!(answer.message.unwrap().contains("evm.beneficiaries"));
+    assert!(answer.message.unwrap().contains("pools.*.beneficiaries"));
     assert_eq!((harness.store.nonces(id), harness.proxy.calls(SEND)), (vec![], 0));
 
     let beneficiary = harness.beneficiary().parse().unwrap();

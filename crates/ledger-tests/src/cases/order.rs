@@ -28,7 +28,7 @@ fn start_with(run: &mut CaseRun<'_>, strategy: StrategyKind) -> Done {
     if let Some(lacking) = run.facts.lacks_for(strategy) {
         return Err(NotPossible::new(format!("the strategy {name} needs {lacking}")));
     }
-    run.settings = format!("[ledger]\nstrategy = \"{name}\"");
+    run.settings = format!("[services.\"*\"]\nstrategy = \"{name}\"");
     run.start();
     Ok(())
 }

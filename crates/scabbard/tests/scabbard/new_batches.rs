@@ -6,7 +6,7 @@ use grid_batch_core::{
     AttemptId, Ledger, LedgerEventStream, Outcome, PeerService, SubmissionAnswer,
 };
 use grid_batch_ledger_sim::{LedgerSim, RequestKind};
-use grid_batch_scabbard::NewBatchRules;
+use grid_batch_scabbard::{NewBatchRules, UnknownHistory};
 use tokio::time::sleep;
 
 use crate::{

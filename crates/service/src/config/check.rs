@@ -8,29 +8,8 @@ use grid_batch_support::redact_password;
 
 use super::{Config, LedgerConfig};
 
-/// Pairs of settings of which the first must be less than the second.
-const ASCENDING: [(&str, &str); 5] = [
-    ("ledger.connect_timeout", "ledger.request_timeout"),
-    ("ledger.request_timeout", "submit.sending_limit"),
-    ("submit.sending_limit", "submit.total_limit"),
-    ("submit.sending_limit", "poll.accept_absence_after"),
-    ("poll.interval", "poll.longest_interval"),
-];
-
-/// Pairs of settings of which the first must not be more than the second.
-const NOT_DESCENDING: [(&str, &str); 2] = [
-    ("ledger.reconnect_first", "ledger.reconnect_longest"),
-    ("queue.delay", "queue.longest_delay"),
-];
-
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        for (shorter, longer) in ASCENDING {
-            self.settings.check_shorter(shorter, longer)?;
-        }
-        for (shorter, longer) in NOT_DESCENDING {
-            self.settings.check_not_longer(shorter, longer)?;
-        }
         self.check_expiries()?;
         self.check_retention()?;
         self.check_services()?;
@@ -45,9 +24,9 @@ impl Config {
             return Ok(());
         }
         let rule = format!(
-            "claims.full_expiry is {full:?}; it must be at least claims.idle_expiry and twice \
-             submit.total_limit, together {:?}, or equal to claims.idle_expiry and more than twice \
-             submit.total_limit, {longest:?}: a service could be taken over while its batch is being \
+            "claims.full_expiry is {full:?}; it must be at least claims.idle_expiry and ten times \
+             ledger.request_timeout, together {:?}, or equal to claims.idle_expiry and more than ten times \
+             ledger.request_timeout, {longest:?}: a service could be taken over while its batch is being \
              submitted",
             idle + longest,
         );
@@ -84,9 +63,9 @@ impl Config {
         };
         let (setting, rule) = match (facts.one_node_for_service, urls.len(), services.len()) {
             (false, _, 1..) => (
-                "ledger.services",
+                "services.*.node",
                 format!(
-                    "ledger.services is for a ledger whose services are at one node each; ledger.kind is {kind}, so \
+                    "services.*.node is for a ledger whose services are at one node each; ledger.kind is {kind}, so \
                      list its nodes in ledger.urls"
                 ),
             ),
@@ -94,21 +73,30 @@ impl Config {
                 "ledger.urls",
                 format!(
                     "ledger.urls has {} URLs; a {kind} service is at one node, so give at most one URL, for \
-                     the services that are not in ledger.services, and list the services of other nodes \
-                     there; other nodes of the same circuit have ids of their own and belong in ledger.peers",
+                     the services that have no services.*.node, and name the nodes of other services \
+                     there; other nodes of the same circuit have ids of their own and belong in \
+                     services.*.peers",
                     urls.len()
                 ),
             ),
             _ => return Ok(()),
         };
-        Err(self.settings.conflict(setting, rule))
+        Err(self.conflict(setting, rule))
+    }
+
+    /// The error for a setting, whose first entry is named if it has entries.
+    fn conflict(&self, setting: &str, rule: String) -> ConfigError {
+        match self.settings.entries(setting).next() {
+            Some(given) => given.conflict(rule),
+            None => self.settings.conflict(setting, rule),
+        }
     }
 
     fn check_peers(&self) -> Result<(), ConfigError> {
         let peers = &self.ledger.peers;
         let rule = match self.ledger.facts {
             Some(facts) if !facts.one_node_for_service && !peers.is_empty() => {
-                "ledger.peers is for a ledger whose services are at one node each; list all nodes of another \
+                "services.*.peers is for a ledger whose services are at one node each; list all nodes of another \
                  ledger in ledger.urls"
                     .to_owned()
             }
@@ -117,13 +105,13 @@ impl Config {
                 .find(|peer| self.ledger.node_of(&peer.service) == Some(&peer.url))
             {
                 Some(PeerService { service, url, .. }) => format!(
-                    "ledger.peers names the node of {service} itself, {}; it must be another node \
+                    "services.*.peers names the node of {service} itself, {}; it must be another node \
                      of the circuit",
                     redact_password(url)
                 ),
                 None => return Ok(()),
             },
         };
-        Err(self.settings.conflict("ledger.peers", rule))
+        Err(self.conflict("services.*.peers", rule))
     }
 }

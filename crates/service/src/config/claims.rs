@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_settings::{ConfigError, SettingValues};
 
-use super::optional;
+use super::{optional, times::Times};
 
 /// How services are divided among instances.
 #[derive(Debug, Clone)]
@@ -19,11 +19,18 @@ pub struct ClaimsConfig {
 }
 
 impl ClaimsConfig {
-    pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
+    pub(super) fn from_settings(
+        settings: &SettingValues,
+        times: &Times,
+    ) -> Result<Self, ConfigError> {
+        let idle_expiry: Duration = settings.get("claims.idle_expiry")?;
+        // Twice the limit of a submission is needed. The rest is for slow renewals.
+        let usual = idle_expiry + times.total_limit * 5 / 2;
+        let full_expiry: Option<Duration> = settings.get("claims.full_expiry")?;
         Ok(Self {
             name: optional(settings.get("claims.name")?),
-            idle_expiry: settings.get("claims.idle_expiry")?,
-            full_expiry: settings.get("claims.full_expiry")?,
+            idle_expiry,
+            full_expiry: full_expiry.unwrap_or(usual),
             share: settings.get("claims.share")?,
         })
     }

@@ -1,18 +1,20 @@
-use grid_batch_settings::{ConfigError, GivenValue, Origin, Setting, SettingTable};
+use grid_batch_settings::{ConfigError, Origin, Setting, SettingName, SettingTable, SourceValues};
 
 use super::ledger_type::without_adapter;
 
-/// Reads the environment. A variable with our prefix that is no setting is an error: its name is
-/// probably misspelt.
+/// Reads the environment: the values of aliases, and those of variables with our prefix, which override them. A
+/// variable with our prefix that is no setting is an error: its name is probably misspelt.
 pub(super) fn read(
     table: &SettingTable,
     variables: impl Iterator<Item = (String, String)>,
-) -> Result<Vec<GivenValue>, ConfigError> {
-    let mut values = Vec::new();
-    let mut values_of_aliases = Vec::new();
+) -> Result<[SourceValues; 2], ConfigError> {
+    let names: Vec<(String, SettingName)> = table.names().map(|it| (it.variable(), it)).collect();
+    let mut of_aliases = SourceValues::default();
+    let mut values = SourceValues::default();
     for (variable, text) in variables {
         if let Some(setting) = table.iter().find(|it| it.alias == Some(variable.as_str())) {
-            values_of_aliases.push(setting.given(Origin::Variable(variable), text));
+            let given = setting.given(Origin::Variable(variable.clone()), text);
+            of_aliases.add_given(&variable, given)?;
             continue;
         }
         let Some(rest) = variable.strip_prefix(Setting::PREFIX) else { continue };
@@ -20,7 +22,7 @@ pub(super) fn read(
             continue;
         }
         let origin = Origin::Variable(variable.clone());
-        let Some(setting) = table.iter().find(|setting| setting.variable() == variable) else {
+        let Some((_, name)) = names.iter().find(|(name, _)| *name == variable) else {
             if let Some(ledger) = without_adapter(rest.split('_').next().unwrap_or(rest)) {
                 return Err(ConfigError::NoAdapter { origin, name: variable, ledger });
             }
@@ -28,11 +30,9 @@ pub(super) fn read(
             let nearest = nearest.map(Setting::variable);
             return Err(ConfigError::UnknownSetting { origin, name: variable, nearest });
         };
-        values.push(setting.given(origin, text));
+        values.add(name, origin, text)?;
     }
-    // A variable with our prefix overrides its alias.
-    values_of_aliases.append(&mut values);
-    Ok(values_of_aliases)
+    Ok([of_aliases, values])
 }
 
 /// Whether a variable with our prefix is not a setting: it names the configuration file, or is for our tests.

@@ -9,7 +9,8 @@ use grid_batch_support::redact_url;
 
 use super::{
     ledger_type::ConfiguredType,
-    value::{PeerSetting, ServiceUrl},
+    times::Times,
+    value::{nodes_of_services, peers},
 };
 use crate::StartError;
 
@@ -115,9 +116,9 @@ impl LedgerConfig {
             .map(|(service, _)| service.to_string())
             .collect();
         let missing = if self.peers.is_empty() {
-            "ledger.peers is not set".to_owned()
+            "services.*.peers is not set".to_owned()
         } else if !without.is_empty() {
-            format!("ledger.peers has no node of {}", without.join(", "))
+            format!("services.*.peers has no node of {}", without.join(", "))
         } else {
             return None;
         };
@@ -130,38 +131,32 @@ impl LedgerConfig {
     pub(super) fn from_settings(
         settings: &SettingValues,
         ledger_type: Option<&ConfiguredType>,
+        times: &Times,
     ) -> Result<Self, ConfigError> {
-        let uses_events: bool = settings.get("ledger.events")?;
         let urls: Vec<NodeUrl> = settings.get("ledger.urls")?;
-        let services: Vec<ServiceUrl> = settings.get("ledger.services")?;
-        let peers: Vec<PeerSetting> = settings.get("ledger.peers")?;
         Ok(Self {
             kind: ledger_type.map(|it| it.ledger.name),
             facts: ledger_type.map(|it| it.facts),
             name: settings.get("ledger.name")?,
             urls: urls.into_iter().map(|NodeUrl(url)| url).collect(),
-            services: services.into_iter().map(|ServiceUrl(id, url)| (id, url)).collect(),
-            peers: peers.into_iter().map(|PeerSetting(peer)| peer).collect(),
+            services: nodes_of_services(settings)?,
+            peers: peers(settings)?,
             http: HttpOptions {
-                connect_timeout: settings.get("ledger.connect_timeout")?,
-                request_timeout: settings.get("ledger.request_timeout")?,
+                connect_timeout: times.connect_timeout,
+                request_timeout: times.request_timeout,
                 ..HttpOptions::default()
             },
-            event_sockets: if uses_events {
-                settings.get_size("ledger.event_sockets")?
-            } else {
-                0
-            },
+            event_sockets: settings.get::<u32>("ledger.event_sockets")? as usize,
             socket: WebSocketOptions {
-                silence_timeout: settings.get("ledger.silence_timeout")?,
+                silence_timeout: settings.get("testing.silence_timeout")?,
                 ..WebSocketOptions::default()
             },
             reconnect_backoff: Backoff {
-                first: settings.get("ledger.reconnect_first")?,
-                longest: settings.get("ledger.reconnect_longest")?,
+                first: settings.get("testing.reconnect_first")?,
+                longest: settings.get("testing.reconnect_longest")?,
             },
             late_arrival_limit: settings.get("ledger.late_arrival_limit")?,
-            dependency_limit: settings.get("ledger.dependency_limit")?,
+            dependency_limit: settings.get("testing.dependency_limit")?,
         })
     }
 }

@@ -101,7 +101,8 @@ impl LedgerType {
 
     /// Whether one of its settings has another value than by default.
     fn has_given(&self, settings: &SettingValues) -> bool {
-        self.settings.iter().any(|setting| settings.given(setting.name).origin != Origin::Default)
+        let mut given = self.settings.iter().flat_map(|setting| settings.all_of(setting));
+        given.any(|given| given.origin != Origin::Default)
     }
 
     /// What its ledgers do with batches, with these settings.
@@ -188,7 +189,7 @@ mod tests {
     use grid_batch_core::{AbsenceRule, LedgerFacts, StrategyKind};
 
     use super::{FactsFn, LedgerType};
-    use crate::{Config, SETTINGS, Setting};
+    use crate::{Config, Setting};
 
     /// A ledger that is not known: it promises nothing.
     const MINE: LedgerType =
@@ -199,8 +200,7 @@ mod tests {
     }
 
     fn load(ledgers: &[LedgerType], settings: &[(&str, &str)]) -> Result<Config, String> {
-        let flag =
-            |(name, text): &(&str, &str)| (SETTINGS.named(name).unwrap(), (*text).to_owned());
+        let flag = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
         let flags = settings.iter().map(flag).collect();
         let config = Config::load_with_ledgers(ledgers, None, empty(), flags);
         config.map_err(|error| error.to_string())
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(config.ledger.kind, Some("mine"));
         assert_eq!(config.ledger.facts.unwrap().absence_rule(), AbsenceRule::Never);
         assert!(load(&[MINE], &[kind]).unwrap().ledger.lacks_name());
-        let error = load(&[MINE], &[kind, ("ledger.strategy", "pipeline")]).unwrap_err();
+        let error = load(&[MINE], &[kind, ("services.*.strategy", "pipeline")]).unwrap_err();
         assert!(error.ends_with("ledger.kind is mine: use serial"), "{error}");
         let error = load(&[MINE], &[("ledger.kind", "other")]).unwrap_err();
         assert!(error.ends_with("\"evm\" or \"mine\"") || !cfg!(feature = "evm"), "{error}");
@@ -291,7 +291,7 @@ mod tests {
         let nothing = || variables("LEDGER_KIND", "mine");
         assert_eq!(margin(load(nothing(), Vec::new()).unwrap()), 11);
         assert_eq!(margin(load(variables("LEDGER_MINE_MARGIN", "12"), Vec::new()).unwrap()), 12);
-        let flag = |text: &str| vec![(&OF_MINE[0], text.to_owned())];
+        let flag = |text: &str| vec![(OF_MINE[0].name.to_owned(), text.to_owned())];
         assert_eq!(margin(load(nothing(), flag("13")).unwrap()), 13);
         let error = load(nothing(), flag("2000")).unwrap_err().to_string();
         assert_eq!(

@@ -17,10 +17,10 @@ mod print;
 mod reference;
 mod retention;
 mod scheduling;
-mod setting_file;
 mod table;
 #[cfg(test)]
 mod tests;
+mod times;
 mod value;
 mod warnings;
 mod webhooks;
@@ -30,7 +30,8 @@ use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
 use grid_batch_core::{Clock, SchedulingRules};
 use grid_batch_queuer::QueueOptions;
 use grid_batch_settings::{
-    ConfigError, DurationOrZero, GivenValue, Origin, Setting, SettingTable, SettingValues,
+    ConfigError, DurationOrZero, OldName, Origin, SettingName, SettingTable, SettingValues,
+    SourceValues,
 };
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
@@ -49,11 +50,12 @@ pub use poll::PollConfig;
 pub use reference::settings_reference;
 pub use retention::RetentionConfig;
 pub use table::SETTINGS;
+pub use value::OfServices;
 
 pub use warnings::ReadableSecret;
 
 use ledger_type::ConfiguredType;
-use setting_file::with_files;
+use times::Times;
 
 /// All settings, checked.
 #[derive(Debug, Clone)]
@@ -68,8 +70,6 @@ pub struct Config {
     pub log: String,
     /// The format of the log.
     pub log_format: LogFormat,
-    /// How many lines with the same message are logged in ten seconds; 0 for all.
-    pub log_repeats: u32,
     /// How often the log counts batches.
     pub log_counts: Duration,
     /// The ledger.
@@ -82,10 +82,6 @@ pub struct Config {
     pub claims: ClaimsConfig,
     /// The longest request body, in bytes.
     pub body_limit: usize,
-    /// The most open HTTP connections, if the limit of file descriptors allows so many.
-    pub connections: usize,
-    /// The most HTTP requests in progress of one address.
-    pub requests_of_address: usize,
     /// Which requests are answered, and which batches are accepted.
     pub intake: IntakeConfig,
     /// How batches are taken from the store.
@@ -104,8 +100,6 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// How events are delivered to webhooks.
     pub webhooks: DeliveryOptions,
-    /// How many services have a label of their own in `/metrics`.
-    pub metrics_services: usize,
     settings: SettingValues,
     adapter: Option<Adapter>,
 }
@@ -117,24 +111,24 @@ impl Config {
     /// The environment variable that names the file.
     pub const FILE_VARIABLE: &str = "GRID_BATCH_CONFIG";
 
-    /// Reads the file, the environment and the flags, which are pairs of a setting and its value.
+    /// Reads the file, the environment and the flags, which are pairs of a setting's name and its value.
     /// Later sources override earlier ones.
     ///
     /// ```
     /// use std::path::Path;
-    /// use grid_batch_service::{Config, SETTINGS};
+    /// use grid_batch_service::Config;
     ///
     /// let variables = [("GRID_BATCH_LISTEN".to_owned(), "127.0.0.1:1".to_owned())];
-    /// let flag = (SETTINGS.named("queue.delay").unwrap(), "3s".to_owned());
+    /// let flag = ("poll.interval".to_owned(), "3s".to_owned());
     /// let config = Config::load(None, variables.into_iter(), vec![flag])?;
     /// assert_eq!(config.listen.addresses[0].to_string(), "127.0.0.1:1");
-    /// assert_eq!(config.delays.first.as_secs(), 3);
+    /// assert_eq!(config.poll.interval.as_secs(), 3);
     /// # Ok::<(), grid_batch_service::ConfigError>(())
     /// ```
     pub fn load(
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
-        flags: Vec<(&'static Setting, String)>,
+        flags: Vec<(String, String)>,
     ) -> Result<Self, ConfigError> {
         Self::load_with_ledgers(&[], file, variables, flags)
     }
@@ -144,36 +138,35 @@ impl Config {
         ledgers: &[LedgerType],
         file: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
-        flags: Vec<(&'static Setting, String)>,
+        flags: Vec<(String, String)>,
     ) -> Result<Self, ConfigError> {
         let table = table::with_registered(ledgers)?;
         let of_file = file::read(&table, file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
-        let of_environment = environment::read(&table, variables)?;
-        let sources = [of_file, of_environment, given_by_flags(flags)];
-        Self::from_sources(table, ledgers, sources)
+        let [of_aliases, of_environment] = environment::read(&table, variables)?;
+        let of_flags = given_by_flags(&table, flags)?;
+        Self::from_sources(table, ledgers, [of_file, of_aliases, of_environment, of_flags])
     }
 
     /// The configuration of these flags alone, without a file or the environment.
-    pub fn from_flags(flags: Vec<(&'static Setting, String)>) -> Result<Self, ConfigError> {
-        Self::from_sources(SETTINGS.clone(), &[], [given_by_flags(flags)])
+    pub fn from_flags(flags: Vec<(String, String)>) -> Result<Self, ConfigError> {
+        let of_flags = given_by_flags(&SETTINGS, flags)?;
+        Self::from_sources(SETTINGS.clone(), &[], [of_flags])
     }
 
     /// The defaults, overridden by the values of these sources, the last one first.
     fn from_sources(
         table: SettingTable,
         ledgers: &[LedgerType],
-        sources: impl IntoIterator<Item = Vec<GivenValue>>,
+        sources: impl IntoIterator<Item = SourceValues>,
     ) -> Result<Self, ConfigError> {
-        let mut settings = SettingValues::defaults(table.clone());
-        for values in sources {
-            settings = settings.override_with(with_files(&table, values)?);
-        }
-        Self::from_settings(settings, ledgers)
+        let defaults = SettingValues::defaults(table);
+        Self::from_settings(sources.into_iter().fold(defaults, SettingValues::override_by), ledgers)
     }
 
     fn from_settings(settings: SettingValues, ledgers: &[LedgerType]) -> Result<Self, ConfigError> {
         settings.check()?;
         let ledger_type = ConfiguredType::from_settings(&settings, ledgers)?;
+        let times = Times::from_settings(&settings)?;
         let store = store_options(&settings, ledger_type.as_ref())?;
         let listen = ListenConfig::from_settings(&settings)?;
         let config = Self {
@@ -182,25 +175,21 @@ impl Config {
             listen,
             log: settings.get::<LogFilter>("log")?.as_str().to_owned(),
             log_format: settings.get("log_format")?,
-            log_repeats: settings.get("log_repeats")?,
-            log_counts: settings.get("log_counts")?,
-            ledger: LedgerConfig::from_settings(&settings, ledger_type.as_ref())?,
-            queue: queue_options(&settings, &store.scheduling)?,
+            log_counts: settings.get("testing.log_counts")?,
+            ledger: LedgerConfig::from_settings(&settings, ledger_type.as_ref(), &times)?,
+            queue: queue_options(&settings, &store.scheduling, &times)?,
             store,
             start_timeout: settings.get::<DurationOrZero>("store.start_timeout")?.0,
-            claims: ClaimsConfig::from_settings(&settings)?,
+            claims: ClaimsConfig::from_settings(&settings, &times)?,
             body_limit: settings.get_size("intake.body_limit")?,
-            connections: settings.get_size("intake.connections")?,
-            requests_of_address: settings.get_size("intake.requests_of_address")?,
             intake: IntakeConfig::from_settings(&settings)?,
             delays: delay_options(&settings)?,
             in_flight: settings.get_size("submit.in_flight")?,
-            node_concurrency: settings.get_size("submit.node_concurrency")?,
-            submit: submitter_options(&settings)?,
-            poll: PollConfig::from_settings(&settings)?,
+            node_concurrency: settings.get_size("submit.concurrency")?.div_ceil(2),
+            submit: submitter_options(&settings, &times)?,
+            poll: PollConfig::from_settings(&settings, &times)?,
             retention: RetentionConfig::from_settings(&settings)?,
             webhooks: webhooks::delivery_options(&settings)?,
-            metrics_services: settings.get_size("metrics.services")?,
             adapter: ledger_type.map(|it| it.ledger.adapter),
             settings,
         };
@@ -216,6 +205,11 @@ impl Config {
     /// The value of each setting.
     pub(crate) fn settings(&self) -> &SettingValues {
         &self.settings
+    }
+
+    /// The names of earlier releases under which values were given.
+    pub fn old_names(&self) -> &[OldName] {
+        self.settings.old_names()
     }
 
     /// The same configuration for a machine with this clock.
@@ -248,11 +242,21 @@ impl Config {
     }
 }
 
-fn given_by_flags(flags: Vec<(&'static Setting, String)>) -> Vec<GivenValue> {
-    let given = |(setting, text): (&'static Setting, String)| {
-        setting.given(Origin::Flag(setting.flag()), text)
-    };
-    flags.into_iter().map(given).collect()
+fn given_by_flags(
+    table: &SettingTable,
+    flags: Vec<(String, String)>,
+) -> Result<SourceValues, ConfigError> {
+    let names: Vec<SettingName> = table.names().collect();
+    let mut values = SourceValues::default();
+    for (name, text) in flags {
+        let Some(found) = names.iter().find(|it| it.name == name) else {
+            let nearest = table.nearest(&name).map(|setting| setting.name.to_owned());
+            let origin = Origin::Flag(name.replace(['.', '_'], "-"));
+            return Err(ConfigError::UnknownSetting { origin, name, nearest });
+        };
+        values.add(found, Origin::Flag(found.flag()), text)?;
+    }
+    Ok(values)
 }
 
 fn store_options(
@@ -261,7 +265,7 @@ fn store_options(
 ) -> Result<StoreOptions, ConfigError> {
     Ok(StoreOptions {
         connections: settings.get::<NonZero<u32>>("store.connections")?.get(),
-        lock_timeout: settings.get("store.lock_timeout")?,
+        lock_timeout: settings.get("testing.lock_timeout")?,
         // Row locks of a frozen instance must not outlive its lease.
         idle_transaction_timeout: settings.get::<Duration>("claims.idle_expiry")? / 2,
         intake_limits: intake::intake_limits(settings)?,
@@ -274,37 +278,38 @@ fn store_options(
 fn queue_options(
     settings: &SettingValues,
     scheduling: &SchedulingRules,
+    times: &Times,
 ) -> Result<QueueOptions, ConfigError> {
-    let total_limit: Duration = settings.get("submit.total_limit")?;
     Ok(QueueOptions {
-        round_size: settings.get_size("queue.round_size")?,
         most_of_service: scheduling::most_lanes(scheduling),
-        memory_limit: settings.get_size("submit.memory_limit")?,
-        poll_interval: settings.get("queue.poll_interval")?,
-        give_back_after: total_limit.saturating_sub(settings.get("submit.sending_limit")?),
+        memory_limit: settings.get_size("testing.memory_limit")?,
+        poll_interval: settings.get("testing.queue_poll_interval")?,
+        give_back_after: times.total_limit.saturating_sub(times.sending_limit),
         ..QueueOptions::default()
     })
 }
 
 fn delay_options(settings: &SettingValues) -> Result<DelayOptions, ConfigError> {
     Ok(DelayOptions {
-        first: settings.get("queue.delay")?,
-        longest: settings.get("queue.longest_delay")?,
-        retry_after_limit: settings.get("submit.retry_after_limit")?,
-        refusals_before_hold: settings.get::<NonZero<u32>>("submit.refusals_before_hold")?.get(),
+        first: settings.get("testing.first_delay")?,
+        longest: settings.get("testing.longest_delay")?,
+        retry_after_limit: settings.get("testing.retry_after_limit")?,
+        refusals_before_hold: settings.get::<NonZero<u32>>("testing.refusals_before_hold")?.get(),
         hold_after: settings.get("poll.hold_after")?,
         ..DelayOptions::default()
     })
 }
 
-fn submitter_options(settings: &SettingValues) -> Result<SubmitterOptions, ConfigError> {
+fn submitter_options(
+    settings: &SettingValues,
+    times: &Times,
+) -> Result<SubmitterOptions, ConfigError> {
     Ok(SubmitterOptions {
         concurrency: settings.get::<NonZero<u32>>("submit.concurrency")?.get(),
-        sending_limit: settings.get("submit.sending_limit")?,
-        total_limit: settings.get("submit.total_limit")?,
-        drain_limit: settings.get("submit.drain_limit")?,
-        not_sent_attempts: settings.get::<NonZero<u16>>("submit.not_sent_attempts")?.get(),
-        warn_after: settings.get("poll.warn_after")?,
+        sending_limit: times.sending_limit,
+        total_limit: times.total_limit,
+        drain_limit: times.drain_limit,
+        warn_after: times.warn_after,
         ..SubmitterOptions::default()
     })
 }

@@ -1,8 +1,11 @@
 use std::{num::NonZero, time::Duration};
 
-use grid_batch_core::ServiceId;
+use grid_batch_settings::{ConfigError, SettingValue, SettingValues};
 
-use grid_batch_settings::{ConfigError, SettingValues};
+use super::{OfServices, times::Times};
+
+/// Status requests that may be in flight: enough for nodes that are far away.
+const CONNECTIONS: usize = 16;
 
 /// How the ledger is polled.
 #[derive(Debug, Clone)]
@@ -31,24 +34,31 @@ pub struct PollConfig {
     /// How many attempts a batch has before it is held.
     pub max_attempts: u32,
     /// Services whose batches are resubmitted instead of held.
-    pub resubmit_inconclusive: Vec<ServiceId>,
+    pub resubmit_inconclusive: OfServices<bool>,
 }
 
 impl PollConfig {
-    pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
+    pub(super) fn from_settings(
+        settings: &SettingValues,
+        times: &Times,
+    ) -> Result<Self, ConfigError> {
         Ok(Self {
-            interval: settings.get("poll.interval")?,
-            longest_interval: settings.get("poll.longest_interval")?,
-            trigger_gap: settings.get("poll.trigger_gap")?,
+            interval: times.interval,
+            longest_interval: times.longest_interval,
+            trigger_gap: settings.get("testing.trigger_gap")?,
             requests_per_second: settings.get::<NonZero<u32>>("poll.requests_per_second")?.get(),
-            connections: settings.get_size("poll.connections")?,
-            quiet_after: settings.get("poll.quiet_after")?,
-            accept_absence_after: settings.get("poll.accept_absence_after")?,
-            hold_after: settings.get("poll.hold_after")?,
+            connections: CONNECTIONS,
+            quiet_after: times.quiet_after,
+            accept_absence_after: times.accept_absence_after,
+            hold_after: times.hold_after,
             give_up_after: settings.get("poll.give_up_after")?,
-            warn_after: settings.get("poll.warn_after")?,
-            max_attempts: settings.get::<NonZero<u32>>("poll.max_attempts")?.get(),
-            resubmit_inconclusive: settings.get_list("poll.resubmit_inconclusive")?,
+            warn_after: times.warn_after,
+            max_attempts: settings.get::<NonZero<u32>>("testing.max_attempts")?.get(),
+            resubmit_inconclusive: resubmit_inconclusive(settings)?,
         })
     }
+}
+
+fn resubmit_inconclusive(settings: &SettingValues) -> Result<OfServices<bool>, ConfigError> {
+    OfServices::from_settings(settings, "services.*.resubmit_inconclusive", bool::parse)
 }

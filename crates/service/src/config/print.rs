@@ -1,6 +1,6 @@
 //! Prints the effective configuration, in the syntax of its file.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use grid_batch_settings::{Form, GivenValue, Origin, Setting};
 
@@ -34,41 +34,106 @@ impl Config {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, secrets: Secrets) -> fmt::Result {
-        let mut current_section = "";
-        let table = self.settings.table();
-        for setting in table.iter() {
-            let (section, key) = setting.section_and_key();
-            if section != current_section {
-                current_section = section;
-                writeln!(f, "\n[{section}]")?;
+        let settings: Vec<&'static Setting> = self.settings.table().iter().collect();
+        for of_section in settings.chunk_by(|a, b| section(a) == section(b)) {
+            match of_section {
+                [first, ..] if first.has_keys() => self.write_keys(f, of_section, secrets)?,
+                _ => self.write_section(f, of_section, secrets)?,
             }
-            let given = self.settings.given(setting.name);
+        }
+        Ok(())
+    }
+
+    fn write_section(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        settings: &[&'static Setting],
+        secrets: Secrets,
+    ) -> fmt::Result {
+        let given = settings.iter().map(|setting| self.settings.given(setting.name));
+        let shown =
+            |given: &&GivenValue| !given.setting.for_tests || given.origin != Origin::Default;
+        let given: Vec<&GivenValue> = given.filter(shown).collect();
+        match given.first().map(|given| section(given.setting)) {
+            None | Some("") => {}
+            Some(section) => writeln!(f, "\n[{section}]")?,
+        }
+        for given in given {
+            write_comments(f, given.setting)?;
+            write_value(f, given, secrets)?;
+        }
+        Ok(())
+    }
+
+    /// The settings of these sections as comments, then a section for each key that has values.
+    fn write_keys(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        settings: &[&'static Setting],
+        secrets: Secrets,
+    ) -> fmt::Result {
+        let Some(name) = settings.first().and_then(|first| section(first).strip_suffix(".*"))
+        else {
+            return Ok(());
+        };
+        writeln!(f, "\n# [{name}.\"KEY\"]")?;
+        for setting in settings {
             write_comments(f, setting)?;
-            if given.origin != Origin::Default {
-                writeln!(f, "# (from {})", given.origin)?;
+            writeln!(f, "# {} = {}", setting.section_and_key().1, example(setting))?;
+        }
+        let given = || settings.iter().flat_map(|setting| self.settings.entries(setting.name));
+        let keys: BTreeSet<&String> = given().filter_map(|given| given.key.as_ref()).collect();
+        for key in keys {
+            writeln!(f, "\n[{name}.{}]", quoted(key))?;
+            for given in given().filter(|given| given.key.as_ref() == Some(key)) {
+                write_value(f, given, secrets)?;
             }
-            let file = table.file_of(setting).map(|file| self.settings.given(file.name));
-            if let Some(file) = file.filter(|file| !file.text.is_empty()) {
-                writeln!(f, "# {key} is in the file that {} names", file.setting.name)?;
-                continue;
-            }
-            writeln!(f, "{key} = {}", toml_value(setting, given, secrets))?;
         }
         Ok(())
     }
 }
 
-fn toml_value(setting: &Setting, given: &GivenValue, secrets: Secrets) -> String {
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+fn section(setting: &Setting) -> &'static str {
+    setting.section_and_key().0
+}
+
+fn example(setting: &Setting) -> &'static str {
+    match setting.form {
+        Form::Number => "0",
+        Form::Bool => "false",
+        Form::Text | Form::Secret => "\"\"",
+        Form::List => "[]",
+    }
+}
+
+fn write_value(f: &mut fmt::Formatter<'_>, given: &GivenValue, secrets: Secrets) -> fmt::Result {
+    let (_, key) = given.setting.section_and_key();
+    if given.origin != Origin::Default {
+        writeln!(f, "# (from {})", given.origin)?;
+    }
+    match &given.file {
+        Some(file) => writeln!(f, "{key} = {{ file = {} }}", quoted(&file.to_string_lossy())),
+        // It follows from another setting.
+        None if given.setting.form == Form::Number && given.text.is_empty() => Ok(()),
+        None => writeln!(f, "{key} = {}", toml_value(given, secrets)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn toml_value(given: &GivenValue, secrets: Secrets) -> String {
+    let GivenValue { setting, text, .. } = given;
     let shown = |text: &str| match secrets {
         Secrets::Replaced => quoted(&setting.redact(text)),
         Secrets::Shown => quoted(text),
     };
     match setting.form {
-        Form::Number | Form::Bool => given.text.clone(),
-        Form::Text | Form::Secret => shown(&given.text),
+        Form::Number | Form::Bool => text.clone(),
+        Form::Text | Form::Secret => shown(text),
         Form::List => {
-            let items = given.text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             let items: Vec<String> = items.map(shown).collect();
             match items.as_slice() {
                 // Most servers listen at one address.
@@ -122,17 +187,19 @@ mod tests {
         let config = load(&[
             ("GRID_BATCH_LEDGER_URLS", "http://a, http://b"),
             ("GRID_BATCH_LOG", "info,x=warn"),
-            ("GRID_BATCH_QUEUE_DELAY", "3s"),
+            ("GRID_BATCH_POLL_INTERVAL", "3s"),
         ]);
         let printed = config.to_string();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("c.toml");
         std::fs::write(&file, &printed).unwrap();
         let again = Config::load(Some(&file), std::iter::empty(), Vec::new()).unwrap();
-        assert_eq!(again.delays.first, config.delays.first);
+        assert_eq!(again.poll.interval, config.poll.interval);
         assert_eq!(again.ledger.urls, config.ledger.urls);
         assert_eq!(again.log, config.log);
-        assert!(printed.contains("(from the variable GRID_BATCH_QUEUE_DELAY)\ndelay = \"3s\"\n"));
+        assert!(
+            printed.contains("(from the variable GRID_BATCH_POLL_INTERVAL)\ninterval = \"3s\"\n")
+        );
     }
 
     /// Each kind of ledger, with secrets wherever a setting can hold one.
@@ -140,11 +207,11 @@ mod tests {
     fn configuration_with_secrets_has_the_same_meaning() {
         for (kind, name, value) in [
             ("sawtooth", "LEDGER_URLS", "http://u:a%40b@h:1, https://g"),
-            ("scabbard", "LEDGER_SERVICES", "a::b=http://u:p@h:1,a::c=http://g"),
-            ("scabbard", "LEDGER_PEERS", "a::b=d@http://u:p@h:1"),
+            ("scabbard", "SERVICES_NODE", "a::b=http://u:p@h:1,a::c=http://g"),
+            ("scabbard", "SERVICES_PEERS", "a::b=d@http://u:p@h:1"),
             ("evm", "EVM_ORACLE_URL", "https://h/gas?apikey=k%3D&module=gas"),
-            ("evm", "EVM_GAS_ADMINS", "a=env:KEY,b=/run/key"),
-            ("evm", "EVM_POOL_MAXIMUM_GAS_PRICE", "0x1=5"),
+            ("evm", "GAS_ADMINS_KEY", "a=env:KEY,b=/run/key"),
+            ("evm", "POOLS_MAXIMUM_GAS_PRICE", "0x1=5"),
         ] {
             let name = format!("GRID_BATCH_{name}");
             let config = load(&[
@@ -157,9 +224,13 @@ mod tests {
             std::fs::write(&file, config.with_secrets().to_string()).unwrap();
             let again = Config::load(Some(&file), std::iter::empty(), Vec::new()).unwrap();
             for setting in crate::SETTINGS.iter() {
-                let items = |config: &Config| {
-                    let text = &config.settings.given(setting.name).text;
-                    text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>()
+                let items = |config: &Config| -> Vec<(Option<String>, String)> {
+                    let given = config.settings.all_of(setting).into_iter();
+                    let items = given.flat_map(|given| {
+                        let items = given.text.split(',').map(str::trim);
+                        items.map(|item| (given.key.clone(), item.to_owned()))
+                    });
+                    items.collect()
                 };
                 assert_eq!(items(&again), items(&config), "{kind} {}", setting.name);
             }
@@ -172,7 +243,7 @@ mod tests {
         let printed = load(&[
             ("GRID_BATCH_DATABASE", "postgres://u:hidden@h/d?host=%2Ftmp&sslpassword=hidden"),
             ("GRID_BATCH_LEDGER_URLS", "http://u:hidden@h"),
-            ("GRID_BATCH_LEDGER_SERVICES", "a::b=http://u:hidden@h"),
+            ("GRID_BATCH_SERVICES_NODE", "a::b=http://u:hidden@h"),
             ("GRID_BATCH_EVM_ORACLE_URL", "https://h/gas?apiKey=hidden&module=gas"),
         ])
         .to_string();
@@ -196,7 +267,7 @@ mod tests {
         );
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("c.toml");
-        let load = |content: &str, flags: Vec<(&'static Setting, String)>| {
+        let load = |content: &str, flags: Vec<(String, String)>| {
             std::fs::write(&file, content).unwrap();
             std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
             let mine = [mine.with_settings(OF_MINE)];
@@ -207,8 +278,8 @@ mod tests {
         };
 
         let url = "http://u:hidden@h/x";
-        let by_flag =
-            load("", vec![(&OF_MINE[0], "hidden".to_owned()), (&OF_MINE[1], url.to_owned())]);
+        let flag = |setting: &Setting, text: &str| (setting.name.to_owned(), text.to_owned());
+        let by_flag = load("", vec![flag(&OF_MINE[0], "hidden"), flag(&OF_MINE[1], url)]);
         let printed = by_flag.to_string();
         assert!(!printed.contains("hidden"), "{printed}");
         assert!(printed.contains("\ntoken = \"***\"\n"), "{printed}");

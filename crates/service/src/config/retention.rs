@@ -15,7 +15,7 @@ impl RetentionConfig {
     pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         Ok(Self {
             after: settings.get("retention.after")?,
-            interval: settings.get("retention.interval")?,
+            interval: settings.get("testing.retention_interval")?,
         })
     }
 }

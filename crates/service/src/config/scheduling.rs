@@ -1,63 +1,62 @@
 //! How many batches of a service may be under way, and in which order.
 
-use std::{collections::HashMap, num::NonZero};
+use std::num::NonZero;
 
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, StrategyKind};
 
-use grid_batch_settings::{ConfigError, NodeUrl, SettingValues};
+use grid_batch_settings::{ConfigError, GivenValue, NodeUrl, SettingValues};
 
 use super::{
     ledger_type::ConfiguredType,
-    value::{parse_after_invalid, parse_of_services, parse_strategy},
+    value::{OfServices, parse_after_invalid, parse_strategy},
 };
 
 pub(super) const KEEPS_ORDER: &str = "ledger.keeps_order";
-const STRATEGY: &str = "ledger.strategy";
-const STRATEGIES: &str = "ledger.strategies";
-const AFTER_INVALID: &str = "ledger.after_invalid";
-const AFTER_INVALID_OF: &str = "ledger.after_invalid_of";
+const STRATEGY: &str = "services.*.strategy";
+const AFTER_INVALID: &str = "services.*.after_invalid";
 
 /// The rules that the settings give for this type of ledger, checked.
 pub(super) fn scheduling_rules(
     settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
 ) -> Result<SchedulingRules, ConfigError> {
-    let usual = ledger_type.map_or(StrategyKind::Serial, |it| it.facts.usual_strategy());
-    let strategy = settings.get_with(STRATEGY, |text| match text {
-        "" => Ok(usual),
-        text => parse_strategy(text),
-    })?;
-    let strategies = by_service(settings, ledger_type, STRATEGIES, parse_strategy)?;
-    let after_invalid = settings.get_with(AFTER_INVALID, parse_after_invalid)?;
-    let policies = by_service(settings, ledger_type, AFTER_INVALID_OF, parse_after_invalid)?;
-
-    let with_strategy = [(STRATEGY, strategy)].into_iter();
-    let with_strategy = with_strategy.chain(strategies.values().map(|it| (STRATEGIES, *it)));
-    with_strategy
-        .into_iter()
-        .try_for_each(|(name, it)| check_strategy(settings, ledger_type, name, it))?;
+    let strategies = OfServices::from_settings(settings, STRATEGY, parse_strategy)?;
+    let policies = OfServices::from_settings(settings, AFTER_INVALID, parse_after_invalid)?;
+    for given in settings.entries(STRATEGY) {
+        check_service(given, ledger_type)?;
+        check_strategy(settings, ledger_type, given)?;
+    }
     check_order(settings, ledger_type)?;
-    let with_policy = [(AFTER_INVALID, after_invalid)].into_iter();
-    let with_policy = with_policy.chain(policies.values().map(|it| (AFTER_INVALID_OF, *it)));
-    with_policy
-        .into_iter()
-        .try_for_each(|(name, it)| check_policy(settings, ledger_type, name, it))?;
+    for given in settings.entries(AFTER_INVALID) {
+        check_service(given, ledger_type)?;
+        check_policy(ledger_type, given)?;
+    }
 
-    let lanes: NonZero<u32> = settings.get("submit.in_flight_per_service")?;
-    let scheduling = |strategy, after_invalid| match strategy {
-        StrategyKind::Serial => Scheduling { strategy, after_invalid, lanes: 1 },
-        _ => Scheduling { strategy, after_invalid, lanes: lanes.get() },
+    let usual = ledger_type.map_or(StrategyKind::Serial, |it| it.facts.usual_strategy());
+    let lanes = lanes(settings)?;
+    let scheduling = |strategy: Option<&StrategyKind>, policy: Option<&AfterInvalid>| {
+        let after_invalid = policy.copied().unwrap_or_default();
+        match strategy.copied().unwrap_or(usual) {
+            StrategyKind::Serial => Scheduling { after_invalid, ..Scheduling::SERIAL },
+            strategy => Scheduling { strategy, after_invalid, lanes },
+        }
     };
-    let of = |service: &ServiceId| {
-        let strategy = strategies.get(service).copied().unwrap_or(strategy);
-        scheduling(strategy, policies.get(service).copied().unwrap_or(after_invalid))
-    };
-    let named = strategies.keys().chain(policies.keys());
+    let named = strategies.services.keys().chain(policies.services.keys());
+    let of = |id: &ServiceId| (id.clone(), scheduling(strategies.of(id), policies.of(id)));
     Ok(SchedulingRules {
-        default: scheduling(strategy, after_invalid),
-        services: named.map(|service| (service.clone(), of(service))).collect(),
+        default: scheduling(strategies.others.as_ref(), policies.others.as_ref()),
+        services: named.map(of).collect(),
         uses_declared_access: ledger_type.is_some_and(|it| it.facts.allows_several_batches()),
     })
+}
+
+/// How many batches of one service may be under way: two fifths of those of all.
+fn lanes(settings: &SettingValues) -> Result<u32, ConfigError> {
+    const MOST: u32 = 1_000;
+    let in_flight: NonZero<u32> = settings.get("submit.in_flight")?;
+    let lanes: Option<NonZero<u64>> = settings.get("testing.in_flight_per_service")?;
+    let lanes = lanes.and_then(|lanes| u32::try_from(lanes.get()).ok());
+    Ok(lanes.unwrap_or((in_flight.get() * 2 / 5).clamp(1, MOST)))
 }
 
 /// The greatest number of batches of one service that may be under way.
@@ -69,33 +68,28 @@ pub(super) fn most_lanes(rules: &SchedulingRules) -> usize {
     lanes.max().and_then(|lanes| usize::try_from(lanes).ok()).unwrap_or(1)
 }
 
-/// The values of single services. Each service of the ledger may be named once.
-fn by_service<T>(
-    settings: &SettingValues,
+/// The ledger must have a service of this name.
+fn check_service(
+    given: &GivenValue,
     ledger_type: Option<&ConfiguredType>,
-    name: &str,
-    parse: fn(&str) -> Result<T, String>,
-) -> Result<HashMap<ServiceId, T>, ConfigError> {
-    let items = settings.get_with(name, |text| parse_of_services(text, parse))?;
-    let mut values = HashMap::new();
-    for (service, value) in items {
-        if let Some(Err(error)) = ledger_type.map(|it| (it.ledger.check_service_id)(&service)) {
-            return Err(settings.conflict(name, format!("{name}: {error}")));
+) -> Result<(), ConfigError> {
+    let Some(service) = given.key.as_ref().and_then(|key| key.parse::<ServiceId>().ok()) else {
+        return Ok(());
+    };
+    match ledger_type.map(|it| (it.ledger.check_service_id)(&service)) {
+        Some(Err(error)) if service.as_str() != "*" => {
+            Err(given.conflict(format!("{}: {error}", given.name())))
         }
-        if values.insert(service.clone(), value).is_some() {
-            let rule = format!("{name} names the service {service} twice");
-            return Err(settings.conflict(name, rule));
-        }
+        _ => Ok(()),
     }
-    Ok(values)
 }
 
 fn check_strategy(
     settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
-    name: &str,
-    strategy: StrategyKind,
+    given: &GivenValue,
 ) -> Result<(), ConfigError> {
+    let (name, strategy) = (given.name(), given.get_with(parse_strategy)?);
     let text = strategy.as_str();
     let lack = ledger_type.and_then(|it| Some((it, it.facts.lacks_for(strategy)?)));
     let urls = settings.get::<Vec<NodeUrl>>("ledger.urls")?.len();
@@ -120,7 +114,7 @@ fn check_strategy(
         ),
         _ => return Ok(()),
     };
-    Err(settings.conflict(name, rule))
+    Err(given.conflict(rule))
 }
 
 /// The setting must not claim what no ledger of this type does.
@@ -149,11 +143,10 @@ fn claims_order(settings: &SettingValues) -> Result<bool, ConfigError> {
 }
 
 fn check_policy(
-    settings: &SettingValues,
     ledger_type: Option<&ConfiguredType>,
-    name: &str,
-    policy: AfterInvalid,
+    given: &GivenValue,
 ) -> Result<(), ConfigError> {
+    let (name, policy) = (given.name(), given.get_with(parse_after_invalid)?);
     match ledger_type {
         Some(it) if policy == AfterInvalid::Halt && !it.facts.can_halt() => {
             let kind = it.ledger.name;
@@ -161,7 +154,7 @@ fn check_policy(
                 "{name} is halt, which needs batches that clients sign: withdrawals are signed ahead in an order of \
                  their own, and each is judged by itself; ledger.kind is {kind}: use continue"
             );
-            Err(settings.conflict(name, rule))
+            Err(given.conflict(rule))
         }
         _ => Ok(()),
     }
@@ -169,12 +162,11 @@ fn check_policy(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, SETTINGS};
+    use crate::Config;
     use grid_batch_core::{AfterInvalid, Scheduling, StrategyKind};
 
     fn load(settings: &[(&str, &str)]) -> Result<Config, String> {
-        let flag =
-            |(name, text): &(&str, &str)| (SETTINGS.named(name).unwrap(), (*text).to_owned());
+        let flag = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
         Config::from_flags(settings.iter().map(flag).collect()).map_err(|error| error.to_string())
     }
 
@@ -197,22 +189,22 @@ mod tests {
 
     #[test]
     fn single_service_has_its_own_strategy_and_policy() {
-        let halt = of_global(&[("ledger.after_invalid_of", "global=halt")]);
+        let halt = of_global(&[("services.*.after_invalid", "global=halt")]);
         assert_eq!(
             (halt.strategy, halt.after_invalid),
             (StrategyKind::Parallel, AfterInvalid::Halt)
         );
-        let scabbard = [("ledger.kind", "scabbard"), ("ledger.after_invalid_of", "a::b=halt")];
+        let scabbard = [("ledger.kind", "scabbard"), ("services.*.after_invalid", "a::b=halt")];
         let scabbard = load(&scabbard).unwrap().store.scheduling;
         let [halt, other] = ["a::b", "a::c"].map(|service| scabbard.of(&service.parse().unwrap()));
         assert_eq!(halt, Scheduling { after_invalid: AfterInvalid::Halt, ..Scheduling::SERIAL });
         assert_eq!(other, Scheduling::SERIAL);
-        let serial = of_global(&[("ledger.strategies", "global=serial")]);
+        let serial = of_global(&[("services.*.strategy", "global=serial")]);
         assert_eq!(serial, Scheduling::SERIAL);
-        let both = [("ledger.strategy", "serial"), ("ledger.strategies", "global = parallel")];
+        let both = [("services.*.strategy", "serial,global = parallel")];
         assert_eq!(of_global(&both).strategy, StrategyKind::Parallel);
-        let pipeline = [("ledger.strategy", "pipeline"), ("ledger.keeps_order", "true")];
-        let lanes = ("submit.in_flight_per_service", "7");
+        let pipeline = [("services.*.strategy", "pipeline"), ("ledger.keeps_order", "true")];
+        let lanes = ("testing.in_flight_per_service", "7");
         let pipeline = of_global(&[&pipeline[..], &[lanes]].concat());
         assert_eq!((pipeline.strategy, pipeline.lanes), (StrategyKind::Pipeline, 7));
     }
@@ -221,27 +213,27 @@ mod tests {
     fn strategy_that_the_ledger_cannot_have_is_refused() {
         let cases: [(&[(&str, &str)], &str); 11] = [
             (
-                &[("ledger.kind", "sawtooth"), ("ledger.strategy", "pipeline")],
-                "the flag --ledger-strategy: ledger.strategy has the strategy pipeline, which needs a ledger that applies batches in \
+                &[("ledger.kind", "sawtooth"), ("services.*.strategy", "pipeline")],
+                "the flag --services-strategy: services.\"*\".strategy has the strategy pipeline, which needs a ledger that applies batches in \
                  the order in which they were sent; ledger.kind is sawtooth: set ledger.keeps_order if ",
             ),
             (
-                &[("ledger.kind", "sawtooth"), ("ledger.strategies", "global=pipeline")],
-                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which needs ",
+                &[("ledger.kind", "sawtooth"), ("services.*.strategy", "global=pipeline")],
+                "the flag --services-strategy: services.\"global\".strategy has the strategy pipeline, which needs ",
             ),
             (
                 &[
                     ("ledger.kind", "sawtooth"),
                     ("ledger.keeps_order", "true"),
-                    ("ledger.strategy", "pipeline"),
+                    ("services.*.strategy", "pipeline"),
                     ("ledger.urls", "http://a,http://b"),
                 ],
-                "the flag --ledger-strategy: ledger.strategy has the strategy pipeline, which sends all batches to \
+                "the flag --services-strategy: services.\"*\".strategy has the strategy pipeline, which sends all batches to \
                  one node, ",
             ),
             (
-                &[("ledger.kind", "scabbard"), ("ledger.strategy", "parallel")],
-                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which needs a ledger \
+                &[("ledger.kind", "scabbard"), ("services.*.strategy", "parallel")],
+                "the flag --services-strategy: services.\"*\".strategy has the strategy parallel, which needs a ledger \
                  that executes transactions only with access to the addresses that they declare; ledger.kind is \
                  scabbard: use serial",
             ),
@@ -249,9 +241,9 @@ mod tests {
                 &[
                     ("ledger.kind", "scabbard"),
                     ("ledger.keeps_order", "true"),
-                    ("ledger.strategies", "a::b=pipeline"),
+                    ("services.*.strategy", "a::b=pipeline"),
                 ],
-                "the flag --ledger-strategies: ledger.strategies has the strategy pipeline, which needs a ledger \
+                "the flag --services-strategy: services.\"a::b\".strategy has the strategy pipeline, which needs a ledger \
                  that applies batches in the order in which they were sent; ledger.kind is scabbard: use serial",
             ),
             (
@@ -259,30 +251,29 @@ mod tests {
                 "the flag --ledger-keeps-order: ledger.keeps_order is true; ledger.kind is scabbard, which does not ",
             ),
             (
-                &[("ledger.kind", "evm"), ("ledger.strategy", "parallel")],
-                "the flag --ledger-strategy: ledger.strategy has the strategy parallel, which needs batches that \
+                &[("ledger.kind", "evm"), ("services.*.strategy", "parallel")],
+                "the flag --services-strategy: services.\"*\".strategy has the strategy parallel, which needs batches that \
                  clients sign: withdrawals are signed ahead in an order of their own; ledger.kind is evm: use serial",
             ),
             (
-                &[("ledger.kind", "evm"), ("ledger.after_invalid", "halt")],
-                "the flag --ledger-after-invalid: ledger.after_invalid is halt, which needs batches that \
+                &[("ledger.kind", "evm"), ("services.*.after_invalid", "halt")],
+                "the flag --services-after-invalid: services.\"*\".after_invalid is halt, which needs batches that \
                  clients sign: ",
             ),
             (
                 &[
                     ("ledger.kind", "sawtooth"),
-                    ("ledger.strategies", "global=serial,global=parallel"),
+                    ("services.*.strategy", "global=serial,global=parallel"),
                 ],
-                "the flag --ledger-strategies: ledger.strategies names the service global twice",
+                "the flag --services-strategy: services.*.strategy names global twice",
             ),
             (
-                &[("ledger.kind", "sawtooth"), ("ledger.strategies", "a::b=serial")],
-                "the flag --ledger-strategies: ledger.strategies: the service id \"a::b\" names a service; ",
+                &[("ledger.kind", "sawtooth"), ("services.*.strategy", "a::b=serial")],
+                "the flag --services-strategy: services.\"a::b\".strategy: the service id \"a::b\" names a service; ",
             ),
             (
-                &[("ledger.strategies", "global=fast")],
-                "the flag --ledger-strategies: ledger.strategies is [\"global=fast\"]; each item must be \
-                 SERVICE=VALUE; the value must be \"serial\", \"parallel\" or \"pipeline\"",
+                &[("services.*.strategy", "global=fast")],
+                "the flag --services-strategy: services.\"global\".strategy is \"fast\"; it must be \"serial\", \"parallel\" or \"pipeline\"",
             ),
         ];
         for (settings, expected) in cases {
@@ -294,7 +285,7 @@ mod tests {
     #[test]
     fn number_of_batches_under_way_has_a_range() {
         for (name, largest) in
-            [("submit.in_flight_per_service", "1000"), ("submit.in_flight", "10000")]
+            [("testing.in_flight_per_service", "1000"), ("submit.in_flight", "10000")]
         {
             load(&[(name, largest)]).unwrap();
             load(&[(name, "0")]).unwrap_err();

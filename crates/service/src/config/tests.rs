@@ -1,6 +1,6 @@
 use grid_batch_api::AccessMode;
 use grid_batch_core::PeerService;
-use grid_batch_settings::Form;
+use grid_batch_settings::{Form, GivenValue};
 
 use super::*;
 
@@ -21,47 +21,54 @@ fn load_variable(name: &str, text: &str) -> Result<Config, String> {
 fn defaults_are_valid() {
     let config = Config::from_flags(Vec::new()).unwrap();
     assert_eq!(config.submit, SubmitterOptions::default());
+    assert_eq!(config.claims.full_expiry.as_secs(), 180);
+    assert_eq!(config.poll.accept_absence_after.as_secs(), 30);
+    assert_eq!(config.ledger.http.connect_timeout.as_secs(), 5);
+    assert_eq!(config.store.intake_limits.new_services_per_signer, 1_000);
+    assert_eq!(config.store.intake_limits.new_services, 10_000);
     assert_eq!(config.ledger.kind, None);
     assert_eq!(config.ledger.event_sockets, 100);
 }
 
 #[test]
 fn every_setting_can_be_given_in_every_source() {
-    for setting in SETTINGS.iter() {
+    for setting in SETTINGS.iter().filter(|setting| !setting.for_tests) {
         let (text, written) = match (setting.name, setting.form) {
             ("ledger.kind", _) => ("scabbard", "\"scabbard\""),
             ("ledger.urls", _) => ("http://a,http://b", "[\"http://a\", \"http://b\"]"),
-            ("ledger.services", _) => ("a::b=http://c", "[\"a::b=http://c\"]"),
-            ("ledger.peers", _) => ("a::b=d@http://c", "[\"a::b=d@http://c\"]"),
+            ("services.*.node", _) => ("http://c", "\"http://c\""),
+            ("services.*.peers", _) => ("d@http://c", "[\"d@http://c\"]"),
+            ("services.*.strategy", _) => ("serial", "\"serial\""),
+            ("services.*.after_invalid", _) => ("halt", "\"halt\""),
+            ("services.*.unknown_history", _) => ("send", "\"send\""),
+            ("pools.*.maximum_payment" | "pools.*.maximum_payments_per_day", _) => ("1", "\"1\""),
+            ("pools.*.beneficiaries", _) => ("0x1", "[\"0x1\"]"),
+            ("gas_admins.*.key", _) => ("b", "\"b\""),
+            ("gas_admins.*.password" | "pools.*.gas_admin", _) => continue,
             ("http.allowed_origins", _) => ("https://a", "[\"https://a\"]"),
             ("intake.signers", _) => ("02*", "[\"02*\"]"),
-            (
-                "evm.pools"
-                | "evm.pool_maximum_gas_price"
-                | "evm.keystore_passwords"
-                | "access.keys",
-                _,
-            ) => ("", "[]"),
+            ("access.keys", _) => ("", "[]"),
             ("listen", _) => ("127.0.0.1:1,unix:/s", "[\"127.0.0.1:1\", \"unix:/s\"]"),
             ("http.trusted_proxies", _) => ("10.0.0.0/8,unix", "[\"10.0.0.0/8\", \"unix\"]"),
-            ("evm.maximum_payment" | "evm.maximum_payments_per_day", _) => ("a=1", "[\"a=1\"]"),
-            ("evm.gas_admins", _) => ("a=b", "[\"a=b\"]"),
-            ("ledger.strategies", _) => ("a=serial", "[\"a=serial\"]"),
-            ("ledger.after_invalid_of", _) => ("a=halt", "[\"a=halt\"]"),
             (_, Form::List) => ("a::b", "[\"a::b\"]"),
             (_, Form::Number | Form::Bool) => (setting.default, setting.default),
             _ => (setting.default, &*format!("{:?}", setting.default).leak()),
         };
-        let file = match setting.name.split_once('.') {
-            Some((section, key)) => format!("[{section}]\n{key} = {written}\n"),
-            None => format!("{} = {written}\n", setting.name),
+        let (section, key) = setting.section_and_key();
+        let (section, list) = match section.strip_suffix(".*") {
+            Some(section) => (format!("[{section}.\"a::b\"]\n"), format!("a::b={text}")),
+            None if section.is_empty() => (String::new(), text.to_owned()),
+            None => (format!("[{section}]\n"), text.to_owned()),
         };
+        let file = format!("{section}{key} = {written}\n");
         let by_file = load_file(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert_eq!(by_file.settings.given(setting.name).text, text);
-        load_variable(&setting.variable(), text).unwrap();
-        let flags = vec![(setting, text.to_owned())];
+        let given = |config: &Config| GivenValue::clone(config.settings.all_of(setting)[0]);
+        assert_eq!(given(&by_file).text, text);
+        load_variable(&setting.variable(), &list).unwrap();
+        let flags = vec![(setting.name.to_owned(), list)];
         let by_flag = Config::load(None, std::iter::empty(), flags).unwrap();
-        assert_eq!(by_flag.settings.given(setting.name).origin, Origin::Flag(setting.flag()));
+        assert_eq!(given(&by_flag).text, text);
+        assert_eq!(given(&by_flag).origin, Origin::Flag(setting.flag()));
     }
 }
 
@@ -69,15 +76,26 @@ fn every_setting_can_be_given_in_every_source() {
 fn flags_override_variables_and_variables_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
-    std::fs::write(&file, "[queue]\nround_size = 1\ndelay = \"1s\"\npoll_interval = \"1s\"")
-        .unwrap();
-    let variable = |name: &str| (format!("GRID_BATCH_QUEUE_{name}"), "2s".to_owned());
-    let variables = [variable("DELAY"), variable("POLL_INTERVAL")];
-    let flags = vec![(SETTINGS.named("queue.delay").unwrap(), "3s".to_owned())];
+    std::fs::write(
+        &file,
+        "[poll]\ninterval = \"1s\"\nhold_after = \"1s\"\ngive_up_after = \"1s\"\n\
+         [services.\"a\"]\nstrategy = \"serial\"\n[services.\"b\"]\nstrategy = \"serial\"\nafter_invalid = \"halt\"",
+    )
+    .unwrap();
+    let variable = |name: &str, text: &str| (format!("GRID_BATCH_{name}"), text.to_owned());
+    let variables = [
+        variable("POLL_INTERVAL", "2s"),
+        variable("POLL_HOLD_AFTER", "2s"),
+        variable("SERVICES_STRATEGY", "b=serial"),
+    ];
+    let flags = vec![("poll.interval".to_owned(), "3s".to_owned())];
     let config = Config::load(Some(&file), variables.into_iter(), flags).unwrap();
-    assert_eq!(config.queue.round_size, 1);
-    assert_eq!(config.queue.poll_interval.as_secs(), 2);
-    assert_eq!(config.delays.first.as_secs(), 3);
+    assert_eq!(config.poll.give_up_after.as_secs(), 1);
+    assert_eq!(config.poll.hold_after.as_secs(), 2);
+    assert_eq!(config.poll.interval.as_secs(), 3);
+    let names = |name| config.settings.entries(name).map(GivenValue::name).collect::<Vec<_>>();
+    assert_eq!(names("services.*.strategy"), ["services.\"b\".strategy"]);
+    assert_eq!(names("services.*.after_invalid"), ["services.\"b\".after_invalid"]);
 }
 
 #[test]
@@ -102,12 +120,12 @@ fn errors_name_the_line_and_the_rule() {
             "line 2 of c.toml: poll.interval is 5; it must be a text in quotes",
         ),
         (
-            "[queue]\nround_size = 0",
-            "line 2 of c.toml: queue.round_size is \"0\"; it must be a number from 1 to 10000",
+            "[submit]\nconcurrency = 0",
+            "line 2 of c.toml: submit.concurrency is \"0\"; it must be a number from 1 to 10000",
         ),
         (
-            "[queue]\nround_size = -1",
-            "line 2 of c.toml: queue.round_size is \"-1\"; it must be a number",
+            "[submit]\nconcurrency = -1",
+            "line 2 of c.toml: submit.concurrency is \"-1\"; it must be a number",
         ),
         ("database = 7", "line 1 of c.toml: database is not shown; it must be a text in quotes"),
         ("\n\nlisten = ", "line 3 of c.toml: not valid TOML: "),
@@ -164,15 +182,14 @@ fn errors_name_the_line_and_the_rule() {
              item 2: cannot parse the URL: its host has other characters than ASCII; write its name as xn--...",
         ),
         (
-            "[submit]\ntotal_limit = \"15s\"",
-            "line 2 of c.toml: submit.sending_limit is 15s; it must be less than \
-             submit.total_limit, 15s",
+            "[ledger]\nrequest_timeout = \"1h\"",
+            "line 2 of c.toml: ledger.request_timeout is \"1h\"; it must be at most 45m",
         ),
         (
             "[claims]\nfull_expiry = \"80s\"",
             "line 2 of c.toml: claims.full_expiry is 80s; it must be at least claims.idle_expiry \
-             and twice submit.total_limit, together 150s, or equal to claims.idle_expiry and more \
-             than twice submit.total_limit, 120s: ",
+             and ten times ledger.request_timeout, together 150s, or equal to claims.idle_expiry and more \
+             than ten times ledger.request_timeout, 120s: ",
         ),
         (
             "[retention]\nafter = \"1h\"",
@@ -188,46 +205,42 @@ fn errors_name_the_line_and_the_rule() {
             "[claims]\nidle_expiry = \"120s\"\nfull_expiry = \"120s\"",
             "line 3 of c.toml: claims.full_expiry is 120s; ",
         ),
-        ("[claims]\nidle_expiry = \"100s\"", "line 2 of c.toml: claims.full_expiry is 180s; "),
         (
-            "[evm]\npools = [\"0x1=a\"]",
-            "line 2 of c.toml: the pool 0x1 has the gas admin a, which evm.gas_admins lacks",
+            "[claims]\nidle_expiry = \"100s\"\nfull_expiry = \"180s\"",
+            "line 3 of c.toml: claims.full_expiry is 180s; ",
+        ),
+        (
+            "[pools.\"0x1\"]\ngas_admin = \"a\"",
+            "line 2 of c.toml: the pool 0x1 has the gas admin a, which gas_admins lacks",
         ),
         (
             "[evm]\ngas_admins = [\"a\"]",
-            "line 2 of c.toml: evm.gas_admins is [\"a\"]; each item must be two texts with = \
-             between them",
+            "line 2 of c.toml: gas_admins.*.key is of one key, so name the key: ",
         ),
         (
-            "[evm]\nsigner_timeout = \"15s\"\ngas_admins = [\"a=remote:0x1@http://h\"]",
-            "line 2 of c.toml: evm.signer_timeout is 15s; it must be less than \
-             submit.sending_limit, 15s",
+            "[gas_admins.a]\nkey = \"keystore:k\"",
+            "line 2 of c.toml: the gas admin a has a keystore, whose password gas_admins.a.password lacks",
         ),
         (
-            "[evm]\ngas_admins = [\"a=keystore:k\"]",
-            "line 2 of c.toml: the gas admin a has a keystore, whose password \
-             evm.keystore_passwords lacks",
+            "[gas_admins.a]\npassword = \"env:P\"",
+            "line 2 of c.toml: gas_admins has no gas admin a with a keystore",
         ),
         (
-            "[evm]\nkeystore_passwords = [\"a=env:P\"]",
-            "line 2 of c.toml: evm.gas_admins has no gas admin a with a keystore",
-        ),
-        (
-            "[evm]\nkeystore_passwords = [\"a=hidden\"]",
-            "line 2 of c.toml: evm.keystore_passwords is not shown; a password must be in a file, \
+            "[gas_admins.a]\npassword = \"hidden\"",
+            "line 2 of c.toml: gas_admins.\"a\".password is not shown; a password must be in a file, \
              whose path has a /, or in a variable, as env:VARIABLE",
         ),
         (
             "[evm]\ngas_admins = [\"a=k\", \"a=l\"]",
-            "line 2 of c.toml: the gas admin a is listed twice",
+            "line 2 of c.toml: gas_admins.*.key names a key twice",
         ),
         (
-            "[ledger]\nkind = \"sawtooth\"\nservices = [\"a::b=http://c\"]",
-            "line 3 of c.toml: ledger.services is for a ledger whose services are at one node each; ",
+            "[ledger]\nkind = \"sawtooth\"\n[services.\"a::b\"]\nnode = \"http://c\"",
+            "line 4 of c.toml: services.*.node is for a ledger whose services are at one node each; ",
         ),
         (
-            "[ledger]\nkind = \"evm\"\nservices = [\"a::b=http://c\"]",
-            "line 3 of c.toml: ledger.services is for a ledger whose services are at one node each; ",
+            "[ledger]\nkind = \"evm\"\n[services.\"a::b\"]\nnode = \"http://c\"",
+            "line 4 of c.toml: services.*.node is for a ledger whose services are at one node each; ",
         ),
         (
             "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]",
@@ -235,29 +248,49 @@ fn errors_name_the_line_and_the_rule() {
         ),
         (
             "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]\n\
-             services = [\"a::b=http://c\"]",
+             [services.\"a::b\"]\nnode = \"http://c\"",
             "line 3 of c.toml: ledger.urls has 2 URLs; a scabbard service is at one node, so ",
         ),
         (
-            "[ledger]\nkind = \"sawtooth\"\npeers = [\"a::b=d@http://c\"]",
-            "line 3 of c.toml: ledger.peers is for a ledger whose services are at one node each; ",
+            "[ledger]\nkind = \"sawtooth\"\n[services.\"a::b\"]\npeers = [\"d@http://c\"]",
+            "line 4 of c.toml: services.*.peers is for a ledger whose services are at one node each; ",
         ),
         (
-            "[ledger]\nurls = [\"http://c/\"]\npeers = [\"a::b=d@http://c\"]",
-            "line 3 of c.toml: ledger.peers names the node of a::b itself, http://c; ",
+            "[ledger]\nurls = [\"http://c/\"]\n[services.\"a::b\"]\npeers = [\"d@http://c\"]",
+            "line 4 of c.toml: services.*.peers names the node of a::b itself, http://c; ",
         ),
         (
-            "[ledger]\nurls = [\"http://d\"]\nservices = [\"a::b=http://c\"]\n\
-             peers = [\"a::b=d@http://c\"]",
-            "line 4 of c.toml: ledger.peers names the node of a::b itself, http://c; ",
+            "[ledger]\nurls = [\"http://d\"]\n[services.\"a::b\"]\nnode = \"http://c\"\n\
+             peers = [\"d@http://c\"]",
+            "line 5 of c.toml: services.*.peers names the node of a::b itself, http://c; ",
         ),
         (
-            "[ledger]\npeers = [\"a::b=http://c\"]",
-            "line 2 of c.toml: ledger.peers is [\"a::b=http://c\"]; each item must be SERVICE=ID@URL",
+            "[services.\"a::b\"]\npeers = [\"http://c\"]",
+            "line 2 of c.toml: services.\"a::b\".peers is [\"http://c\"]; each item must be ID@URL",
         ),
         (
-            "[ledger]\npeers = [\"a::b=b@http://c\"]",
-            "line 2 of c.toml: ledger.peers is [\"a::b=b@http://c\"]; a::b is its own peer; ",
+            "[services.\"a::b\"]\npeers = [\"b@http://c\"]",
+            "line 2 of c.toml: services.\"a::b\".peers: a::b is its own peer; ",
+        ),
+        (
+            "[services.\"*\"]\nnode = \"http://c\"",
+            "line 2 of c.toml: services.\"*\".node: a service must be circuit::service",
+        ),
+        (
+            "[services.\"a*\"]\nstrategy = \"serial\"",
+            "line 2 of c.toml: services.\"a*\".strategy has a pattern as its key; ",
+        ),
+        (
+            "[services.\"a::b\"]\nnod = \"http://c\"",
+            "line 2 of c.toml: there is no setting services.*.nod; did you mean services.*.node?",
+        ),
+        (
+            "[poll]\ninterval = { file = \"x\" }",
+            "line 2 of c.toml: poll.interval is { file = \"x\" }; it must be a text in quotes",
+        ),
+        (
+            "database = { file = \"/nowhere/x\" }",
+            "line 1 of c.toml: the file of database, /nowhere/x, cannot be read: ",
         ),
         ("poll = 3", "line 1 of c.toml: there is no setting poll"),
     ];
@@ -277,7 +310,8 @@ fn equal_expiries_may_outlast_a_submission() {
 #[test]
 fn peers_have_ids_and_nodes_of_their_own() {
     let text = "[ledger]\nurls = [\"http://alpha\"]\n\
-                peers = [\"c::a1=b1@http://beta/\", \"c::a1=d1@http://delta\", \"c::a2=b2@http://beta\"]";
+                [services.\"c::a1\"]\npeers = [\"b1@http://beta/\", \"d1@http://delta\"]\n\
+                [services.\"c::a2\"]\npeers = [\"b2@http://beta\"]";
     let config = load_file(text).unwrap();
     let peer = |service: &str, peer: &str, url: &str| PeerService {
         service: service.parse().unwrap(),
@@ -299,25 +333,25 @@ fn scabbard_services_without_peers_are_told() {
         |text: &str| load_file(&format!("[ledger]\n{text}")).unwrap().ledger.missing_peers();
     let scabbard = "kind = \"scabbard\"\nname = \"a\"\nurls = [\"http://a\"]\n";
     let text = missing(scabbard).unwrap();
-    assert!(text.starts_with("ledger.peers is not set: after a kill of its node"), "{text}");
-    let peers = format!("{scabbard}peers = [\"a::b=d@http://c\"]\n");
+    assert!(text.starts_with("services.*.peers is not set: after a kill of its node"), "{text}");
+    let peers = format!("{scabbard}[services.\"a::b\"]\npeers = [\"d@http://c\"]\n");
     assert_eq!(missing(&peers), None);
-    let text = missing(&format!("{peers}services = [\"e::f=http://g\"]\n")).unwrap();
-    assert!(text.starts_with("ledger.peers has no node of e::f: "), "{text}");
+    let text = missing(&format!("{peers}[services.\"e::f\"]\nnode = \"http://g\"\n")).unwrap();
+    assert!(text.starts_with("services.*.peers has no node of e::f: "), "{text}");
     assert_eq!(missing("kind = \"sawtooth\"\nurls = [\"http://a\"]\n"), None);
 }
 
 #[test]
 fn several_nodes_of_a_circuit_belong_in_the_peers() {
     let text = "[ledger]\nkind = \"scabbard\"\nurls = [\"http://a\", \"http://b\"]";
-    assert!(load_file(text).unwrap_err().contains("belong in ledger.peers"));
+    assert!(load_file(text).unwrap_err().contains("belong in services.*.peers"));
 }
 
 #[test]
 fn key_given_instead_of_its_location_is_not_shown() {
     let key = "5eC2e7".repeat(11)[..64].to_owned();
     for text in [format!("a={key}"), format!("a=0x{key}"), format!("a=env:{key}"), key.clone()] {
-        let error = load_variable("GRID_BATCH_EVM_GAS_ADMINS", &text).unwrap_err();
+        let error = load_variable("GRID_BATCH_GAS_ADMINS_KEY", &text).unwrap_err();
         assert!(!error.contains(&key[..8]), "{error}");
     }
 }
@@ -364,11 +398,10 @@ fn value_is_read_from_the_file_that_a_later_source_names() {
         file
     };
     let urls = file("urls", "http://u:p@a:1\n\n http://b \n").display().to_string();
-    let settings = file("c.toml", "[ledger]\nurls = [\"http://c\"]\nurls_file = \"\"");
+    let settings = file("c.toml", "[ledger]\nurls = [\"http://c\"]");
     let variable = ("GRID_BATCH_LEDGER_URLS_FILE".to_owned(), urls);
     let load = |variables: Vec<(String, String)>, flags: &[(&str, &str)]| {
-        let flags =
-            flags.iter().map(|(name, text)| (SETTINGS.named(name).unwrap(), (*text).to_owned()));
+        let flags = flags.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         Config::load(Some(&settings), variables.into_iter(), flags.collect())
     };
     assert_eq!(load(Vec::new(), &[]).unwrap().ledger.urls, ["http://c"]);
@@ -376,11 +409,11 @@ fn value_is_read_from_the_file_that_a_later_source_names() {
     assert_eq!(config.ledger.urls, ["http://u:p@a:1", "http://b"]);
     let config = load(vec![variable.clone()], &[("ledger.urls", "http://d")]).unwrap();
     assert_eq!(config.ledger.urls, ["http://d"]);
-    assert_eq!(config.settings.given("ledger.urls_file").text, "");
+    assert_eq!(config.settings.given("ledger.urls").file, None);
 
     let both = vec![variable, ("GRID_BATCH_LEDGER_URLS".to_owned(), "http://e".to_owned())];
     let error = load(both, &[]).unwrap_err().to_string();
-    assert!(error.ends_with("ledger.urls and ledger.urls_file are both given; give one of them"));
+    assert!(error.ends_with("are both given; give one of them"), "{error}");
 }
 
 #[test]
@@ -388,7 +421,7 @@ fn debug_output_has_no_password() {
     let variables = [
         ("GRID_BATCH_DATABASE", "postgres://u:hidden@h/d"),
         ("GRID_BATCH_LEDGER_URLS", "http://u:hidden@h"),
-        ("GRID_BATCH_LEDGER_PEERS", "a::b=c@http://u:hidden@g"),
+        ("GRID_BATCH_SERVICES_PEERS", "a::b=c@http://u:hidden@g"),
         ("GRID_BATCH_EVM_ORACLE_URL", "https://h/gas?apikey=hidden"),
     ];
     let variables = variables.map(|(name, text)| (name.to_owned(), text.to_owned()));
@@ -401,9 +434,12 @@ fn errors_have_no_password() {
     for (name, text) in [
         ("GRID_BATCH_DATABASE", "mysql://u:secret@h/d"),
         ("GRID_BATCH_LEDGER_URLS", "ftp://u:secret@h"),
-        ("GRID_BATCH_LEDGER_SERVICES", "a::b=ftp://u:secret@h"),
-        ("GRID_BATCH_LEDGER_PEERS", "a::b=c@ftp://u:secret@h"),
-        ("GRID_BATCH_LEDGER_PEERS", "a::b=c@d@u:secret@h"),
+        ("GRID_BATCH_SERVICES_NODE", "a::b=ftp://u:secret@h"),
+        ("GRID_BATCH_SERVICES_PEERS", "a::b=c@ftp://u:secret@h"),
+        ("GRID_BATCH_SERVICES_PEERS", "a::b=c@d@u:secret@h"),
+        ("GRID_BATCH_SERVICES_NODE", "http://u:secret=x@h"),
+        ("GRID_BATCH_SERVICES_NODE", "a::b=http://u:x,secret=y@h"),
+        ("GRID_BATCH_LEDGER_PEERS", "a::b=c@http://u:x,secret=y@h"),
     ] {
         let error = load_variable(name, text).unwrap_err();
         assert!(!error.contains("secret"), "{error}");
@@ -447,4 +483,70 @@ fn examples_of_the_guides_are_valid() {
         let (example, _) = rest.split_once("```").unwrap();
         load_file(example).unwrap_or_else(|error| panic!("{guide}: {error}"));
     }
+}
+
+/// Every setting of the release before with a value that a file could have, and what stands for it now: a setting and
+/// its value, `same` for a setting that is as it was, or `none` for one without an effect.
+const RECORDED: &str = include_str!("recorded_settings.txt");
+
+#[test]
+fn every_setting_of_the_release_before_is_accepted() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("c.toml");
+    let mut count = 0;
+    for line in RECORDED.lines().filter(|line| !line.starts_with('#')) {
+        count += 1;
+        let [name, value, now] = line.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let is_file = name.ends_with("_file") && name != "ledger.key_file";
+        let value = if is_file {
+            let file = directory.path().join("value");
+            std::fs::write(&file, value).unwrap();
+            file.display().to_string()
+        } else {
+            value.to_owned()
+        };
+        // A pool and a password need a gas admin.
+        let needed = match name {
+            "evm.pools" => vec![("gas_admins.*.key".to_owned(), "a=env:KEY".to_owned())],
+            "evm.keystore_passwords" => {
+                vec![("gas_admins.*.key".to_owned(), "a=keystore:k".to_owned())]
+            }
+            _ => Vec::new(),
+        };
+        let variable = format!("GRID_BATCH_{}", name.replace('.', "_").to_uppercase());
+        let by_variable = [(variable, value.clone())].into_iter();
+        let by_variable = Config::load(None, by_variable, needed.clone());
+        let own = (name.to_owned(), value.clone());
+        let by_flag = Config::from_flags([&needed[..], &[own]].concat());
+        let in_file = match name.rsplit_once('.') {
+            Some((section, key)) => format!("[{section}]\n{key} = {value:?}"),
+            None => format!("{name} = {value:?}"),
+        };
+        std::fs::write(&file, in_file).unwrap();
+        // In a file, the value of a setting that is as it was has a type.
+        let file = Some(file.as_path()).filter(|_| now != "same");
+        let by_file = Config::load(file, std::iter::empty(), needed);
+        for config in [by_variable, by_flag, by_file] {
+            let config = config.unwrap_or_else(|error| panic!("{line}: {error}"));
+            let warnings: Vec<String> =
+                config.old_names().iter().map(ToString::to_string).collect();
+            match now.split_once(" = ") {
+                None if now == "same" => assert!(warnings.is_empty(), "{line}: {warnings:?}"),
+                None => assert!(
+                    warnings[0].contains("it has no effect any more: "),
+                    "{line}: {warnings:?}"
+                ),
+                Some((new, text)) => {
+                    let is_shown = |given: &&GivenValue| given.name() == new && given.text == text;
+                    let all = SETTINGS.iter().flat_map(|setting| config.settings.all_of(setting));
+                    assert_eq!(all.filter(is_shown).count(), 1, "{line}");
+                    let is_old = !is_file || !warnings.is_empty();
+                    assert!(!is_old || warnings[0].contains("; use "), "{line}: {warnings:?}");
+                }
+            }
+        }
+    }
+    assert_eq!(count, 122);
 }

@@ -1,7 +1,9 @@
 //! How values are parsed that only the server has.
 
+use std::collections::HashMap;
+
 use grid_batch_core::{AfterInvalid, PeerService, ServiceId, ServiceScopeId, StrategyKind};
-use grid_batch_settings::{NodeUrl, SettingValue};
+use grid_batch_settings::{ConfigError, GivenValue, NodeUrl, SettingValue, SettingValues};
 
 /// The strategy of this name.
 pub(super) fn parse_strategy(text: &str) -> Result<StrategyKind, String> {
@@ -15,52 +17,82 @@ pub(super) fn parse_after_invalid(text: &str) -> Result<AfterInvalid, String> {
     policy.ok_or_else(|| "it must be \"continue\" or \"halt\"".to_owned())
 }
 
-/// Values for single services.
-pub(super) fn parse_of_services<T>(
-    text: &str,
-    parse: fn(&str) -> Result<T, String>,
-) -> Result<Vec<(ServiceId, T)>, String> {
-    let items: Vec<String> = Vec::parse(text)?;
-    let count = items.len();
-    let of_service = |(at, item): (usize, String)| {
-        parse_of_service(&item, parse).map_err(|rule| match count {
-            1 => rule,
-            _ => format!("item {}: {rule}", at + 1),
-        })
-    };
-    items.into_iter().enumerate().map(of_service).collect()
+/// What settings say of services: of single ones by their ids, and of all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfServices<T> {
+    /// Of all services that are not named.
+    pub others: Option<T>,
+    /// Of single services.
+    pub services: HashMap<ServiceId, T>,
 }
 
-fn parse_of_service<T>(
-    text: &str,
-    parse: fn(&str) -> Result<T, String>,
-) -> Result<(ServiceId, T), String> {
-    let item = || "each item must be SERVICE=VALUE".to_owned();
-    let (service, value) = text.rsplit_once('=').ok_or_else(item)?;
-    let service = service.trim().parse::<ServiceId>();
-    let service = service.map_err(|rule| format!("{}; {rule}", item()))?;
-    let value = parse(value.trim());
-    let value = value
-        .map_err(|rule| format!("{}; {}", item(), rule.replace("it must", "the value must")))?;
-    Ok((service, value))
+impl<T> OfServices<T> {
+    /// What counts for this service.
+    pub fn of(&self, service: &ServiceId) -> Option<&T> {
+        self.services.get(service).or(self.others.as_ref())
+    }
+
+    /// Reads a setting whose keys are ids of services, or `*`.
+    pub(super) fn from_settings(
+        settings: &SettingValues,
+        name: &str,
+        parse: fn(&str) -> Result<T, String>,
+    ) -> Result<Self, ConfigError> {
+        let mut read = Self { others: None, services: HashMap::new() };
+        for given in settings.entries(name) {
+            let value = given.get_with(parse)?;
+            match given.key.as_deref() {
+                Some("*") => read.others = Some(value),
+                key => {
+                    drop(read.services.insert(service_id(given, key.unwrap_or_default())?, value))
+                }
+            }
+        }
+        Ok(read)
+    }
 }
 
-/// A service on a node of its own.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct ServiceUrl(pub(super) ServiceScopeId, pub(super) String);
-
-impl SettingValue for ServiceUrl {
-    fn parse(text: &str) -> Result<Self, String> {
-        let Some((service, url)) = text.split_once('=') else {
-            return Err("each item must be SERVICE=URL".to_owned());
-        };
-        let service = parse_service(service.trim())?;
-        Ok(Self(service, NodeUrl::parse(url.trim())?.0))
+fn service_id(given: &GivenValue, key: &str) -> Result<ServiceId, ConfigError> {
+    if key.contains('*') {
+        let rule = format!(
+            "{} has a pattern as its key; it must be the id of a service, or *",
+            given.name()
+        );
+        return Err(given.conflict(rule));
     }
+    key.parse().map_err(|error| given.conflict(format!("{}: {error}", given.name())))
+}
 
-    fn redacted(text: &str) -> String {
-        NodeUrl::redacted(text)
+/// Services on nodes of their own, with the nodes' URLs.
+pub(super) fn nodes_of_services(
+    settings: &SettingValues,
+) -> Result<Vec<(ServiceScopeId, String)>, ConfigError> {
+    let node = |given: &GivenValue| Ok((scope_id(given)?, given.get::<NodeUrl>()?.0));
+    settings.entries("services.*.node").map(node).collect()
+}
+
+/// Services at the other nodes of their circuits.
+pub(super) fn peers(settings: &SettingValues) -> Result<Vec<PeerService>, ConfigError> {
+    let mut peers = Vec::new();
+    for given in settings.entries("services.*.peers") {
+        let service = scope_id(given)?;
+        for PeerSetting(id, url) in given.get::<Vec<PeerSetting>>()? {
+            let peer = parse_service(&format!("{}::{id}", service.circuit()));
+            let peer = peer.map_err(|rule| given.conflict(format!("{}: {rule}", given.name())))?;
+            if peer == service {
+                let rule = format!("{service} is its own peer; {}", PeerSetting::RULE);
+                return Err(given.conflict(format!("{}: {rule}", given.name())));
+            }
+            peers.push(PeerService { service: service.clone(), peer, url });
+        }
     }
+    Ok(peers)
+}
+
+/// The id that is the key of this value.
+fn scope_id(given: &GivenValue) -> Result<ServiceScopeId, ConfigError> {
+    let service = parse_service(given.key.as_deref().unwrap_or_default());
+    service.map_err(|rule| given.conflict(format!("{}: {rule}", given.name())))
 }
 
 /// The error does not repeat the text, which may be a part of a URL with a password.
@@ -70,27 +102,23 @@ fn parse_service(text: &str) -> Result<ServiceScopeId, String> {
     })
 }
 
-/// A service at another node of its circuit.
+/// The id of a service at another node of its circuit, and the node's URL.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct PeerSetting(pub(super) PeerService);
+struct PeerSetting(String, String);
 
 impl PeerSetting {
-    const RULE: &str = "each item must be SERVICE=ID@URL, where ID is the service's id at the other \
-                        node, such as \"abcde-01234::gsAA=gsBB@http://beta:8085\"";
+    const RULE: &str = "each item must be ID@URL, where ID is the service's id at the other node, such as \
+                        \"gsBB@http://beta:8085\"";
 }
 
 impl SettingValue for PeerSetting {
     fn parse(text: &str) -> Result<Self, String> {
-        let rule = || Self::RULE.to_owned();
-        let (service, peer) = text.split_once('=').ok_or_else(rule)?;
-        let (id, url) = peer.split_once('@').ok_or_else(rule)?;
-        let service: ServiceScopeId = parse_service(service.trim())?;
-        let peer = parse_service(&format!("{}::{}", service.circuit(), id.trim()))?;
-        if peer == service {
-            return Err(format!("{service} is its own peer; {}", Self::RULE));
+        let (id, url) = text.split_once('@').ok_or_else(|| Self::RULE.to_owned())?;
+        let id = id.trim();
+        if id.contains(':') {
+            return Err(Self::RULE.to_owned());
         }
-        let url = NodeUrl::parse(url.trim())?.0;
-        Ok(Self(PeerService { service, peer, url }))
+        Ok(Self(id.to_owned(), NodeUrl::parse(url.trim())?.0))
     }
 
     fn redacted(text: &str) -> String {

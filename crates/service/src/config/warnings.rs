@@ -1,4 +1,4 @@
-//! Warnings about secrets that other users can read.
+//! Warnings about secrets that other users can read, and about old names.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ pub struct ReadableSecret {
 #[derive(Debug, Clone)]
 enum Kind {
     File { file: PathBuf, what: &'static str },
-    Flag { flag: String, setting: &'static Setting, file: Option<&'static Setting> },
+    Flag { flag: String, setting: &'static Setting },
 }
 
 impl fmt::Display for ReadableSecret {
@@ -30,12 +30,15 @@ impl fmt::Display for ReadableSecret {
             Kind::File { what, .. } => {
                 write!(f, "other users can read {what}; restrict it with chmod 600")
             }
-            Kind::Flag { setting, file, .. } => {
-                let file = file.map(|file| format!("{} or ", file.name));
+            Kind::Flag { flag, setting } => {
+                let file = if setting.may_be_in_file() {
+                    format!("--{flag}-file or ")
+                } else {
+                    String::new()
+                };
                 write!(
                     f,
-                    "every user of this machine can read the flag in the list of processes; set {}{}",
-                    file.unwrap_or_default(),
+                    "every user of this machine can read the flag in the list of processes; set {file}{}",
                     setting.variable()
                 )
             }
@@ -66,13 +69,15 @@ impl Config {
     /// given as a flag.
     pub fn readable_secrets(&self) -> Vec<ReadableSecret> {
         let mut found = Found::default();
-        let table = self.settings.table();
-        for given in table.iter().map(|setting| self.settings.given(setting.name)) {
+        for given in self.settings.table().iter().flat_map(|it| self.settings.all_of(it)) {
             let is_secret = given.setting.redact(&given.text) != given.text;
-            if let Some(file) = self.file_of_setting(given) {
-                found.add_file(Path::new(file), "the file of a setting");
-            } else if is_secret {
-                found.add_origin(given, table.file_of(given.setting));
+            match &given.file {
+                Some(file) if given.setting.may_hold_secret => {
+                    found.add_file(file, "the file of a setting");
+                }
+                Some(_) => {}
+                None if is_secret => found.add_origin(given),
+                None => {}
             }
         }
         if let Some(file) = self.database.file() {
@@ -81,19 +86,10 @@ impl Config {
         found.secrets
     }
 
-    /// Warns of the [`readable_secrets`](Self::readable_secrets).
-    pub fn warn_of_readable_secrets(&self) {
+    /// Warns of the [`readable_secrets`](Self::readable_secrets) and the [`old_names`](Self::old_names).
+    pub fn warn(&self) {
+        self.old_names().iter().for_each(|old_name| warn!("{old_name}"));
         self.readable_secrets().iter().for_each(ReadableSecret::warn);
-    }
-
-    /// The file that the value was read from, if it has a file of its own for its secrets.
-    fn file_of_setting(&self, given: &GivenValue) -> Option<&str> {
-        let file = self
-            .settings
-            .table()
-            .file_of(given.setting)
-            .filter(|_| given.setting.may_hold_secret)?;
-        Some(self.settings.given(file.name).text.as_str()).filter(|file| !file.is_empty())
     }
 }
 
@@ -104,12 +100,12 @@ struct Found {
 }
 
 impl Found {
-    fn add_origin(&mut self, given: &GivenValue, file_setting: Option<&'static Setting>) {
+    fn add_origin(&mut self, given: &GivenValue) {
         match &given.origin {
             Origin::File { file, .. } => self.add_file(file, "the configuration file"),
             Origin::Flag(flag) => {
-                let (flag, setting) = (flag.to_string(), given.setting);
-                let kind = Kind::Flag { flag, setting, file: file_setting };
+                let (flag, setting) = (flag.clone(), given.setting);
+                let kind = Kind::Flag { flag, setting };
                 self.secrets.push(ReadableSecret { kind });
             }
             Origin::Default | Origin::Variable(_) => {}

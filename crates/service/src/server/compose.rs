@@ -123,7 +123,7 @@ fn start_poller(
     let store = MonitorStore::new(base.claims.clone(), stream.clone());
     let resubmitted = config.poll.resubmit_inconclusive.clone();
     let policy = move |service: &ServiceId| {
-        if resubmitted.contains(service) {
+        if resubmitted.of(service).copied().unwrap_or(false) {
             InconclusivePolicy::Resubmit
         } else {
             InconclusivePolicy::Hold
@@ -308,7 +308,9 @@ fn start_metrics(
         submitter: counters.submitter.clone(),
         changes: shared.changes.clone(),
     };
-    let most = base.config.metrics_services;
+    /// Each is a time series of Prometheus for each instance.
+    const MOST: usize = 100;
+    let most = MOST;
     parts.last_views([queues.watch(&base.store, &base.claims, most, recorder, &base.jobs)]);
     let sources = MetricsSources {
         queues,

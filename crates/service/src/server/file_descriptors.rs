@@ -11,6 +11,10 @@ use crate::Config;
 const OTHERS: usize = 64;
 /// An SQLite connection has the database, its log and its index open.
 const FILES_OF_A_DATABASE_CONNECTION: usize = 3;
+/// The server warns if there is room for fewer HTTP connections.
+pub const ENOUGH_HTTP_CONNECTIONS: usize = 1_024;
+/// More are not opened, because each needs memory.
+const MOST_CONNECTIONS: usize = 4_096;
 /// With fewer, the HTTP interface would be of no use.
 const FEWEST_CONNECTIONS: usize = 16;
 
@@ -18,25 +22,21 @@ const FEWEST_CONNECTIONS: usize = 16;
 /// they are too few to be of use.
 pub fn fitting_http_connections(config: &Config) -> Result<usize, StartError> {
     match limit() {
-        Some(limit) => fitting_connections(config.connections, needed_by_others(config), limit),
-        None => Ok(config.connections),
+        Some(limit) => fitting_connections(needed_by_others(config), limit),
+        None => Ok(MOST_CONNECTIONS),
     }
 }
 
-fn fitting_connections(
-    configured: usize,
-    others: usize,
-    limit: usize,
-) -> Result<usize, StartError> {
+fn fitting_connections(others: usize, limit: usize) -> Result<usize, StartError> {
     let fitting = limit.saturating_sub(others);
-    if fitting >= configured {
-        return Ok(configured);
+    if fitting >= ENOUGH_HTTP_CONNECTIONS {
+        return Ok(fitting.min(MOST_CONNECTIONS));
     }
     if fitting < FEWEST_CONNECTIONS {
         return Err(StartError::FileDescriptors { limit, needed: others + FEWEST_CONNECTIONS });
     }
-    warn!(limit, configured, used = fitting, reserved = others;
-        "the limit of file descriptors leaves fewer HTTP connections than intake.connections; raise it \
+    warn!(limit, enough = ENOUGH_HTTP_CONNECTIONS, used = fitting, reserved = others;
+        "the limit of file descriptors leaves few HTTP connections; raise it \
          with `ulimit -n` or LimitNOFILE");
     Ok(fitting)
 }
@@ -78,9 +78,10 @@ mod tests {
 
     #[test]
     fn http_gets_what_the_other_parts_leave() {
-        assert_eq!(fitting_connections(1_024, 300, 4_096).unwrap(), 1_024);
-        assert_eq!(fitting_connections(1_024, 300, 1_024).unwrap(), 724);
-        let error = fitting_connections(1_024, 300, 310).unwrap_err().to_string();
+        assert_eq!(fitting_connections(300, 100_000).unwrap(), MOST_CONNECTIONS);
+        assert_eq!(fitting_connections(300, 4_096).unwrap(), 3_796);
+        assert_eq!(fitting_connections(300, 1_024).unwrap(), 724);
+        let error = fitting_connections(300, 310).unwrap_err().to_string();
         assert!(error.contains("310") && error.contains("316"), "{error}");
     }
 }

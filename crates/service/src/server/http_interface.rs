@@ -137,7 +137,6 @@ fn api_options(config: &Config, connections: usize) -> ApiOptions {
         body_limit: config.body_limit,
         memory_limit: config.body_limit.max(usual.memory_limit),
         max_connections: connections,
-        max_requests_of_address: config.requests_of_address,
         drain_timeout: config.submit.drain_limit.min(usual.drain_timeout),
         ..usual
     }

@@ -61,8 +61,8 @@ impl LedgerInspection {
     pub fn ask_for_services(config: &Config) -> Result<Vec<ToldService>, StartError> {
         let Some(has_service) = &service_reader(config)? else { return Ok(Vec::new()) };
         let ledger = &config.ledger;
-        let services = ledger.services.iter().map(|(id, url)| ("ledger.services", id, url));
-        let peers = ledger.peers.iter().map(|peer| ("ledger.peers", &peer.peer, &peer.url));
+        let services = ledger.services.iter().map(|(id, url)| ("services.*.node", id, url));
+        let peers = ledger.peers.iter().map(|peer| ("services.*.peers", &peer.peer, &peer.url));
         let asked = services.chain(peers).map(|(setting, service, url)| async move {
             let answer = has_service(url.clone(), service.clone()).await;
             let answer = answer.map_err(|error| error.to_string());

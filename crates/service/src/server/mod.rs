@@ -40,7 +40,7 @@ pub use access::AccessInForce;
 pub use counts::ServerCounts;
 pub use database_interface::DatabaseInterface;
 pub use error::StartError;
-pub use file_descriptors::fitting_http_connections;
+pub use file_descriptors::{ENOUGH_HTTP_CONNECTIONS, fitting_http_connections};
 pub(crate) use ledger::{BUILT_IN_LEDGERS, BuiltIn};
 pub use ledger::{LedgerContext, gas_admin_addresses};
 pub use ledger_check::LedgerMismatchError;
@@ -124,7 +124,7 @@ impl RunningServer {
     }
 
     /// Stops the server: accepts and submits no more batches, waits for submissions under way, and
-    /// records their outcomes. It returns within `submit.drain_limit` and a few seconds, with an error if
+    /// records their outcomes. It returns within 5/3 of `ledger.request_timeout` and a few seconds, with an error if
     /// parts still wait for the database or the ledger then.
     pub fn stop(self) -> Result<(), StartError> {
         self.claim_requests.stop_taking();

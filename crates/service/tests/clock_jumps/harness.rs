@@ -57,23 +57,23 @@ pub struct Machine {
 /// Settings for a ledger that is much faster than a real one.
 const SETTINGS: &[(&str, &str)] = &[
     ("listen", "127.0.0.1:0"),
-    ("ledger.connect_timeout", "500ms"),
+    ("testing.connect_timeout", "500ms"),
     ("ledger.request_timeout", "1s"),
-    ("ledger.silence_timeout", "1500ms"),
-    ("ledger.reconnect_first", "10ms"),
-    ("ledger.reconnect_longest", "200ms"),
+    ("testing.silence_timeout", "1500ms"),
+    ("testing.reconnect_first", "10ms"),
+    ("testing.reconnect_longest", "200ms"),
     ("ledger.coordinator_timeout", "1s"),
     ("ledger.late_arrival_limit", "2s"),
-    ("queue.poll_interval", "200ms"),
-    ("queue.delay", "1s"),
-    ("queue.longest_delay", "1s"),
-    ("submit.sending_limit", "1200ms"),
-    ("submit.total_limit", "2s"),
-    ("submit.drain_limit", "2s"),
+    ("testing.queue_poll_interval", "200ms"),
+    ("testing.first_delay", "1s"),
+    ("testing.longest_delay", "1s"),
+    ("testing.sending_limit", "1200ms"),
+    ("testing.total_limit", "2s"),
+    ("testing.drain_limit", "2s"),
     ("poll.interval", "50ms"),
-    ("poll.longest_interval", "1s"),
-    ("poll.quiet_after", "1s"),
-    ("poll.accept_absence_after", "2s"),
+    ("testing.longest_interval", "1s"),
+    ("testing.quiet_after", "1s"),
+    ("testing.accept_absence_after", "2s"),
     ("poll.hold_after", "4s"),
 ];
 
@@ -202,8 +202,6 @@ fn ledger_of(ledger: LedgerKind) -> (&'static str, &'static str, LedgerSimBuilde
 }
 
 fn config(settings: &[(&str, &str)]) -> Config {
-    let flag = |(name, text): &(&str, &str)| {
-        (grid_batch_service::SETTINGS.named(name).unwrap(), (*text).to_owned())
-    };
+    let flag = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
     Config::from_flags(settings.iter().map(flag).collect()).unwrap()
 }

@@ -21,7 +21,7 @@ pub enum Stage {
 /// without the jump: in much less time than the clock jumps by.
 pub fn run(stage: Stage, jump: Jump, ledger: LedgerKind, database: DatabaseKind) {
     let settings: &[(&str, &str)] = match stage {
-        Stage::Held => &[("poll.max_attempts", "1")],
+        Stage::Held => &[("testing.max_attempts", "1")],
         _ => &[],
     };
     let machine = Machine::start(ledger, database, 2, settings);

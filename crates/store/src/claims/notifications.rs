@@ -52,8 +52,7 @@ pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<Servi
     }
     let texts = services.iter().flat_map(|(instance, services)| notifications(instance, services));
     if let Err(error) = texts.into_iter().try_for_each(|text| notify(store, &text)) {
-        debug!(error:%; "cannot notify other instances of batches; they find them at their next scan \
-             (queue.poll_interval)");
+        debug!(error:%; "cannot notify other instances of batches; they find them at their next scan");
     }
 }
 

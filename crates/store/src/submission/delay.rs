@@ -201,7 +201,7 @@ impl DelayPolicy {
         let asked_for = format!("the ledger asked to wait {} s", asked.as_secs());
         let limit = self.options.retry_after_limit.as_secs();
         let wait = if self.is_cut(answer) {
-            format!("{asked_for}, which submit.retry_after_limit cuts to {limit} s")
+            format!("{asked_for}, which is cut to {limit} s")
         } else {
             asked_for
         };
@@ -289,8 +289,7 @@ mod tests {
             assert_eq!(policy.is_cut(&busy), asked > 300 * S);
         }
         let error = policy.error(&answer(Outcome::Busy, Some(31_536_000 * S))).unwrap();
-        let expected =
-            "no; the ledger asked to wait 31536000 s, which submit.retry_after_limit cuts to 300 s";
+        let expected = "no; the ledger asked to wait 31536000 s, which is cut to 300 s";
         assert_eq!(error, expected);
     }
 

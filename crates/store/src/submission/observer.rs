@@ -96,7 +96,7 @@ impl<S: ScopeId> StoreObserver<S> {
         } else if cut.len() < MOST_REMEMBERED && cut.insert(service.clone()) {
             let asked_s = answer.retry_after.unwrap_or_default().as_secs();
             warn!(batch_id = batch_header.as_str(), service:%, asked_s;
-                "the ledger asks to wait longer than submit.retry_after_limit; the service is tried \
+                "the ledger asks to wait longer than the limit; the service is tried \
                  again after that limit, or sooner with `grid-batch retry`");
         }
     }

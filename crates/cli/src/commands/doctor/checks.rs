@@ -6,8 +6,8 @@ use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_core::{Timestamp, WaitReason};
 use grid_batch_service::{
-    AccessInForce, Config, LedgerInspection, ListenAddress, ToldIdentity, ToldService,
-    fitting_http_connections,
+    AccessInForce, Config, ENOUGH_HTTP_CONNECTIONS, LedgerInspection, ListenAddress, ToldIdentity,
+    ToldService, fitting_http_connections,
 };
 use grid_batch_store::{ServiceCounts, Store};
 use grid_batch_support::{ErrorChain, one_line};
@@ -78,13 +78,13 @@ fn limits(config: &Config) -> Finding {
     let check = "limits";
     let advice = "raise the limit with `ulimit -n`, or with LimitNOFILE in a unit of systemd";
     match fitting_http_connections(config) {
-        Ok(fitting) if fitting >= config.connections => {
-            Finding::good(check, "the file descriptors suffice for intake.connections")
+        Ok(fitting) if fitting >= ENOUGH_HTTP_CONNECTIONS => {
+            Finding::good(check, "the file descriptors suffice for the HTTP connections")
         }
         Ok(fitting) => Finding::warning(
             check,
             format!(
-                "the file descriptors suffice for {fitting} HTTP connections, not for intake.connections"
+                "the file descriptors suffice for {fitting} HTTP connections; {ENOUGH_HTTP_CONNECTIONS} are enough"
             ),
             advice,
         ),
@@ -199,7 +199,7 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
     findings.extend(services(config));
     findings.extend(config.ledger.missing_peers().map(|missing| {
         let advice =
-            "list the other nodes of its circuit in ledger.peers; see docs/guides/scabbard.md";
+            "list the other nodes of its circuit in services.*.peers; see docs/guides/scabbard.md";
         Finding::warning(LEDGER, missing, advice)
     }));
     let recorded = store.and_then(|store| store.ledger().ok().flatten());

@@ -28,7 +28,8 @@ impl Source {
         let is_set = |names: &[&str]| names.iter().any(|name| env::var_os(name).is_some());
         if given(matches, "url") || given(matches, "profile") {
             Self::Server
-        } else if given(matches, "config") || flags::all().any(|it| given(matches, it.name)) {
+        } else if given(matches, "config") || flags::all().iter().any(|it| given(matches, &it.name))
+        {
             Self::Database
         } else if is_set(&[variables::URL, variables::PROFILE]) || !is_set(&DATABASE_VARIABLES) {
             Self::Server

@@ -17,19 +17,23 @@ use crate::commands::{
 };
 use service_manager::ServiceManager;
 
+/// How many lines with the same message are logged in a window of time; the others are summed up in one line.
+const REPEATS: u32 = 10;
+
 pub(crate) fn command() -> Command {
     Command::new("serve")
         .about("Accepts batches and submits them to the ledger, until SIGINT or SIGTERM")
         .args(flags::settings())
+        .after_help(flags::OF_SETTINGS)
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
     let (filter, format) = (config.log.as_str(), config.log_format);
-    logging::start(LogOptions { filter, format, repeats: config.log_repeats })?;
+    logging::start(LogOptions { filter, format, repeats: REPEATS })?;
     let phase = Arc::new(ShutdownPhase::default());
     let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&phase))?;
-    config.warn_of_readable_secrets();
+    config.warn();
     if wait::for_database(&config, &shutdown)? == Waited::ShutdownRequested {
         return Ok(ExitCode::SUCCESS);
     }

@@ -22,7 +22,7 @@ use crate::commands::{
 
 const DEFAULT_LIMIT: &str = "1000";
 
-const UNKNOWN_LIMITS: &str = "the configuration has no evm.pools, so the payment limits of the pools are not \
+const UNKNOWN_LIMITS: &str = "the configuration has no pools.*.gas_admin, so the payment limits of the pools are not \
                               known; give the server's configuration with --config";
 
 /// What selects failed withdrawals.
@@ -35,7 +35,7 @@ pub(super) fn command() -> Command {
             "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
              first. With filters and without --yes, the command only lists them. If it is interrupted, run it again: it \
              continues. In a database, filters with --yes need the server's configuration (--config), which has the \
-             payment limits; a running server finds the withdrawals within queue.poll_interval.",
+             payment limits; a running server finds the withdrawals within a second.",
         )
         .arg(withdrawals_argument().conflicts_with_all(FILTERS))
         .args(filter_flags())

@@ -22,7 +22,7 @@ const SERVICES: usize = 10;
 /// Starts an instance that may wait for a lock much longer than the leases of the group last.
 fn start(group: &InstanceGroup, name: &str) -> BatchServer {
     let mut flags = InstanceGroup::flags(name, &[]);
-    flags.retain(|(flag, _)| *flag != "--store-lock-timeout");
+    flags.retain(|(flag, _)| *flag != "--testing-lock-timeout");
     group.harness.serve_with(&flags)
 }
 

@@ -21,12 +21,12 @@ pub const SCHEDULING_SLACK: Duration = Duration::from_secs(1);
 
 /// A submission times out late enough for a test to see it, and before the second expiry.
 const FLAGS: &[(&str, &str)] = &[
-    ("--store-lock-timeout", "1s"),
+    ("--testing-lock-timeout", "1s"),
     ("--ledger-request-timeout", "1800ms"),
-    ("--submit-sending-limit", "1900ms"),
-    ("--submit-total-limit", "3s"),
-    ("--submit-drain-limit", "2s"),
-    ("--poll-accept-absence-after", "2s"),
+    ("--testing-sending-limit", "1900ms"),
+    ("--testing-total-limit", "3s"),
+    ("--testing-drain-limit", "2s"),
+    ("--testing-accept-absence-after", "2s"),
     ("--claims-idle-expiry", "2s"),
     ("--claims-full-expiry", "8s"),
 ];

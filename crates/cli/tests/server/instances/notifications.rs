@@ -6,7 +6,7 @@ fn batch_that_another_instance_stores_is_found_at_once() {
     // A single service is not moved when the instances are balanced.
     const SERVICES: usize = 1;
     let group = InstanceGroup::new(SERVICES);
-    let no_scans = [("--queue-poll-interval", "1h")];
+    let no_scans = [("--testing-queue-poll-interval", "1h")];
     let first = group.start_with("first", &no_scans);
     let mut batches = group.batches(0);
     first.submit(&batches);

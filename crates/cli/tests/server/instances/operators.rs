@@ -48,8 +48,8 @@ fn released_service_is_not_reported_as_standing_still() {
     group.harness.ledger.inject(Fault::DroppedValid, When::Always);
     // What is under way is remembered for two minutes, and never held.
     let slow = [
-        ("--poll-warn-after", "2s"),
-        ("--poll-longest-interval", "60s"),
+        ("--testing-warn-after", "2s"),
+        ("--testing-longest-interval", "60s"),
         ("--poll-hold-after", "10min"),
         ("--poll-give-up-after", "1h"),
         ("--ledger-late-arrival-limit", "10min"),

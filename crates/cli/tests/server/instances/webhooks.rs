@@ -13,7 +13,7 @@ use super::group::InstanceGroup;
 const SERVICES: usize = 4;
 /// After a kill, another instance delivers after three times as long.
 const FLAGS: &[(&str, &str)] =
-    &[("--webhooks-allow-private", "127.0.0.1"), ("--webhooks-timeout", "1500ms")];
+    &[("--webhooks-allow-private", "127.0.0.1"), ("--testing-webhooks-timeout", "1500ms")];
 
 /// The id of the event in a message, and its service.
 fn event_of(message: &ReceivedMessage) -> (String, String) {

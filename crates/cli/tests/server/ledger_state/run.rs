@@ -113,9 +113,9 @@ impl Run {
     fn serve(&self) -> BatchServer {
         let keeps_order = if self.strategy == StrategyKind::Pipeline { "true" } else { "false" };
         let scheduling = [
-            ("--ledger-strategy", self.strategy.as_str()),
+            ("--services-strategy", self.strategy.as_str()),
             ("--ledger-keeps-order", keeps_order),
-            ("--ledger-after-invalid", self.after_invalid.as_str()),
+            ("--services-after-invalid", self.after_invalid.as_str()),
         ];
         self.harness.serve_with(&[SHORT_CLAIMS.as_slice(), &scheduling].concat())
     }

@@ -13,10 +13,6 @@ pub(super) static SETTINGS: &[Setting] = &[
          and % in a password, such as %40 for @.",
     )
     .equal(),
-    Setting::file(
-        "database_file",
-        "File with the database URL, in place of database: for a URL with a password",
-    ),
     Setting::list(
         "listen",
         "127.0.0.1:8080",
@@ -43,21 +39,4 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Format of the log: text for people, or json for programs, with one object a line",
     )
     .when("Use json if a program reads the log."),
-    Setting::number(
-        "log_repeats",
-        "10",
-        "How many lines with the same message are logged in 10 s; the others are summed up in \
-         one line. 0 logs all",
-    )
-    .when(
-        "Raise it to see each batch of a busy server; lower it if the log of an outage has too \
-         many lines.",
-    ),
-    Setting::text(
-        "log_counts",
-        "1m",
-        "How often the log says how many batches were accepted, committed, found invalid and \
-         held, if any were",
-    )
-    .when("Raise it if the log has too many lines; lower it to see progress sooner."),
 ];

@@ -2,8 +2,6 @@
 
 use grid_batch_settings::Setting;
 
-use super::HOUR;
-
 pub(super) static SETTINGS: &[Setting] = &[
     Setting::number("store.connections", "8", "Maximum number of database connections")
         .when(
@@ -11,16 +9,6 @@ pub(super) static SETTINGS: &[Setting] = &[
          instances below max_connections of PostgreSQL.",
         )
         .between(1, 1_000),
-    Setting::text(
-        "store.lock_timeout",
-        "30s",
-        "Timeout for a database connection from the pool and for a lock in the database",
-    )
-    .when(
-        "Lower it to refuse requests sooner while the database is locked or down; raise it if it \
-         is slow.",
-    )
-    .at_most(HOUR),
     Setting::text(
         "store.start_timeout",
         "0s",
@@ -54,13 +42,14 @@ pub(super) static SETTINGS: &[Setting] = &[
     .equal(),
     Setting::text(
         "claims.full_expiry",
-        "3m",
+        "",
         "An instance that has not renewed its claims for this long loses all its services",
     )
     .when(
-        "Keep it longer than claims.idle_expiry by twice submit.total_limit. For a lease with \
-         one expiry, set both to one time, longer than twice submit.total_limit: simpler, but \
-         services without a batch under submission are taken over later.",
+        "Without it, it is longer than claims.idle_expiry by 12.5 times ledger.request_timeout; the \
+         least is 10 times. For a lease with one expiry, set both to one time, longer than 10 \
+         times ledger.request_timeout: simpler, but services without a batch under submission are \
+         taken over later.",
     )
     .equal(),
     Setting::switch(

@@ -120,26 +120,6 @@ pub(super) static SETTINGS: &[Setting] = &[
         )
         .equal()
         .between(1_024, 1 << 30),
-    Setting::number(
-        "intake.connections",
-        "1024",
-        "Maximum number of open HTTP connections; fewer if the limit of file descriptors \
-         (`ulimit -n`) leaves no more. When so many are open, idle ones are closed for new ones",
-    )
-    .when(
-        "Raise it if more clients send requests at once, and raise the limit of file descriptors \
-         with it.",
-    ),
-    Setting::number(
-        "intake.requests_of_address",
-        "512",
-        "Maximum number of HTTP requests in progress from one address; more are answered 429, so \
-         that one client leaves room for others",
-    )
-    .when(
-        "Behind a proxy all clients have one address: raise it there to intake.connections, and \
-         limit clients at the proxy.",
-    ),
     Setting::list(
         "intake.services",
         "",
@@ -162,9 +142,14 @@ pub(super) static SETTINGS: &[Setting] = &[
         "intake.open_batches",
         "100000",
         "Maximum number of open batches of a service, or of open withdrawals of a gas admin; \
-         more are refused with 429 until some have ended",
+         more are refused with 429 until some have ended. A hundredth is the number of services \
+         that one signer, and a tenth that all signers, may have opened and in which no batch has \
+         ended yet",
     )
-    .when("Raise it if clients send more batches while the ledger is down than it allows.")
+    .when(
+        "Raise it if clients send more batches while the ledger is down than it allows, or use \
+         more services for the first time at once.",
+    )
     .equal(),
     Setting::text(
         "intake.open_batches_of_client",
@@ -173,21 +158,5 @@ pub(super) static SETTINGS: &[Setting] = &[
          while this was set; more are refused with 429 until some have ended. Empty: no limit",
     )
     .when("Set it where one client must not fill the queues of others.")
-    .equal(),
-    Setting::number(
-        "intake.new_services_per_signer",
-        "1000",
-        "Maximum number of services that a signer has opened and in which no batch has ended \
-         yet; batches for further new services are refused with 429 (sawtooth, scabbard)",
-    )
-    .when("Raise it if one signer starts with more services at once.")
-    .equal(),
-    Setting::number(
-        "intake.new_services",
-        "10000",
-        "Maximum number of services in which no batch has ended yet, of all signers together; \
-         batches for further new services are refused with 429 (sawtooth, scabbard)",
-    )
-    .when("Raise it if more services are used for the first time at once.")
     .equal(),
 ];

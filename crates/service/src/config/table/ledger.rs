@@ -1,8 +1,11 @@
 //! The ledger, and how requests to its nodes are made.
 
+use std::time::Duration;
+
 use grid_batch_settings::Setting;
 
-use super::HOUR;
+/// Five times as long is the longest time that a submission may take.
+const LONGEST_REQUEST: Duration = Duration::from_secs(45 * 60);
 
 /// The setting that names one of these kinds. It lives as long as the program.
 pub(super) fn kind<'a>(names: impl Iterator<Item = &'a str>) -> &'static Setting {
@@ -34,7 +37,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "ledger.urls",
         "",
         "URLs of the ledger's nodes, each of one node; for scabbard the node of all services \
-         that are not in ledger.services",
+         that have no services.*.node",
     )
     .when(
         "List all nodes of a sawtooth or evm ledger, so that the failure of one stops \
@@ -42,88 +45,31 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .equal()
     .with_secrets(),
-    Setting::file(
-        "ledger.urls_file",
-        "File with the URLs of the nodes, one in a line, in place of ledger.urls: for URLs \
-         with passwords",
-    ),
-    Setting::list(
-        "ledger.services",
-        "",
-        "Services on nodes of their own, each as SERVICE=URL (scabbard)",
-    )
-    .when("Use it when services are at different nodes.")
-    .equal()
-    .with_secrets(),
-    Setting::file(
-        "ledger.services_file",
-        "File with services on nodes of their own, one in a line, in place of \
-         ledger.services: for URLs with passwords (scabbard)",
-    ),
-    Setting::list(
-        "ledger.peers",
-        "",
-        "Other nodes of a service's circuit, each as SERVICE=ID@URL with the service's id at \
-         that node; they are asked about batches but get none. With all of them, the failure \
-         of a node rarely needs an operator; list all nodes of a circuit or none (scabbard)",
-    )
-    .when(
-        "List all other nodes of each circuit, or none: the server concludes from the list \
-         whether a node coordinates its circuit.",
-    )
-    .equal()
-    .with_secrets(),
-    Setting::file(
-        "ledger.peers_file",
-        "File with other nodes of circuits, one in a line, in place of ledger.peers: for URLs \
-         with passwords (scabbard)",
-    ),
-    Setting::text("ledger.connect_timeout", "5s", "Timeout for connecting to a node")
-        .when("Raise it if nodes are far away. A shorter one notices a node sooner that is down.")
-        .at_most(HOUR),
     Setting::text(
         "ledger.request_timeout",
         "12s",
         "Timeout for a request to a node, connecting included",
     )
     .when(
-        "Raise it if nodes answer slowly under load. A batch whose request times out is in \
-         doubt until evidence is found.",
+        "Raise it if nodes answer slowly under load, or are far away. A batch whose request times \
+         out is in doubt until evidence is found. Other times follow from it: a connection may \
+         take 5/12 of it, sending a batch once 5/4, a shutdown 5/3, until evidence of absence is \
+         accepted 5/2, and a submission with all its attempts 5 times as long.",
     )
-    .at_most(HOUR),
-    Setting::switch("ledger.events", "true", "Subscribe to the ledger's events").when(
-        "Turn it off only if a proxy does not let websockets through: without events a commit \
-         is noticed later, and a Scabbard batch that the nodes have forgotten needs a \
-         decision.",
-    ),
-    Setting::number("ledger.event_sockets", "100", "Maximum number of open event sockets")
-        .when(
-            "Raise it to the number of services that have batches at the same time. Each socket \
-         is a file descriptor here and a connection of the node.",
-        )
-        .between(1, 100_000),
-    Setting::text(
-        "ledger.silence_timeout",
-        "45s",
-        "An event socket that receives nothing for this long is broken and is opened again",
+    .equal()
+    .at_most(LONGEST_REQUEST),
+    Setting::number(
+        "ledger.event_sockets",
+        "100",
+        "Maximum number of open sockets for the ledger's events; 0: the ledger is only polled",
     )
     .when(
-        "Raise it if a proxy delays the pings of event sockets; lower it to notice a dead \
-         connection sooner.",
-    ),
-    Setting::text(
-        "ledger.reconnect_first",
-        "250ms",
-        "Pause before a broken event socket is opened again for the first time",
+        "Raise it to the number of services that have batches at the same time. Each socket is a \
+         file descriptor here and a connection of the node. Set it to 0 only if a proxy does not \
+         let websockets through: without events a commit is noticed later, and a Scabbard batch \
+         that the nodes have forgotten needs a decision.",
     )
-    .when("Raise it if a node that restarts is overloaded by new sockets."),
-    Setting::text(
-        "ledger.reconnect_longest",
-        "30s",
-        "Longest pause before a broken event socket is opened again",
-    )
-    .when("Lower it if nodes are often down for a short time.")
-    .at_most(HOUR),
+    .between(0, 100_000),
     Setting::text(
         "ledger.late_arrival_limit",
         "330s",
@@ -137,57 +83,61 @@ pub(super) static SETTINGS: &[Setting] = &[
          Scabbard apply it twice.",
     )
     .equal(),
-    Setting::text(
-        "ledger.strategy",
+];
+
+/// The settings of services, by their ids.
+pub(super) static OF_SERVICES: &[Setting] = &[
+    Setting::secret(
+        "services.*.node",
         "",
-        "Strategy of all services that are not in ledger.strategies. serial: one batch of a \
-         service at a time. parallel: several, as long as no two conflict by what their \
-         transactions declare to read and write. pipeline: several, in order, where the \
-         ledger keeps it (ledger.keeps_order). Empty: parallel for sawtooth, serial for other \
-         ledgers, which take no other",
+        "URL of the node of the service, if it is not that of ledger.urls (scabbard)",
+    )
+    .when("Use it when services are at different nodes.")
+    .equal(),
+    Setting::list(
+        "services.*.peers",
+        "",
+        "Other nodes of the service's circuit, each as ID@URL with the service's id at that node; \
+         they are asked about batches but get none. With all of them, the failure of a node \
+         rarely needs an operator; list all nodes of a circuit or none (scabbard)",
+    )
+    .when(
+        "List all other nodes of each circuit, or none: the server concludes from the list \
+         whether a node coordinates its circuit.",
+    )
+    .equal()
+    .with_secrets(),
+    Setting::text(
+        "services.*.strategy",
+        "",
+        "serial: one batch of the service at a time. parallel: several, as long as no two \
+         conflict by what their transactions declare to read and write. pipeline: several, in \
+         order, where the ledger keeps it (ledger.keeps_order). None: parallel for sawtooth, \
+         serial for other ledgers, which take no other",
     )
     .when(
         "Use serial if clients rely on the order of batches that do not conflict, or if a \
          transaction processor reads or writes something outside of the ledger's state.",
     )
     .equal(),
-    Setting::list(
-        "ledger.strategies",
-        "",
-        "Strategies of single services, each as SERVICE=STRATEGY",
-    )
-    .when("Use it for services whose batches need another strategy than the rest.")
-    .equal(),
     Setting::text(
-        "ledger.after_invalid",
-        "continue",
-        "What happens after an invalid batch of a service. continue: the batches behind it \
-         are submitted. halt: those that follow it (serial, pipeline), or conflict with it or \
-         depend on it (parallel), wait until an operator lets them go on or ends them \
-         (sawtooth, scabbard)",
+        "services.*.after_invalid",
+        "",
+        "What happens after an invalid batch. continue, as without it: the batches behind it are \
+         submitted. halt: those that follow it (serial, pipeline), or conflict with it or depend \
+         on it (parallel), wait until an operator lets them go on or ends them (sawtooth, \
+         scabbard)",
     )
     .when(
-        "Use halt if batches build on each other in ways that their transactions do not \
-         declare, so that a batch must not be applied when the one before is invalid.",
+        "Use halt if batches build on each other in ways that their transactions do not declare, \
+         so that a batch must not be applied when the one before is invalid.",
     )
     .equal(),
-    Setting::list(
-        "ledger.after_invalid_of",
-        "",
-        "What happens after an invalid batch, for single services, each as SERVICE=continue \
-         or SERVICE=halt",
+    Setting::switch(
+        "services.*.resubmit_inconclusive",
+        "false",
+        "Batches are submitted again instead of held; they may be applied twice",
     )
-    .when("Use it for services in which an invalid batch must stop others, or must not.")
-    .equal(),
-    Setting::text(
-        "ledger.dependency_limit",
-        "10m",
-        "How long a batch waits for a transaction that it depends on and that no batch has, \
-         before it is held (sawtooth)",
-    )
-    .when(
-        "Raise it if the transactions that others depend on are sent much later, or directly \
-         to the ledger.",
-    )
+    .when("Set it only for services whose transactions may be applied twice without harm.")
     .equal(),
 ];

@@ -36,7 +36,7 @@ impl LedgerContext<'_> {
         &self.config.ledger.http
     }
 
-    /// `poll.connections`: how many requests for statuses may be in flight.
+    /// How many requests for statuses may be in flight.
     pub fn connections(&self) -> usize {
         self.config.poll.connections
     }

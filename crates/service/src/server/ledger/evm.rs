@@ -21,6 +21,12 @@ use super::{
 };
 use crate::{Config, LedgerType, StartError, config::Adapter};
 
+/// The setting that names the pools.
+pub(super) const POOLS: &str = "pools.*.gas_admin";
+
+/// A balance that pays for fewer withdrawals is low.
+const LOW_BALANCE: u64 = 20;
+
 /// An EVM chain.
 pub(super) const TYPE: LedgerType = LedgerType {
     settings: SETTINGS,
@@ -63,7 +69,6 @@ pub(in crate::server) struct EvmChain {
     options: EvmOptions,
     watched: Vec<WatchedAccount>,
     limits: PaymentLimits,
-    low_balance: u64,
     balance_interval: Duration,
 }
 
@@ -79,19 +84,19 @@ impl EvmChain {
         let limits = PaymentLimits::clone(&config.store.payment_limits);
         let watched = watched_accounts(&settings, &names, &signers)?;
         let options = evm_options(config, &settings, signers, &rules)?;
-        let EvmSettings { low_balance, balance_interval, .. } = settings;
-        Ok(Self { nodes, rules, options, watched, limits, low_balance, balance_interval })
+        let balance_interval = settings.balance_interval;
+        Ok(Self { nodes, rules, options, watched, limits, balance_interval })
     }
 
     /// The ledger, which stores signed transactions in this store.
     pub(in crate::server) fn with_store(self, store: &Store) -> Result<ServerLedger, StartError> {
-        let Self { nodes, rules, options, watched, limits, low_balance, balance_interval } = self;
+        let Self { nodes, rules, options, watched, limits, balance_interval } = self;
         let chain_id = options.chain_id;
         warn_of_former_gas_admins(store, &rules)?;
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
         let evm = Evm::new(options, signing, nodes.confirmed());
         let evm = evm.map_err(StartError::part)?;
-        let watch = evm.gas_watch(watched, low_balance);
+        let watch = evm.gas_watch(watched, LOW_BALANCE);
         let gas = EvmGas { watch, chain_id, limits, interval: balance_interval };
         Ok(ServerLedger {
             withdrawals: Some(Arc::new(rules)),
@@ -121,7 +126,7 @@ fn watched_accounts(
 ) -> Result<Vec<WatchedAccount>, StartError> {
     let watched = |(name, signer): (&&str, &Arc<dyn TransactionSigner>)| {
         let own = config.pools.iter().filter(|(_, admin)| admin == name);
-        let pools = own.map(|(pool, _)| parsed("evm.pools", parse_address(pool)));
+        let pools = own.map(|(pool, _)| parsed(POOLS, parse_address(pool)));
         Ok(WatchedAccount {
             name: (*name).to_owned(),
             account: AccountScopeId::new(config.chain_id, signer.address()),
@@ -139,8 +144,9 @@ fn pool_rules(
 ) -> Result<PoolRules, StartError> {
     if config.pools.is_empty() {
         return Err(StartError::Missing {
-            name: "evm.pools",
-            rule: "it must be the pools, each with its gas admin, such as [\"0x…=treasury\"]",
+            name: POOLS,
+            rule: "it must be the gas admin of each pool, such as gas_admin = \"treasury\" in the section \
+                   [pools.\"0x…\"]",
         });
     }
     let mut pools: Vec<(Address, AccountScopeId)> = Vec::new();
@@ -148,9 +154,9 @@ fn pool_rules(
         let signer = names.iter().position(|other| other == name).map(|index| &signers[index]);
         let signer =
             signer.ok_or_else(|| StartError::part(format!("no gas admin is named {name}")))?;
-        let pool = parsed("evm.pools", parse_address(pool))?;
+        let pool = parsed(POOLS, parse_address(pool))?;
         if pools.iter().any(|(other, _)| *other == pool) {
-            return Err(invalid("evm.pools", format!("the pool {pool} is listed twice")));
+            return Err(invalid(POOLS, format!("the pool {pool} is listed twice")));
         }
         let account = AccountScopeId::new(config.chain_id, signer.address());
         info!(gas_admin = name.as_str(), account:%, pool:%; "pool configured");
@@ -167,7 +173,7 @@ fn evm_options(
 ) -> Result<EvmOptions, StartError> {
     let cap = gas_price_cap("evm.maximum_gas_price", &evm.maximum_gas_price)?;
     let pool_caps = evm.pool_maximum_gas_price.iter().map(|(pool, price)| {
-        let name = "evm.pool_maximum_gas_price";
+        let name = "pools.*.maximum_gas_price";
         rules.pool(pool).map_err(|error| invalid(name, error))?;
         Ok((parsed(name, parse_address(pool))?, gas_price_cap(name, price)?))
     });
@@ -176,7 +182,7 @@ fn evm_options(
         signers,
         pool_caps: pool_caps.collect::<Result<_, StartError>>()?,
         rules: rules.clone(),
-        maximum_tip: maximum_tip(&evm.maximum_tip)?,
+        maximum_tip: maximum_tip(cap),
         oracle: oracle.map(|url| OracleOptions { url, pointer: evm.oracle_field.clone() }),
         oracle_first: evm.oracle_first,
         gate_interval: evm.gate_interval,
@@ -184,7 +190,7 @@ fn evm_options(
         in_flight: evm.in_flight,
         resend_after: evm.resend_after,
         longest_gap: evm.longest_gap,
-        agreeing_nodes: agreeing_nodes(evm.agreeing_nodes, config.ledger.urls.len())?,
+        agreeing_nodes: agreeing_nodes(config.ledger.urls.len()),
         head_age_limit: evm.head_age_limit,
         connections: config.poll.connections,
         http: config.ledger.http.clone(),
@@ -193,16 +199,9 @@ fn evm_options(
     })
 }
 
-/// How many of the nodes have to agree: what is configured, or more than half.
-fn agreeing_nodes(configured: usize, nodes: usize) -> Result<usize, StartError> {
-    match configured {
-        0 => Ok(nodes / 2 + 1),
-        number if number <= nodes => Ok(number),
-        number => Err(invalid(
-            "evm.agreeing_nodes",
-            format!("it is {number}, and ledger.urls has {nodes}; no withdrawal could ever fail"),
-        )),
-    }
+/// How many of the nodes have to agree: more than half.
+const fn agreeing_nodes(nodes: usize) -> usize {
+    nodes / 2 + 1
 }
 
 /// A cap above zero: no gas price is below zero.
@@ -216,13 +215,10 @@ fn gas_price_cap(name: &'static str, text: &str) -> Result<GasPrice, StartError>
     }
 }
 
-/// A tip above zero: block producers need not take transactions without one.
-fn maximum_tip(text: &str) -> Result<GasPrice, StartError> {
-    let name = "evm.maximum_tip";
-    match parsed(name, text.parse::<GasPrice>())? {
-        tip if tip.wei() == 0 => Err(invalid(name, "it must be more than 0 gwei")),
-        tip => Ok(tip),
-    }
+/// Far above what is usual, and a part of the price that withdrawals may have.
+fn maximum_tip(cap: GasPrice) -> GasPrice {
+    const LEAST_WEI: u128 = 50_000_000_000;
+    GasPrice::from_wei((cap.wei() / 4).max(LEAST_WEI))
 }
 
 /// A value that the adapter has parsed.
@@ -244,11 +240,15 @@ mod tests {
     #[test]
     fn more_than_half_of_the_nodes_agree_by_default() {
         for (nodes, needed) in [(1, 1), (2, 2), (3, 2), (4, 3)] {
-            assert_eq!(agreeing_nodes(0, nodes).unwrap(), needed);
+            assert_eq!(agreeing_nodes(nodes), needed);
         }
-        assert_eq!(agreeing_nodes(1, 3).unwrap(), 1);
-        let error = agreeing_nodes(3, 2).unwrap_err().to_string();
-        assert!(error.contains("it is 3, and ledger.urls has 2"), "{error}");
+    }
+
+    #[test]
+    fn maximum_tip_is_a_quarter_of_the_maximum_price() {
+        for (cap, tip) in [("1", "50"), ("200", "50"), ("1000", "250")] {
+            assert_eq!(maximum_tip(cap.parse().unwrap()), tip.parse().unwrap());
+        }
     }
 }
 
@@ -266,7 +266,7 @@ fn warn_of_former_gas_admins(store: &Store, rules: &dyn WithdrawalRules) -> Resu
             ),
             Err(_) => warn!(
                 pool = pool.as_str(), gas_admin:% = service_id, open;
-                "the pool of these open withdrawals is not configured; add it to evm.pools, with its \
+                "the pool of these open withdrawals is not configured; add it to pools.*.gas_admin, with its \
                  former gas admin, or with another one and `grid-batch move-withdrawals`"
             ),
         }

@@ -88,14 +88,14 @@ fn remote(
     url: &str,
 ) -> Result<RemoteSigner, StartError> {
     let account = parse_address(account).map_err(|error| StartError::Setting {
-        name: "evm.gas_admins",
+        name: "gas_admins.*.key",
         message: format!("the address of a remote signer: {error}"),
     })?;
     if url.starts_with("http://") && !is_local(url) {
         warn!(account:%; "transactions are signed over unencrypted HTTP; use https:// for the signer");
     }
-    let request_timeout = settings.signer_timeout;
     let http = &config.ledger.http;
+    let request_timeout = settings.signer_timeout.unwrap_or(http.connect_timeout);
     let connect_timeout = http.connect_timeout.min(request_timeout);
     // The signer is no node.
     let nodes = NodePool::default();

@@ -61,10 +61,7 @@ impl Config {
 
     /// Whether the settings name pools.
     pub fn has_pools(&self) -> bool {
-        self.settings()
-            .table()
-            .named("evm.pools")
-            .is_some_and(|setting| !self.settings().given(setting.name).text.is_empty())
+        self.settings().entries("pools.*.gas_admin").next().is_some()
     }
 }
 

@@ -7,16 +7,16 @@ use grid_batch_evm::{
 };
 use grid_batch_withdrawals::{Amount, PaymentLimits, WithdrawalRules};
 
-use super::evm::{invalid, parsed};
+use super::evm::{POOLS, invalid, parsed};
 use crate::StartError;
 
 /// How much may be scheduled from each pool. It needs no key, because commands keep the limits too.
 pub(in crate::server) fn limits(config: &EvmSettings) -> Result<PaymentLimits, StartError> {
-    let pools = config.pools.iter().map(|(pool, _)| parsed("evm.pools", parse_address(pool)));
+    let pools = config.pools.iter().map(|(pool, _)| parsed(POOLS, parse_address(pool)));
     let pools = pools.collect::<Result<BTreeSet<Address>, StartError>>()?;
     Ok(PaymentLimits {
-        payment: amounts("evm.maximum_payment", &config.maximum_payment, &pools)?,
-        day: amounts("evm.maximum_payments_per_day", &config.maximum_payments_per_day, &pools)?,
+        payment: amounts("pools.*.maximum_payment", &config.maximum_payment, &pools)?,
+        day: amounts("pools.*.maximum_payments_per_day", &config.maximum_payments_per_day, &pools)?,
     })
 }
 
@@ -45,7 +45,7 @@ pub(super) fn beneficiaries(
     config: &EvmSettings,
     rules: &PoolRules,
 ) -> Result<AllowedBeneficiaries, StartError> {
-    let name = "evm.beneficiaries";
+    let name = "pools.*.beneficiaries";
     let allowed = config.beneficiaries.iter().map(|(pool, beneficiary)| {
         let pool = match pool {
             None => None,

@@ -1,9 +1,7 @@
 use std::{path::Path, sync::Arc};
 
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_scabbard::{
-    NewBatchRules, SETTINGS, Scabbard, ScabbardOptions, ScabbardSettings, facts,
-};
+use grid_batch_scabbard::{SETTINGS, Scabbard, ScabbardOptions, ScabbardSettings, facts};
 
 use super::{
     OpenFn, ServerLedger, all_nodes,
@@ -49,10 +47,7 @@ fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     let options = ScabbardOptions { clock: config.clock(), ..options(config, &settings) };
     let scabbard = Scabbard::new(&token(&settings)?, nodes.confirmed(), options);
     let scabbard = scabbard.map_err(StartError::part)?;
-    let rules = NewBatchRules {
-        known: settings.known_history,
-        refuse_unknown: settings.refuse_unknown_history,
-    };
+    let rules = settings.new_batches;
     Ok(Box::new(move |store| {
         let scabbard = scabbard.with_commit_history(Arc::new(store.clone()), rules);
         Ok(ServerLedger::new(Arc::new(scabbard)))
