@@ -6,7 +6,7 @@ use grid_batch_core::{EventFilter, EventPage, PositionedEvent};
 
 use super::{
     cursor::{Position, Window},
-    rows::{self, EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow, decode_seqs},
+    rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow, decode_seqs},
     snapshot::Snapshot,
 };
 use crate::sql::{Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit};

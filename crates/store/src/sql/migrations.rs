@@ -13,7 +13,6 @@ use log::info;
 use super::{
     Connection, Dialect, Statement, StoreError,
     namespace::{Namespace, Place, tokens},
-    result_row,
     schema_objects::schema_differences,
     url::DatabaseUrl,
 };
@@ -411,11 +410,10 @@ fn has_table(connection: &mut Connection, table: &str) -> Result<bool, StoreErro
 mod tests {
     use std::time::Duration;
 
-    use diesel::sql_types::Integer;
     use grid_batch_test_postgres::TestDatabase;
 
     use super::*;
-    use crate::sql::dialect::SessionLimits;
+    use crate::sql::{dialect::SessionLimits, result_row};
 
     const LIMIT: Duration = Duration::from_secs(9);
 

@@ -3,7 +3,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use diesel::QueryableByName;
 use grid_batch_core::{
     AttemptId, BatchLabel, BatchState, Deadline, DltStatus, Hold, ItemId, Progress, ServiceId,
-    StoredBatch, Timestamp,
+    Timestamp,
 };
 
 use super::{Rows, StoreError, result_row};

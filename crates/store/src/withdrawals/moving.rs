@@ -228,7 +228,7 @@ fn detach_nonces(connection: &mut Connection, movable: &[Movable]) -> Result<(),
 }
 
 /// Open withdrawals of one gas admin, in order.
-struct MoveStep {
+struct ExaminedWithdrawals {
     pub(super) movable: Vec<Movable>,
     kept: Vec<(OpenWithdrawal, MoveObstacle)>,
     count: usize,
@@ -247,7 +247,7 @@ struct Movable {
     pub(super) to: ServiceId,
 }
 
-impl MoveStep {
+impl ExaminedWithdrawals {
     /// The step that moved them, or would.
     pub(super) fn into_step(self, count: usize) -> MoveStep {
         MoveStep {
@@ -276,7 +276,7 @@ fn examine(
     gas_admin_of: &GasAdminOfPool<'_>,
     after: Option<Timestamp>,
     count: usize,
-) -> Result<MoveStep, StoreError> {
+) -> Result<ExaminedWithdrawals, StoreError> {
     let records = open_withdrawals_of(connection, from, after, count)?;
     let batch_seqs: Vec<i64> = records.iter().map(|(_, batch)| batch.seq()).collect();
     let signed = find_signed(connection, &records)?;
@@ -307,7 +307,7 @@ fn examine(
                 kept.push((kept_withdrawal, obstacle));
                 // Those behind it must not overtake it.
                 if obstacle == MoveObstacle::Submitting {
-                    return Ok(MoveStep { movable, kept, count, last: None });
+                    return Ok(ExaminedWithdrawals { movable, kept, count, last: None });
                 }
             }
             None => movable.push(Movable {
@@ -321,7 +321,7 @@ fn examine(
             }),
         }
     }
-    Ok(MoveStep { movable, kept, count, last })
+    Ok(ExaminedWithdrawals { movable, kept, count, last })
 }
 
 /// Why the batch of a withdrawal cannot end without an attempt, if nothing was signed for it.

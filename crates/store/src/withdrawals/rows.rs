@@ -344,7 +344,7 @@ pub(super) fn load_number(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Option<i64>, StoreError> {
-    Ok(connection.load_column(statement)?.into_iter().flatten().next())
+    Ok(connection.load_column::<Option<i64>>(statement)?.into_iter().flatten().next())
 }
 
 /// The numbers that a statement selects as `number`.
@@ -352,5 +352,5 @@ pub(super) fn load_numbers(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Vec<i64>, StoreError> {
-    Ok(connection.load_column(statement)?.into_iter().flatten().collect())
+    Ok(connection.load_column::<Option<i64>>(statement)?.into_iter().flatten().collect())
 }

@@ -54,7 +54,7 @@ pub(super) enum Sort {
     Age,
     Rate,
     State,
-    ServiceReading,
+    Service,
     Depth,
 }
 
