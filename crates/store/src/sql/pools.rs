@@ -325,7 +325,7 @@ impl ManageConnection for Manager {
 #[cfg(test)]
 #[cfg(feature = "postgres")]
 mod tests {
-    use diesel::{QueryableByName, RunQueryDsl, sql_query, sql_types::Integer};
+    use diesel::{RunQueryDsl, sql_query};
     use grid_batch_test_postgres::TestDatabase;
 
     use super::*;
