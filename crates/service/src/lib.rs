@@ -17,9 +17,9 @@ pub use grid_batch_settings::{
 };
 pub use grid_batch_support::ServicePattern;
 pub use server::{
-    AccessInForce, DatabaseInterface, ENOUGH_HTTP_CONNECTIONS, LedgerContext, LedgerInspection, LedgerMismatchError,
-    RunningServer, Server, ServerCounts, StartError, ToldIdentity, ToldService,
-    fitting_http_connections, gas_admin_addresses,
+    AccessInForce, DatabaseInterface, ENOUGH_HTTP_CONNECTIONS, LedgerContext, LedgerInspection,
+    LedgerMismatchError, RunningServer, Server, ServerCounts, StartError, ToldIdentity,
+    ToldService, fitting_http_connections, gas_admin_addresses,
 };
 pub(crate) use server::{BUILT_IN_LEDGERS, BuiltIn};
 #[cfg(feature = "evm")]

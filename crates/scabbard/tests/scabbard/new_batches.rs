@@ -254,8 +254,10 @@ async fn peer_that_remembers_the_anchor_proves_it() {
     }
 }
 
-fn rules(refuse_unknown: bool) -> NewBatchRules {
-    NewBatchRules { known: vec![SERVICE.parse().unwrap()], refuse_unknown }
+/// The service is known, and batches of others whose history is unknown are treated by this rule.
+fn rules(others: UnknownHistory) -> NewBatchRules {
+    let of = |pattern: &str, rule| (pattern.parse().unwrap(), rule);
+    NewBatchRules::new([of(SERVICE, UnknownHistory::Send), of("*", others)])
 }
 
 #[tokio::test]
@@ -264,7 +266,7 @@ async fn history_of_a_configured_service_counts_as_known() {
     let ledger = with_commits(MANY, &history).await.with_new_adapter(&history);
     subscribe(&ledger).await;
     assert_eq!(outcome(&ledger, 200).await, Outcome::NotProvedNew);
-    let ledger = TestLedger::new().with_rules(&history, rules(false));
+    let ledger = TestLedger::new().with_rules(&history, rules(UnknownHistory::Hold));
     assert_eq!(ledger.send(200).await, Outcome::Accepted);
     assert_eq!(history.is_known(), Some(true));
 }
@@ -274,7 +276,7 @@ async fn batch_of_an_unknown_history_can_be_refused_at_intake() {
     let service = SERVICE.parse().unwrap();
     let other = "abcde-01234::gsZZ".parse().unwrap();
     let history = MemoryHistory::new(Some(false));
-    let ledger = TestLedger::new().with_rules(&history, rules(true));
+    let ledger = TestLedger::new().with_rules(&history, rules(UnknownHistory::Refuse));
     let check = &ledger.scabbard;
     assert_eq!(check.check_history(&service, false).await, Ok(()), "it is configured as known");
     let reason = check.check_history(&other, false).await.unwrap_err();
