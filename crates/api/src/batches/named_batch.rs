@@ -2,7 +2,7 @@ use axum::{
     extract::{Path, rejection::PathRejection},
     http::request::Parts,
 };
-use grid_batch_core::{BatchQueryStore, Excerpt, ItemId, ItemIdPrefix, ServiceId, StoredBatch};
+use grid_batch_core::{BatchQueryStore, ItemId, ItemIdPrefix, ServiceId, StoredBatch};
 use grid_batch_support::Wildcard;
 use grid_batch_withdrawals::keep_latest_generation;
 use serde::Deserialize;
@@ -94,10 +94,8 @@ impl NamedBatch {
         // Ids that are equal belong to several services.
         let differing = ids.windows(2).map(common).filter(|same| *same < ItemId::LONGEST);
         let characters = (differing.max().unwrap_or(0) + 2).max(12);
-        let name = |batch: &StoredBatch| {
-            let service = Excerpt::of(batch.service_id.as_str());
-            format!("{service} {:.characters$}", batch.batch_id)
-        };
+        let name =
+            |batch: &StoredBatch| format!("{} {:.characters$}", batch.service_id, batch.batch_id);
         let mut named: Vec<String> = found.iter().take(MOST_NAMED).map(name).collect();
         if found.len() > MOST_NAMED {
             named.push("...".to_owned());

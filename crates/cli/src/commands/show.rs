@@ -147,6 +147,12 @@ fn print(batch: &Value) {
     list(batch, "history")
         .iter()
         .for_each(|event| print_line(&field(event, "at"), &event_text(event)));
+    for attempt in list(batch, "failed_attempts") {
+        let parts = [field(attempt, "outcome"), field(attempt, "error")];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let text = format!("{} {}", field(attempt, "ended_at"), parts.join(": "));
+        print_line(&format!("attempt {}", field(attempt, "attempt")), &text);
+    }
     list(batch, "operator_actions").iter().for_each(|action| {
         let text = format!(
             "{} by {}: {}",
