@@ -28,8 +28,8 @@ This file is generated from the tables of settings: `UPDATE_DOCS=1 cargo test -p
 
 The setting `poll.interval` is the key `interval` in the section `[poll]` of the file, the variable
 `GRID_BATCH_POLL_INTERVAL` and the flag `--poll-interval`. Flags override variables, and variables the file.
-Times are numbers with a unit, such as `500ms`, `2s` or `1h`. The server does not
-compare the settings of several instances.
+Times are numbers with a unit, such as `500ms`, `2s` or `1h`. A setting that is *equal* must have the same value on all
+instances; the server does not compare them.
 
 A setting with `*` in its name has a value for each key: `services.*.strategy` is the key `strategy` in the section
 `[services.\"KEY\"]` of the file. The variable `GRID_BATCH_SERVICES_STRATEGY` and the flag `--services-strategy` are
@@ -48,6 +48,7 @@ of the ledger. The setting `ledger.mine.account` has the variable `GRID_BATCH_LE
 fn entry(setting: &Setting) -> String {
     let Setting { name, default, help, .. } = setting;
     let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
-    let guidance = setting.guidance();
-    format!("\n**`{name}`** (default: {default}). {help}. {guidance}\n")
+    let equal = if setting.equal { "equal; " } else { "" };
+    let when = setting.when;
+    format!("\n**`{name}`** ({equal}default: {default}). {help}. {when}\n")
 }
