@@ -10,7 +10,7 @@ use crate::commands::{
     failure::Failure,
     operator::{json_flag, print_json, print_wrapped, wants_json},
     print::print_stdout,
-    remote::{self, Server, age, field},
+    remote::{self, Server, age, field, time_until},
 };
 
 pub(crate) fn command() -> Command {
@@ -129,9 +129,9 @@ fn progress(webhook: &Value) -> String {
         let ago = age(webhook, "disabled_at");
         facts.push(format!("disabled {ago} ago, until `webhooks redeliver`"));
     }
-    if let Some(at) = webhook["next_try_at"].as_str() {
+    if !webhook["next_try_at"].is_null() {
         let attempt = webhook["attempts"].as_u64().unwrap_or(0) + 1;
-        facts.push(format!("attempt {attempt} at {at}"));
+        facts.push(format!("attempt {attempt} {}", time_until(webhook, "next_try_at")));
     }
     if webhook["failed"].as_u64().unwrap_or(0) > 0 {
         facts.push(format!("{} messages were given up", field(webhook, "failed")));
