@@ -97,7 +97,7 @@ fn failed_withdrawals_are_retried_together() {
 fn retry_of_everything_has_to_be_narrowed() {
     let server = server_with_pools();
     for (body, part) in [
-        ("{}", "one of pool, failed_since and reason_contains"),
+        ("{}", "one of pool, service_id, failed_since and reason_contains"),
         (r#"{"failed_since": "yesterday"}"#, "it must be a time such as"),
         (r#"{"pool": "x"}"#, "pool"),
     ] {

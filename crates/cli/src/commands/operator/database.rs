@@ -41,10 +41,9 @@ impl Database {
 }
 
 pub(in crate::commands) fn json_flag() -> Arg {
-    Arg::new("json")
-        .long("json")
-        .action(ArgAction::SetTrue)
-        .help("Print a JSON object instead of text; docs/operations.md describes its fields")
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help(
+        "Print a JSON object instead of text, with the fields of the interface (docs/http.md)",
+    )
 }
 
 pub(in crate::commands) fn wants_json(matches: &ArgMatches) -> bool {

@@ -56,7 +56,7 @@ pub(super) fn process(claims: &ClaimStore, stores: &Stores) {
     };
     decide(store, 0);
     store.continue_after(&one_lane(), &batch(0).batch_id, None).unwrap();
-    decide(command, 3);
+    decide(store, 3);
     store.free_dependents(100).unwrap();
     store.end_following(&one_lane(), &batch(3).batch_id, "a reason").unwrap();
     let created_at = store.find(&batch(2).batch_id).unwrap()[0].created_at;

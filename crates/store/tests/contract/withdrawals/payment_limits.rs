@@ -185,7 +185,7 @@ fn bulk_retry_checks_each_and_its_dry_run_agrees(db: &Database) {
     let expected = ([1, 2, 5].map(withdrawal_id).into(), [3, 4, 6].map(withdrawal_id).into());
     assert_eq!((numbers(&found), found.has_more), (expected, false));
     let reasons: Vec<String> = found.refused.iter().map(|(_, error)| error.to_string()).collect();
-    assert!(reasons[0].contains("1 are left") && reasons[2].contains("0 are left"), "{reasons:?}");
+    assert!(reasons[0].contains("has 1 left") && reasons[2].contains("has 0 left"), "{reasons:?}");
     assert_eq!(sum(&store), "0", "nothing changes");
     assert!(all.find(&*store, 3).unwrap().has_more);
     assert_eq!(all.retry(&*store, 9).unwrap(), found);
