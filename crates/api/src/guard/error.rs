@@ -10,17 +10,17 @@ refusals! {
              host to http.allowed_hosts"
         )]
         [MISDIRECTED_REQUEST, 1030, "Unknown Host"]
-        OtherHost(Excerpt),
+        Host(Excerpt),
         #[error(
             "requests of web pages from {0} are refused; if it is yours, add it to http.allowed_origins"
         )]
         [FORBIDDEN, 1031, "Cross-Site Request"]
-        OtherOrigin(Excerpt),
+        Origin(Excerpt),
         #[error(
             "requests of web pages of other sites are refused (Sec-Fetch-Site is {0}); if the page is yours, \
              add its origin to http.allowed_origins"
         )]
         [FORBIDDEN, 1031, "Cross-Site Request"]
-        OtherSite(Excerpt),
+        Site(Excerpt),
     }
 }

@@ -77,10 +77,10 @@ impl RequestGuard {
         if let Some(forwarded) = client.and_then(|client| client.host.as_ref())
             && !self.is_allowed(forwarded, None)
         {
-            return Err(OriginError::OtherHost(Excerpt::of(forwarded.as_str())).into());
+            return Err(OriginError::Host(Excerpt::of(forwarded.as_str())).into());
         }
         match hosts.iter().find(|host| parse(host).is_none()) {
-            Some(other) => Err(OriginError::OtherHost(excerpt(other)).into()),
+            Some(other) => Err(OriginError::Host(excerpt(other)).into()),
             None => Ok(hosts.last().and_then(parse)),
         }
     }
@@ -103,14 +103,12 @@ impl RequestGuard {
             match origin {
                 Some(origin) if self.allowed.origins.contains(&origin) => is_allowed = true,
                 Some(origin) if is_own(&origin) => {}
-                _ => return Err(OriginError::OtherOrigin(excerpt(given.as_bytes())).into()),
+                _ => return Err(OriginError::Origin(excerpt(given.as_bytes())).into()),
             }
         }
         let is_other = |site: &&HeaderValue| !matches!(site.as_bytes(), b"same-origin" | b"none");
         match headers.get_all(SEC_FETCH_SITE).iter().find(is_other) {
-            Some(site) if !is_allowed => {
-                Err(OriginError::OtherSite(excerpt(site.as_bytes())).into())
-            }
+            Some(site) if !is_allowed => Err(OriginError::Site(excerpt(site.as_bytes())).into()),
             _ => Ok(()),
         }
     }
@@ -177,7 +175,7 @@ mod tests {
             "",
             "a b",
         ] {
-            let refused = Err(OriginError::OtherHost(Excerpt::of(host)).into());
+            let refused = Err(OriginError::Host(Excerpt::of(host)).into());
             assert_eq!(check("/", &[("host", host)]), refused, "{host}");
         }
     }
@@ -202,7 +200,7 @@ mod tests {
         for origin in
             ["null", "", "http://localhost", "http://127.0.0.1:8080", "https://evil.example"]
         {
-            let refused = Err(OriginError::OtherOrigin(Excerpt::of(origin)).into());
+            let refused = Err(OriginError::Origin(Excerpt::of(origin)).into());
             assert_eq!(check("/", &[host, ("origin", origin)]), refused, "{origin}");
         }
         let two = [host, ("origin", "http://localhost:8080"), ("origin", "https://evil.example")];
@@ -217,7 +215,7 @@ mod tests {
             assert_eq!(check("/", &[host, ("sec-fetch-site", site)]), Ok(()), "{site}");
         }
         for site in ["cross-site", "same-site", "", "Same-Origin"] {
-            let refused = Err(OriginError::OtherSite(Excerpt::of(site)).into());
+            let refused = Err(OriginError::Site(Excerpt::of(site)).into());
             assert_eq!(check("/", &[host, ("sec-fetch-site", site)]), refused, "{site}");
             let own = ("origin", "http://localhost:8080");
             assert_eq!(check("/", &[host, own, ("sec-fetch-site", site)]), refused, "{site}");

@@ -152,7 +152,6 @@ fn name_of(request: &Parts) -> Result<String, ApiError> {
         _ => Err(ApiError::invalid_value(
             "Grid-Batch-Actor",
             "it must have 1 to 100 visible ASCII characters",
-        )
-        .into()),
+        )),
     }
 }

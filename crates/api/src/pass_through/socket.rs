@@ -59,7 +59,7 @@ impl Forwarding {
             request.headers.get(header::SEC_WEBSOCKET_KEY).cloned(),
         ) else {
             let rule = "a websocket over HTTP/1.1 needs it";
-            return Err(ApiError::invalid_value("Sec-WebSocket-Key", rule).into());
+            return Err(ApiError::invalid_value("Sec-WebSocket-Key", rule));
         };
         let caller = Caller::of(request)?.clone();
         let listener = self.api.listeners.begin(caller.key());

@@ -90,7 +90,8 @@ impl ChaosHarness {
 
     /// The command `serve` of an instance.
     pub fn command(&self) -> Command {
-        self.configure(GRID_BATCH.command(["serve"]))
+        let command = GRID_BATCH.command(["serve"]);
+        self.configure(command, "SERVICES_STRATEGY", settings::TESTING)
     }
 
     /// The command of the first instance of a slot, which may be of an earlier release.
@@ -98,20 +99,26 @@ impl ChaosHarness {
         let Some(program) = parameters::upgraded_program() else { return self.command() };
         let mut command = Command::new(program);
         command.arg("serve").env_clear();
-        self.configure(command)
+        self.configure(command, "LEDGER_STRATEGY", settings::TESTING_BEFORE)
     }
 
-    fn configure(&self, mut command: Command) -> Command {
+    fn configure(
+        &self,
+        mut command: Command,
+        strategy: &'static str,
+        testing: &[(&'static str, &str)],
+    ) -> Command {
         let per_run = [
             ("DATABASE", self.postgres.url()),
             ("LEDGER_KIND", self.ledger_kind.to_owned()),
             ("LEDGER_NAME", "chaos".to_owned()),
             ("LEDGER_URLS", self.ledger.url()),
-            ("LEDGER_STRATEGY", self.strategy.as_str().to_owned()),
+            (strategy, self.strategy.as_str().to_owned()),
             ("LEDGER_KEY_FILE", self.directory.path().join("key").display().to_string()),
             ("LEDGER_EVENT_SOCKETS", self.services.len().to_string()),
         ];
-        let fixed = settings::SETTINGS.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let fixed = settings::SETTINGS.iter().chain(testing);
+        let fixed = fixed.map(|(name, value)| (*name, (*value).to_owned()));
         let all = per_run.into_iter().chain(fixed);
         command
             .current_dir(self.directory.path())

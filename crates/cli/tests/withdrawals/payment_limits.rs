@@ -105,7 +105,7 @@ fn only_listed_beneficiaries_are_accepted() {
     let list = harness.path().join("beneficiaries");
     let line = format!("{}\n", of_pool(&harness, allowed["beneficiary"].as_str().unwrap()));
     fs::write(&list, line).unwrap();
-    let server = harness.serve_with(&[("--evm-beneficiaries-file", list.to_str().unwrap())]);
+    let server = harness.serve_with(&[("--pools-beneficiaries-file", list.to_str().unwrap())]);
     let refused = post(&server, &other);
     assert_eq!(error_of(&refused), (403, 1040));
     assert!(message(&refused).contains("pools.*.beneficiaries"), "{}", message(&refused));

@@ -233,25 +233,6 @@ pub(super) fn invalid(name: &'static str, message: impl fmt::Display) -> StartEr
     StartError::Setting { name, message: message.to_string() }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_than_half_of_the_nodes_agree_by_default() {
-        for (nodes, needed) in [(1, 1), (2, 2), (3, 2), (4, 3)] {
-            assert_eq!(agreeing_nodes(nodes), needed);
-        }
-    }
-
-    #[test]
-    fn maximum_tip_is_a_quarter_of_the_maximum_price() {
-        for (cap, tip) in [("1", "50"), ("200", "50"), ("1000", "250")] {
-            assert_eq!(maximum_tip(cap.parse().unwrap()), tip.parse().unwrap());
-        }
-    }
-}
-
 /// Warns of open withdrawals that wait for another gas admin than their pool has now.
 fn warn_of_former_gas_admins(store: &Store, rules: &dyn WithdrawalRules) -> Result<(), StartError> {
     for OpenWithdrawals { service_id, pool, open } in
@@ -272,4 +253,23 @@ fn warn_of_former_gas_admins(store: &Store, rules: &dyn WithdrawalRules) -> Resu
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_half_of_the_nodes_agree_by_default() {
+        for (nodes, needed) in [(1, 1), (2, 2), (3, 2), (4, 3)] {
+            assert_eq!(agreeing_nodes(nodes), needed);
+        }
+    }
+
+    #[test]
+    fn maximum_tip_is_a_quarter_of_the_maximum_price() {
+        for (cap, tip) in [("1", "50"), ("200", "50"), ("1000", "250")] {
+            assert_eq!(maximum_tip(cap.parse().unwrap()), tip.parse().unwrap());
+        }
+    }
 }
