@@ -181,10 +181,11 @@ fn file_of_a_setting_that_cannot_be_read_is_named() {
                     cannot be read: No such";
     assert!(message.starts_with(expected), "{message}");
 
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("url");
+    fs::write(&file, "sqlite://y").unwrap();
     let mut command = GRID_BATCH.command(["config"]);
-    command
-        .env("GRID_BATCH_DATABASE_FILE", "/nowhere/url")
-        .env("GRID_BATCH_DATABASE", "sqlite://x");
+    command.env("GRID_BATCH_DATABASE_FILE", &file).env("GRID_BATCH_DATABASE", "sqlite://x");
     let output = run(command);
     assert!(output.error_message().contains("give one of them"), "{output:?}");
 }

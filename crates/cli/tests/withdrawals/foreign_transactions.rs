@@ -30,9 +30,9 @@ pub fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, he
     let (id, service) = (held["id"].as_str().unwrap(), held["gas_admin"].as_str().unwrap());
     let listed = run(harness.command_with(&["held", "--service", service, "--json"]));
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
-    let of_withdrawal = |batch: &&Value| batch["batch_id"].as_str().unwrap().starts_with(id);
+    let of_withdrawal = |batch: &&Value| batch["id"].as_str().unwrap().starts_with(id);
     let batch = listed["batches"].as_array().unwrap().iter().find(of_withdrawal).unwrap();
-    let attempt = batch["attempt"].to_string();
+    let attempt = batch["attempts"].to_string();
     let decide = ["decide", service, id, "invalid", "--attempt", &attempt, "--reason", "a test"];
     let decided = run(harness.command_with(&decide));
     assert_eq!(decided.exit_code, Some(0), "{decided:?}");

@@ -127,8 +127,8 @@ fn refused_payment_decided_invalid_is_not_paid_later() {
     let held: Value = serde_json::from_str(&held).unwrap();
     let batch = &held["batches"][0];
     let text = |name: &str| batch[name].as_str().unwrap().to_owned();
-    let attempt = batch["attempt"].to_string();
-    let (service, id) = (text("service_id"), text("batch_id"));
+    let attempt = batch["attempts"].to_string();
+    let (service, id) = (text("service_id"), text("id"));
     harness.proxy.clear();
     let decide = ["decide", &service, &id, "invalid", "--attempt", &attempt, "--reason", "a test"];
     let output = run(harness.command_with(&decide));
