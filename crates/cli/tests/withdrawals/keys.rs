@@ -106,7 +106,7 @@ fn addresses_of_gas_admins_are_listed() {
         command
     });
     let first = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
-    assert_eq!(output.stdout, format!("file {first}\nstore {first}\nfar {remote}\n"), "{output:?}");
+    assert_eq!(output.stdout, format!("far {remote}\nfile {first}\nstore {first}\n"), "{output:?}");
 }
 
 /// A server whose gas admin's key is at a signer.
