@@ -43,18 +43,20 @@ fn test_names_are_short() {
 /// A client tells problems apart by the code.
 #[test]
 fn each_error_code_has_one_title() {
-    let source = read(&root().join("crates/api/src/http/error_response.rs"));
-    let number = |code: &str| {
-        let constant = source.split_once(&format!("const {code}: u16 = "));
-        constant.map_or(code, |(_, rest)| &rest[..4]).to_owned()
-    };
     let mut titles = BTreeMap::new();
-    for kind in source.split("(StatusCode::").skip(1) {
-        let parts: Vec<&str> = kind.splitn(4, [',', ')']).map(str::trim).collect();
-        let [_, code, title, _] = parts[..] else { continue };
-        let code = number(code);
-        let first = titles.entry(code.clone()).or_insert(title);
-        assert_eq!(*first, title, "code {code} has two titles");
+    let is_of_api = |file: &PathBuf| file.display().to_string().contains("crates/api/src/");
+    for file in files(&["rs"]).into_iter().filter(is_of_api) {
+        let source = read(&file);
+        // As `[STATUS, CODE, "Title"]` at a variant, or as the arguments of `Refusal::new`.
+        for kind in source.split(['[', '(']) {
+            let parts: Vec<&str> = kind.splitn(4, [',', ']', ')']).map(str::trim).collect();
+            let [_, code, title, _] = parts[..] else { continue };
+            let is_code = code.parse::<u16>().is_ok_and(|code| code > 0);
+            if is_code && title.starts_with('"') && title.ends_with('"') {
+                let first = titles.entry(code.to_owned()).or_insert_with(|| title.to_owned());
+                assert_eq!(first, title, "code {code} has two titles");
+            }
+        }
     }
     assert!(titles.len() > 40, "{titles:?}");
 }

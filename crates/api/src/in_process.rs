@@ -9,7 +9,7 @@ use grid_batch_support::{Job, Jobs};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
-use crate::state::FailureCause;
+use crate::http::FailureCause;
 
 /// An interface without listeners: it answers requests of this process, with all that it would answer over HTTP.
 pub struct InProcessApi {

@@ -20,7 +20,7 @@ use crate::{
     gas_admins::{self, GasAdminContext},
     guard::{RequestGuard, refuse_web_pages},
     health::{self, HealthContext},
-    http::{ApiError, RequestError, discard_body, write_errors},
+    http::{ApiError, RequestError, ServerError, discard_body, write_errors},
     metrics::{self, MetricsContext, RequestMetrics, count_requests},
     openapi,
     operators::{self, OperatorContext},
@@ -30,7 +30,7 @@ use crate::{
     rewards,
     running::Intake,
     scabbard::{self, ScabbardContext},
-    state::{ApiState, ServerError},
+    state::ApiState,
     webhooks::{self, WebhookContext},
     withdrawals::{self, WithdrawalContext, WithdrawalRequestError},
 };

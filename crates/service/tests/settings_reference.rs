@@ -4,7 +4,7 @@ use std::{env, fs, path::Path};
 
 use grid_batch_service::settings_reference;
 
-/// Nobody tunes more. What follows from other settings, or from what was measured, is no setting.
+/// Few people change more. What follows from other settings, or from what was measured, is no setting.
 #[test]
 fn there_are_at_most_70_settings() {
     const MOST: usize = 70;

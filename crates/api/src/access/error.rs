@@ -49,4 +49,30 @@ refusals! {
         [FORBIDDEN, 1094, "Service Not Allowed"]
         OnlyForAllServices,
     }
+    impl {
+        fn wait(&self) -> Option<Duration> {
+            if let Self::TooManyWrongTokens(wait) = self { Some(*wait) } else { None }
+        }
+
+        fn challenge(&self) -> Option<&'static str> {
+            match self {
+                Self::NotAuthenticated | Self::NoLedgerKey => Some(r#"Bearer realm="grid-batch""#),
+                Self::InvalidToken | Self::KeyRefused => {
+                    Some(r#"Bearer realm="grid-batch", error="invalid_token""#)
+                }
+                Self::MissingScope(scope) => Some(match scope {
+                    AccessScope::Submit => {
+                        r#"Bearer realm="grid-batch", error="insufficient_scope", scope="submit""#
+                    }
+                    AccessScope::Read => {
+                        r#"Bearer realm="grid-batch", error="insufficient_scope", scope="read""#
+                    }
+                    AccessScope::Operate => {
+                        r#"Bearer realm="grid-batch", error="insufficient_scope", scope="operate""#
+                    }
+                }),
+                _ => None,
+            }
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Which services get batches, and from which signers.
 
+mod error;
 mod signer_pattern;
 
 use grid_batch_core::{ServiceId, SignerId};
@@ -7,7 +8,8 @@ use grid_batch_support::ServicePattern;
 
 pub use signer_pattern::{SignerPattern, SignerPatternError};
 
-use crate::{batches::BatchRequestError, http::ApiError};
+use self::error::AllowListError;
+use crate::http::ApiError;
 
 /// The services and signers whose batches are accepted. An empty list accepts all.
 #[derive(Debug, Default)]
@@ -21,7 +23,7 @@ impl AllowLists {
         if self.services.is_empty() || self.services.iter().any(|allowed| allowed.matches(id)) {
             Ok(())
         } else {
-            Err(BatchRequestError::ServiceNotAllowed { id: id.clone() }.into())
+            Err(AllowListError::ServiceNotAllowed { id: id.clone() }.into())
         }
     }
 
@@ -30,11 +32,11 @@ impl AllowLists {
         if self.signers.is_empty() {
             return Ok(());
         }
-        let signer = signer.ok_or(BatchRequestError::NoSigner)?;
+        let signer = signer.ok_or(AllowListError::NoSigner)?;
         if self.signers.iter().any(|allowed| allowed.matches(signer)) {
             Ok(())
         } else {
-            Err(BatchRequestError::SignerNotAllowed(*signer).into())
+            Err(AllowListError::SignerNotAllowed(*signer).into())
         }
     }
 }

@@ -1,10 +1,10 @@
 use axum::http::StatusCode;
 use grid_batch_core::{
     BatchConflict, BatchLabelError, Excerpt, FormatError, ItemIdError, ItemIdPrefixError,
-    ServiceId, ServiceIdError, SignerId,
+    ServiceId, ServiceIdError,
 };
 
-use crate::http::{OtherContentType, Refusal, Refused, refusals};
+use crate::http::{ApiError, OtherContentType, Refusal, Refused, refusals};
 
 refusals! {
     /// Batches are refused, or a request names none that is stored.
@@ -21,25 +21,6 @@ refusals! {
         #[error("the service {id} is not served here: {rule}", id = Excerpt::of(.id.as_str()))]
         [BAD_REQUEST, 1008, "Invalid Service"]
         RefusedService { id: ServiceId, rule: String },
-        #[error(
-            "batches for the service {id} are not accepted here; use a service that intake.services allows, \
-             or have the operator add it",
-            id = Excerpt::of(.id.as_str())
-        )]
-        [FORBIDDEN, 1016, "Service Not Allowed"]
-        ServiceNotAllowed { id: ServiceId },
-        #[error(
-            "batches signed by the key {0} are not accepted here; sign them with a key that intake.signers \
-             allows, or have the operator add it"
-        )]
-        [FORBIDDEN, 1017, "Signer Not Allowed"]
-        SignerNotAllowed(SignerId),
-        #[error(
-            "batches without a signer are not accepted here, because intake.signers allows only some; have the \
-             operator remove it"
-        )]
-        [FORBIDDEN, 1017, "Signer Not Allowed"]
-        NoSigner,
         #[error(
             "the ledger does not have the service {id}: {reason}; correct the id, or create the service and \
              send the batches again",
@@ -140,5 +121,11 @@ impl Refused for BatchConflict {
             }
             _ => Refusal::new(StatusCode::CONFLICT, 1011, "Batch Conflict"),
         }
+    }
+}
+
+impl From<BatchLabelError> for ApiError {
+    fn from(error: BatchLabelError) -> Self {
+        BatchRequestError::InvalidLabel(error).into()
     }
 }

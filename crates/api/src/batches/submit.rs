@@ -263,15 +263,15 @@ async fn store(
 
 /// Says after how long there will be a place, if a queue is full.
 fn with_wait(error: ApiError, rates: &Rates, client: Option<ClientId>) -> ApiError {
-    let ApiError::BatchConflict(conflict) = error else { return error };
-    let wait = match (&conflict, client) {
+    let Some(conflict) = error.get::<BatchConflict>() else { return error };
+    let wait = match (conflict, client) {
         (BatchConflict::QueueFull { service_id, .. }, _) => rates.wait_for_place(service_id),
         (BatchConflict::QueueOfClientFull { .. }, Some(client)) => {
             rates.wait_for_place_of_client(&client)
         }
-        _ => return ApiError::BatchConflict(conflict),
+        _ => return error,
     };
-    LimitError::QueueFull { conflict, wait }.into()
+    LimitError::QueueFull { conflict: conflict.clone(), wait }.into()
 }
 
 fn verify(

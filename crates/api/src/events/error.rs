@@ -12,11 +12,10 @@ refusals! {
         )]
         [GONE, 1081, "Events Removed"]
         EventsRemoved { link: String },
-        #[error(
-            "too many requests wait for events, of all clients or of this one; try again later, or \
-             read pages without waiting"
-        )]
-        [SERVICE_UNAVAILABLE, 1082, "Too Many Listeners"]
-        TooManyEventListeners,
+    }
+    impl {
+        fn link(&self) -> Option<&str> {
+            if let Self::EventsRemoved { link } = self { Some(link) } else { None }
+        }
     }
 }

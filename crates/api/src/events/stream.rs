@@ -26,8 +26,8 @@ use super::{
 };
 use crate::{
     access::Caller,
-    events::EventRequestError,
     http::{ApiError, Problems},
+    rate_limits::LimitError,
     state::WaitingListener,
 };
 
@@ -56,7 +56,7 @@ pub(super) async fn get(
     let caller = Caller::of(&request)?.clone();
     let request = EventRequest::of_stream(&request)?;
     let listener = context.api.listeners.begin(caller.key());
-    let listener = listener.ok_or(EventRequestError::TooManyEventListeners)?;
+    let listener = listener.ok_or(LimitError::TooManyEventListeners)?;
     let waiter = context.wake_up.subscribe();
     let from = request.from.unwrap_or(EventPosition::Latest);
     // Before the response begins, so that a wrong position is an error.

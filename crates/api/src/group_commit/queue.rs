@@ -3,7 +3,7 @@ use tokio::sync::{
     oneshot,
 };
 
-use crate::{http::ApiError, rate_limits::LimitError};
+use crate::http::{ApiError, RequestError};
 
 /// The queue of a writer thread: it stores items of the type `I`, and answers each with an `A`.
 /// Requests that wait in it at the same time share a commit.
@@ -32,7 +32,7 @@ impl<I, A> WriteQueue<I, A> {
     /// Reserves a slot, if one is free.
     pub(crate) fn reserve_slot(&self) -> Result<WriteSlot<I, A>, ApiError> {
         self.0.clone().try_reserve_owned().map(WriteSlot).map_err(|error| match error {
-            TrySendError::Full(_) => LimitError::Overloaded.into(),
+            TrySendError::Full(_) => RequestError::Overloaded.into(),
             TrySendError::Closed(_) => ApiError::write_interrupted(),
         })
     }

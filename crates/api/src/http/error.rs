@@ -1,54 +1,15 @@
-use axum::http::StatusCode;
-use grid_batch_core::{
-    ActionRefusal, BatchConflict, BatchError, BatchLabelError, FormatError, ItemIdError,
-    ItemIdPrefixError, ServiceIdError,
-};
-use grid_batch_withdrawals::{PaymentLimitError, ShortIdError, WithdrawalConflict};
-use log::warn;
-use thiserror::Error;
+use std::{any::Any, error::Error, fmt, sync::Arc, time::Duration};
 
-use super::RequestError;
-use crate::{
-    access::AccessError,
-    batches::BatchRequestError,
-    events::EventRequestError,
-    guard::OriginError,
-    operators::TargetError,
-    pass_through::ForwardError,
-    rate_limits::LimitError,
-    scabbard::ScabbardRequestError,
-    state::{FailureCause, ServerError},
-    webhooks::WebhookRequestError,
-    withdrawals::WithdrawalRequestError,
-};
+use axum::http::StatusCode;
+use grid_batch_core::BatchError;
+use log::warn;
+
+use super::{FailureCause, RequestError, ServerError};
 
 /// Why a request is refused or fails: the error of an area of the interface, or of what it calls. Its text is the
 /// `message` of the answer.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(transparent)]
-pub(crate) enum ApiError {
-    Request(#[from] RequestError),
-    Origin(#[from] OriginError),
-    Limit(#[from] LimitError),
-    Server(#[from] ServerError),
-    Access(#[from] AccessError),
-    Batch(#[from] BatchRequestError),
-    Forward(#[from] ForwardError),
-    Scabbard(#[from] ScabbardRequestError),
-    Event(#[from] EventRequestError),
-    Webhook(#[from] WebhookRequestError),
-    Withdrawal(#[from] WithdrawalRequestError),
-    Target(#[from] TargetError),
-    Format(#[from] FormatError),
-    ServiceId(#[from] ServiceIdError),
-    ItemId(#[from] ItemIdError),
-    ItemIdPrefix(#[from] ItemIdPrefixError),
-    ShortId(#[from] ShortIdError),
-    BatchConflict(#[from] BatchConflict),
-    WithdrawalConflict(#[from] WithdrawalConflict),
-    PaymentLimit(#[from] PaymentLimitError),
-    Action(#[from] ActionRefusal),
-}
+#[derive(Debug, Clone)]
+pub(crate) struct ApiError(Arc<dyn Refused>);
 
 impl ApiError {
     /// The value of a parameter or field breaks a rule, which names what is allowed.
@@ -77,17 +38,63 @@ impl ApiError {
         warn!(error:%; "writing to the store failed");
         ServerError::WriteFailed(FailureCause::of(&error)).into()
     }
+
+    /// The error, if it is of this type.
+    pub(crate) fn get<E: Refused>(&self) -> Option<&E> {
+        let error: &dyn Any = &*self.0;
+        error.downcast_ref()
+    }
+
+    pub(super) fn refused(&self) -> &dyn Refused {
+        &*self.0
+    }
 }
 
-impl From<BatchLabelError> for ApiError {
-    fn from(error: BatchLabelError) -> Self {
-        BatchRequestError::InvalidLabel(error).into()
+impl Error for ApiError {}
+
+impl<E: Refused> From<E> for ApiError {
+    fn from(error: E) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+impl PartialEq for ApiError {
+    fn eq(&self, other: &Self) -> bool {
+        let code = |error: &Self| error.0.refusal().code;
+        code(self) == code(other) && self.to_string() == other.to_string()
     }
 }
 
 /// An error that a client is answered with.
-pub(crate) trait Refused {
+pub(crate) trait Refused: Error + Any + Send + Sync {
     fn refusal(&self) -> Refusal;
+
+    /// After which time to try again, if that was computed.
+    fn wait(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Where to go on, such as the URL of what the request conflicts with.
+    fn link(&self) -> Option<&str> {
+        None
+    }
+
+    /// How to authenticate (RFC 6750), if that is what is missing.
+    fn challenge(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Why the store failed.
+    fn failure_cause(&self) -> Option<&FailureCause> {
+        None
+    }
 }
 
 /// The fixed part of an error answer. Codes below 1000, and their titles, are those of Sawtooth's REST API.
@@ -119,7 +126,7 @@ macro_rules! refusals {
         $(#[$attribute:meta])*
         [$status:ident, $code:literal, $title:literal]
         $variant:ident $(($($tuple:tt)*))? $({$($fields:tt)*})?,
-    )* }) => {
+    )* } $(impl { $($methods:item)* })?) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
         pub(crate) enum $name {
@@ -134,6 +141,8 @@ macro_rules! refusals {
                     )),*
                 }
             }
+
+            $($($methods)*)?
         }
     };
 }

@@ -7,16 +7,8 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use grid_batch_core::AccessScope;
 
-use crate::{
-    access::AccessError,
-    events::EventRequestError,
-    http::{ApiError, Refusal, Refused},
-    rate_limits::LimitError,
-    state::ServerError,
-    withdrawals::WithdrawalRequestError,
-};
+use super::{ApiError, Refusal};
 
 /// What an error response tells, in a response extension: the [`ErrorDialect`](crate::http::ErrorDialect) of the request
 /// writes the body.
@@ -32,64 +24,22 @@ pub(crate) struct ErrorDetails {
 /// A response without a body, which [`write_errors`](crate::http::write_errors) adds.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Refusal { status, code, title } = refused(&self).refusal();
-        let message = self.to_string();
+        let error = self.refused();
+        let Refusal { status, code, title } = error.refusal();
+        let (message, link) = (self.to_string(), error.link().map(str::to_owned));
         let mut response = status.into_response();
-        let (challenge, wait) = (challenge(&self), wait(&self));
-        if let ApiError::Server(ServerError::ReadFailed(cause) | ServerError::WriteFailed(cause)) =
-            &self
-        {
+        if let Some(cause) = error.failure_cause() {
             response.extensions_mut().insert(cause.clone());
         }
-        response.extensions_mut().insert(ErrorDetails { code, title, message, link: link(self) });
+        response.extensions_mut().insert(ErrorDetails { code, title, message, link });
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            let retry_after = wait.map_or_else(|| retry_after(code), seconds);
+            let retry_after = error.wait().map_or_else(|| retry_after(code), seconds);
             response.headers_mut().insert(RETRY_AFTER, retry_after);
         }
-        if let Some(challenge) = challenge {
+        if let Some(challenge) = error.challenge() {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response
-    }
-}
-
-/// How to authenticate (RFC 6750), if that is what is missing.
-fn challenge(error: &ApiError) -> Option<&'static str> {
-    let ApiError::Access(error) = error else { return None };
-    match error {
-        AccessError::NotAuthenticated | AccessError::NoLedgerKey => {
-            Some(r#"Bearer realm="grid-batch""#)
-        }
-        AccessError::InvalidToken | AccessError::KeyRefused => {
-            Some(r#"Bearer realm="grid-batch", error="invalid_token""#)
-        }
-        AccessError::MissingScope(scope) => Some(match scope {
-            AccessScope::Submit => {
-                r#"Bearer realm="grid-batch", error="insufficient_scope", scope="submit""#
-            }
-            AccessScope::Read => {
-                r#"Bearer realm="grid-batch", error="insufficient_scope", scope="read""#
-            }
-            AccessScope::Operate => {
-                r#"Bearer realm="grid-batch", error="insufficient_scope", scope="operate""#
-            }
-        }),
-        _ => None,
-    }
-}
-
-/// After which time to try again, if that was computed.
-fn wait(error: &ApiError) -> Option<Duration> {
-    match error {
-        ApiError::Access(AccessError::TooManyWrongTokens(wait))
-        | ApiError::Limit(
-            LimitError::RateOfClient(wait)
-            | LimitError::RateOfAddresses(wait)
-            | LimitError::RateOfService { wait, .. }
-            | LimitError::QueueFull { wait, .. }
-            | LimitError::GasAdminFull { wait, .. },
-        ) => Some(*wait),
-        _ => None,
     }
 }
 
@@ -114,42 +64,3 @@ const QUEUE_FULL: u16 = Refusal::QUEUE_FULL.code;
 const TOO_MANY_NEW_SERVICES: u16 = 1019;
 const TOO_MANY_MISSING: u16 = 1100;
 const DAY_LIMIT: u16 = 1042;
-
-fn refused(error: &ApiError) -> &dyn Refused {
-    match error {
-        ApiError::Request(error) => error,
-        ApiError::Origin(error) => error,
-        ApiError::Limit(error) => error,
-        ApiError::Server(error) => error,
-        ApiError::Access(error) => error,
-        ApiError::Batch(error) => error,
-        ApiError::Forward(error) => error,
-        ApiError::Scabbard(error) => error,
-        ApiError::Event(error) => error,
-        ApiError::Webhook(error) => error,
-        ApiError::Withdrawal(error) => error,
-        ApiError::Target(error) => error,
-        ApiError::Format(error) => error,
-        ApiError::ServiceId(error) => error,
-        ApiError::ItemId(error) => error,
-        ApiError::ItemIdPrefix(error) => error,
-        ApiError::ShortId(error) => error,
-        ApiError::BatchConflict(error) => error,
-        ApiError::WithdrawalConflict(error) => error,
-        ApiError::PaymentLimit(error) => error,
-        ApiError::Action(error) => error,
-    }
-}
-
-/// Where to go on: the URL of the withdrawal or reward that the request conflicts with, or of the oldest events.
-fn link(error: ApiError) -> Option<String> {
-    match error {
-        ApiError::Withdrawal(
-            WithdrawalRequestError::WithdrawalConflict { link, .. }
-            | WithdrawalRequestError::RewardConflict { link, .. }
-            | WithdrawalRequestError::AlreadyPaid { link },
-        )
-        | ApiError::Event(EventRequestError::EventsRemoved { link }) => Some(link),
-        _ => None,
-    }
-}

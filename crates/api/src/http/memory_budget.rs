@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{http::ApiError, rate_limits::LimitError};
+use crate::http::{ApiError, RequestError};
 
 /// Limits the memory that the bodies of all requests take together.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ impl MemoryBudget {
     /// An empty reservation.
     pub(crate) fn reserve(&self) -> Result<MemoryReservation, ApiError> {
         let permit = Arc::clone(&self.0).try_acquire_many_owned(0);
-        Ok(permit.map(MemoryReservation).map_err(|_| LimitError::Overloaded)?)
+        Ok(permit.map(MemoryReservation).map_err(|_| RequestError::Overloaded)?)
     }
 }
 
@@ -31,9 +31,10 @@ impl MemoryReservation {
     /// Extends the reservation to this number of bytes, if the budget allows it.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
         let missing = bytes.div_ceil(UNIT).saturating_sub(self.0.num_permits());
-        let missing = u32::try_from(missing).map_err(|_| LimitError::Overloaded)?;
+        let missing = u32::try_from(missing).map_err(|_| RequestError::Overloaded)?;
         let budget = Arc::clone(self.0.semaphore());
-        let permit = budget.try_acquire_many_owned(missing).map_err(|_| LimitError::Overloaded)?;
+        let permit =
+            budget.try_acquire_many_owned(missing).map_err(|_| RequestError::Overloaded)?;
         self.0.merge(permit);
         Ok(())
     }
@@ -49,9 +50,9 @@ mod tests {
         let [mut first, mut second] = [budget.reserve().unwrap(), budget.reserve().unwrap()];
         assert_eq!(first.grow_to(2 * UNIT + 1), Ok(()));
         assert_eq!(first.grow_to(3 * UNIT), Ok(()));
-        assert_eq!(second.grow_to(UNIT + 1), Err(LimitError::Overloaded.into()));
+        assert_eq!(second.grow_to(UNIT + 1), Err(RequestError::Overloaded.into()));
         assert_eq!(second.grow_to(UNIT), Ok(()));
-        assert_eq!(first.grow_to(3 * UNIT + 1), Err(LimitError::Overloaded.into()));
+        assert_eq!(first.grow_to(3 * UNIT + 1), Err(RequestError::Overloaded.into()));
         drop(first);
         assert_eq!(second.grow_to(4 * UNIT), Ok(()));
     }

@@ -14,6 +14,7 @@ mod params;
 mod path_id;
 mod query;
 mod request_error;
+mod server_error;
 mod slow_bodies;
 mod states;
 
@@ -31,4 +32,5 @@ pub(crate) use params::{PageLimit, PageStart};
 pub(crate) use path_id::{PathId, parse_path_id};
 pub(crate) use query::Query;
 pub(crate) use request_error::RequestError;
+pub(crate) use server_error::{FailureCause, ServerError};
 pub(crate) use states::parse_states;

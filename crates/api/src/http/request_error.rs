@@ -55,6 +55,12 @@ refusals! {
         #[error("unknown field {name}; {}", allowed(.known))]
         [BAD_REQUEST, 1022, "Invalid Body"]
         UnknownField { name: Excerpt, known: &'static [&'static str] },
+        #[error("the server is overloaded: too many requests wait to be stored; try again later")]
+        [TOO_MANY_REQUESTS, 31, "Unable to Accept Batches"]
+        Overloaded,
+        #[error("there is no such {kind}")]
+        [NOT_FOUND, 1071, "Unknown Target"]
+        UnknownTarget { kind: &'static str },
     }
 }
 

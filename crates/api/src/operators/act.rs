@@ -16,7 +16,6 @@ use crate::{
     access::Caller,
     batches::NamedBatch,
     http::{ApiError, JsonObject, Problems, Query, RequestError},
-    operators::TargetError,
 };
 
 pub(super) type Answer = Result<Json<DoneJson>, ApiError>;
@@ -88,7 +87,7 @@ pub(super) async fn act_on_instance(
     act_on(context, request, verb, || {
         let Path(id) = path.map_err(|_| RequestError::NotFound)?;
         if id.contains(char::is_control) {
-            return Err(TargetError::UnknownTarget { kind: "instance" }.into());
+            return Err(RequestError::UnknownTarget { kind: "instance" }.into());
         }
         Ok(OperatorTarget::Instance(InstanceId::new(id)))
     })

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use grid_batch_core::{ActionRefusal, OperatorAction, ServiceId};
 
 use super::json::{DoneJson, RefusedJson};
-use crate::http::ApiError;
+use crate::http::{ApiError, RequestError};
 
 /// What became of each action.
 #[derive(Debug, Default)]
@@ -41,8 +41,8 @@ pub(super) fn act_on_each(
         }
         match act(&action) {
             Ok(done) => acted.done.push(done),
-            Err(error @ (ApiError::Action(_) | ApiError::Target(_))) => {
-                if matches!(error, ApiError::Action(ActionRefusal::Locked)) {
+            Err(error) if is_refused(&error) => {
+                if matches!(error.get(), Some(ActionRefusal::Locked)) {
                     locked.extend(service_id.cloned());
                 }
                 acted.refuse(&action, error.to_string());
@@ -60,6 +60,12 @@ pub(super) fn act_on_each(
     Ok(acted)
 }
 
+/// Whether the action was certainly not done.
+fn is_refused(error: &ApiError) -> bool {
+    error.get::<ActionRefusal>().is_some()
+        || matches!(error.get(), Some(RequestError::UnknownTarget { .. }))
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -69,7 +75,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::state::ServerError;
+    use crate::http::ServerError;
 
     fn actions(services: &[&str]) -> Vec<OperatorAction> {
         let operator =
@@ -112,7 +118,7 @@ mod tests {
             |action| {
                 tried.borrow_mut().push(service(action).to_owned());
                 match service(action) {
-                    "a" => Err(ApiError::Action(ActionRefusal::Locked)),
+                    "a" => Err(ActionRefusal::Locked.into()),
                     _ => Ok(done(action)),
                 }
             },
@@ -131,7 +137,7 @@ mod tests {
         let acted = act_on_each(actions(&["a", "b", "c"]), || true, act).unwrap();
         assert_eq!((acted.done.len(), acted.refused.len()), (1, 2));
         let first = act_on_each(actions(&["b", "a"]), || true, act).unwrap_err();
-        assert!(matches!(first, ApiError::Server(ServerError::WriteFailed(_))), "nothing was done");
+        assert!(first.get::<ServerError>().is_some(), "nothing was done");
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::{
     access::Caller,
     batches::{BatchRequestError, NamedBatch},
     http::{ApiError, JsonObject, RequestError, json_content_type},
-    operators::TargetError,
     state::{ApiState, StoreAccess, StoredCallback},
 };
 
@@ -96,11 +95,11 @@ impl OperatorContext {
 
     /// The one batch that is named and that the caller may act on.
     pub(super) fn find(&self, named: &NamedBatch) -> Result<StoredBatch, ApiError> {
-        named.find_in(&*self.queries).map_err(|error| match error {
-            ApiError::Batch(BatchRequestError::BatchNotFound(_)) => {
-                TargetError::UnknownTarget { kind: "batch" }.into()
+        named.find_in(&*self.queries).map_err(|error| match error.get() {
+            Some(BatchRequestError::BatchNotFound(_)) => {
+                RequestError::UnknownTarget { kind: "batch" }.into()
             }
-            error => error,
+            _ => error,
         })
     }
 
@@ -114,8 +113,8 @@ impl OperatorContext {
                 }
                 Ok(effect)
             }
-            ActionOutcome::Refused(refusal) => Err(ApiError::Action(refusal)),
-            ActionOutcome::NotFound => Err(TargetError::UnknownTarget { kind }.into()),
+            ActionOutcome::Refused(refusal) => Err(refusal.into()),
+            ActionOutcome::NotFound => Err(RequestError::UnknownTarget { kind }.into()),
         }
     }
 }

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{OperatorContext, OperatorParts, RecallFn};
-pub(crate) use error::TargetError;
 pub(crate) use json::RecordedJson;
 
 /// The routes of operators.

@@ -16,10 +16,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Forwarding;
 use crate::{
     access::{Caller, cylinder_token},
-    http::{ApiError, RequestError, discard_body, link},
+    http::{ApiError, RequestError, ServerError, discard_body, link},
     pass_through::ForwardError,
     rate_limits::LimitError,
-    state::ServerError,
 };
 
 /// The longest body of a request that only reads: a list of ids.

@@ -10,10 +10,7 @@ use grid_batch_protocol::{
 use serde_json::{Value, json};
 
 use super::Forwarding;
-use crate::{
-    http::{ApiError, link},
-    state::ServerError,
-};
+use crate::http::{ApiError, ServerError, link};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy)]

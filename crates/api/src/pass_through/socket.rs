@@ -29,9 +29,9 @@ use tokio_tungstenite::{
 use super::{Forwarding, forward::not_answered};
 use crate::{
     access::Caller,
-    events::EventRequestError,
-    http::ApiError,
-    state::{OpenConnection, ServerError, WaitingListener},
+    http::{ApiError, ServerError},
+    rate_limits::LimitError,
+    state::{OpenConnection, WaitingListener},
 };
 
 /// The longest message of a client: a subscription.
@@ -63,7 +63,7 @@ impl Forwarding {
         };
         let caller = Caller::of(request)?.clone();
         let listener = self.api.listeners.begin(caller.key());
-        let listener = listener.ok_or(EventRequestError::TooManyEventListeners)?;
+        let listener = listener.ok_or(LimitError::TooManyEventListeners)?;
         let place = self.places.acquire().await.map_err(|_| ServerError::Internal)?;
         // One message waits: a client that sends faster than the node reads is not read.
         let (messages, sent) = mpsc::channel(1);

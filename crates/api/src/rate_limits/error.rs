@@ -8,9 +8,6 @@ use crate::http::refusals;
 refusals! {
     /// A limit of the server, a client or a service is reached.
     pub(crate) enum LimitError {
-        #[error("the server is overloaded: too many requests wait to be stored; try again later")]
-        [TOO_MANY_REQUESTS, 31, "Unable to Accept Batches"]
-        Overloaded,
         #[error("too many requests are in progress; try again later")]
         [TOO_MANY_REQUESTS, 31, "Unable to Accept Batches"]
         TooManyRequests,
@@ -38,5 +35,23 @@ refusals! {
         #[error("{conflict}")]
         [TOO_MANY_REQUESTS, 1018, "Queue Full"]
         GasAdminFull { conflict: Box<WithdrawalConflict>, wait: Duration },
+        #[error(
+            "too many requests wait for events, of all clients or of this one; try again later, or \
+             read pages without waiting"
+        )]
+        [SERVICE_UNAVAILABLE, 1082, "Too Many Listeners"]
+        TooManyEventListeners,
+    }
+    impl {
+        fn wait(&self) -> Option<Duration> {
+            match self {
+                Self::RateOfClient(wait)
+                | Self::RateOfAddresses(wait)
+                | Self::RateOfService { wait, .. }
+                | Self::QueueFull { wait, .. }
+                | Self::GasAdminFull { wait, .. } => Some(*wait),
+                _ => None,
+            }
+        }
     }
 }

@@ -2,8 +2,8 @@ use grid_batch_support::BlockingWork;
 use log::error;
 
 use crate::{
-    http::ApiError,
-    state::{DatabaseWatch, ServerError},
+    http::{ApiError, ServerError},
+    state::DatabaseWatch,
 };
 
 /// Runs a piece of work of a request outside the threads that serve connections, within the limit of `places`.

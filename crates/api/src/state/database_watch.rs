@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::{select, time::sleep};
 
-use crate::{http::ApiError, state::ServerError};
+use crate::http::{ApiError, ServerError};
 
 /// Whether the database answers.
 pub(crate) type DatabaseCheck = dyn Fn() -> bool + Send + Sync;

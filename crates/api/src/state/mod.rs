@@ -3,7 +3,6 @@
 mod awaited_batches;
 mod blocking_work;
 mod database_watch;
-mod error;
 mod listeners;
 mod open_connection;
 mod stored_callback;
@@ -24,7 +23,6 @@ pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_work::{StoreAccess, run_blocking};
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
-pub(crate) use error::{FailureCause, ServerError};
 pub(crate) use listeners::{Listeners, WaitingListener};
 pub(crate) use open_connection::OpenConnection;
 pub(crate) use stored_callback::StoredCallback;

@@ -16,8 +16,7 @@ use utoipa::ToSchema;
 
 use super::{WebhookContext, json::WebhookJson};
 use crate::{
-    http::{ApiError, JsonObject, Problems, Query, RequestError, json_content_type},
-    state::ServerError,
+    http::{ApiError, JsonObject, Problems, Query, RequestError, ServerError, json_content_type},
     webhooks::WebhookRequestError,
 };
 

@@ -10,8 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{WebhookContext, parse_id};
 use crate::{
-    http::{ApiError, Problems, Query, discard_body},
-    operators::TargetError,
+    http::{ApiError, Problems, Query, RequestError, discard_body},
     webhooks::WebhookRequestError,
 };
 
@@ -53,7 +52,7 @@ pub(super) async fn post(
     let failed = params.failed.as_deref().map(parse_failed).transpose()?;
     let changed = context.write(move |store| store.redeliver(id, failed)).await?;
     match changed.ok_or(WebhookRequestError::WebhookNotFound)? {
-        0 if failed.is_some() => Err(TargetError::UnknownTarget { kind: "failed message" }.into()),
+        0 if failed.is_some() => Err(RequestError::UnknownTarget { kind: "failed message" }.into()),
         messages => Ok(Json(RedeliveryJson { messages })),
     }
 }

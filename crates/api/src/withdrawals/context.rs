@@ -71,11 +71,11 @@ impl WithdrawalContext {
     ) -> Result<(Parts, JsonObject), ApiError> {
         let (request, body) = request.into_parts();
         let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await;
-        let body = body.map_err(|error| match error {
-            ApiError::Request(RequestError::BodyTooLong { limit }) => {
+        let body = body.map_err(|error| match error.get() {
+            Some(&RequestError::BodyTooLong { limit }) => {
                 RequestError::FieldsTooLong { limit, known }.into()
             }
-            other => other,
+            _ => error,
         })?;
         if body.bytes.is_empty() && known.is_empty() {
             json_content_type_if_any(&request.headers).map_err(RequestError::JsonContentType)?;

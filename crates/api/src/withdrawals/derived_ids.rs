@@ -7,7 +7,7 @@ use grid_batch_withdrawals::{RewardId, WithdrawalId};
 use log::error;
 use sha2::{Digest, Sha512};
 
-use crate::{http::ApiError, state::ServerError};
+use crate::http::{ApiError, ServerError};
 
 type IdBytes = [u8; 16];
 

@@ -54,6 +54,16 @@ refusals! {
         [SERVICE_UNAVAILABLE, 1012, "Store Unavailable"]
         NotScheduled(WithdrawalId),
     }
+    impl {
+        fn link(&self) -> Option<&str> {
+            match self {
+                Self::WithdrawalConflict { link, .. }
+                | Self::RewardConflict { link, .. }
+                | Self::AlreadyPaid { link } => Some(link),
+                _ => None,
+            }
+        }
+    }
 }
 
 impl Refused for ShortIdError {

@@ -118,7 +118,7 @@ pub(crate) async fn schedule(
             let wait = rates.wait_for_place(&service_id);
             return Err(LimitError::GasAdminFull { conflict: Box::new(refused), wait }.into());
         }
-        (Err(refused), _) => return Err(ApiError::WithdrawalConflict(refused)),
+        (Err(refused), _) => return Err(refused.into()),
         (Ok(ScheduleOutcome::Stored { created_at, ahead }), _) => {
             rates.stored(&service_id, None, 1);
             WithdrawalDetails::scheduled(withdrawal, created_at, ahead)

@@ -18,6 +18,14 @@ refusals! {
         [SERVICE_UNAVAILABLE, 1012, "Store Unavailable"]
         WriteFailed(FailureCause),
     }
+    impl {
+        fn failure_cause(&self) -> Option<&FailureCause> {
+            match self {
+                Self::ReadFailed(cause) | Self::WriteFailed(cause) => Some(cause),
+                _ => None,
+            }
+        }
+    }
 }
 
 /// Why the store failed. It is in no answer over HTTP: clients do not see it.
