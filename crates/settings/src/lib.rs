@@ -17,5 +17,5 @@ pub use secret::{NOT_SHOWN, may_hold_secret, redact_secrets};
 pub use setting::{Form, Setting};
 pub use source::SourceValues;
 pub use table::{SettingName, SettingTable, edit_distance};
-pub use value::{DurationOrZero, FilePath, NodeUrl, Pair, SettingValue, looks_like_key};
+pub use value::{DurationOrZero, FilePath, NodeUrl, SettingValue, looks_like_key};
 pub use values::SettingValues;

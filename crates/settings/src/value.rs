@@ -150,21 +150,6 @@ impl SettingValue for NodeUrl {
     }
 }
 
-/// `LEFT=RIGHT`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Pair(pub String, pub String);
-
-impl SettingValue for Pair {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('=').map(|(left, right)| (left.trim(), right.trim())) {
-            Some((left, right)) if !left.is_empty() && !right.is_empty() => {
-                Ok(Self(left.to_owned(), right.to_owned()))
-            }
-            _ => Err("each item must be two texts with = between them".to_owned()),
-        }
-    }
-}
-
 /// Whether the text is a secret key instead of its location.
 pub fn looks_like_key(text: &str) -> bool {
     let digits = text.strip_prefix("env:").unwrap_or(text);

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -7,14 +7,14 @@ use axum::{
 use grid_batch_core::{InstanceId, OperatorAction, OperatorTarget, OperatorVerb, StoredBatch};
 
 use super::{
-    being_sent::requested_wait,
+    being_sent::{BatchSendingWait, SendingWait, WaitSeconds},
     context::{BODY_LIMIT, OperatorContext, batch, take_reason},
     json::DoneJson,
     requests::EndRequest,
 };
 use crate::{
     access::Caller,
-    batches::NamedBatch,
+    batches::{BatchParams, NamedBatch},
     http::{ApiError, JsonObject, Problems, Query, RequestError},
 };
 
@@ -41,7 +41,7 @@ pub(super) async fn act_on_batch(
     post, path = "/v1/batches/{id}/end", tag = "operators", operation_id = "endBatch", summary = "Decide how a batch has ended",
     params(
         ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
-        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
+        BatchParams,
     ),
     request_body(content = EndRequest),
     responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
@@ -123,9 +123,9 @@ pub(super) async fn act_on_fields(
     let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;
     let wait = if verb.stops_sending() {
-        query.check_names(&["wait"]).and_then(|()| requested_wait(&query))?
+        query.params::<SendingWait>()?.wait
     } else {
-        query.check_names(&[]).map(|()| None)?
+        query.refuse_all().map(|()| None)?
     };
     let target = target(&mut fields)?;
     Caller::of(&request)?.check_selected(target.service_id())?;
@@ -148,9 +148,9 @@ async fn act(
     let named = NamedBatch::parse(path, query.get("service_id")?, &request)?;
     let verb = verb(&mut fields)?;
     let wait = if verb.stops_sending() {
-        query.check_names(&["service_id", "wait"]).and_then(|()| requested_wait(&query))?
+        query.params::<BatchSendingWait>()?.wait
     } else {
-        query.check_names(&["service_id"]).map(|()| None)?
+        query.params::<BatchParams>().map(|_| None)?
     };
     let reason = take_reason(&mut fields)?;
     let dry_run = fields.boolean("dry_run", false)?;
@@ -174,7 +174,7 @@ async fn act(
 /// takes whether the ledger may apply the batch after it has ended.
 async fn carry_out(
     context: &Arc<OperatorContext>,
-    wait: Option<Duration>,
+    wait: Option<WaitSeconds>,
     action: impl FnOnce(&OperatorContext) -> Result<(OperatorAction, bool), ApiError> + Send + 'static,
 ) -> Answer {
     let shared = Arc::clone(context);
@@ -186,7 +186,7 @@ async fn carry_out(
     };
     let (action, done) = context.writes.run(work).await?;
     let done = match wait {
-        Some(wait) => context.wait_until_sent(&action, done, wait).await?,
+        Some(WaitSeconds(wait)) => context.wait_until_sent(&action, done, wait).await?,
         None => done,
     };
     Ok(Json(done))

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{ActionEffect, BatchState, OperatorAction, SubmittedBatch};
+use serde::{Deserialize, Deserializer, de};
 use tokio::{
     select,
     time::{Instant, sleep_until},
@@ -13,7 +14,7 @@ use super::{
     context::OperatorContext,
     json::{BeingSentJson, DoneJson},
 };
-use crate::http::{ApiError, Query};
+use crate::http::ApiError;
 
 /// The time between two reads of which batches are still being sent.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
@@ -21,23 +22,37 @@ const READ_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest wait that a request can ask for, in seconds.
 const LONGEST_WAIT: u64 = 60;
 
-/// The parameter of requests that stop something.
-#[derive(IntoParams)]
+/// The parameters of requests that stop something.
+#[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it describes the parameter, which is read by its name")]
 pub(super) struct SendingWait {
     /// For how many seconds to wait until none of the batches is being sent: at most 60
-    wait: Option<u64>,
+    #[param(value_type = Option<u64>)]
+    pub(super) wait: Option<WaitSeconds>,
 }
 
-/// The number of seconds to wait until none of the batches is being sent.
-pub(super) fn requested_wait(query: &Query) -> Result<Option<Duration>, ApiError> {
-    let Some(text) = query.get("wait")? else { return Ok(None) };
-    match text.parse() {
-        Ok(seconds @ 0..=LONGEST_WAIT) => Ok(Some(Duration::from_secs(seconds))),
-        _ => {
-            let rule = format!("it must be a number of seconds, at most {LONGEST_WAIT}");
-            Err(ApiError::invalid_value("wait", rule))
+/// The parameters of requests that stop a batch.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct BatchSendingWait {
+    /// The service, if the batch is stored for several
+    #[expect(dead_code, reason = "the batch is named before the verb is known")]
+    service_id: Option<String>,
+    /// For how many seconds to wait until none of the batches is being sent: at most 60
+    #[param(value_type = Option<u64>)]
+    pub(super) wait: Option<WaitSeconds>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WaitSeconds(pub(super) Duration);
+
+impl<'de> Deserialize<'de> for WaitSeconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.parse() {
+            Ok(seconds @ 0..=LONGEST_WAIT) => Ok(Self(Duration::from_secs(seconds))),
+            _ => Err(de::Error::custom(format!(
+                "it must be a number of seconds, at most {LONGEST_WAIT}"
+            ))),
         }
     }
 }
@@ -98,12 +113,16 @@ impl OperatorContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Query;
 
     #[test]
     fn wait_is_a_limited_number_of_seconds() {
-        let wait = |text| requested_wait(&Query::parse(Some(text)).unwrap());
+        let wait = |text| {
+            let params: Result<SendingWait, ApiError> = Query::parse(Some(text)).unwrap().params();
+            params.map(|params| params.wait)
+        };
         assert_eq!(wait("").unwrap(), None);
-        assert_eq!(wait("wait=30").unwrap(), Some(Duration::from_secs(30)));
+        assert_eq!(wait("wait=30").unwrap(), Some(WaitSeconds(Duration::from_secs(30))));
         for text in ["wait=61", "wait=-1", "wait=soon", "wait="] {
             assert!(wait(text).is_err(), "{text}");
         }

@@ -9,20 +9,19 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     OperatorContext,
     act::{Answer, IdPath, act_on_all, act_on_batch, act_on_instance, act_on_service},
-    being_sent::SendingWait,
+    being_sent::{BatchSendingWait, SendingWait},
     json::DoneJson,
     requests::{ActionRequest, AttemptActionRequest},
 };
-use crate::http::Problems;
+use crate::{batches::BatchParams, http::Problems};
 
 macro_rules! verbs_of_batches {
-    ($($handler:ident $path:literal $verb:ident $body:ident $operation:literal $summary:literal $($more:ident)?;)*) => {$(
+    ($($handler:ident $path:literal $verb:ident $body:ident $params:ident $operation:literal $summary:literal;)*) => {$(
         #[utoipa::path(
             post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
             params(
                 ("id" = String, Path, description = "The id of the batch, or at least its first 8 characters"),
-                ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
-                $($more)?
+                $params,
             ),
             request_body(content = $body),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
@@ -62,19 +61,19 @@ macro_rules! verbs_of_all_services {
 }
 
 verbs_of_batches! {
-    retry "/v1/batches/{id}/retry" Retry ActionRequest "retryBatch"
+    retry "/v1/batches/{id}/retry" Retry ActionRequest BatchParams "retryBatch"
         "Try a delayed batch now";
-    resubmit "/v1/batches/{id}/resubmit" Resubmit AttemptActionRequest "resubmitBatch"
+    resubmit "/v1/batches/{id}/resubmit" Resubmit AttemptActionRequest BatchParams "resubmitBatch"
         "Send a batch again, because the ledger does not have it";
-    cancel "/v1/batches/{id}/cancel" Cancel ActionRequest "cancelBatch"
+    cancel "/v1/batches/{id}/cancel" Cancel ActionRequest BatchParams "cancelBatch"
         "End a batch that is certainly not at the ledger";
-    hold "/v1/batches/{id}/hold" Hold ActionRequest "holdBatch"
-        "Hold a batch until a decision" SendingWait;
-    release "/v1/batches/{id}/release" Release ActionRequest "releaseBatch"
+    hold "/v1/batches/{id}/hold" Hold ActionRequest BatchSendingWait "holdBatch"
+        "Hold a batch until a decision";
+    release "/v1/batches/{id}/release" Release ActionRequest BatchParams "releaseBatch"
         "End the hold of a batch";
-    continue_after "/v1/batches/{id}/continue" Continue ActionRequest "continueAfterBatch"
+    continue_after "/v1/batches/{id}/continue" Continue ActionRequest BatchParams "continueAfterBatch"
         "Let the batches that an invalid one stops continue";
-    end_following "/v1/batches/{id}/end-following" EndFollowing ActionRequest "endFollowingBatches"
+    end_following "/v1/batches/{id}/end-following" EndFollowing ActionRequest BatchParams "endFollowingBatches"
         "End the batches that an invalid one stops";
 }
 
