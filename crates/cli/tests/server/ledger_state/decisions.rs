@@ -1,6 +1,6 @@
 //! Decisions of operators about invalid batches that stop others.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use fastrand::Rng;
 use grid_batch_core::{ItemId, StrategyKind};
@@ -11,13 +11,14 @@ use super::run::{Accepted, Run, stored};
 pub(super) struct Decisions {
     strategy: StrategyKind,
     random: Rng,
-    /// The invalid batches after which others were ended.
-    ended_after: HashSet<ItemId>,
+    /// The invalid batches after which others were ended, with the number of batches that were accepted by then: a
+    /// later one is not stopped.
+    ended_after: HashMap<ItemId, usize>,
 }
 
 impl Decisions {
     pub(super) fn new(strategy: StrategyKind, random: Rng) -> Self {
-        Self { strategy, random, ended_after: HashSet::new() }
+        Self { strategy, random, ended_after: HashMap::new() }
     }
 
     /// Decides about each batch that stops others, at random.
@@ -26,7 +27,7 @@ impl Decisions {
             let (service, id) = (&halt.batch.service_id, &halt.batch.batch_id);
             self.expect_stopped(run, id);
             if self.random.usize(..5) == 0 {
-                self.ended_after.insert(*id);
+                self.ended_after.entry(*id).or_insert(run.accepted.len());
                 store.end_following(service, id, "they build on it").unwrap();
             } else {
                 store.continue_after(service, id, None).unwrap();
@@ -34,13 +35,14 @@ impl Decisions {
         }
     }
 
-    /// Nothing that comes after an invalid batch and conflicts with it was sent. A pipeline sends ahead.
+    /// Nothing that an invalid batch stops was sent: what comes after it and conflicts with it. A pipeline sends ahead.
     fn expect_stopped(&self, run: &Run, invalid: &ItemId) {
         if self.strategy == StrategyKind::Pipeline {
             return;
         }
         let first = run.accepted.iter().position(|it| it.id == *invalid).unwrap();
-        let (invalid, later) = (&run.accepted[first], &run.accepted[first + 1..]);
+        let end = self.ended_after.get(invalid).copied().unwrap_or(run.accepted.len());
+        let (invalid, later) = (&run.accepted[first], &run.accepted[first + 1..end]);
         let has_place = |it: &Accepted| it.access.dependencies().is_empty();
         if !has_place(invalid) {
             return;
@@ -62,7 +64,7 @@ impl Decisions {
             error.is_some_and(|error| texts.iter().any(|text| error.contains(text)))
         };
         let ended: Vec<ItemId> = run.accepted.iter().filter(was_ended).map(|it| it.id).collect();
-        let causes = ended.iter().chain(&self.ended_after).copied().collect();
+        let causes = ended.iter().chain(self.ended_after.keys()).copied().collect();
         for id in &ended {
             assert!(self.follows_one(run, id, &causes), "{id} was ended and follows nothing");
         }
