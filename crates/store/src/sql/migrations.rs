@@ -85,7 +85,7 @@ pub struct SqlMigration {
 /// ```
 pub fn migrations(dialect: Dialect, namespace: &Namespace) -> Vec<SqlMigration> {
     let installed = installed_parts();
-    let steps = steps(dialect).into_iter();
+    let steps = steps(dialect).iter();
     steps
         .filter(|step| step.part.is_none_or(|part| installed.contains(&part)))
         .map(|step| step.migration(dialect, namespace))
@@ -93,22 +93,33 @@ pub fn migrations(dialect: Dialect, namespace: &Namespace) -> Vec<SqlMigration> 
 }
 
 /// The steps of all migrations, in order, also those of parts that this build does not have.
-fn steps(dialect: Dialect) -> Vec<MigrationStep> {
+fn steps(dialect: Dialect) -> &'static [MigrationStep] {
+    #[cfg(feature = "postgres")]
+    static POSTGRES_STEPS: OnceLock<Vec<MigrationStep>> = OnceLock::new();
+    #[cfg(feature = "sqlite")]
+    static SQLITE_STEPS: OnceLock<Vec<MigrationStep>> = OnceLock::new();
+    let steps = match dialect {
+        #[cfg(feature = "postgres")]
+        Dialect::Postgres => &POSTGRES_STEPS,
+        #[cfg(feature = "sqlite")]
+        Dialect::Sqlite => &SQLITE_STEPS,
+    };
     let names = stored_names(dialect);
-    scripts(dialect).iter().flat_map(|script| MigrationStep::of(script, names)).collect()
+    let divide = |script| MigrationStep::of(script, names);
+    steps.get_or_init(|| scripts(dialect).iter().flat_map(divide).collect())
 }
 
 impl MigrationStep {
-    fn migration(self, dialect: Dialect, namespace: &Namespace) -> SqlMigration {
-        let (version, names) = (self.version(), stored_names(dialect));
+    fn migration(&self, dialect: Dialect, namespace: &Namespace) -> SqlMigration {
+        let version = self.version();
         let is_first = self.part.is_none() && self.script.name == scripts(dialect)[0].name;
         let (create, forget) = if is_first {
             (create_record(dialect, namespace), format!("drop table {RECORD};\n"))
         } else {
             (String::new(), format!("delete from {RECORD} where version = '{version}';\n"))
         };
-        let up = self.share_of(self.script.up, names) + "\n" + &record(RECORD, &version);
-        let down = self.share_of(self.script.down, names) + "\n" + &forget;
+        let up = self.up.clone() + "\n" + &record(RECORD, &version);
+        let down = self.down.clone() + "\n" + &forget;
         let name = self.script.name.replacen(&self.script.version(), &version, 1);
         let [up, down] = [up, down].map(|sql| namespace.qualify_script(dialect, &sql));
         SqlMigration { version, name, up: create + &up, down }
@@ -324,7 +335,7 @@ fn expect_objects(connection: &mut Connection, parts: &[&'static Part]) -> Resul
 #[derive(Default)]
 struct Recorded {
     /// All that this release knows.
-    steps: Vec<MigrationStep>,
+    steps: &'static [MigrationStep],
     /// `None`: there is no table with them.
     own: Option<BTreeSet<String>>,
     /// Those that earlier releases have run, or read. They run all steps of a migration.
@@ -351,12 +362,12 @@ impl Recorded {
     }
 
     /// The steps that have not run, of these parts and of those that the database has.
-    fn missing(&self, parts: &[&'static Part]) -> Vec<MigrationStep> {
+    fn missing(&self, parts: &[&'static Part]) -> Vec<&'static MigrationStep> {
         let runs = |step: &&MigrationStep| {
             !self.versions().contains(&step.version())
                 && step.part.is_none_or(|part| parts.contains(&part) || self.has(part))
         };
-        self.steps.iter().filter(runs).copied().collect()
+        self.steps.iter().filter(runs).collect()
     }
 
     fn has(&self, part: &'static Part) -> bool {

@@ -58,37 +58,59 @@ pub(in crate::sql) fn part_of_table(table: &str) -> Option<&'static Part> {
 }
 
 /// What a migration does with the tables of one part, or with those that every build has.
-#[derive(Clone, Copy)]
 pub(super) struct MigrationStep {
     pub(super) script: &'static Script,
     pub(super) part: Option<&'static Part>,
+    pub(super) up: String,
+    pub(super) down: String,
 }
 
 impl MigrationStep {
     /// The steps of a migration, in order.
     pub(super) fn of(script: &'static Script, names: &StoredNames) -> Vec<Self> {
-        let of_all = Self { script, part: None };
-        let of_parts = PARTS.iter().map(|part| Self { script, part: Some(part) });
-        let is_used = |step: &Self| !step.share_of(script.up, names).is_empty();
-        [of_all].into_iter().chain(of_parts.filter(is_used)).collect()
+        let [up, down] = [script.up, script.down].map(|text| Statements::of(text, names));
+        let parts = [None].into_iter().chain(PARTS.iter().map(Some));
+        parts
+            .map(|part| Self { script, part, up: up.share_of(part), down: down.share_of(part) })
+            .filter(|step| step.part.is_none() || !step.up.is_empty())
+            .collect()
     }
 
-    pub(super) fn version(self) -> String {
+    pub(super) fn version(&self) -> String {
         let version = self.script.version();
         self.part.map_or(version.clone(), |part| format!("{version}_{}", part.name))
     }
+}
 
-    /// The statements of a script that belong to this step.
-    pub(super) fn share_of(self, script: &str, names: &StoredNames) -> String {
-        let is_quoted = self.part.is_none_or(|part| {
-            part.tables.iter().any(|table| script.contains(&format!("'{table}'")))
-        });
-        let belongs = |statement: &&str| match names.table_of(statement) {
-            Some(table) => part_of_table(table) == self.part,
+/// A script of a migration, with the table that each statement changes.
+struct Statements {
+    script: &'static str,
+    statements: Vec<(&'static str, Option<&'static str>)>,
+}
+
+impl Statements {
+    fn of(script: &'static str, names: &StoredNames) -> Self {
+        let statements = statements(script).into_iter();
+        let statements = statements.map(|text| (text, names.table_of(text))).collect();
+        Self { script, statements }
+    }
+
+    /// The statements that belong to a part, or to every build.
+    fn share_of(&self, part: Option<&'static Part>) -> String {
+        let is_quoted = part.is_none_or(|part| part.is_quoted_in(self.script));
+        let belongs = |table: Option<&str>| match table {
+            Some(table) => part_of_table(table) == part,
             // A setting, or a change of the catalog of SQLite, which names tables in quotes.
             None => is_quoted,
         };
-        statements(script).into_iter().filter(belongs).collect()
+        let share = self.statements.iter().filter(|(_, table)| belongs(*table));
+        share.map(|(text, _)| *text).collect()
+    }
+}
+
+impl Part {
+    fn is_quoted_in(&self, script: &str) -> bool {
+        self.tables.iter().any(|table| script.contains(&format!("'{table}'")))
     }
 }
 
