@@ -89,6 +89,13 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("DELETE", "/v1/webhooks/{id}", OPERATE_ALL),
     ("GET", "/v1/webhooks/{id}/failed", OPERATE_ALL),
     ("POST", "/v1/webhooks/{id}/redeliver", OPERATE_ALL),
+    ("GET", "/v1/tokens", OPERATE_ALL),
+    ("POST", "/v1/tokens", OPERATE_ALL),
+    ("POST", "/v1/tokens/{id}/revoke", OPERATE_ALL),
+    ("POST", "/v1/database/restored", OPERATE_ALL),
+    ("GET", "/v1/database/ledger", OPERATE_ALL),
+    ("POST", "/v1/database/adopt-ledger", OPERATE_ALL),
+    ("POST", "/v1/database/move-withdrawals", OPERATE_ALL),
     // They tell nothing about a server but its version.
     ("GET", "/openapi.json", Needs::Nothing),
     ("GET", "/docs", Needs::Nothing),

@@ -7,8 +7,9 @@ use grid_batch_api::{
     RunningApi, TrustedProxies,
 };
 use grid_batch_core::{
-    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, Scheduling, ServiceId,
-    ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, WaitReason,
+    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, OperatorRequest, Scheduling,
+    ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, TokenStore,
+    WaitReason,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
@@ -53,7 +54,7 @@ impl Protected {
     fn token(&self, scopes: &[AccessScope], services: &[&str]) -> String {
         let token = AccessToken::generate().unwrap();
         let new = new_token(&token, scopes, services);
-        assert!(self.server.store.create_token(&new).unwrap());
+        assert!(self.server.store.create_token(&new, &OperatorRequest::program()).unwrap());
         self.control.set_tokens(self.server.store.unrevoked_tokens().unwrap());
         format!("authorization: Bearer {}", token.secret())
     }
@@ -194,7 +195,7 @@ fn revoked_token_is_refused_when_the_tokens_are_read_again() {
     let header = protected.token(&[AccessScope::Submit], &["*"]);
     assert_eq!(protected.submit(SERVICE, 1, &header).status, 202);
     let token = protected.server.store.unrevoked_tokens().unwrap().remove(0).token;
-    protected.server.store.revoke_token(&token.name).unwrap();
+    protected.server.store.revoke_token(&token.name, &OperatorRequest::program()).unwrap();
     // Another process has revoked it: this one reads the database again.
     let other = Store::open(&protected.server.url(), StoreOptions::default()).unwrap();
     protected.control.set_tokens(other.unrevoked_tokens().unwrap());

@@ -1,6 +1,6 @@
 //! A database belongs to one ledger: servers of another one do not touch its batches.
 
-use grid_batch_core::{BatchState, LedgerIdentity};
+use grid_batch_core::{BatchState, LedgerIdentity, OperatorRequest};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
@@ -140,7 +140,9 @@ fn database_without_a_name_gets_one_by_adopt() {
     let store = harness.store();
     // As servers have left it that warned of a missing name.
     let unnamed = LedgerIdentity::new("scabbard");
-    wait_until("the lease of the killed server is over", || store.rebind_ledger(&unnamed).is_ok());
+    wait_until("the lease of the killed server is over", || {
+        store.rebind_ledger(&unnamed, &OperatorRequest::program()).is_ok()
+    });
     let refused =
         run_stopped(&harness, &[("--log", "error")], &LedgerSim::sawtooth().start().unwrap());
     let message = refused.error_message();
