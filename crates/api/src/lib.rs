@@ -56,7 +56,7 @@ pub use in_process::{InProcessAnswer, InProcessApi};
 pub use listener::{ApiListener, TlsCertificate, TlsError, UnixSocket};
 pub use maintenance::{
     BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport,
-    Maintenance, MaintenanceError, PoolMove,
+    Maintenance, MaintenanceError, PoolMove, RetentionReport,
 };
 pub use metrics::{MetricSamples, MetricsFormat, MetricsText};
 pub use openapi::openapi_json;

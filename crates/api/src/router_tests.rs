@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::Arc,
+    time::Duration,
 };
 
 use axum::Router;
@@ -20,7 +21,7 @@ use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};
 
 use crate::{
     ApiBuilder, ApiOptions, GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance,
-    MaintenanceError, RateLimits,
+    MaintenanceError, RateLimits, RetentionReport,
     access::routes_of_table,
     batches::BatchListStore,
     group_commit::QueueOf,
@@ -96,6 +97,14 @@ impl Maintenance for NoMaintenance {
     }
 
     fn adopt_ledger(&self, _: &OperatorRequest) -> Result<LedgerBinding, MaintenanceError> {
+        unreachable!()
+    }
+
+    fn remove_ended(
+        &self,
+        _: Option<Duration>,
+        _: bool,
+    ) -> Result<RetentionReport, MaintenanceError> {
         unreachable!()
     }
 

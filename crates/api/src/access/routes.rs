@@ -96,6 +96,7 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/v1/database/ledger", OPERATE_ALL),
     ("POST", "/v1/database/adopt-ledger", OPERATE_ALL),
     ("POST", "/v1/database/move-withdrawals", OPERATE_ALL),
+    ("POST", "/v1/database/remove-ended", OPERATE_ALL),
     // They tell nothing about a server but its version.
     ("GET", "/openapi.json", Needs::Nothing),
     ("GET", "/docs", Needs::Nothing),

@@ -132,7 +132,7 @@ async fn read(
     Ok((asked, fields))
 }
 
-async fn run<T: Send + 'static>(
+pub(super) async fn run<T: Send + 'static>(
     context: &MaintenanceContext,
     work: impl FnOnce(&dyn Maintenance) -> Result<T, MaintenanceError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -2,8 +2,9 @@
 
 mod handlers;
 mod report;
+mod retention;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{BatchError, OperatorRequest};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -15,6 +16,7 @@ use crate::{
 
 pub use report::{
     BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport, PoolMove,
+    RetentionReport,
 };
 
 /// Carries out decisions that need the settings or the nodes, beside the store. Its methods block.
@@ -34,6 +36,14 @@ pub trait Maintenance: Send + Sync {
 
     /// Binds the database to the ledger of the nodes. Refused while an instance runs.
     fn adopt_ledger(&self, request: &OperatorRequest) -> Result<LedgerBinding, MaintenanceError>;
+
+    /// Removes batches that ended longer ago than this, by default than the settings say. A dry run counts them. It may
+    /// end before all are removed.
+    fn remove_ended(
+        &self,
+        older_than: Option<Duration>,
+        dry_run: bool,
+    ) -> Result<RetentionReport, MaintenanceError>;
 
     /// Moves open withdrawals to the present gas admins of their pools.
     fn move_withdrawals(
@@ -79,4 +89,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<MaintenanceContext>> {
         .routes(routes!(handlers::ledger))
         .routes(routes!(handlers::adopt_ledger))
         .routes(routes!(handlers::move_withdrawals))
+        .routes(routes!(retention::post))
 }

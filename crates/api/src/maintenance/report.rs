@@ -47,6 +47,21 @@ pub struct LedgerBinding {
     pub refused: Option<String>,
 }
 
+/// What was removed, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RetentionReport {
+    /// How long ago the batches ended.
+    pub older_than_seconds: u64,
+    /// How many batches.
+    pub batches: u64,
+    /// Of a dry run: their bytes.
+    pub bytes: Option<u64>,
+    /// Of a dry run: when the first of them ended.
+    pub first_ended_at: Option<String>,
+    /// Whether there are more: send the same request again.
+    pub has_more: bool,
+}
+
 /// A pool with open withdrawals at a gas admin that is not its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PoolMove {

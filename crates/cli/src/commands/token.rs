@@ -41,6 +41,7 @@ pub(crate) fn command() -> Command {
                 )
                 .arg(reason_flag())
                 .arg(dry_run_flag())
+                .arg(json_flag())
                 .args(remote::flags_of_both()),
         )
 }
@@ -149,8 +150,10 @@ fn revoke(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Err(Failure::new("give the id or the name of the token, not the token itself"));
     }
     let path = action_path("tokens", name, "revoke");
-    Server::to_act(matches)?.act(matches, &path, &[], json!({}))?;
-    if is_dry_run(matches) {
+    let revoked = Server::to_act(matches)?.act(matches, &path, &[], json!({}))?;
+    if wants_json(matches) {
+        print_json(&revoked);
+    } else if is_dry_run(matches) {
         print_stdout(format_args!("nothing changed: the token {name} would be revoked"));
     } else {
         print_stdout(format_args!(

@@ -1,15 +1,22 @@
 //! Decisions about the whole database, for the HTTP interface.
 
+use std::time::{Duration, Instant};
+
 use grid_batch_api::{
     BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport,
-    Maintenance, MaintenanceError,
+    Maintenance, MaintenanceError, RetentionReport,
 };
-use grid_batch_core::{LedgerIdentity, OperatorRequest};
+use grid_batch_core::{Clock, LedgerIdentity, OperatorRequest, Timestamp};
 use grid_batch_store::{ClaimError, OpenBatchesInDoubt, Store, StoreError};
 use grid_batch_support::ErrorChain;
 
 use super::{LedgerInspection, StartError, ToldIdentity};
 use crate::Config;
+
+/// How many batches one transaction examines.
+const STEP: usize = 200;
+/// Batches that are not removed in this time are left to the next request.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Carries them out on the database of a configuration, with its nodes.
 pub(super) struct DatabaseMaintenance {
@@ -45,6 +52,24 @@ impl Maintenance for DatabaseMaintenance {
         Ok(binding(&inspection))
     }
 
+    fn remove_ended(
+        &self,
+        older_than: Option<Duration>,
+        dry_run: bool,
+    ) -> Result<RetentionReport, MaintenanceError> {
+        let age = retention_age(&self.config, older_than).map_err(MaintenanceError::Refused)?;
+        let before = self.store.clock().now().minus(age);
+        let report = RetentionReport {
+            older_than_seconds: age.as_secs(),
+            batches: 0,
+            bytes: None,
+            first_ended_at: None,
+            has_more: false,
+        };
+        let report = if dry_run { self.count(before, report) } else { self.remove(before, report) };
+        report.map_err(of_store)
+    }
+
     #[cfg(feature = "evm")]
     fn move_withdrawals(
         &self,
@@ -64,9 +89,67 @@ impl Maintenance for DatabaseMaintenance {
 }
 
 impl DatabaseMaintenance {
+    /// Removes batches for up to [`TIME_LIMIT`].
+    fn remove(
+        &self,
+        before: Timestamp,
+        mut report: RetentionReport,
+    ) -> Result<RetentionReport, StoreError> {
+        let started = Instant::now();
+        let mut from = None;
+        loop {
+            let step = self.store.remove_ended(before, from, STEP)?;
+            report.batches += u64::try_from(step.batches).unwrap_or(u64::MAX);
+            from = step.next;
+            report.has_more = from.is_some() && started.elapsed() >= TIME_LIMIT;
+            if from.is_none() || report.has_more {
+                return Ok(report);
+            }
+        }
+    }
+
+    fn count(
+        &self,
+        before: Timestamp,
+        mut report: RetentionReport,
+    ) -> Result<RetentionReport, StoreError> {
+        let (mut bytes, mut oldest, mut from) = (0, None, None);
+        loop {
+            let step = self.store.count_removable(before, from, STEP)?;
+            report.batches += step.batches;
+            bytes += step.bytes;
+            oldest = oldest.into_iter().chain(step.oldest_end).min();
+            from = step.next;
+            if from.is_none() {
+                report.bytes = Some(bytes);
+                report.first_ended_at = oldest.map(Timestamp::rfc3339);
+                return Ok(report);
+            }
+        }
+    }
+
     fn inspect(&self) -> Result<LedgerInspection, MaintenanceError> {
         LedgerInspection::new(&self.config, &self.store).map_err(of_settings)
     }
+}
+
+/// How long ago the batches must have ended.
+fn retention_age(config: &Config, older_than: Option<Duration>) -> Result<Duration, String> {
+    let Some(age) = older_than else {
+        return config.retention.after.ok_or_else(|| {
+            "retention.after is not set; say how old with --older-than, such as 30d".to_owned()
+        });
+    };
+    let limit = config.retention_limit();
+    if age > limit {
+        return Ok(age);
+    }
+    Err(format!(
+        "--older-than is {}; it must be more than ledger.late_arrival_limit and poll.give_up_after, {}, because the \
+         ledger may still report younger batches",
+        humantime::format_duration(age),
+        humantime::format_duration(limit)
+    ))
 }
 
 fn binding(inspection: &LedgerInspection) -> LedgerBinding {
