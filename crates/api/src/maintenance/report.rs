@@ -53,7 +53,7 @@ pub struct RetentionReport {
     /// How long ago the batches ended.
     pub older_than_seconds: u64,
     /// How many batches.
-    pub batches: u64,
+    pub batches: usize,
     /// Of a dry run: their bytes.
     pub bytes: Option<u64>,
     /// Of a dry run: when the first of them ended.

@@ -99,7 +99,7 @@ impl DatabaseMaintenance {
         let mut from = None;
         loop {
             let step = self.store.remove_ended(before, from, STEP)?;
-            report.batches += u64::try_from(step.batches).unwrap_or(u64::MAX);
+            report.batches += step.batches;
             from = step.next;
             report.has_more = from.is_some() && started.elapsed() >= TIME_LIMIT;
             if from.is_none() || report.has_more {
