@@ -3,23 +3,22 @@ use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 use grid_batch_core::{
     BatchFormat, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId, IntakeStore,
     InternalError, ItemId, Ledger, OperatorStore, SearchLimits, ServiceId, ServicePause,
-    SystemClock, WaitReason, WebhookStore,
+    SystemClock, TokenStore, WaitReason, WebhookStore,
 };
 use grid_batch_support::{Jobs, ServicePattern};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiBuildError, ApiListener, ApiOptions, AwaitedBatches, CommitProgress,
-    GasAdminReport, HealthReport, HistoryPoint, HostName, InProcessApi, LedgerReport, MetricsText,
-    RateLimits, RunningApi, SignerPattern, TrustedProxies, WebOrigin,
+    GasAdminReport, HealthReport, HistoryPoint, HostName, InProcessApi, LedgerReport, Maintenance,
+    MetricsText, RateLimits, RunningApi, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     batches::KnownWaits,
     guard::AllowedSites,
-    operators::OperatorParts,
     parts::{ApiParts, WithdrawalParts},
     reads::ReadSources,
     running,
-    state::StoredCallback,
+    state::{Actors, StoredCallback},
 };
 
 /// Builds an HTTP interface.
@@ -62,6 +61,9 @@ impl ApiBuilder {
             webhooks: None,
             gas_admins: None,
             operators: None,
+            actors: Actors::default(),
+            maintenance: None,
+            tokens: None,
             recall: Arc::new(|| ()),
             withdrawals: None,
         };
@@ -267,6 +269,20 @@ impl ApiBuilder {
         self
     }
 
+    /// Carries out decisions about the whole database.
+    #[must_use]
+    pub fn with_maintenance(mut self, maintenance: Arc<dyn Maintenance>) -> Self {
+        self.parts.maintenance = Some(maintenance);
+        self
+    }
+
+    /// Creates, lists and revokes the access tokens of this store.
+    #[must_use]
+    pub fn with_tokens(mut self, store: Arc<dyn TokenStore>) -> Self {
+        self.parts.tokens = Some(store);
+        self
+    }
+
     /// Sets the function behind `GET /v1/gas-admins`. It may read the store, and asks no node.
     #[must_use]
     pub fn with_gas_admins(
@@ -285,16 +301,16 @@ impl ApiBuilder {
         store: Arc<dyn OperatorStore>,
         instance: impl Fn() -> Option<InstanceId> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.operators =
-            Some(OperatorParts { store, instance: Arc::new(instance), command_user: None });
+        self.parts.operators = Some(store);
+        self.parts.actors.instance = Arc::new(instance);
         self
     }
 
     /// The same for a command that this user runs on the database: the log names the user, and no instance.
     #[must_use]
     pub fn with_command_user(mut self, store: Arc<dyn OperatorStore>, user: String) -> Self {
-        let instance = Arc::new(|| None);
-        self.parts.operators = Some(OperatorParts { store, instance, command_user: Some(user) });
+        self.parts.operators = Some(store);
+        self.parts.actors.command_user = Some(user);
         self
     }
 

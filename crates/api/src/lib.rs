@@ -16,6 +16,7 @@ mod health;
 mod http;
 mod in_process;
 mod listener;
+mod maintenance;
 mod metrics;
 mod openapi;
 mod operators;
@@ -32,6 +33,7 @@ mod running;
 mod scabbard;
 mod server;
 mod state;
+mod tokens;
 mod webhooks;
 mod withdrawals;
 
@@ -52,6 +54,10 @@ pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use in_process::{InProcessAnswer, InProcessApi};
 pub use listener::{ApiListener, TlsCertificate, TlsError, UnixSocket};
+pub use maintenance::{
+    BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport,
+    Maintenance, MaintenanceError, PoolMove, RetentionReport,
+};
 pub use metrics::{MetricSamples, MetricsFormat, MetricsText};
 pub use openapi::openapi_json;
 pub use options::ApiOptions;

@@ -1,22 +1,24 @@
 use std::sync::Arc;
 
 use grid_batch_core::{
-    BatchFormat, BatchQueryStore, Clock, EventStore, IntakeStore, Ledger, WebhookStore,
+    BatchFormat, BatchQueryStore, Clock, EventStore, IntakeStore, Ledger, OperatorStore,
+    TokenStore, WebhookStore,
 };
 use grid_batch_support::Jobs;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    AccessControl, ApiOptions, AwaitedBatches, CommitProgress, RateLimits, TrustedProxies,
+    AccessControl, ApiOptions, AwaitedBatches, CommitProgress, Maintenance, RateLimits,
+    TrustedProxies,
     allow_list::AllowLists,
     batches::{ReceivedCallback, ServiceRule},
     gas_admins::GasAdminSource,
     guard::AllowedSites,
     health::HealthSource,
     metrics::MetricsSource,
-    operators::{OperatorParts, RecallFn},
+    operators::RecallFn,
     reads::ReadSources,
-    state::{DatabaseCheck, StoredCallback},
+    state::{Actors, DatabaseCheck, StoredCallback},
 };
 
 /// What an interface is built from.
@@ -57,7 +59,13 @@ pub(crate) struct ApiParts {
     /// What is known of the gas admins, if the ledger has any.
     pub(crate) gas_admins: Option<Arc<GasAdminSource>>,
     /// What carries out what operators ask for, if they may ask here.
-    pub(crate) operators: Option<OperatorParts>,
+    pub(crate) operators: Option<Arc<dyn OperatorStore>>,
+    /// Who asks for it.
+    pub(crate) actors: Actors,
+    /// Carries out decisions about the whole database, if requests may ask for them.
+    pub(crate) maintenance: Option<Arc<dyn Maintenance>>,
+    /// The access tokens, if requests may change them.
+    pub(crate) tokens: Option<Arc<dyn TokenStore>>,
     /// Called after an operator has stopped something.
     pub(crate) recall: Arc<RecallFn>,
     /// If present, the interface accepts withdrawals instead of batches.

@@ -21,6 +21,7 @@ use crate::{
     guard::{RequestGuard, refuse_web_pages},
     health::{self, HealthContext},
     http::{ApiError, RequestError, ServerError, discard_body, write_errors},
+    maintenance::{self, MaintenanceContext},
     metrics::{self, MetricsContext, RequestMetrics, count_requests},
     openapi,
     operators::{self, OperatorContext},
@@ -31,6 +32,7 @@ use crate::{
     running::Intake,
     scabbard::{self, ScabbardContext},
     state::ApiState,
+    tokens::{self, TokenContext},
     webhooks::{self, WebhookContext},
     withdrawals::{self, WithdrawalContext, WithdrawalRequestError},
 };
@@ -49,6 +51,8 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(operator_routes(&parts, &api))
         .merge(event_routes(&parts, &api))
         .merge(webhook_routes(&parts, &api))
+        .merge(token_routes(&parts, &api))
+        .merge(maintenance_routes(&parts, &api))
         .merge(batches::status_routes().with_state(Arc::clone(&statuses)))
         .merge(health_routes(&parts, &api))
         .merge(metrics_routes(&parts, &requests))
@@ -113,7 +117,7 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
         batches: Arc::clone(&parts.query_store),
         gas_admins: parts.gas_admins.clone(),
         events: parts.events.clone(),
-        operators: parts.operators.as_ref().map(|operators| Arc::clone(&operators.store)),
+        operators: parts.operators.clone(),
         pauses,
         ledgers,
         history,
@@ -137,6 +141,17 @@ fn webhook_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let Some(store) = parts.webhooks.clone() else { return Router::new() };
     let context = WebhookContext::new(Arc::clone(api), store);
     webhooks::routes().with_state(Arc::new(context)).into()
+}
+
+fn token_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+    let Some(store) = parts.tokens.clone() else { return Router::new() };
+    tokens::routes().with_state(Arc::new(TokenContext::new(Arc::clone(api), store))).into()
+}
+
+fn maintenance_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+    let Some(maintenance) = parts.maintenance.clone() else { return Router::new() };
+    let context = MaintenanceContext::new(Arc::clone(api), maintenance);
+    maintenance::routes().with_state(Arc::new(context)).into()
 }
 
 fn event_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {

@@ -4,13 +4,15 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::Arc,
+    time::Duration,
 };
 
 use axum::Router;
 use grid_batch_core::{
-    ServiceId, SystemClock,
+    OperatorRequest, ServiceId, SystemClock,
     mocks::{
-        MockBatchQueryStore, MockEventStore, MockIntakeStore, MockOperatorStore, MockWebhookStore,
+        MockBatchQueryStore, MockEventStore, MockIntakeStore, MockOperatorStore, MockTokenStore,
+        MockWebhookStore,
     },
 };
 use grid_batch_protocol::TransactFormat;
@@ -18,7 +20,8 @@ use grid_batch_support::Shutdown;
 use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};
 
 use crate::{
-    ApiBuilder, ApiOptions, RateLimits,
+    ApiBuilder, ApiOptions, GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance,
+    MaintenanceError, RateLimits, RetentionReport,
     access::routes_of_table,
     batches::BatchListStore,
     group_commit::QueueOf,
@@ -78,6 +81,41 @@ impl WithdrawalRules for NoRules {
     }
 }
 
+struct NoMaintenance;
+
+impl Maintenance for NoMaintenance {
+    fn restored(&self, _: bool, _: &OperatorRequest) -> Result<InDoubtReport, MaintenanceError> {
+        unreachable!()
+    }
+
+    fn moved(&self, _: &OperatorRequest) -> Result<InDoubtReport, MaintenanceError> {
+        unreachable!()
+    }
+
+    fn ledger(&self) -> Result<LedgerBinding, MaintenanceError> {
+        unreachable!()
+    }
+
+    fn adopt_ledger(&self, _: &OperatorRequest) -> Result<LedgerBinding, MaintenanceError> {
+        unreachable!()
+    }
+
+    fn remove_ended(
+        &self,
+        _: Option<Duration>,
+        _: bool,
+    ) -> Result<RetentionReport, MaintenanceError> {
+        unreachable!()
+    }
+
+    fn move_withdrawals(
+        &self,
+        _: &OperatorRequest,
+    ) -> Result<Vec<GasAdminMoves>, MaintenanceError> {
+        unreachable!()
+    }
+}
+
 fn state() -> Arc<ApiState> {
     let clock = Arc::new(SystemClock);
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
@@ -101,6 +139,8 @@ fn builder() -> ApiBuilder {
         .with_operators(Arc::new(MockOperatorStore::new()), || None)
         .with_events(Arc::new(events))
         .with_webhooks(Arc::new(MockWebhookStore::new()))
+        .with_tokens(Arc::new(MockTokenStore::new()))
+        .with_maintenance(Arc::new(NoMaintenance))
 }
 
 #[tokio::test]

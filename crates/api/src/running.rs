@@ -117,7 +117,7 @@ fn start_router(
     let clock = Arc::clone(&parts.clock);
     let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
     let rates = Arc::new(Rates::new(parts.rate_limits, Arc::clone(&clock)));
-    let state = Arc::new(ApiState::new(
+    let state = ApiState::new(
         parts.options.clone(),
         local_addr,
         shutdown.clone(),
@@ -125,8 +125,9 @@ fn start_router(
         database,
         rates,
         parts.awaited.clone(),
-    ));
-    Ok((router(parts, state, intake), writer))
+    );
+    let state = ApiState { actors: parts.actors.clone(), ..state };
+    Ok((router(parts, Arc::new(state), intake), writer))
 }
 
 /// Starts the thread that stores what the interface accepts.

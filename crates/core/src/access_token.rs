@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{Excerpt, Hex, Timestamp};
+use crate::{Excerpt, Hex, OperatorRequest, Timestamp, monitor::BatchResult};
 
 /// A kind of request, which a client needs the right for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,6 +125,23 @@ impl StoredToken {
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.token.expires_at.is_none_or(|expiry| now < expiry)
     }
+}
+
+/// Creates, lists and revokes access tokens.
+pub trait TokenStore: Send + Sync {
+    /// Stores an access token, unless another one that is not revoked has its name. Returns whether it did.
+    fn create_token(&self, token: &NewToken, request: &OperatorRequest) -> BatchResult<bool>;
+
+    /// Up to `limit` access tokens after one of them, also those that do not work any more, ordered by id.
+    fn tokens(&self, after: Option<TokenId>, limit: usize) -> BatchResult<Vec<StoredToken>>;
+
+    /// Revokes the access token with this id or name. Returns it as it was; `None`: there is none that is not
+    /// revoked.
+    fn revoke_token(
+        &self,
+        id_or_name: &str,
+        request: &OperatorRequest,
+    ) -> BatchResult<Option<StoredToken>>;
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ mod waiting;
 mod webhooks;
 
 pub use access_token::{
-    AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError,
+    AccessScope, AccessScopeError, NewToken, StoredToken, TokenId, TokenIdError, TokenStore,
 };
 pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
@@ -100,7 +100,8 @@ pub use monitor::{
 };
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
-    OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, OperatorVerbError, RecordedAction,
+    OperatorAction, OperatorRequest, OperatorStore, OperatorTarget, OperatorVerb,
+    OperatorVerbError, RecordedAction,
 };
 pub use outage::{Outage, OutageKind};
 pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome};

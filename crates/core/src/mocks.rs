@@ -16,12 +16,13 @@ use crate::{
     EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
     ForwardedSocket, GroupObserver, Halt, HaltCursor, InstanceId, IntakeStore, ItemId,
     ItemIdPrefix, Ledger, LedgerEventStream, LedgerFacts, LedgerQuestionStore, ListCursor,
-    LookupLag, MissingTransactionStore, MonotonicTime, NewBatch, NewWebhook, OperatorAction,
-    OperatorStore, OperatorTarget, PageOrder, PassThroughError, PendingBatchStore, PollPace,
-    RecordedAction, Removed, Resolution, RetentionCursor, RetentionStore, Round, RoundStore,
-    ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Takeover, Timestamp,
-    TransactionAnswers, UnresolvedBatch, Webhook, WebhookId, WebhookLease, WebhookStore,
+    LookupLag, MissingTransactionStore, MonotonicTime, NewBatch, NewToken, NewWebhook,
+    OperatorAction, OperatorRequest, OperatorStore, OperatorTarget, PageOrder, PassThroughError,
+    PendingBatchStore, PollPace, RecordedAction, Removed, Resolution, RetentionCursor,
+    RetentionStore, Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages,
+    StatusReport, StoredBatch, StoredToken, Submission, SubmissionAnswer, SubmissionOutcome,
+    SubmittedBatch, TakenBatch, Takeover, Timestamp, TokenId, TokenStore, TransactionAnswers,
+    UnresolvedBatch, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -373,6 +374,16 @@ mock! {
 }
 
 mock! {
+    pub TokenStore {}
+    impl TokenStore for TokenStore {
+        fn create_token(&self, token: &NewToken, request: &OperatorRequest) -> BatchResult<bool>;
+        fn tokens(&self, after: Option<TokenId>, limit: usize) -> BatchResult<Vec<StoredToken>>;
+        fn revoke_token(&self, id_or_name: &str, request: &OperatorRequest)
+            -> BatchResult<Option<StoredToken>>;
+    }
+}
+
+mock! {
     pub EventStore {}
     impl EventStore for EventStore {
         fn events(
@@ -393,9 +404,13 @@ mock! {
 mock! {
     pub WebhookStore {}
     impl WebhookStore for WebhookStore {
-        fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>>;
+        fn create_webhook(
+            &self,
+            webhook: &NewWebhook,
+            request: &OperatorRequest,
+        ) -> BatchResult<Option<Webhook>>;
         fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
-        fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool>;
+        fn remove_webhook(&self, id: WebhookId, request: &OperatorRequest) -> BatchResult<bool>;
         fn failed_deliveries(
             &self,
             id: WebhookId,
@@ -406,6 +421,7 @@ mock! {
             &self,
             id: WebhookId,
             failed: Option<FailedDeliveryId>,
+            request: &OperatorRequest,
         ) -> BatchResult<Option<u64>>;
         fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
         fn take_webhook(

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{
     BatchState, Excerpt, Halt, HaltCursor, InstanceId, ItemId, ServiceId, Stale, SubmittedBatch,
-    Timestamp, monitor::BatchResult,
+    Timestamp, TokenId, WebhookId, monitor::BatchResult,
 };
 
 /// What an operator can do.
@@ -46,6 +46,28 @@ pub enum OperatorVerb {
     PayNonce,
     /// Has nonces that no transaction uses filled, because a transaction with a higher one waits for them.
     FillNonces,
+    /// Requests that a withdrawal be cancelled.
+    CancelWithdrawal,
+    /// Schedules a failed withdrawal again.
+    RetryWithdrawal,
+    /// Moves an open withdrawal to the present gas admin of its pool.
+    MoveWithdrawal,
+    /// Creates an access token.
+    CreateToken,
+    /// Revokes an access token.
+    RevokeToken,
+    /// Creates a webhook.
+    CreateWebhook,
+    /// Removes a webhook.
+    RemoveWebhook,
+    /// Sends messages to a webhook once more, and enables it.
+    Redeliver,
+    /// Puts every open batch of a database in doubt that lost its latest commits.
+    Restored,
+    /// Records that a database was moved with every commit.
+    Moved,
+    /// Binds the database to another ledger.
+    AdoptLedger,
 }
 
 /// A text that is not an [`OperatorVerb`].
@@ -61,7 +83,7 @@ pub struct OperatorVerbError {
 
 impl OperatorVerb {
     /// Every verb.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 28] = [
         Self::Retry,
         Self::Resubmit,
         Self::EndCommitted,
@@ -79,6 +101,17 @@ impl OperatorVerb {
         Self::StartNonce,
         Self::PayNonce,
         Self::FillNonces,
+        Self::CancelWithdrawal,
+        Self::RetryWithdrawal,
+        Self::MoveWithdrawal,
+        Self::CreateToken,
+        Self::RevokeToken,
+        Self::CreateWebhook,
+        Self::RemoveWebhook,
+        Self::Redeliver,
+        Self::Restored,
+        Self::Moved,
+        Self::AdoptLedger,
     ];
 
     /// The verb as databases and responses write it.
@@ -101,6 +134,17 @@ impl OperatorVerb {
             Self::StartNonce => "start_nonce",
             Self::PayNonce => "pay_nonce",
             Self::FillNonces => "fill_nonces",
+            Self::CancelWithdrawal => "cancel_withdrawal",
+            Self::RetryWithdrawal => "retry_withdrawal",
+            Self::MoveWithdrawal => "move_withdrawal",
+            Self::CreateToken => "create_token",
+            Self::RevokeToken => "revoke_token",
+            Self::CreateWebhook => "create_webhook",
+            Self::RemoveWebhook => "remove_webhook",
+            Self::Redeliver => "redeliver",
+            Self::Restored => "restored",
+            Self::Moved => "moved",
+            Self::AdoptLedger => "adopt_ledger",
         }
     }
 
@@ -124,6 +168,17 @@ impl OperatorVerb {
             Self::StartNonce => "decide that this nonce is the next one of the account",
             Self::PayNonce => "decide that the nonce was used for a withdrawal",
             Self::FillNonces => "fill the nonces with empty transfers",
+            Self::CancelWithdrawal => "cancel the withdrawal, if it still can be",
+            Self::RetryWithdrawal => "schedule the failed withdrawal again",
+            Self::MoveWithdrawal => "move the withdrawal to the gas admin of its pool",
+            Self::CreateToken => "create the token",
+            Self::RevokeToken => "revoke the token",
+            Self::CreateWebhook => "create the webhook",
+            Self::RemoveWebhook => "remove the webhook",
+            Self::Redeliver => "send the messages once more that were given up",
+            Self::Restored => "put every open batch in doubt",
+            Self::Moved => "record that the database was moved with every commit",
+            Self::AdoptLedger => "bind the database to the ledger of the nodes",
         }
     }
 
@@ -196,6 +251,12 @@ pub enum OperatorTarget {
     AllServices,
     /// An instance.
     Instance(InstanceId),
+    /// An access token.
+    Token(TokenId),
+    /// A webhook.
+    Webhook(WebhookId),
+    /// The database as a whole.
+    Database,
 }
 
 impl OperatorTarget {
@@ -206,6 +267,9 @@ impl OperatorTarget {
             Self::Service(_) | Self::Nonces { .. } | Self::PaidNonce { .. } => "service",
             Self::AllServices => "all_services",
             Self::Instance(_) => "instance",
+            Self::Token(_) => "token",
+            Self::Webhook(_) => "webhook",
+            Self::Database => "database",
         }
     }
 
@@ -216,7 +280,7 @@ impl OperatorTarget {
             | Self::Service(service_id)
             | Self::Nonces { service_id, .. }
             | Self::PaidNonce { service_id, .. } => Some(service_id),
-            Self::AllServices | Self::Instance(_) => None,
+            _ => None,
         }
     }
 
@@ -232,6 +296,15 @@ impl OperatorTarget {
     pub const fn instance(&self) -> Option<&InstanceId> {
         match self {
             Self::Instance(instance) => Some(instance),
+            _ => None,
+        }
+    }
+
+    /// The id of the token or webhook that it is.
+    pub fn other_id(&self) -> Option<String> {
+        match self {
+            Self::Token(id) => Some(id.to_string()),
+            Self::Webhook(id) => Some(id.to_string()),
             _ => None,
         }
     }
@@ -280,6 +353,30 @@ impl Operator {
     }
 }
 
+/// Who asks for something that is logged, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorRequest {
+    /// Who.
+    pub operator: Operator,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+    /// Only finds out what would happen: nothing is changed or logged.
+    pub dry_run: bool,
+}
+
+impl OperatorRequest {
+    /// The request of a program that uses the store and names no person.
+    pub fn program() -> Self {
+        Self { operator: Operator::program(), reason: None, dry_run: false }
+    }
+
+    /// What it asks for.
+    pub fn action(self, verb: OperatorVerb, target: OperatorTarget) -> OperatorAction {
+        let Self { operator, reason, dry_run } = self;
+        OperatorAction { verb, target, reason, operator, dry_run }
+    }
+}
+
 /// Something that an operator does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorAction {
@@ -317,6 +414,13 @@ pub struct ActionEffect {
     pub state: Option<BatchState>,
     /// A service has a batch that may be sent now.
     pub next_waits: bool,
+}
+
+impl ActionEffect {
+    /// What a change that is about no batch did, in words.
+    pub fn in_words(before: impl Into<String>, after: impl Into<String>) -> Self {
+        Self { before: before.into(), after: after.into(), state: None, next_waits: false }
+    }
 }
 
 /// Why an action is refused.

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use thiserror::Error;
 
-use crate::{EventCursor, EventFilter, Timestamp, monitor::BatchResult};
+use crate::{EventCursor, EventFilter, OperatorRequest, Timestamp, monitor::BatchResult};
 
 /// Identifies a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -226,13 +226,17 @@ pub enum DeliveryResult {
 /// Stores webhooks and what was delivered to them, so that one instance at a time delivers to each.
 pub trait WebhookStore: Send + Sync {
     /// Stores a webhook. `None`: there are as many as there may be.
-    fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>>;
+    fn create_webhook(
+        &self,
+        webhook: &NewWebhook,
+        request: &OperatorRequest,
+    ) -> BatchResult<Option<Webhook>>;
 
     /// All webhooks, by id.
     fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
 
     /// Removes a webhook and what was given up. Returns whether there was one.
-    fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool>;
+    fn remove_webhook(&self, id: WebhookId, request: &OperatorRequest) -> BatchResult<bool>;
 
     /// Up to `limit` messages that were given up, by id, after one of them. `None`: there is no such webhook.
     fn failed_deliveries(
@@ -248,6 +252,7 @@ pub trait WebhookStore: Send + Sync {
         &self,
         id: WebhookId,
         failed: Option<FailedDeliveryId>,
+        request: &OperatorRequest,
     ) -> BatchResult<Option<u64>>;
 
     /// The webhooks that no instance delivers to and that do not wait.

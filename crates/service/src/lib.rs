@@ -22,5 +22,3 @@ pub use server::{
     ToldService, fitting_http_connections, gas_admin_addresses,
 };
 pub(crate) use server::{BUILT_IN_LEDGERS, BuiltIn};
-#[cfg(feature = "evm")]
-pub use server::{PoolMove, WithdrawalMoves};

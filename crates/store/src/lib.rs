@@ -48,6 +48,8 @@ mod events;
 // what happened to batches, over:
 mod service_history;
 // which batches the ledger has ever committed, over:
+mod action_log;
+// what operators did, over:
 mod sql;
 
 #[cfg(test)]

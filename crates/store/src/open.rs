@@ -1,26 +1,14 @@
 //! Opening a database, and what is done to one that no server uses.
 
-use std::sync::Arc;
-
 use crate::{
-    DatabaseUrl, OpenBatchesInDoubt, Store, StoreError, StoreOptions, restored,
+    DatabaseUrl, Store, StoreError, StoreOptions, restored,
     sql::{
         Connection, RulesOf,
-        file_lock::FileLock,
         migrations::{self, SchemaVersion},
         program_pool::ProgramPool,
         url::Access,
     },
 };
-
-/// Locks an SQLite file, which must exist, so that no process works on it meanwhile.
-fn stopped_file(
-    url: &DatabaseUrl,
-    even_if_running: bool,
-) -> Result<Option<Arc<FileLock>>, StoreError> {
-    url.with_access(Access::Existing).check_exists()?;
-    if even_if_running { Ok(None) } else { FileLock::acquire(url) }
-}
 
 impl Store {
     /// Opens the database and brings its schema up to date. An SQLite file that does not exist is
@@ -87,27 +75,11 @@ impl Store {
         migrations::schema_version(&mut connection.map_err(failed)?)
     }
 
-    /// Puts every open batch of a database in doubt that was restored from a backup: in the time that
-    /// was lost, each may have been sent. Nothing that is open now is submitted before evidence or an
-    /// operator's decision; batches that are added later are not affected.
-    ///
-    /// Refuses while an instance runs, unless `even_if_running`. Repeating it is safe.
-    pub fn mark_restored(
-        url: &DatabaseUrl,
-        options: StoreOptions,
-        even_if_running: bool,
-    ) -> Result<OpenBatchesInDoubt, StoreError> {
-        let lock = stopped_file(url, even_if_running)?;
-        let in_doubt = restored::mark_restored(url, options, even_if_running)?;
-        lock.map_or(Ok(()), |lock| lock.forget())?;
-        Ok(in_doubt)
-    }
-
-    /// Records that a database has moved to another server without any loss, so that no batch is put in
-    /// doubt when it is opened. Refuses while an instance runs.
-    pub fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(), StoreError> {
-        let lock = stopped_file(url, false)?;
-        restored::mark_moved(url, options)?;
-        lock.map_or(Ok(()), |lock| lock.forget())
+    /// Opens a database that was brought back from a backup or moved, and brings its schema up to date. Does not look
+    /// at whether it lost its latest commits: that is left to [`mark_restored`](Self::mark_restored) and
+    /// [`mark_moved`](Self::mark_moved).
+    pub fn open_restored(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
+        url.with_access(Access::Existing).check_exists()?;
+        Self::connect(url, options, RulesOf::Options)
     }
 }

@@ -30,9 +30,9 @@ use diesel::{
 use grid_batch_core::{
     ActionOutcome, Change, ClaimKeeper, ClientId, CommitHistory, Decision, Event, GroupObserver,
     InstanceId, IntakeStore, ItemId, LedgerIdentity, LedgerQuestionStore, LedgerStatus, NewBatch,
-    Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
-    PendingBatchStore, Recorded, Resolution, RetentionStore, RoundStore, ScopeId, ServiceId,
-    ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
+    Operator, OperatorAction, OperatorRequest, OperatorStore, OperatorTarget, OperatorVerb,
+    Outcome, PendingBatchStore, Recorded, Resolution, RetentionStore, RoundStore, ScopeId,
+    ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 
@@ -483,7 +483,10 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     let ledger = LedgerIdentity { id: "chain 1, genesis block 2".to_owned(), ..less.clone() };
     one.confirm_ledger(&less).unwrap();
     one.confirm_ledger(&ledger).unwrap();
-    assert!(store.rebind_ledger(&ledger).is_err(), "an instance is running");
+    assert!(
+        store.rebind_ledger(&ledger, &OperatorRequest::program()).is_err(),
+        "an instance is running"
+    );
     one.take_services(services).unwrap();
     one.take(300).unwrap();
     one.ready_services(None, 100).unwrap();
@@ -524,7 +527,7 @@ fn process_claims(store: &Store, services: &[ServiceId]) {
     other.release().unwrap();
     other.register_again().unwrap();
     execute(store, "update instances set expiry_1 = 1, expiry_2 = 1");
-    store.rebind_ledger(&ledger).unwrap();
+    store.rebind_ledger(&ledger, &OperatorRequest::program()).unwrap();
 }
 
 /// Gives 100 services to an instance past its idle expiry.

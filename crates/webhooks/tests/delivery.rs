@@ -16,7 +16,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
     BatchEvent, BatchResult, EventFilter, EventKind, EventListener, EventPage, EventPosition,
     EventReadError, EventStore, FailedDelivery, IntakeStore, ItemId, NewBatch, NewWebhook,
-    ServiceId, Webhook, WebhookId, WebhookSecret, WebhookStore,
+    OperatorRequest, ServiceId, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
@@ -48,7 +48,7 @@ impl Fixture {
             kinds: BTreeSet::from([EventKind::Accepted]),
         };
         let new = NewWebhook { url, secret: WebhookSecret::new(vec![7; 24]), filter };
-        self.store.create_webhook(&new).unwrap().unwrap().id
+        self.store.create_webhook(&new, &OperatorRequest::program()).unwrap().unwrap().id
     }
 
     fn deliver(&self, options: DeliveryOptions) -> Job {
@@ -186,7 +186,10 @@ fn event_that_is_given_up_is_kept_and_sent_again_on_demand() {
     assert!(failed[0].error.contains("500"), "{}", failed[0].error);
 
     for _ in 0..2 {
-        assert_eq!(fixture.store.redeliver(id, Some(failed[0].id)).unwrap(), Some(1));
+        assert_eq!(
+            fixture.store.redeliver(id, Some(failed[0].id), &OperatorRequest::program()).unwrap(),
+            Some(1)
+        );
         assert_eq!(receiver.next().id, first.id);
         fixture.wait_until(id, "the result was stored", |_| {
             fixture.failed(id).iter().all(|failed| !failed.again)
@@ -205,7 +208,7 @@ fn receiver_that_is_gone_gets_nothing_until_it_is_enabled() {
     let first = receiver.next();
     fixture.wait_until(id, "it is disabled", |webhook| webhook.disabled_at.is_some());
     fixture.add("a::b", 2);
-    assert_eq!(fixture.store.redeliver(id, None).unwrap(), Some(0));
+    assert_eq!(fixture.store.redeliver(id, None, &OperatorRequest::program()).unwrap(), Some(0));
     assert_eq!(receiver.next().id, first.id, "nothing is skipped");
     assert!(is_of(&receiver.next(), 2));
     assert_eq!(fixture.webhook(id).disabled_at, None);

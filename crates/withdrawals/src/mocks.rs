@@ -1,6 +1,6 @@
 //! `mockall` mocks of every trait, for tests of the layers above.
 
-use grid_batch_core::{AddOutcome, BatchResult, ItemId, ServiceId, Timestamp};
+use grid_batch_core::{AddOutcome, BatchResult, ItemId, OperatorRequest, ServiceId, Timestamp};
 use mockall::mock;
 
 use crate::{
@@ -74,7 +74,11 @@ mock! {
             before: Option<&'a WithdrawalId>,
             limit: usize,
         ) -> BatchResult<Vec<WithdrawalDetails>>;
-        fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome>;
+        fn cancel_withdrawal(
+            &self,
+            id: &WithdrawalId,
+            request: &OperatorRequest,
+        ) -> BatchResult<CancelOutcome>;
         fn failed_withdrawals<'a>(
             &self,
             filter: &FailedFilter,
@@ -82,7 +86,11 @@ mock! {
             limit: usize,
         ) -> BatchResult<Vec<FailedWithdrawal>>;
         fn payment_budget(&self) -> BatchResult<PaymentBudget>;
-        fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;
+        fn retry_withdrawal(
+            &self,
+            id: &WithdrawalId,
+            request: &OperatorRequest,
+        ) -> BatchResult<RetryOutcome>;
         fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>>;
         fn reward(&self, id: &RewardId) -> BatchResult<Option<Reward>>;
     }

@@ -1,4 +1,4 @@
-use grid_batch_core::{BatchError, BatchResult, ServiceId, Timestamp};
+use grid_batch_core::{BatchError, BatchResult, OperatorRequest, ServiceId, Timestamp};
 
 use crate::{Amount, PaymentLimitError, RetryOutcome, Withdrawal, WithdrawalId, WithdrawalStore};
 
@@ -67,8 +67,9 @@ impl FailedFilter {
         &self,
         store: &dyn WithdrawalStore,
         limit: usize,
+        request: &OperatorRequest,
     ) -> BatchResult<FailedWithdrawals> {
-        self.retry_with(store, limit, &|id| store.retry_withdrawal(id))
+        self.retry_with(store, limit, &|id| store.retry_withdrawal(id, request))
     }
 
     fn retry_with(

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    AddOutcome, BatchResult, BatchState, Progress, ServiceId, StoredBatch, Timestamp,
+    AddOutcome, BatchResult, BatchState, OperatorRequest, Progress, ServiceId, StoredBatch,
+    Timestamp,
 };
 
 use crate::{
@@ -157,7 +158,11 @@ pub trait WithdrawalStore: Send + Sync {
     ) -> BatchResult<Vec<WithdrawalDetails>>;
 
     /// Requests that a withdrawal be cancelled.
-    fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome>;
+    fn cancel_withdrawal(
+        &self,
+        id: &WithdrawalId,
+        request: &OperatorRequest,
+    ) -> BatchResult<CancelOutcome>;
 
     /// One page of failed withdrawals, in the order in which they were scheduled: those after this one.
     /// The text that reasons must contain is left to [`FailedFilter::find`].
@@ -172,7 +177,11 @@ pub trait WithdrawalStore: Send + Sync {
     fn payment_budget(&self) -> BatchResult<PaymentBudget>;
 
     /// Schedules a failed withdrawal again, with a new batch.
-    fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome>;
+    fn retry_withdrawal(
+        &self,
+        id: &WithdrawalId,
+        request: &OperatorRequest,
+    ) -> BatchResult<RetryOutcome>;
 
     /// Stores a reward. Storing the same reward again changes nothing.
     fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>>;

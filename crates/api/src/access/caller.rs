@@ -1,9 +1,12 @@
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
 
 use axum::http::request::Parts;
-use grid_batch_core::{ClientId, LedgerKey, ServiceId, SignerId, TokenId};
+use grid_batch_core::{AccessScope, ClientId, LedgerKey, ServiceId, SignerId, TokenId};
 
-use super::{AccessControl, AccessMode, grant::Services};
+use super::{
+    AccessControl, AccessMode,
+    grant::{Services, services_of},
+};
 use crate::{access::AccessError, http::ApiError, rate_limits::ClientKey};
 
 /// Who sent a request that is allowed, and for which services it is. It is an extension of the request.
@@ -103,6 +106,20 @@ impl Caller {
             Some(service_id) => self.check(service_id),
             None if self.may_all() => Ok(()),
             None => Err(AccessError::OnlyForAllServices.into()),
+        }
+    }
+
+    /// Refuses to give a token scopes that the caller does not have for all services. Without authorization, no one may
+    /// do that: the token would be valid when authorization is configured.
+    pub(crate) fn check_grants(&self, scopes: &BTreeSet<AccessScope>) -> Result<(), ApiError> {
+        let grants = self.control.grants_of(&self.identity);
+        let is_missing = |scope: &&AccessScope| {
+            services_of(&grants, **scope).is_none_or(|services| services != Services::All)
+        };
+        match scopes.iter().find(is_missing) {
+            _ if self.authorized_name().is_none() => Err(AccessError::NoTokenToCreateOne.into()),
+            Some(scope) => Err(AccessError::MissingScope(*scope).into()),
+            None => Ok(()),
         }
     }
 

@@ -131,6 +131,18 @@ impl AccessControl {
         Some(Authenticated { identity, grants: Arc::clone(&known.grants) })
     }
 
+    /// What a client may do that has authenticated.
+    pub(super) fn grants_of(&self, identity: &CallerIdentity) -> Arc<[Grant]> {
+        match identity {
+            CallerIdentity::Token { id, .. } => {
+                let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
+                tokens.get(id).map(|known| Arc::clone(&known.grants)).unwrap_or_default()
+            }
+            CallerIdentity::Key(key) => self.0.keys.get(key).cloned().unwrap_or_default(),
+            CallerIdentity::Anonymous(_) => Arc::default(),
+        }
+    }
+
     /// Whether a token that was found before is still valid.
     pub(super) fn knows_token(&self, id: TokenId) -> bool {
         let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);

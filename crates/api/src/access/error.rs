@@ -48,6 +48,12 @@ refusals! {
         )]
         [FORBIDDEN, 1094, "Service Not Allowed"]
         OnlyForAllServices,
+        #[error(
+            "requests to this server are not authorized, so none creates tokens; use `grid-batch token create` with \
+             --database"
+        )]
+        [FORBIDDEN, 1093, "Scope Missing"]
+        NoTokenToCreateOne,
     }
     impl {
         fn wait(&self) -> Option<Duration> {

@@ -33,11 +33,6 @@ pub(crate) fn json_content_type(headers: &HeaderMap) -> Result<(), OtherContentT
     content_type(headers, "application/json")
 }
 
-/// Checks the Content-Type of a JSON body that may be empty, and has no type then.
-pub(crate) fn json_content_type_if_any(headers: &HeaderMap) -> Result<(), OtherContentType> {
-    if headers.contains_key(CONTENT_TYPE) { json_content_type(headers) } else { Ok(()) }
-}
-
 /// A web page may send forms, plain text, and bodies without a type to any server. So only the one type
 /// is accepted, and only once.
 fn content_type(headers: &HeaderMap, expected: &str) -> Result<(), OtherContentType> {

@@ -20,9 +20,7 @@ mod states;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use client::{Client, counted_address};
-pub(crate) use content_type::{
-    OtherContentType, batch_content_type, json_content_type, json_content_type_if_any,
-};
+pub(crate) use content_type::{OtherContentType, batch_content_type, json_content_type};
 pub(crate) use dialect::{ErrorDialect, write_errors};
 pub(crate) use error::{ApiError, Refusal, Refused, refusals};
 pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};

@@ -14,8 +14,8 @@ use axum::{
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
 use crate::{
-    batches, events, gas_admins, health, http::error_schemas, metrics, operators, reads, rewards,
-    scabbard, webhooks, withdrawals,
+    batches, events, gas_admins, health, http::error_schemas, maintenance, metrics, operators,
+    reads, rewards, scabbard, tokens, webhooks, withdrawals,
 };
 
 /// The description as JSON.
@@ -69,6 +69,8 @@ fn document() -> OpenApi {
         rewards::routes().into_openapi(),
         gas_admins::routes().into_openapi(),
         webhooks::routes().into_openapi(),
+        tokens::routes().into_openapi(),
+        maintenance::routes().into_openapi(),
         health::routes().into_openapi(),
         metrics::routes().into_openapi(),
     ] {

@@ -8,7 +8,7 @@ use grid_batch_core::{InstanceId, OperatorAction, OperatorTarget, OperatorVerb, 
 
 use super::{
     being_sent::{BatchSendingWait, SendingWait, WaitSeconds},
-    context::{BODY_LIMIT, OperatorContext, batch, take_reason},
+    context::{BODY_LIMIT, OperatorContext, batch},
     json::DoneJson,
     requests::EndRequest,
 };
@@ -120,7 +120,7 @@ pub(super) async fn act_on_fields(
     verb: OperatorVerb,
     target: impl FnOnce(&mut JsonObject) -> Result<OperatorTarget, ApiError>,
 ) -> Answer {
-    let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;
     let wait = if verb.stops_sending() {
         query.params::<SendingWait>()?.wait
@@ -129,10 +129,7 @@ pub(super) async fn act_on_fields(
     };
     let target = target(&mut fields)?;
     Caller::of(&request)?.check_selected(target.service_id())?;
-    let reason = Some(take_reason(&mut fields)?);
-    let dry_run = fields.boolean("dry_run", false)?;
-    let operator = context.operator(&request)?;
-    let action = OperatorAction { verb, target, reason, operator, dry_run };
+    let action = context.api.actors.take_request(&request, &mut fields)?.action(verb, target);
     carry_out(&context, wait, |_| Ok((action, false))).await
 }
 
@@ -143,7 +140,7 @@ async fn act(
     known: &'static [&'static str],
     verb: impl FnOnce(&mut JsonObject) -> Result<OperatorVerb, ApiError>,
 ) -> Answer {
-    let (request, mut fields) = context.read_json(request, known, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, known, BODY_LIMIT).await?;
     let query = Query::parse(request.uri.query())?;
     let named = NamedBatch::parse(path, query.get("service_id")?, &request)?;
     let verb = verb(&mut fields)?;
@@ -152,20 +149,18 @@ async fn act(
     } else {
         query.params::<BatchParams>().map(|_| None)?
     };
-    let reason = take_reason(&mut fields)?;
-    let dry_run = fields.boolean("dry_run", false)?;
+    let asked = context.api.actors.take_request(&request, &mut fields)?;
     let attempt = fields.optional_u32("attempt")?;
     if attempt.is_none() && verb.decides_attempt() {
         let rule = "it is missing; it must be the number of the attempt that you looked at";
         return Err(ApiError::invalid_value("attempt", rule));
     }
-    let operator = context.operator(&request)?;
     carry_out(&context, wait, move |context| {
         let StoredBatch { service_id, batch_id, progress, .. } = context.find(&named)?;
         let target = batch(service_id, batch_id, attempt);
         let may_arrive = progress.state.awaits_poller() || progress.earlier_may_arrive;
         let is_late = verb == OperatorVerb::EndInvalid && may_arrive;
-        Ok((OperatorAction { verb, target, reason: Some(reason), operator, dry_run }, is_late))
+        Ok((asked.action(verb, target), is_late))
     })
     .await
 }

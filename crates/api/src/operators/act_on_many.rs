@@ -7,16 +7,13 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{
-    ListCursor, ListCursorError, Operator, OperatorAction, OperatorTarget, OperatorVerb,
-    StoredBatch,
-};
+use grid_batch_core::{ListCursor, ListCursorError, OperatorTarget, OperatorVerb, StoredBatch};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     act_on_each::{Acted, act_on_each},
-    context::{OperatorContext, batch, take_reason},
+    context::{OperatorContext, batch},
     json::{DoneJson, RefusedJson},
     list::parse_verb,
     requests::ManyRequest,
@@ -56,14 +53,6 @@ pub(super) struct ManyJson {
     next: Option<String>,
 }
 
-/// What a request asks for.
-struct Wanted {
-    verb: OperatorVerb,
-    reason: String,
-    dry_run: bool,
-    operator: Operator,
-}
-
 /// Which batches a request is about.
 enum Targets {
     Named(Vec<OperatorTarget>),
@@ -80,15 +69,11 @@ pub(super) async fn post(
     State(context): State<Arc<OperatorContext>>,
     request: Request,
 ) -> Result<Json<ManyJson>, ApiError> {
-    let (request, mut fields) = context.read_json(request, FIELDS, BODY_LIMIT).await?;
-    let wanted = Wanted {
-        verb: take_verb(&mut fields)?,
-        reason: take_reason(&mut fields)?,
-        dry_run: fields.boolean("dry_run", false)?,
-        operator: context.operator(&request)?,
-    };
+    let (request, mut fields) = context.api.read_json(request, FIELDS, BODY_LIMIT).await?;
+    let verb = take_verb(&mut fields)?;
+    let asked = context.api.actors.take_request(&request, &mut fields)?;
     let targets = take_targets(&mut fields)?;
-    let decides = wanted.verb.decides_attempt() && !wanted.dry_run;
+    let decides = verb.decides_attempt() && !asked.dry_run;
     if decides && matches!(targets, Targets::Selected { .. }) {
         let rule = "it is missing; a decision about attempts names each batch and its attempt, as the dry run with \
                     the filter lists them";
@@ -99,25 +84,13 @@ pub(super) async fn post(
     let work = move || {
         let started = Instant::now();
         let (targets, next) = targets.find(&shared)?;
-        let actions = targets.into_iter().map(|target| wanted.action(target));
+        let actions = targets.into_iter().map(|target| asked.clone().action(verb, target));
         let has_time = || started.elapsed() < TIME_LIMIT;
         let Acted { done, refused } =
             act_on_each(actions, has_time, |action| shared.act_and_name(action))?;
         Ok(Json(ManyJson { data: done, refused, next: next.map(|next| next.to_string()) }))
     };
     context.writes_of_many.run(work).await
-}
-
-impl Wanted {
-    fn action(&self, target: OperatorTarget) -> OperatorAction {
-        OperatorAction {
-            verb: self.verb,
-            target,
-            reason: Some(self.reason.clone()),
-            operator: self.operator.clone(),
-            dry_run: self.dry_run,
-        }
-    }
 }
 
 impl Targets {

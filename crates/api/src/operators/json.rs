@@ -17,6 +17,9 @@ pub(super) struct TargetJson {
     attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instance_id: Option<String>,
+    /// The id of the token or webhook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
 }
 
 impl From<&OperatorTarget> for TargetJson {
@@ -28,6 +31,7 @@ impl From<&OperatorTarget> for TargetJson {
             batch_id: batch.map(|(id, _)| id.to_string()),
             attempt: batch.and_then(|(_, attempt)| attempt),
             instance_id: target.instance().map(InstanceId::to_string),
+            id: target.other_id(),
         }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use context::{OperatorContext, OperatorParts, RecallFn};
+pub(crate) use context::{OperatorContext, RecallFn};
 pub(crate) use json::RecordedJson;
 
 /// The routes of operators.

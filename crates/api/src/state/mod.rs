@@ -1,5 +1,6 @@
 //! What all requests share.
 
+mod actors;
 mod awaited_batches;
 mod blocking_work;
 mod database_watch;
@@ -9,16 +10,18 @@ mod stored_callback;
 
 use std::{net::SocketAddr, sync::Arc};
 
+use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::Clock;
 use grid_batch_support::Shutdown;
 use tokio::sync::Semaphore;
 
 use crate::{
     ApiOptions,
-    http::{ApiError, BodyReader, MemoryBudget},
+    http::{ApiError, BodyReader, JsonObject, MemoryBudget, RequestError, json_content_type},
     rate_limits::Rates,
 };
 
+pub(crate) use actors::Actors;
 pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_work::{StoreAccess, run_blocking};
@@ -34,6 +37,7 @@ const READS: usize = 8;
 #[derive(Debug)]
 pub(crate) struct ApiState {
     pub(crate) options: ApiOptions,
+    pub(crate) actors: Actors,
     pub(crate) local_addr: SocketAddr,
     pub(crate) bodies: BodyReader,
     /// Runs what reads from the store.
@@ -49,6 +53,19 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
+    /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.
+    pub(crate) async fn read_json(
+        &self,
+        request: Request,
+        known: &'static [&'static str],
+        limit: usize,
+    ) -> Result<(Parts, JsonObject), ApiError> {
+        let (request, body) = request.into_parts();
+        let body = self.bodies.read(&request.headers, body, limit).await?;
+        json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
+        Ok((request, JsonObject::parse(&body.bytes, known)?))
+    }
+
     pub(crate) fn new(
         options: ApiOptions,
         local_addr: SocketAddr,
@@ -64,6 +81,7 @@ impl ApiState {
         let status_waiters = Semaphore::new(options.max_status_waiters);
         Self {
             options,
+            actors: Actors::default(),
             local_addr,
             bodies,
             reads,

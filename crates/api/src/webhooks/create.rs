@@ -14,14 +14,13 @@ use log::error;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{WebhookContext, json::WebhookJson};
+use super::{BODY_LIMIT, WebhookContext, json::WebhookJson};
 use crate::{
-    http::{ApiError, JsonObject, Problems, Query, RequestError, ServerError, json_content_type},
+    http::{ApiError, JsonObject, Problems, Query, ServerError},
     webhooks::WebhookRequestError,
 };
 
-const FIELDS: &[&str] = &["url", "services", "kinds"];
-const BODY_LIMIT: usize = 64 * 1024;
+const FIELDS: &[&str] = &["url", "services", "kinds", "reason", "dry_run"];
 /// The longest list of services.
 const MOST_SERVICES: usize = 100;
 
@@ -30,8 +29,9 @@ const MOST_SERVICES: usize = 100;
 struct CreatedWebhookJson {
     #[serde(flatten)]
     webhook: WebhookJson,
-    /// What the receiver checks signatures with.
-    secret: String,
+    /// What the receiver checks signatures with. Not of a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
 }
 
 /// The body of `POST /v1/webhooks`.
@@ -44,6 +44,10 @@ struct WebhookRequest {
     services: Option<Vec<String>>,
     /// Only events of these kinds; default: of all.
     kinds: Option<Vec<String>>,
+    /// Why, for the log.
+    reason: String,
+    /// Says what would be created, and creates nothing.
+    dry_run: Option<bool>,
 }
 
 /// `POST /v1/webhooks`.
@@ -51,6 +55,7 @@ struct WebhookRequest {
     post, path = "/v1/webhooks", tag = "webhooks", operation_id = "createWebhook", summary = "Create a webhook",
     request_body(content = WebhookRequest, content_type = "application/json"),
     responses(
+        (status = 200, description = "Of a dry run: the webhook that would be created", body = CreatedWebhookJson),
         (status = 201, description = "The webhook, with its secret, which is shown only once", body = CreatedWebhookJson),
         Problems,
     ),
@@ -59,23 +64,27 @@ pub(super) async fn post(
     State(context): State<Arc<WebhookContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (request, body) = request.into_parts();
-    let body = context.api.bodies.read(&request.headers, body, BODY_LIMIT).await?;
-    json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
+    let (request, mut fields) = context.api.read_json(request, FIELDS, BODY_LIMIT).await?;
     Query::parse(request.uri.query())?.refuse_all()?;
-    let mut fields = JsonObject::parse(&body.bytes, FIELDS)?;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
     let new = NewWebhook {
         url: parse_url(fields.string("url")?)?,
         filter: parse_filter(&mut fields)?,
         secret,
     };
+    let asked = context.api.actors.take_request(&request, &mut fields)?;
+    let dry_run = asked.dry_run;
     let webhook = context
-        .write(move |store| store.create_webhook(&new))
+        .write(move |store| store.create_webhook(&new, &asked))
         .await?
         .ok_or(WebhookRequestError::TooManyWebhooks)?;
+    if dry_run {
+        return Ok(
+            Json(CreatedWebhookJson { webhook: webhook.into(), secret: None }).into_response()
+        );
+    }
     let location = [(LOCATION, format!("/v1/webhooks/{}", webhook.id))];
-    let created = CreatedWebhookJson { webhook: webhook.into(), secret: text };
+    let created = CreatedWebhookJson { webhook: webhook.into(), secret: Some(text) };
     Ok((StatusCode::CREATED, location, Json(created)).into_response())
 }
 

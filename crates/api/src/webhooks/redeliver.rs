@@ -8,9 +8,9 @@ use grid_batch_core::{Excerpt, FailedDeliveryId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{WebhookContext, parse_id};
+use super::{BODY_LIMIT, WebhookContext, parse_id};
 use crate::{
-    http::{ApiError, Problems, Query, RequestError, discard_body},
+    http::{ApiError, Problems, Query, RequestError},
     webhooks::WebhookRequestError,
 };
 
@@ -19,6 +19,16 @@ use crate::{
 pub(super) struct RedeliveryJson {
     /// How many messages that had failed.
     messages: u64,
+}
+
+/// The body of `POST /v1/webhooks/{id}/redeliver`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the body")]
+struct RedeliverRequest {
+    /// Why, for the log.
+    reason: String,
+    /// Sends nothing, and says how many messages would be sent.
+    dry_run: Option<bool>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -35,6 +45,7 @@ pub(super) struct RedeliverParams {
         ("id" = String, Path, description = "The webhook"),
         RedeliverParams,
     ),
+    request_body(content = RedeliverRequest),
     responses(
         (status = 200, description = "The messages are sent once more, what waited is tried now, and the webhook is enabled", body = RedeliveryJson),
         Problems,
@@ -46,11 +57,12 @@ pub(super) async fn post(
     request: Request,
 ) -> Result<Json<RedeliveryJson>, ApiError> {
     let id = parse_id(path)?;
-    let (request, body) = request.into_parts();
-    discard_body(&request.headers, body);
+    let (request, mut fields) =
+        context.api.read_json(request, &["reason", "dry_run"], BODY_LIMIT).await?;
     let params: RedeliverParams = Query::parse(request.uri.query())?.params()?;
     let failed = params.failed.as_deref().map(parse_failed).transpose()?;
-    let changed = context.write(move |store| store.redeliver(id, failed)).await?;
+    let asked = context.api.actors.take_request(&request, &mut fields)?;
+    let changed = context.write(move |store| store.redeliver(id, failed, &asked)).await?;
     match changed.ok_or(WebhookRequestError::WebhookNotFound)? {
         0 if failed.is_some() => Err(RequestError::UnknownTarget { kind: "failed message" }.into()),
         messages => Ok(Json(RedeliveryJson { messages })),

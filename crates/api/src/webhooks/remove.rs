@@ -5,20 +5,36 @@ use axum::{
     http::StatusCode,
 };
 
+use serde::Deserialize;
+use utoipa::IntoParams;
+
 use super::{WebhookContext, parse_id};
 use crate::{
     http::{ApiError, Problems, Query, discard_body},
     webhooks::WebhookRequestError,
 };
 
+/// Why, and whether only to say whether it could be done.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ReasonParams {
+    /// Why, for the log
+    reason: String,
+    /// Removes nothing
+    #[serde(default)]
+    #[param(value_type = Option<bool>)]
+    dry_run: bool,
+}
+
 /// `DELETE /v1/webhooks/{id}`.
 #[utoipa::path(
     delete, path = "/v1/webhooks/{id}", tag = "webhooks", operation_id = "removeWebhook", summary = "Remove a webhook",
     params(
         ("id" = String, Path, description = "The webhook"),
+        ReasonParams,
     ),
     responses(
-        (status = 204, description = "It is removed, with the messages that failed"),
+        (status = 204, description = "It is removed, with the messages that failed; or, of a dry run, could be"),
         Problems,
     ),
 )]
@@ -30,8 +46,9 @@ pub(super) async fn delete(
     let id = parse_id(path)?;
     let (request, body) = request.into_parts();
     discard_body(&request.headers, body);
-    Query::parse(request.uri.query())?.refuse_all()?;
-    if context.write(move |store| store.remove_webhook(id)).await? {
+    let ReasonParams { reason, dry_run } = Query::parse(request.uri.query())?.params()?;
+    let asked = context.api.actors.request(&request, reason, dry_run)?;
+    if context.write(move |store| store.remove_webhook(id, &asked)).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(WebhookRequestError::WebhookNotFound.into())

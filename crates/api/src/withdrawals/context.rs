@@ -5,7 +5,7 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    http::{ApiError, JsonObject, RequestError, json_content_type, json_content_type_if_any},
+    http::{ApiError, JsonObject, RequestError, json_content_type},
     state::{ApiState, StoreAccess, StoredCallback},
     withdrawals::WithdrawalQueue,
 };
@@ -62,8 +62,7 @@ impl WithdrawalContext {
         self.rules.amount(text).map_err(|rule| ApiError::invalid_value("amount", rule))
     }
 
-    /// Reads a request whose body is a JSON object of the `known` fields. If none is known, the body
-    /// may be empty.
+    /// Reads a request whose body is a JSON object of the `known` fields.
     pub(crate) async fn read_json(
         &self,
         request: Request,
@@ -77,10 +76,6 @@ impl WithdrawalContext {
             }
             _ => error,
         })?;
-        if body.bytes.is_empty() && known.is_empty() {
-            json_content_type_if_any(&request.headers).map_err(RequestError::JsonContentType)?;
-            return Ok((request, JsonObject::default()));
-        }
         json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
         let fields = JsonObject::parse(&body.bytes, known)?;
         Ok((request, fields))

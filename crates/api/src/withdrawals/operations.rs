@@ -3,21 +3,34 @@ use std::{slice, sync::Arc};
 use axum::{
     Json,
     extract::{Request, State},
-    http::StatusCode,
+    http::{StatusCode, request::Parts},
 };
+use grid_batch_core::OperatorRequest;
 use grid_batch_withdrawals::{
     CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
 };
+use utoipa::ToSchema;
 
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
-    state::StoredCallback,
     withdrawals::{
         WithdrawalRequestError,
         context::WithdrawalContext,
         json::{WithdrawalJson, withdrawal_json},
     },
 };
+
+const FIELDS: &[&str] = &["reason", "dry_run"];
+
+/// The body of a request to retry or cancel a withdrawal.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the body")]
+struct WithdrawalActionRequest {
+    /// Why, for the log.
+    reason: String,
+    /// Changes nothing, and says whether it would be refused.
+    dry_run: Option<bool>,
+}
 
 type WithdrawalAnswer = Result<(StatusCode, Json<WithdrawalJson>), ApiError>;
 
@@ -27,6 +40,7 @@ type WithdrawalAnswer = Result<(StatusCode, Json<WithdrawalJson>), ApiError>;
     params(
         ("id" = String, Path, description = "The withdrawal"),
     ),
+    request_body(content = WithdrawalActionRequest),
     responses(
         (status = 200, description = "The withdrawal", body = WithdrawalJson),
         SawtoothErrors,
@@ -37,10 +51,7 @@ pub(crate) async fn retry(
     path: PathId,
     request: Request,
 ) -> WithdrawalAnswer {
-    let (request, _) = context.read_json(request, &[]).await?;
-    let id = parse_path_id(path)?;
-    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
-    let details = context.writes.run(move || write_retry(&*store, &stored, &id)).await?;
+    let (request, details) = act(&context, path, request, write_retry).await?;
     Ok((StatusCode::OK, Json(withdrawal_json(&context, &request, details))))
 }
 
@@ -50,6 +61,7 @@ pub(crate) async fn retry(
     params(
         ("id" = String, Path, description = "The withdrawal"),
     ),
+    request_body(content = WithdrawalActionRequest),
     responses(
         (status = 202, description = "The withdrawal", body = WithdrawalJson),
         SawtoothErrors,
@@ -60,24 +72,43 @@ pub(crate) async fn cancel(
     path: PathId,
     request: Request,
 ) -> WithdrawalAnswer {
-    let (request, _) = context.read_json(request, &[]).await?;
-    let id = parse_path_id(path)?;
-    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
-    let details = context.writes.run(move || write_cancellation(&*store, &stored, &id)).await?;
+    let (request, details) = act(&context, path, request, write_cancellation).await?;
     Ok((StatusCode::ACCEPTED, Json(withdrawal_json(&context, &request, details))))
+}
+
+type Write = fn(&dyn WithdrawalStore, &WithdrawalId, &OperatorRequest) -> Result<(), ApiError>;
+
+/// Does it, and wakes the queue of the withdrawal's service. Returns the withdrawal as it is then.
+async fn act(
+    context: &Arc<WithdrawalContext>,
+    path: PathId,
+    request: Request,
+    write: Write,
+) -> Result<(Parts, WithdrawalDetails), ApiError> {
+    let (request, mut fields) = context.read_json(request, FIELDS).await?;
+    let id = parse_path_id(path)?;
+    let asked = context.api.actors.take_request(&request, &mut fields)?;
+    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
+    let work = move || {
+        write(&*store, &id, &asked)?;
+        let details = read(&*store, &id)?;
+        if !asked.dry_run {
+            // A delayed withdrawal is cancelled at once.
+            stored.notify(slice::from_ref(&details.withdrawal.service_id));
+        }
+        Ok(details)
+    };
+    let details = context.writes.run(work).await?;
+    Ok((request, details))
 }
 
 fn write_retry(
     store: &dyn WithdrawalStore,
-    stored: &StoredCallback,
     id: &WithdrawalId,
-) -> Result<WithdrawalDetails, ApiError> {
-    match store.retry_withdrawal(id).map_err(ApiError::write_failed)? {
-        RetryOutcome::Scheduled { .. } => {
-            let details = read(store, id)?;
-            stored.notify(slice::from_ref(&details.withdrawal.service_id));
-            Ok(details)
-        }
+    asked: &OperatorRequest,
+) -> Result<(), ApiError> {
+    match store.retry_withdrawal(id, asked).map_err(ApiError::write_failed)? {
+        RetryOutcome::Scheduled { .. } => Ok(()),
         RetryOutcome::NotFailed { state } => {
             Err(WithdrawalRequestError::NotFailed { state: state.as_str() }.into())
         }
@@ -88,16 +119,11 @@ fn write_retry(
 
 fn write_cancellation(
     store: &dyn WithdrawalStore,
-    stored: &StoredCallback,
     id: &WithdrawalId,
-) -> Result<WithdrawalDetails, ApiError> {
-    match store.cancel_withdrawal(id).map_err(ApiError::write_failed)? {
-        CancelOutcome::Requested { .. } => {
-            let details = read(store, id)?;
-            // A delayed withdrawal is cancelled at once.
-            stored.notify(slice::from_ref(&details.withdrawal.service_id));
-            Ok(details)
-        }
+    asked: &OperatorRequest,
+) -> Result<(), ApiError> {
+    match store.cancel_withdrawal(id, asked).map_err(ApiError::write_failed)? {
+        CancelOutcome::Requested { .. } => Ok(()),
         CancelOutcome::AlreadyEnded { state } => {
             Err(WithdrawalRequestError::AlreadyEnded { state: state.as_str() }.into())
         }

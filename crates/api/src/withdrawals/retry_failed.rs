@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{Excerpt, Timestamp};
+use grid_batch_core::{Excerpt, OperatorRequest, Timestamp};
 use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals, WithdrawalStore};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,7 +16,7 @@ use crate::{
 };
 
 const FIELDS: &[&str] =
-    &["pool", "service_id", "failed_since", "reason_contains", "limit", "dry_run"];
+    &["pool", "service_id", "failed_since", "reason_contains", "limit", "reason", "dry_run"];
 
 /// How many withdrawals one request retries, unless it says so. Each is a commit of its own.
 const DEFAULT_LIMIT: u32 = 100;
@@ -66,6 +66,8 @@ pub(crate) struct RetryRequest {
     reason_contains: Option<String>,
     /// The most withdrawals: 1 to 1,000, by default 100.
     limit: Option<u32>,
+    /// Why they are scheduled again, for the log.
+    reason: String,
     /// Lists what would be scheduled again, and changes nothing.
     dry_run: Option<bool>,
 }
@@ -91,13 +93,13 @@ pub(crate) async fn post(
         return Err(ApiError::invalid_value("limit", rule));
     }
     let limit = limit as usize;
-    let dry_run = fields.boolean("dry_run", false)?;
+    let asked = context.api.actors.take_request(&request, &mut fields)?;
     let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
     let work = move || {
-        if dry_run {
+        if asked.dry_run {
             filter.find(&*store, limit).map_err(ApiError::read_failed)
         } else {
-            retry(&filter, limit, &*store, &stored)
+            retry(&filter, limit, &asked, &*store, &stored)
         }
     };
     let found = context.writes.run(work).await?;
@@ -151,10 +153,11 @@ fn parse_time(text: &str) -> Result<Timestamp, ApiError> {
 fn retry(
     filter: &FailedFilter,
     limit: usize,
+    asked: &OperatorRequest,
     store: &dyn WithdrawalStore,
     stored: &StoredCallback,
 ) -> Result<FailedWithdrawals, ApiError> {
-    let retried = filter.retry(store, limit).map_err(ApiError::write_failed)?;
+    let retried = filter.retry(store, limit, asked).map_err(ApiError::write_failed)?;
     let services = retried.withdrawals.iter().map(|it| it.withdrawal.service_id.clone());
     let mut services: Vec<_> = services.collect();
     services.sort_unstable();

@@ -7,13 +7,14 @@ use grid_batch_api::{
     RunningApi, TrustedProxies,
 };
 use grid_batch_core::{
-    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, Scheduling, ServiceId,
-    ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, WaitReason,
+    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, OperatorRequest, Scheduling,
+    ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, TokenStore,
+    WaitReason,
     mocks::{MockBatchQueryStore, MockIntakeStore},
 };
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Response},
@@ -44,7 +45,8 @@ impl Protected {
             ..StoreOptions::default()
         };
         let server = TestServer::with_store_options(options, |builder, store| {
-            builder.with_access(access).with_events(store.clone()).with_metrics(|_| ())
+            let builder = builder.with_access(access).with_tokens(store.clone());
+            builder.with_events(store.clone()).with_metrics(|_| ())
         });
         Self { server, control }
     }
@@ -53,7 +55,7 @@ impl Protected {
     fn token(&self, scopes: &[AccessScope], services: &[&str]) -> String {
         let token = AccessToken::generate().unwrap();
         let new = new_token(&token, scopes, services);
-        assert!(self.server.store.create_token(&new).unwrap());
+        assert!(self.server.store.create_token(&new, &OperatorRequest::program()).unwrap());
         self.control.set_tokens(self.server.store.unrevoked_tokens().unwrap());
         format!("authorization: Bearer {}", token.secret())
     }
@@ -62,6 +64,17 @@ impl Protected {
         let headers = ["content-type: application/octet-stream", header];
         let path = format!("/batches?service_id={service}");
         self.server.client().request("POST", &path, &headers, &body([batch(number)]))
+    }
+
+    fn create_token(&self, scopes: &[&str], dry_run: bool, headers: &[&str]) -> Response {
+        let body =
+            json!({ "name": "new", "scopes": scopes, "reason": "a test", "dry_run": dry_run });
+        self.post("/v1/tokens", &body, headers)
+    }
+
+    fn post(&self, path: &str, body: &Value, headers: &[&str]) -> Response {
+        let headers = [headers, &["content-type: application/json"]].concat();
+        self.server.client().request("POST", path, &headers, body.to_string().as_bytes())
     }
 
     fn get(&self, path: &str, headers: &[&str]) -> Response {
@@ -189,12 +202,52 @@ fn same_batch_of_another_service_does_not_make_an_id_ambiguous() {
 }
 
 #[test]
+fn token_gives_only_scopes_that_its_creator_has() {
+    let protected = Protected::new(AccessOptions::default());
+    let operator = protected.token(&[AccessScope::Operate, AccessScope::Read], &["*"]);
+    let refused = protected.create_token(&["read", "submit"], false, &[&operator]);
+    assert_eq!(code(&refused), (403, 1093));
+    let reader = protected.token(&[AccessScope::Read], &["*"]);
+    assert_eq!(code(&protected.create_token(&["read"], false, &[&reader])), (403, 1093));
+    assert_eq!(protected.server.store.unrevoked_tokens().unwrap().len(), 2);
+
+    let would = protected.create_token(&["read"], true, &[&operator]);
+    assert_eq!((would.status, would.json().get("token")), (200, None));
+    let created = protected.create_token(&["read"], false, &[&operator]);
+    assert_eq!(created.status, 201);
+    let secret = created.json()["token"].as_str().unwrap().to_owned();
+    protected.control.set_tokens(protected.server.store.unrevoked_tokens().unwrap());
+    let header = format!("authorization: Bearer {secret}");
+    assert_ne!(protected.get("/batch_statuses?id=1", &[&header]).status, 401);
+    let again = protected.create_token(&["read"], false, &[&operator]);
+    assert_eq!(code(&again), (409, 1101));
+
+    let listed = protected.get("/v1/tokens", &[&operator]);
+    assert_eq!(listed.json()["data"].as_array().unwrap().len(), 3);
+    assert!(!String::from_utf8_lossy(&listed.body).contains(&secret));
+    let reason = json!({ "reason": "a test" });
+    assert_eq!(protected.post("/v1/tokens/new/revoke", &reason, &[&operator]).status, 200);
+    let gone = protected.post("/v1/tokens/new/revoke", &reason, &[&operator]);
+    assert_eq!(code(&gone), (404, 1100));
+}
+
+#[test]
+fn server_without_authorization_creates_no_tokens() {
+    let server = TestServer::with(|builder, store| builder.with_tokens(store.clone()));
+    let body = json!({ "name": "new", "scopes": ["read"], "reason": "a test" }).to_string();
+    let headers = ["content-type: application/json"];
+    let refused = server.client().request("POST", "/v1/tokens", &headers, body.as_bytes());
+    assert_eq!(code(&refused), (403, 1093));
+    assert_eq!(server.store.unrevoked_tokens().unwrap(), []);
+}
+
+#[test]
 fn revoked_token_is_refused_when_the_tokens_are_read_again() {
     let protected = Protected::new(AccessOptions::default());
     let header = protected.token(&[AccessScope::Submit], &["*"]);
     assert_eq!(protected.submit(SERVICE, 1, &header).status, 202);
     let token = protected.server.store.unrevoked_tokens().unwrap().remove(0).token;
-    protected.server.store.revoke_token(&token.name).unwrap();
+    protected.server.store.revoke_token(&token.name, &OperatorRequest::program()).unwrap();
     // Another process has revoked it: this one reads the database again.
     let other = Store::open(&protected.server.url(), StoreOptions::default()).unwrap();
     protected.control.set_tokens(other.unrevoked_tokens().unwrap());

@@ -17,8 +17,8 @@ use grid_batch_api::{
     AccessControl, AccessMode, AccessOptions, AccessToken, ApiOptions, ShutdownHandle,
 };
 use grid_batch_core::{
-    AccessScope, ForwardedSocket, NewToken, PassThroughError, SocketMessage, SocketMessages,
-    SystemClock, mocks::MockLedger,
+    AccessScope, ForwardedSocket, NewToken, OperatorRequest, PassThroughError, SocketMessage,
+    SocketMessages, SystemClock, TokenStore, mocks::MockLedger,
 };
 use grid_batch_support::lock;
 use tokio_tungstenite::tungstenite::{
@@ -291,7 +291,7 @@ fn websocket_ends_when_its_token_is_revoked() {
         services: vec!["*".to_owned()],
         expires_at: None,
     };
-    assert!(server.store.create_token(&new).unwrap());
+    assert!(server.store.create_token(&new, &OperatorRequest::program()).unwrap());
     control.set_tokens(server.store.unrevoked_tokens().unwrap());
     let header = format!("Bearer {}", token.secret());
     let mut socket = connect_with(&server, &[("authorization", &header)]).unwrap();

@@ -21,6 +21,8 @@ fn server() -> TestServer {
 }
 
 fn create(client: &mut Client, body: &Value) -> Response {
+    let mut body = body.clone();
+    body["reason"] = "a test".into();
     let body = body.to_string();
     client.request("POST", "/v1/webhooks", &["content-type: application/json"], body.as_bytes())
 }
@@ -30,6 +32,11 @@ fn created(server: &TestServer) -> Value {
     let response = create(&mut server.client(), &body);
     assert_eq!(response.status, 201);
     response.json()
+}
+
+fn with_reason(server: &TestServer, path: &str) -> Response {
+    let json = ["content-type: application/json"];
+    server.client().request("POST", path, &json, br#"{"reason": "a test"}"#)
 }
 
 #[test]
@@ -109,7 +116,7 @@ fn invalid_requests_are_refused() {
     ] {
         assert_eq!(server.get(&path).error(), expected, "{path}");
     }
-    let redeliver = |path: &str| server.client().request("POST", path, &[], b"").error();
+    let redeliver = |path: &str| with_reason(&server, path).error();
     assert_eq!(redeliver(&format!("/v1/webhooks/{id}/redeliver?failed=x")), (400, 1023));
     assert_eq!(redeliver("/v1/webhooks/999/redeliver"), (404, 1084));
     assert_eq!(redeliver(&format!("/v1/webhooks/{id}/redeliver?failed=999")), (404, 1071));
@@ -147,7 +154,7 @@ fn failed_messages_are_listed_and_sent_again() {
 
     let redeliver = |query: &str| {
         let path = format!("/v1/webhooks/{id}/redeliver{query}");
-        server.client().request("POST", &path, &[], b"").json()
+        with_reason(&server, &path).json()
     };
     let first = failed["id"].as_str().unwrap();
     assert_eq!(redeliver(&format!("?failed={first}")), json!({ "messages": 1 }));
@@ -207,12 +214,12 @@ fn state_of_a_webhook_is_shown() {
 fn store_that_takes_no_more_or_fails_is_an_error() {
     let body = json!({ "url": "https://example.com/" });
     let mut store = MockWebhookStore::new();
-    store.expect_create_webhook().return_once(|_| Ok(None));
+    store.expect_create_webhook().return_once(|_, _| Ok(None));
     assert_eq!(create(&mut over(store), &body).error(), (409, 1085));
 
     let unavailable = || BatchError::Unavailable("the disk of whsec_AAAA".to_owned());
     let mut store = MockWebhookStore::new();
-    store.expect_create_webhook().returning(move |_| Err(unavailable()));
+    store.expect_create_webhook().returning(move |_, _| Err(unavailable()));
     store.expect_failed_deliveries().returning(move |_, _, _| Err(unavailable()));
     let mut client = over(store);
     for response in

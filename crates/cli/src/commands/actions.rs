@@ -76,6 +76,8 @@ fn about(action: &Value) -> String {
         "batch" => format!("{service} {batch:.32}"),
         "service" => service,
         "instance" => format!("the instance {}", field(action, "instance_id")),
-        _ => "all services".to_owned(),
+        "all_services" => "all services".to_owned(),
+        "database" => "the database".to_owned(),
+        other => format!("the {other} {}", field(action, "id")),
     }
 }

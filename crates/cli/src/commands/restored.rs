@@ -4,8 +4,15 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use grid_batch_store::Store;
+use serde_json::json;
 
-use crate::commands::{failure::Failure, flags, print::print_stdout};
+use crate::commands::{
+    failure::Failure,
+    flags,
+    operator::{dry_run_flag, is_dry_run, json_flag, print_json, reason_flag, wants_json},
+    print::print_stdout,
+    remote::{self, Server, Source, field},
+};
 
 pub(crate) fn command() -> Command {
     Command::new("restored")
@@ -29,21 +36,38 @@ pub(crate) fn command() -> Command {
                      stopped server: put nothing in doubt",
                 ),
         )
-        .args(flags::of_database())
+        .arg(reason_flag())
+        .arg(dry_run_flag())
+        .arg(json_flag())
+        .args(remote::flags_of_both())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let config = flags::load(matches)?;
-    if matches.get_flag("nothing-lost") {
-        Store::mark_moved(&config.database, config.store)?;
-        print_stdout("recorded where the database is; no batch is in doubt");
+    let server = match Source::of(matches) {
+        Source::Server => Server::of(matches)?,
+        // Otherwise what was lost would be noticed first.
+        Source::Database => Server::over(flags::load(matches)?, Store::open_restored)?,
+    };
+    let nothing_lost = matches.get_flag("nothing-lost");
+    let fields = json!({
+        "nothing_lost": nothing_lost,
+        "even_if_running": matches.get_flag("even-if-running"),
+    });
+    let done = server.act(matches, "/v1/database/restored", &[], fields);
+    let done = done.map_err(Server::failed)?;
+    if wants_json(matches) {
+        print_json(&done);
         return Ok(ExitCode::SUCCESS);
     }
-    let even_if_running = matches.get_flag("even-if-running");
-    let in_doubt = Store::mark_restored(&config.database, config.store, even_if_running)?;
+    let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
+    if nothing_lost {
+        print_stdout(format_args!("{would}recorded where the database is; no batch is in doubt"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (batches, services) = (field(&done, "batches"), field(&done, "services"));
     print_stdout(format_args!(
-        "{} batches of {} services are in doubt; each continues when evidence or a decision is found",
-        in_doubt.batches, in_doubt.services
+        "{would}{batches} batches of {services} services are in doubt; each continues when evidence or a \
+         decision is found"
     ));
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    operator::{json_flag, print_json, print_wrapped, wants_json},
+    operator::{
+        dry_run_flag, is_dry_run, json_flag, print_json, print_wrapped, reason, reason_flag,
+        wants_json,
+    },
     print::print_stdout,
     remote::{self, Server, age, field, time_until},
 };
@@ -30,6 +33,8 @@ pub(crate) fn command() -> Command {
             Command::new("remove")
                 .about("Removes a webhook, with the messages that failed")
                 .arg(id_argument())
+                .arg(reason_flag())
+                .arg(dry_run_flag())
                 .args(remote::flags_of_both()),
         )
         .subcommand(
@@ -55,6 +60,8 @@ pub(crate) fn command() -> Command {
                         .value_parser(value_parser!(i64))
                         .help("Only this message, by the id that `webhooks failed` prints"),
                 )
+                .arg(reason_flag())
+                .arg(dry_run_flag())
                 .args(remote::flags_of_both()),
         )
 }
@@ -78,6 +85,8 @@ fn create_command() -> Command {
                 .value_parser(ValueParser::new(str::parse::<EventKind>))
                 .help("Only events of this kind; may be given several times"),
         )
+        .arg(reason_flag())
+        .arg(dry_run_flag())
         .arg(json_flag())
         .args(remote::flags_of_both())
 }
@@ -157,9 +166,13 @@ fn create(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
     if !kinds.is_empty() {
         fields["kinds"] = kinds.into();
     }
-    let created = server.client.post("/v1/webhooks", &[], &fields)?;
+    let created = server.act(matches, "/v1/webhooks", &[], fields)?;
     if wants_json(matches) {
         print_json(&created);
+        return Ok(());
+    }
+    if is_dry_run(matches) {
+        print_stdout(format_args!("nothing changed: a webhook for {url} would be created"));
         return Ok(());
     }
     print_stdout(format_args!("webhook {} is created", field(&created, "id")));
@@ -169,8 +182,14 @@ fn create(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
 
 fn remove(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
     let id = webhook_id(matches);
-    server.client.delete(&format!("/v1/webhooks/{id}"), &[])?;
-    print_stdout(format_args!("webhook {id} is removed"));
+    let dry_run = is_dry_run(matches).to_string();
+    let parameters = [("reason", reason(matches)), ("dry_run", &dry_run)];
+    server.client.delete(&format!("/v1/webhooks/{id}"), &parameters)?;
+    if is_dry_run(matches) {
+        print_stdout(format_args!("nothing changed: webhook {id} would be removed"));
+    } else {
+        print_stdout(format_args!("webhook {id} is removed"));
+    }
     Ok(())
 }
 
@@ -200,8 +219,10 @@ fn redeliver(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
     let path = format!("/v1/webhooks/{}/redeliver", webhook_id(matches));
     let failed = matches.get_one::<i64>("failed").map(ToString::to_string);
     let failed = failed.as_deref().map(|failed| ("failed", failed));
-    let sent = server.client.post(&path, &Vec::from_iter(failed), &json!({}))?;
-    print_stdout(format_args!("messages that are sent once more: {}", field(&sent, "messages")));
+    let sent = server.act(matches, &path, &Vec::from_iter(failed), json!({}))?;
+    let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
+    let messages = field(&sent, "messages");
+    print_stdout(format_args!("{would}messages that are sent once more: {messages}"));
     Ok(())
 }
 

@@ -160,8 +160,9 @@ fn batches_and_services_are_listed() {
 fn token_comes_from_a_file() {
     let fixture = Fixture::new();
     let server = fixture.harness.serve_with(&[("--access-mode", "tokens")]);
-    let created =
-        fixture.harness.run_command(&["token", "create", "--name", "ci", "--scope", "read"]);
+    let created = fixture
+        .harness
+        .run_command(&["token", "create", "--name", "ci", "--scope", "read", "--reason", "a test"]);
     let token = fixture.harness.path().join("token");
     fs::write(&token, &created.stdout).unwrap();
     let refused = fixture.run(&server, &["services"]);

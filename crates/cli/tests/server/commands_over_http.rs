@@ -126,7 +126,8 @@ fn services_and_instances_are_operated() {
 fn profile_names_a_server_and_its_token() {
     let harness = BatchHarness::sawtooth();
     let server = harness.serve_with(&[("--access-mode", "tokens")]);
-    let created = harness.run_command(&["token", "create", "--name", "ci", "--scope", "read"]);
+    let created = harness
+        .run_command(&["token", "create", "--name", "ci", "--scope", "read", "--reason", "a test"]);
     let folder = harness.path().join("grid-batch");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("ci.token"), &created.stdout).unwrap();

@@ -104,7 +104,9 @@ fn page_of_one_instance_shows_events_of_another() {
 fn reader_signs_in_with_a_token() {
     let harness = BatchHarness::sawtooth();
     let server = harness.serve_with(&[("--access-mode", "tokens")]);
-    let created = harness.run_command(&["token", "create", "--name", "reader", "--scope", "read"]);
+    let created = harness.run_command(&[
+        "token", "create", "--name", "reader", "--scope", "read", "--reason", "a test",
+    ]);
     let token = created.stdout.trim();
     let path = "/v1/services";
     wait_until("the token is known", || server.status_with_token(path, token) == 200);

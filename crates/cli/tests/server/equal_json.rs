@@ -38,11 +38,21 @@ fn commands_have_equal_json_over_http_and_on_the_database() {
     let (id, other) = (batches[0].batch_id.to_string(), batches[1].batch_id.to_string());
     let held = harness.run_command(&[&["hold", &id][..], &reason].concat());
     assert_eq!(held.exit_code, Some(0), "{held:?}");
-    let created = harness.run_command(&["webhooks", "create", "https://example.com/", "--json"]);
+    let created = harness.run_command(&[
+        "webhooks",
+        "create",
+        "https://example.com/",
+        "--json",
+        "--reason",
+        "a test",
+    ]);
     let webhook: Value = serde_json::from_str(&created.stdout).unwrap();
     let webhook = webhook["id"].as_str().unwrap().to_owned();
+    let token = ["token", "create", "--name", "ci", "--scope", "read"];
+    let created = harness.run_command(&[&token[..], &reason].concat());
+    assert_eq!(created.exit_code, Some(0), "{created:?}");
 
-    let reads: [&[&str]; 7] = [
+    let reads: [&[&str]; 10] = [
         &["held"],
         &["show", &id],
         &["show", "g*", &id, &other],
@@ -50,8 +60,11 @@ fn commands_have_equal_json_over_http_and_on_the_database() {
         &["halts"],
         &["webhooks", "list"],
         &["webhooks", "failed", &webhook],
+        &["token", "list"],
+        &["ledger", "show"],
+        &["retention", "--older-than", "1000d", "--dry-run"],
     ];
-    let verbs: [&[&str]; 17] = [
+    let verbs: [&[&str]; 20] = [
         &["hold", &other],
         &["hold", &id, &other],
         &["release", &id],
@@ -69,6 +82,9 @@ fn commands_have_equal_json_over_http_and_on_the_database() {
         &["pause", "global"],
         &["resume", "--all"],
         &["release-claim", "global"],
+        &["token", "revoke", "ci"],
+        &["restored", "--even-if-running"],
+        &["ledger", "adopt"],
     ];
     let dry_run = [&reason[..], &["--dry-run"]].concat();
     let reads = reads.iter().map(|arguments| arguments.to_vec());

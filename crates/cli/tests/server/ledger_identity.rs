@@ -1,6 +1,6 @@
 //! A database belongs to one ledger: servers of another one do not touch its batches.
 
-use grid_batch_core::{BatchState, LedgerIdentity};
+use grid_batch_core::{BatchState, LedgerIdentity, OperatorRequest};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
@@ -140,12 +140,14 @@ fn database_without_a_name_gets_one_by_adopt() {
     let store = harness.store();
     // As servers have left it that warned of a missing name.
     let unnamed = LedgerIdentity::new("scabbard");
-    wait_until("the lease of the killed server is over", || store.rebind_ledger(&unnamed).is_ok());
+    wait_until("the lease of the killed server is over", || {
+        store.rebind_ledger(&unnamed, &OperatorRequest::program()).is_ok()
+    });
     let refused =
         run_stopped(&harness, &[("--log", "error")], &LedgerSim::sawtooth().start().unwrap());
     let message = refused.error_message();
-    assert!(message.contains("grid-batch ledger adopt --yes"), "{message}");
-    let adopted = harness.run_command(&["ledger", "adopt", "--yes"]);
+    assert!(message.contains("grid-batch ledger adopt"), "{message}");
+    let adopted = harness.run_command(&["ledger", "adopt", "--reason", "a test"]);
     assert_eq!(adopted.exit_code, Some(0), "{adopted:?}");
     assert_eq!(store.ledger().unwrap().unwrap().identity.name, "test");
     assert_continued(&harness, &batches);
@@ -240,18 +242,19 @@ fn database_is_bound_to_another_ledger_only_on_request() {
     server.submit(&batches[..1]);
     harness.wait_until_all_committed(&batches[..1]);
     let other = LedgerSim::sawtooth().start().unwrap();
-    let adopt =
-        |arguments: &[&str]| ledger_command(&harness, &[&["adopt"], arguments].concat(), &other);
+    let adopt = |arguments: &[&str]| {
+        ledger_command(&harness, &[&["adopt", "--reason", "a test"], arguments].concat(), &other)
+    };
 
-    let running = adopt(&["--yes"]);
+    let running = adopt(&[]);
     assert!(running.stderr.contains("instances are running"), "{running:?}");
     server.stop();
-    let unconfirmed = adopt(&[]);
-    assert_eq!(unconfirmed.exit_code, Some(1), "{unconfirmed:?}");
-    assert!(unconfirmed.stderr.contains("add --yes"), "{unconfirmed:?}");
+    let dry_run = adopt(&["--dry-run"]);
+    assert_eq!(dry_run.exit_code, Some(0), "{dry_run:?}");
+    assert!(dry_run.stdout.contains("Nothing changed"), "{dry_run:?}");
     run_stopped(&harness, &[("--ledger-urls", &*other.url())], &other);
 
-    let adopted = adopt(&["--yes"]);
+    let adopted = adopt(&[]);
     assert_eq!(adopted.exit_code, Some(0), "{adopted:?}");
     assert!(adopted.stdout.lines().all(|line| line.chars().count() <= 80), "{adopted:?}");
     let server = harness.serve_with(&[("--ledger-urls", &*other.url())]);
@@ -279,7 +282,7 @@ fn services_of_another_kind_are_left_alone() {
 
     let sawtooth = LedgerSim::sawtooth().start().unwrap();
     let url = sawtooth.url();
-    let kind = ["adopt", "--yes", "--ledger-kind", "sawtooth"];
+    let kind = ["adopt", "--reason", "a test", "--ledger-kind", "sawtooth"];
     let adopted = ledger_command(&harness, &kind, &sawtooth);
     assert_eq!(adopted.exit_code, Some(0), "{adopted:?}");
     let flags = [("--ledger-kind", "sawtooth"), ("--ledger-urls", &*url), ("--log", "warn")];

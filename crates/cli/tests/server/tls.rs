@@ -74,7 +74,9 @@ fn batch_is_submitted_over_tls_with_a_token() {
     let batch = signed_batch(&harness.services[0], 1);
     let refused = post(address, &batch, "gb_none");
     assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
-    let created = harness.run_command(&["token", "create", "--name", "ci", "--scope", "submit"]);
+    let created = harness.run_command(&[
+        "token", "create", "--name", "ci", "--scope", "submit", "--reason", "a test",
+    ]);
     let token = created.stdout.trim();
     wait_until("the token is known", || post(address, &batch, token).starts_with("HTTP/1.1 202 "));
     harness.wait_until_all_committed(&[batch]);

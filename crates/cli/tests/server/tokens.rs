@@ -30,6 +30,7 @@ fn token_is_created_and_revoked_on_every_instance() {
 
     let create =
         ["token", "create", "--name", "ci", "--scope", "submit", "--service", &harness.services[0]];
+    let create = [&create[..], &["--reason", "a test"]].concat();
     let created = harness.run_command(&create);
     let token = created.stdout.trim();
     assert!(token.starts_with("gb_"), "{created:?}");
@@ -42,9 +43,12 @@ fn token_is_created_and_revoked_on_every_instance() {
 
     let listed = harness.run_command(&["token", "list", "--json"]);
     assert!(listed.stdout.contains("\"ci\"") && !listed.stdout.contains(token), "{listed:?}");
-    let by_secret = harness.run_command(&["token", "revoke", token]);
+    let by_secret = harness.run_command(&["token", "revoke", token, "--reason", "a test"]);
     assert!(!by_secret.error_message().contains(token), "{by_secret:?}");
-    assert_eq!(harness.run_command(&["token", "revoke", "ci"]).exit_code, Some(0));
+    assert_eq!(
+        harness.run_command(&["token", "revoke", "ci", "--reason", "a test"]).exit_code,
+        Some(0)
+    );
     let secret = token.rsplit_once('_').unwrap().1;
     for server in servers {
         wait_until("the token is refused", || post(&server, &batch, token) == 401);

@@ -233,7 +233,7 @@ fn terminal_is_as_before_after_every_end() {
 #[test]
 fn pause_without_the_right_is_told() {
     let fixture = Fixture::new(&[]);
-    let create = ["token", "create", "--name", "viewer", "--scope", "read"];
+    let create = ["token", "create", "--name", "viewer", "--scope", "read", "--reason", "a test"];
     let created = fixture.harness.run_command(&create);
     let token = fixture.harness.path().join("token");
     fs::write(&token, &created.stdout).unwrap();

@@ -77,10 +77,11 @@ impl Schedule {
     /// Runs a server until its database has batches in many states, and kills it.
     fn fill(self, harness: &BatchHarness) {
         let server = self.serve(harness);
-        let webhook = json!({ "url": "http://127.0.0.1:9/" });
+        let webhook = json!({ "url": "http://127.0.0.1:9/", "reason": "a test" });
         assert_eq!(server.post_json("/v1/webhooks", &webhook).status, 201);
-        let token =
-            harness.run_command(&["token", "create", "--name", "recorded", "--scope", "submit"]);
+        let token = harness.run_command(&[
+            "token", "create", "--name", "recorded", "--scope", "submit", "--reason", "a test",
+        ]);
         assert_eq!(token.exit_code, Some(0), "{token:?}");
         harness.ledger.inject(Fault::Invalid, When::Next(1));
         let ended = signed_batches(&harness.services, 3);

@@ -20,8 +20,15 @@ fn told(message: &ReceivedMessage) -> (String, String, String) {
     (text("batch_id"), text("kind"), text("state"))
 }
 
+/// A command, with a reason if it changes something.
+fn with_reason<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let changes = ["create", "remove", "redeliver"].contains(&arguments[0]);
+    let reason: &[&str] = if changes { &["--reason", "a test"] } else { &[] };
+    [&["webhooks"], arguments, reason].concat()
+}
+
 fn run(harness: &BatchHarness, arguments: &[&str]) -> ProcessOutput {
-    let output = harness.run_command(&[&["webhooks"][..], arguments].concat());
+    let output = harness.run_command(&with_reason(arguments));
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     output
 }
@@ -73,7 +80,8 @@ fn events_of_a_batch_are_delivered_in_order() {
 fn webhooks_are_created_and_removed_over_http_and_by_commands() {
     let harness = BatchHarness::sawtooth();
     let server = harness.serve();
-    let body = json!({ "url": "https://example.com/", "kinds": ["held"] }).to_string();
+    let body =
+        json!({ "url": "https://example.com/", "kinds": ["held"], "reason": "a test" }).to_string();
     let headers = ["content-type: application/json"];
     let post = request("POST", "/v1/webhooks", &headers, body.as_bytes());
     let created = send(server.address, &post).unwrap();
@@ -96,7 +104,7 @@ fn webhooks_are_created_and_removed_over_http_and_by_commands() {
         (&["redeliver", "2", "--failed", "7"], "there is no such failed message"),
         (&["create", "https://me:pass-word@example.com/"], "without a user name"),
     ] {
-        let output = harness.run_command(&[&["webhooks"][..], arguments].concat());
+        let output = harness.run_command(&with_reason(arguments));
         assert_eq!(output.exit_code, Some(1), "{output:?}");
         let message = output.error_message();
         assert!(message.contains(error) && !message.contains("pass-word"), "{message}");
@@ -109,7 +117,7 @@ fn commands_of_webhooks_use_a_running_server() {
     let server = harness.serve();
     let url = format!("http://{}", server.address);
     let run = |arguments: &[&str]| {
-        harness.run_command(&[&["webhook"][..], arguments, &["--url", &url]].concat())
+        harness.run_command(&[&with_reason(arguments)[..], &["--url", &url]].concat())
     };
     let create =
         ["create", "http://example.com/b", "--service", "global", "--kind", "held", "--json"];

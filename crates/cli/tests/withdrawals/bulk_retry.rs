@@ -21,7 +21,9 @@ fn fail(harness: &WithdrawalHarness, server: &WithdrawalServer, amounts: &[u64])
 
 /// The ids that `retry-withdrawals` prints.
 fn retry(harness: &WithdrawalHarness, arguments: &[&str]) -> (Value, Vec<String>) {
-    let output = run(harness.command_with(&[&["retry-withdrawals", "--json"], arguments].concat()));
+    let output = run(harness.command_with(
+        &[&["retry-withdrawals", "--json", "--reason", "a test"], arguments].concat(),
+    ));
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     let document: Value = serde_json::from_str(&output.stdout).unwrap();
     let withdrawals = document["withdrawals"].as_array().unwrap().iter();
@@ -32,13 +34,13 @@ fn retry(harness: &WithdrawalHarness, arguments: &[&str]) -> (Value, Vec<String>
 fn assert_retried_by_the_command(harness: &WithdrawalHarness) {
     let server = harness.serve();
     let ids = fail(harness, &server, &[1, 2, 3]);
-    let (found, listed) = retry(harness, &["--reason", "not the owner"]);
+    let (found, listed) = retry(harness, &["--failed-with", "not the owner", "--dry-run"]);
     assert_eq!((&found["retried"], &found["has_more"]), (&json!(false), &json!(false)));
     assert_eq!(listed, ids);
     for id in &ids {
-        assert_eq!(server.withdrawal(id)["state"], "failed", "nothing changes without --yes");
+        assert_eq!(server.withdrawal(id)["state"], "failed", "a dry run changes nothing");
     }
-    let filters = ["--reason", "not the owner", "--since", "1h", "--limit", "2", "--yes"];
+    let filters = ["--failed-with", "not the owner", "--since", "1h", "--limit", "2"];
     let (found, retried) = retry(harness, &filters);
     assert_eq!((&found["retried"], &found["has_more"]), (&json!(true), &json!(true)));
     assert_eq!(retried, ids[..2]);
@@ -64,7 +66,7 @@ fn command_keeps_the_limit_of_a_day() {
     let server = harness.serve();
     let ids = fail(&harness, &server, &[4, 5, 6]);
     let limit = format!("{}=10", harness.pools[0].address());
-    let arguments = ["--all", "--yes", "--pools-maximum-payments-per-day", &limit];
+    let arguments = ["--all", "--pools-maximum-payments-per-day", &limit];
     let (document, retried) = retry(&harness, &arguments);
     assert_eq!(retried, ids[..2]);
     assert_eq!(document["refused"][0]["id"], json!(ids[2]), "{document}");
@@ -83,9 +85,11 @@ fn dry_runs_and_runs_agree_about_the_limit_of_a_day() {
     harness.anvil.stop_mining().unwrap();
     let limit = format!("{}=10", harness.pools[0].address());
     let server = harness.serve_with(&[("--pools-maximum-payments-per-day", &limit)]);
-    let (listed, _) = retry(&harness, &["--all", "--pools-maximum-payments-per-day", &limit]);
+    let (listed, _) =
+        retry(&harness, &["--all", "--dry-run", "--pools-maximum-payments-per-day", &limit]);
     let post = |dry_run: bool| {
-        let body = json!({"reason_contains": "not the owner", "dry_run": dry_run});
+        let body =
+            json!({"reason": "a test", "reason_contains": "not the owner", "dry_run": dry_run});
         server.post("/withdrawals/retry", &body).json()
     };
     let (found, retried) = (post(true), post(false));
@@ -106,11 +110,12 @@ fn command_does_not_retry_without_knowing_the_limits() {
     let harness = WithdrawalHarness::new(1);
     let server = harness.serve();
     let ids = fail(&harness, &server, &[4]);
-    let database = harness.database_only(&["retry-withdrawals", "--all"]);
+    let database =
+        harness.database_only(&["retry-withdrawals", "--all", "--dry-run", "--reason", "a test"]);
     let listed = run(database);
     assert_eq!(listed.exit_code, Some(0), "{listed:?}");
     assert!(listed.stdout.contains("payment limits of the pools are not known"), "{listed:?}");
-    let refused = run(harness.database_only(&["retry-withdrawals", "--all", "--yes"]));
+    let refused = run(harness.database_only(&["retry-withdrawals", "--all", "--reason", "a test"]));
     assert_eq!(refused.exit_code, Some(78), "{refused:?}");
     assert!(refused.stderr.contains("--config"), "{refused:?}");
     assert_eq!(server.withdrawal(&ids[0])["state"], "failed");
@@ -119,7 +124,7 @@ fn command_does_not_retry_without_knowing_the_limits() {
 #[test]
 fn command_needs_a_filter() {
     let harness = WithdrawalHarness::new(1);
-    let output = run(harness.command_with(&["retry-withdrawals", "--yes"]));
+    let output = run(harness.command_with(&["retry-withdrawals", "--reason", "a test"]));
     assert_eq!(output.exit_code, Some(2), "{output:?}");
 }
 
@@ -128,7 +133,11 @@ fn request_retries_failed_withdrawals() {
     let harness = WithdrawalHarness::new(1);
     let server = harness.serve();
     let ids = fail(&harness, &server, &[1, 2]);
-    let body = json!({"pool": harness.pools[0].address(), "reason_contains": "not the owner"});
+    let body = json!({
+        "reason": "a test",
+        "pool": harness.pools[0].address(),
+        "reason_contains": "not the owner",
+    });
     let response = server.post("/withdrawals/retry", &body);
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.json()["data"].as_array().unwrap().len(), 2, "{response:?}");
@@ -149,7 +158,7 @@ fn wrong_limit_stops_only_what_schedules() {
         let output = run_with_wrong_limit(arguments);
         assert_eq!(output.exit_code, Some(0), "{output:?}");
     }
-    let output = run_with_wrong_limit(&["retry-withdrawals", "--all", "--yes"]);
+    let output = run_with_wrong_limit(&["retry-withdrawals", "--all", "--reason", "a test"]);
     assert_eq!(output.exit_code, Some(78), "{output:?}");
     assert!(output.stderr.contains("pools.*.maximum_payment"), "{output:?}");
 }

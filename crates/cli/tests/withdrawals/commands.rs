@@ -87,20 +87,20 @@ fn failed_withdrawals_are_retried_and_cancelled() {
     let failed = client(&server, &json_args(&request(&harness, "1"), &["--wait", "--json"]));
     assert_eq!(failed.exit_code, Some(1), "{failed:?}");
     let id = json_of(&failed)["id"].as_str().unwrap().to_owned();
-    let late = client(&server, &["withdrawal", "cancel", &id]);
+    let late = client(&server, &["withdrawal", "cancel", &id, "--reason", "a test"]);
     assert!(late.exit_code == Some(1) && late.stderr.contains("failed"), "{late:?}");
 
-    let filters = ["withdrawal", "retry", "--reason", "not the owner"];
-    let listed = client(&server, &filters);
-    assert!(listed.stdout.contains(&id) && listed.stdout.contains("--yes"), "{listed:?}");
-    assert_eq!(server.withdrawal(&id)["state"], "failed", "nothing changes without --yes");
-    let retried = client(&server, &json_args(&filters, &["--yes", "--json"]));
+    let filters = ["withdrawal", "retry", "--failed-with", "not the owner", "--reason", "a test"];
+    let listed = client(&server, &json_args(&filters, &["--dry-run"]));
+    assert!(listed.stdout.contains(&id) && listed.stdout.contains("nothing changed"), "{listed:?}");
+    assert_eq!(server.withdrawal(&id)["state"], "failed", "a dry run changes nothing");
+    let retried = client(&server, &json_args(&filters, &["--json"]));
     let document = json_of(&retried);
     assert_eq!(document["withdrawals"][0]["id"], json!(id), "{document}");
     assert_eq!(document["retried"], true, "{document}");
     server.wait_for_state(&id, "failed");
 
-    let named = client(&server, &["withdrawal", "retry", &id[..12]]);
+    let named = client(&server, &["withdrawal", "retry", &id[..12], "--reason", "a test"]);
     assert!(named.stdout.starts_with(&id) && named.exit_code == Some(0), "{named:?}");
 }
 
@@ -118,7 +118,7 @@ fn wait_ends_after_its_time_and_a_withdrawal_is_cancelled() {
         output.stdout.contains("parked: the base fee").then_some(output)
     });
     let id = parked.stdout.split_once(' ').unwrap().0.to_owned();
-    let cancelled = client(&server, &["withdrawal", "cancel", &id, "--json"]);
+    let cancelled = client(&server, &["withdrawal", "cancel", &id, "--json", "--reason", "a test"]);
     assert_eq!(cancelled.exit_code, Some(0), "{cancelled:?}");
     assert!(json_of(&cancelled)["withdrawals"][0]["cancelled_at"].is_string(), "{cancelled:?}");
     server.wait_for_state(&id, "failed");

@@ -40,7 +40,10 @@ pub fn decide_invalid(harness: &WithdrawalHarness, server: &WithdrawalServer, he
 }
 
 fn retry(server: &WithdrawalServer, id: &str) {
-    assert_eq!(server.post(&format!("/withdrawals/{id}/retry"), &json!({})).status, 200);
+    assert_eq!(
+        server.post(&format!("/withdrawals/{id}/retry"), &json!({ "reason": "a test" })).status,
+        200
+    );
 }
 
 /// A server whose first withdrawal is sent and not mined.
@@ -80,7 +83,10 @@ fn withdrawals_behind_a_held_one_are_shown_as_mined() {
     server.wait_for_state(&id, "held");
     let mined = server.wait_for_state(&behind, "mined");
     assert!(mined["waits_for"].as_str().unwrap().starts_with("withdrawn in block"), "{mined}");
-    assert_eq!(server.post(&format!("/withdrawals/{id}/cancel"), &json!({})).status, 202);
+    assert_eq!(
+        server.post(&format!("/withdrawals/{id}/cancel"), &json!({ "reason": "a test" })).status,
+        202
+    );
     harness.anvil.start_mining().unwrap();
     server.wait_for_state(&id, "failed");
     server.wait_until_withdrawn(&[behind]);

@@ -118,7 +118,10 @@ fn refused_withdrawal_behind_others_fails_at_its_turn() {
     harness.set_pool_owner(0, 0);
     harness.anvil.start_mining().unwrap();
     for id in &ids {
-        assert_eq!(server.post(&format!("/withdrawals/{id}/retry"), &json!({})).status, 200);
+        assert_eq!(
+            server.post(&format!("/withdrawals/{id}/retry"), &json!({ "reason": "a test" })).status,
+            200
+        );
     }
     server.wait_until_withdrawn(&ids);
     assert_eq!((harness.nonce(0), harness.paid(0)), (6, vec![1, 2, 3]));
@@ -133,7 +136,12 @@ fn withdrawal_in_flight_is_cancelled_by_a_filler() {
     ids.iter().for_each(|id| drop(server.wait_for_state(id, "pending")));
     // The node has lost it, so it is not mined before it is its turn.
     harness.anvil.drop_transaction(&hash_of(&server, &ids[1])).unwrap();
-    assert_eq!(server.post(&format!("/withdrawals/{}/cancel", ids[1]), &json!({})).status, 202);
+    assert_eq!(
+        server
+            .post(&format!("/withdrawals/{}/cancel", ids[1]), &json!({ "reason": "a test" }))
+            .status,
+        202
+    );
     resume(&harness);
     let cancelled = server.wait_for_state(&ids[1], "failed");
     assert_eq!(cancelled["transactions"][1]["cancels"], true, "{cancelled}");

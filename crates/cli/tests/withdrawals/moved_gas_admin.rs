@@ -24,7 +24,10 @@ fn with_another_gas_admin(harness: &WithdrawalHarness, arguments: &[&str]) -> Co
 }
 
 fn move_withdrawals(harness: &WithdrawalHarness, flags: &[&str]) -> ProcessOutput {
-    run(with_another_gas_admin(harness, &[&["move-withdrawals"], flags].concat()))
+    run(with_another_gas_admin(
+        harness,
+        &[&["move-withdrawals", "--reason", "a test"], flags].concat(),
+    ))
 }
 
 /// What the command reports of the first account.
@@ -50,11 +53,11 @@ fn moves_with_its_pool(harness: &WithdrawalHarness) {
     wait_until("the log names the command", || {
         server.process.stderr().contains("grid-batch move-withdrawals")
     });
-    let plan = report(harness, &[]);
+    let plan = report(harness, &["--dry-run"]);
     assert_eq!((&plan["kept"]["signed"], &plan["moved"]), (&json!(1), &json!(false)), "{plan}");
     assert_eq!(plan["withdrawals"], json!(ids[1..]));
-    let text = move_withdrawals(harness, &[]).stdout;
-    assert!(text.contains("2 can be moved: add --yes"), "{text}");
+    let text = move_withdrawals(harness, &["--dry-run"]).stdout;
+    assert!(text.contains("nothing changed: 2 can be moved"), "{text}");
 
     // The signed one ends by itself, without its key.
     harness.anvil.start_mining().unwrap();
@@ -66,9 +69,9 @@ fn moves_with_its_pool(harness: &WithdrawalHarness) {
     harness.set_pool_owner(0, 1);
     wait_until("all are moved", || {
         // While the next one is being sent, nothing is moved.
-        let output = move_withdrawals(harness, &["--yes"]);
+        let output = move_withdrawals(harness, &[]);
         assert_eq!(output.exit_code, Some(0), "{output:?}");
-        report(harness, &[]).is_null()
+        report(harness, &["--dry-run"]).is_null()
     });
     let withdrawn = server.wait_until_withdrawn(&ids);
     let gas_admin = harness.anvil.accounts()[1].address.to_lowercase();
@@ -103,7 +106,7 @@ fn payment_that_is_not_stored_is_found_before_a_move() {
     harness.restore_database(&copy);
 
     harness.set_pool_owner(0, 1);
-    let report = report(&harness, &["--yes"]);
+    let report = report(&harness, &[]);
     assert_eq!(report["kept"]["signed"], json!(paid.len()), "{report}");
     let server = WithdrawalServer::start(with_another_gas_admin(&harness, &["serve"]));
     server.wait_until_withdrawn(&ids);
@@ -120,10 +123,10 @@ fn nothing_is_moved_while_a_node_does_not_answer() {
     server.wait_for_state(&ids[0], "parked");
     server.process.kill();
     harness.proxy.set("eth_getTransactionCount", Fault::status(503));
-    let output = move_withdrawals(&harness, &["--yes"]);
+    let output = move_withdrawals(&harness, &[]);
     assert_ne!(output.exit_code, Some(0), "{output:?}");
     harness.proxy.clear();
-    assert_eq!(report(&harness, &[])["withdrawals"], json!(ids));
+    assert_eq!(report(&harness, &["--dry-run"])["withdrawals"], json!(ids));
 }
 
 #[test]

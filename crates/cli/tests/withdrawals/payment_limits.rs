@@ -84,7 +84,7 @@ fn rewards_repetitions_and_retries_follow_the_limit() {
     harness.set_pool_owner(0, 0);
     assert_eq!(give(2).status, 201);
     assert_eq!(error_of(&give(3)), (429, 1042));
-    let retry = server.post(&format!("/withdrawals/{id}/retry"), &json!({}));
+    let retry = server.post(&format!("/withdrawals/{id}/retry"), &json!({ "reason": "a test" }));
     assert_eq!(error_of(&retry), (429, 1042));
     assert_eq!(server.withdrawal(&id)["state"], "failed");
 

@@ -41,7 +41,8 @@ fn assert_held_and_cancelled(harness: &WithdrawalHarness, words: &str) {
     assert!(sends <= 20, "{sends} transactions were sent until it was held");
 
     // The cancellation is a plain transfer, for which a block has room.
-    let response = server.post(&format!("/withdrawals/{}/cancel", ids[0]), &json!({}));
+    let response =
+        server.post(&format!("/withdrawals/{}/cancel", ids[0]), &json!({ "reason": "a test" }));
     assert_eq!(response.status, 202, "{response:?}");
     harness.anvil.start_mining().unwrap();
     let failed = server.wait_for_state(&ids[0], "failed");
@@ -65,7 +66,7 @@ fn withdrawals_behind_a_cancelled_refused_one_are_paid() {
     let server = harness.serve();
     let [refused, next] = signed_and_too_large(&harness, &server);
     server.wait_for_state(&refused, "parked");
-    server.post(&format!("/withdrawals/{refused}/cancel"), &json!({}));
+    server.post(&format!("/withdrawals/{refused}/cancel"), &json!({ "reason": "a test" }));
     wait_until("the filler is sent", || {
         server.withdrawal(&refused)["transactions"][1]["sent_at"].is_string()
     });

@@ -38,11 +38,13 @@ fn assert_rejected_fails_and_is_retried(harness: &WithdrawalHarness) {
         "a failed withdrawal was retried without a request"
     );
 
-    let retried = server.post(&format!("/withdrawals/{rejected}/retry"), &json!({}));
+    let retried =
+        server.post(&format!("/withdrawals/{rejected}/retry"), &json!({ "reason": "a test" }));
     assert_eq!(retried.status, 200, "{retried:?}");
     server.wait_until_withdrawn(std::slice::from_ref(&rejected));
     assert_eq!(harness.paid(0), [2, 1]);
-    let again = server.post(&format!("/withdrawals/{rejected}/retry"), &json!({}));
+    let again =
+        server.post(&format!("/withdrawals/{rejected}/retry"), &json!({ "reason": "a test" }));
     assert_eq!(again.status, 409, "{again:?}");
 }
 
@@ -61,7 +63,7 @@ fn reverted_withdrawal_fails_and_uses_its_nonce() {
 
     set_owner(&harness, 0, 0);
     harness.anvil.start_mining().unwrap();
-    server.post(&format!("/withdrawals/{id}/retry"), &json!({}));
+    server.post(&format!("/withdrawals/{id}/retry"), &json!({ "reason": "a test" }));
     let withdrawal = server.wait_until_withdrawn(&[id]).remove(0);
     assert_eq!(harness.paid(0), [1]);
     assert_eq!(withdrawal["transactions"][0]["nonce"], 1, "{withdrawal}");
@@ -84,7 +86,8 @@ fn assert_can_be_cancelled(harness: &WithdrawalHarness) {
     let ids = [1, 2, 3].map(|amount| server.schedule(&harness.withdrawal_request(0, amount)));
     server.wait_for_state(&ids[0], "pending");
     for id in &ids[..2] {
-        let response = server.post(&format!("/withdrawals/{id}/cancel"), &json!({}));
+        let response =
+            server.post(&format!("/withdrawals/{id}/cancel"), &json!({ "reason": "a test" }));
         assert_eq!(response.status, 202, "{response:?}");
     }
     wait_until("the filler is sent", || {

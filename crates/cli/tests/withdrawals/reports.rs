@@ -67,7 +67,7 @@ fn payment_without_the_event_does_not_hold_up_others() {
     assert_eq!(listed["data"][0]["id"], json!(id), "{listed}");
     assert_eq!(server.get("/v1/gas-admins").json()["data"][0]["queue"]["held"], 1);
     let retry = format!("/withdrawals/{id}/retry");
-    assert_eq!(server.post(&retry, &json!({})).status, 409);
+    assert_eq!(server.post(&retry, &json!({ "reason": "a test" })).status, 409);
     assert!(operate(&harness, &["nonce"]).starts_with(&format!("{service} 0 mined in block")));
 
     let elsewhere = format!("/v1/services/{}/nonces/elsewhere", service.replace(':', "%3A"));
@@ -75,7 +75,7 @@ fn payment_without_the_event_does_not_hold_up_others() {
     assert_eq!(decided.status, 200, "{decided:?}");
     assert_eq!(operate(&harness, &["nonce"]), "");
     assert!(server.wait_for_state(&id, "failed")["fail_reason"].is_string());
-    assert_eq!(server.post(&retry, &json!({})).status, 200);
+    assert_eq!(server.post(&retry, &json!({ "reason": "a test" })).status, 200);
     server.wait_until_withdrawn(&[id]);
     assert_eq!(harness.paid(0), [2, 1]);
 }
@@ -94,6 +94,9 @@ fn withdrawal_that_is_decided_invalid_and_paid_is_withdrawn() {
     let correction = paid["correction"].as_str().unwrap();
     assert!(correction.contains("an operator had decided"), "{correction}");
     assert_eq!(server.get("/withdrawals?state=withdrawn").json()["data"][0]["id"], json!(id));
-    assert_eq!(server.post(&format!("/withdrawals/{id}/retry"), &json!({})).status, 409);
+    assert_eq!(
+        server.post(&format!("/withdrawals/{id}/retry"), &json!({ "reason": "a test" })).status,
+        409
+    );
     assert_eq!(harness.paid(0), [1]);
 }

@@ -203,7 +203,12 @@ fn cancellation_after_the_copy_holds_the_gas_admin() {
     harness.anvil.stop_mining().unwrap();
     let server = harness.serve();
     server.wait_for_state(&ids[0], "pending");
-    assert_eq!(server.post(&format!("/withdrawals/{}/cancel", ids[0]), &json!({})).status, 202);
+    assert_eq!(
+        server
+            .post(&format!("/withdrawals/{}/cancel", ids[0]), &json!({ "reason": "a test" }))
+            .status,
+        202
+    );
     wait_until("the filler is sent", || {
         let transactions = server.withdrawal(&ids[0])["transactions"].clone();
         transactions
@@ -224,7 +229,12 @@ fn cancellation_after_the_copy_holds_the_gas_admin() {
     assert!(waits_for.contains("nonce 0") && waits_for.contains("grid-batch nonce"), "{held}");
     let listed = run(harness.command_with(&["held"]));
     assert!(listed.stdout.contains("nonce 0"), "{listed:?}");
-    assert_eq!(server.post(&format!("/withdrawals/{}/cancel", ids[0]), &json!({})).status, 202);
+    assert_eq!(
+        server
+            .post(&format!("/withdrawals/{}/cancel", ids[0]), &json!({ "reason": "a test" }))
+            .status,
+        202
+    );
     let service = held["gas_admin"].as_str().unwrap();
     let decided =
         run(harness.command_with(&["nonce", service, "0", "elsewhere", "--reason", "a test"]));

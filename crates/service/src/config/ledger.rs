@@ -52,7 +52,7 @@ impl LedgerConfig {
     /// Why a ledger whose nodes tell nothing that identifies it must have a name.
     pub const NAME_RULE: &str = "it is required, because nodes of this kind of ledger tell nothing that identifies it: \
          set a name of your own, such as name = \"production\" in the section [ledger], and keep it. A database \
-         that was used without a name gets it by `grid-batch ledger adopt --yes`";
+         that was used without a name gets it by `grid-batch ledger adopt`";
 
     /// Whether the ledger must have a name and has none.
     pub fn lacks_name(&self) -> bool {

@@ -7,7 +7,8 @@ use grid_batch_api::{ApiBuilder, InProcessAnswer, InProcessApi};
 use grid_batch_client::{ClientError, ClientRequest, HttpResponse, Transport};
 use grid_batch_store::Store;
 
-use super::StartError;
+use super::{StartError, maintenance::DatabaseMaintenance};
+use crate::Config;
 
 /// Answers the requests of a command from a database, as a server of it would. What only a running server knows, such
 /// as which nodes answer, is not in the answers.
@@ -17,14 +18,18 @@ pub struct DatabaseInterface {
 }
 
 impl DatabaseInterface {
-    /// The interface over a store. The log of what operators did names this user of the machine.
-    pub fn new(store: &Store, name: String, user: String) -> Result<Self, StartError> {
+    /// The interface over the database of a configuration. The log of what operators did names this user of the machine.
+    pub fn new(config: Config, store: &Store, user: String) -> Result<Self, StartError> {
         let (shared, pauses) = (Arc::new(store.clone()), store.clone());
+        let name = config.database.to_string();
+        let maintenance = DatabaseMaintenance { config, store: store.clone() };
         let api = ApiBuilder::new(shared.clone(), shared.clone())
             .with_reads()
             .with_pauses(move |services| Ok(pauses.pauses(services)?))
             .with_events(shared.clone())
             .with_webhooks(shared.clone())
+            .with_tokens(shared.clone())
+            .with_maintenance(Arc::new(maintenance))
             .with_command_user(shared.clone(), user)
             .with_clock(Arc::new(store.clock().clone()));
         #[cfg(feature = "evm")]

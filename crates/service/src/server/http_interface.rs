@@ -21,6 +21,7 @@ use super::{
     compose::monitor_options,
     health::Health,
     ledger::ServerLedger,
+    maintenance::DatabaseMaintenance,
     metrics::{History, MetricsSources},
     reads::{WaitSources, with_reads},
     recall::Recall,
@@ -147,11 +148,14 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
     let (clock, follower) = (base.store.clock().clone(), shared.follower.clone());
     let database = health.clone();
     let store = Arc::new(base.store.clone());
+    let maintenance = DatabaseMaintenance { config: (*config).clone(), store: base.store.clone() };
     let declared_addresses = config.store.scheduling.uses_declared_access;
     let rates = RateLimits { declared_addresses, ..config.access.rates };
     let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_format(ledger.format())
         .with_events(store.clone())
+        .with_tokens(store.clone())
+        .with_maintenance(Arc::new(maintenance))
         .with_allowed_hosts(config.intake.allowed_hosts.clone())
         .with_allowed_origins(config.intake.allowed_origins.clone())
         .with_trusted_proxies(config.listen.proxies.clone())

@@ -18,6 +18,7 @@ mod in_flight;
 mod ledger;
 mod ledger_check;
 mod ledger_inspection;
+mod maintenance;
 mod metrics;
 mod reads;
 mod recall;
@@ -45,13 +46,13 @@ pub(crate) use ledger::{BUILT_IN_LEDGERS, BuiltIn};
 pub use ledger::{LedgerContext, gas_admin_addresses};
 pub use ledger_check::LedgerMismatchError;
 pub use ledger_inspection::{LedgerInspection, ToldIdentity, ToldService};
-#[cfg(feature = "evm")]
-pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
 use crate::Config;
 use compose::compose;
 use ledger_check::LedgerCheck;
 use stopping::Stops;
+#[cfg(feature = "evm")]
+use withdrawal_moves::WithdrawalMoves;
 
 /// The server: HTTP interface, queue, submitter and pollers over one store and one ledger.
 #[derive(Debug)]

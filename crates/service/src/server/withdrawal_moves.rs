@@ -1,6 +1,7 @@
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
-use grid_batch_core::{Clock, InternalError, ServiceId, SystemClock, Timestamp};
+use grid_batch_api::{GasAdminMoves, PoolMove};
+use grid_batch_core::{Clock, InternalError, OperatorRequest, ServiceId, SystemClock, Timestamp};
 use grid_batch_evm::{EvmAccountCheck, PoolRules};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawals, WithdrawalRules};
@@ -14,29 +15,16 @@ const STEP: usize = 100;
 
 /// Open withdrawals that wait for another gas admin than their pool has in the settings, and how they
 /// are moved.
-pub struct WithdrawalMoves {
+pub(super) struct WithdrawalMoves {
     store: Store,
     rules: PoolRules,
     check: EvmAccountCheck,
     runtime: Runtime,
 }
 
-/// A pool with open withdrawals at a gas admin that is not its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolMove {
-    /// The pool.
-    pub pool: String,
-    /// The gas admin that they have.
-    pub from: ServiceId,
-    /// The gas admin of the pool. `None`: the pool is not configured.
-    pub to: Option<ServiceId>,
-    /// How many are open.
-    pub open: u64,
-}
-
 impl WithdrawalMoves {
     /// Reads the pools and their gas admins from the settings.
-    pub fn new(config: &Config, store: &Store) -> Result<Self, StartError> {
+    pub(super) fn new(config: &Config, store: &Store) -> Result<Self, StartError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (rules, check) =
             ledger::EvmChain::new(&config.with_nodes(&clock))?.with_account_check(store)?;
@@ -45,16 +33,41 @@ impl WithdrawalMoves {
         Ok(Self { store: store.clone(), rules, check, runtime: runtime.map_err(failed)? })
     }
 
+    /// Moves what can be moved, or says what could be.
+    pub(super) fn run(
+        &self,
+        config: &Config,
+        request: &OperatorRequest,
+    ) -> Result<Vec<GasAdminMoves>, StartError> {
+        let pools = self.pools()?;
+        let moves = pools.into_iter().map(|(from, pools)| {
+            let examined = self.examine(&from)?;
+            let refused =
+                if request.dry_run { None } else { self.uncertainty(config, &from, &examined)? };
+            let moved = !request.dry_run && refused.is_none();
+            let step = if moved { self.move_all(&from, request)? } else { examined };
+            Ok(GasAdminMoves {
+                gas_admin: from.to_string(),
+                pools,
+                moved,
+                withdrawals: step.moved.iter().map(|it| it.id.to_string()).collect(),
+                kept: kept(&step),
+                refused,
+            })
+        });
+        moves.collect()
+    }
+
     /// The pools with open withdrawals at other gas admins, by gas admin.
-    pub fn pools(&self) -> Result<BTreeMap<ServiceId, Vec<PoolMove>>, StartError> {
+    fn pools(&self) -> Result<BTreeMap<ServiceId, Vec<PoolMove>>, StartError> {
         let mut by_gas_admin: BTreeMap<ServiceId, Vec<PoolMove>> = BTreeMap::new();
         for OpenWithdrawals { service_id: from, pool, open } in
             self.store.open_withdrawals().map_err(StartError::part)?
         {
             let to = self.gas_admin_of(&pool);
             if to.as_ref() != Some(&from) {
-                let moves = by_gas_admin.entry(from.clone()).or_default();
-                moves.push(PoolMove { pool, from, to, open });
+                let to = to.map(|to| to.to_string());
+                by_gas_admin.entry(from).or_default().push(PoolMove { pool, to, open });
             }
         }
         Ok(by_gas_admin)
@@ -65,16 +78,21 @@ impl WithdrawalMoves {
     }
 
     /// Which withdrawals of a gas admin can be moved, and why others cannot.
-    pub fn examine(&self, from: &ServiceId) -> Result<MoveStep, StartError> {
+    fn examine(&self, from: &ServiceId) -> Result<MoveStep, StartError> {
         self.all_steps(|after| {
             self.store.withdrawals_to_move(from, &|pool| self.gas_admin_of(pool), after, STEP)
         })
     }
 
     /// Moves the withdrawals of a gas admin that can be moved.
-    pub fn run(&self, from: &ServiceId) -> Result<MoveStep, StartError> {
+    fn move_all(
+        &self,
+        from: &ServiceId,
+        request: &OperatorRequest,
+    ) -> Result<MoveStep, StartError> {
         self.all_steps(|after| {
-            self.store.move_withdrawals(from, &|pool| self.gas_admin_of(pool), after, STEP)
+            let gas_admin_of = |pool: &str| self.gas_admin_of(pool);
+            self.store.move_withdrawals(from, &gas_admin_of, after, STEP, request)
         })
     }
 
@@ -99,7 +117,7 @@ impl WithdrawalMoves {
 
     /// Why withdrawals must not be moved from this gas admin now: it is not certain that everything that it
     /// has sent is stored. `examined` is what [`examine`](Self::examine) has found.
-    pub fn uncertainty(
+    fn uncertainty(
         &self,
         config: &Config,
         from: &ServiceId,
@@ -121,8 +139,8 @@ impl WithdrawalMoves {
     }
 }
 
-impl fmt::Debug for WithdrawalMoves {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WithdrawalMoves").field("rules", &self.rules).finish_non_exhaustive()
-    }
+/// How many withdrawals stay, by reason.
+fn kept(step: &MoveStep) -> BTreeMap<&'static str, usize> {
+    let count = |obstacle| step.kept.iter().filter(|(_, why)| *why == obstacle).count();
+    MoveObstacle::ALL.into_iter().map(|obstacle| (obstacle.as_str(), count(obstacle))).collect()
 }

@@ -2,9 +2,13 @@
 
 use std::sync::PoisonError;
 
-use grid_batch_core::{InstanceId, LedgerConfirmation, LedgerIdentity, RecordedLedger, Timestamp};
+use grid_batch_core::{
+    ActionEffect, InstanceId, LedgerConfirmation, LedgerIdentity, OperatorRequest, OperatorTarget,
+    OperatorVerb, RecordedLedger, Timestamp,
+};
 
 use crate::{
+    action_log::{Logged, logged},
     restored::expect_no_running_instances,
     sql::{ClaimStore, Connection, Dialect, Statement, Store, StoreError, result_row},
 };
@@ -22,18 +26,32 @@ impl Store {
     /// **Open batches that the earlier ledger may have are looked for at this one.** If it does not
     /// have them, they are submitted to it. An instance that was only paused has to confirm its ledger again
     /// before it takes anything: removing the row resets the reference to it.
-    pub fn rebind_ledger(&self, ledger: &LedgerIdentity) -> Result<(), StoreError> {
+    pub fn rebind_ledger(
+        &self,
+        ledger: &LedgerIdentity,
+        request: &OperatorRequest,
+    ) -> Result<(), StoreError> {
         let now = self.now();
-        self.pools.write()?.write_transaction(|connection| {
+        logged(self, request, OperatorVerb::AdoptLedger, None, |connection| {
             expect_no_running_instances(connection)?;
+            let before = find_ledger(connection, "")?.map(|recorded| described(&recorded.identity));
             let dialect = connection.dialect();
             connection.execute(&Statement::new(
                 dialect,
                 "-- remove_ledger\n delete from ledger where id = 1",
             ))?;
-            connection.execute(&record_ledger(dialect, ledger, now)).map(drop)
+            connection.execute(&record_ledger(dialect, ledger, now))?;
+            let before = before.unwrap_or_else(|| "bound to no ledger".to_owned());
+            let effect = ActionEffect::in_words(before, described(ledger));
+            Ok(Logged::changed((), OperatorTarget::Database, effect))
         })
     }
+}
+
+fn described(LedgerIdentity { kind, id, name }: &LedgerIdentity) -> String {
+    let parts = [kind, name, id].map(String::as_str);
+    let given: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("bound to {}", given.join(" "))
 }
 
 impl ClaimStore {

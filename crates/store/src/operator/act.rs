@@ -1,7 +1,5 @@
 //! Carries out what operators ask for: each action is one commit with its row in the log.
 
-use std::time::Duration;
-
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, BatchResult, ChangeOutcome, Decision,
     Halt, HaltCursor, ItemId, Operator, OperatorAction, OperatorDecision, OperatorStore,
@@ -9,12 +7,12 @@ use grid_batch_core::{
 };
 
 use super::{
-    action_log::{actions, record_action},
     batch_actions::act_on_batch,
     claims::{change_drain, release_claim},
     pauses::{change_pause, change_pause_of_all},
 };
 use crate::{
+    action_log::{actions, in_transaction, record_action},
     sql::{Connection, Store, StoreError, groups::LOCK_LIMIT},
     submission::being_sent,
 };
@@ -159,11 +157,7 @@ fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreErr
     };
     let mut connection = store.pools.write()?;
     let lock_limit = action.target.service_id().map(|_| LOCK_LIMIT);
-    let outcome = if action.dry_run {
-        dry_run(&mut connection, lock_limit, work)
-    } else {
-        transaction(&mut connection, lock_limit, work)
-    };
+    let outcome = in_transaction(&mut connection, action.dry_run, lock_limit, work);
     drop(connection);
     let outcome = match outcome {
         Err(StoreError::Locked { .. }) if store.dialect().locks_rows() && lock_limit.is_some() => {
@@ -178,46 +172,6 @@ fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreErr
         store.free_all_dependents()?;
     }
     Ok(outcome)
-}
-
-/// Runs `work` in a transaction that is rolled back.
-pub(super) fn dry_run<T>(
-    connection: &mut Connection,
-    lock_limit: Option<Duration>,
-    work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let ended = transaction(connection, lock_limit, |connection| match work(connection) {
-        Ok(found) => Err::<(), _>(RolledBack::Found(found)),
-        Err(error) => Err(RolledBack::Failed(error)),
-    });
-    match ended {
-        Err(RolledBack::Found(found)) => Ok(found),
-        Err(RolledBack::Failed(error)) => Err(error),
-        Ok(()) => Err(StoreError::corrupt("a dry run was committed")),
-    }
-}
-
-fn transaction<T, E: From<StoreError>>(
-    connection: &mut Connection,
-    lock_limit: Option<Duration>,
-    work: impl FnOnce(&mut Connection) -> Result<T, E>,
-) -> Result<T, E> {
-    match lock_limit {
-        Some(limit) => connection.transaction_with_lock_limit(limit, work),
-        None => connection.write_transaction(work),
-    }
-}
-
-/// Why a transaction is rolled back.
-enum RolledBack<T> {
-    Found(T),
-    Failed(StoreError),
-}
-
-impl<T> From<StoreError> for RolledBack<T> {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error)
-    }
 }
 
 fn carry_out(
@@ -249,9 +203,7 @@ fn carry_out(
         OperatorTarget::Nonces { .. } | OperatorTarget::PaidNonce { .. } => {
             store.scheduler.hooks().act_on_nonces(store, connection, action)
         }
-        OperatorTarget::Service(_) | OperatorTarget::AllServices | OperatorTarget::Instance(_) => {
-            Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }))
-        }
+        _ => Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb })),
     }
 }
 

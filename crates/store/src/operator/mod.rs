@@ -1,7 +1,6 @@
 //! What operators read and do: holds and decisions, lists, details, counts and retention.
 
 mod act;
-mod action_log;
 mod ahead;
 mod batch_actions;
 mod claims;

@@ -9,13 +9,15 @@ use grid_batch_core::{
     ServicePause, Timestamp,
 };
 
-use super::action_log::last_reason;
-use crate::sql::{
-    ClaimStore, Connection, Statement, Store, StoreError,
-    query::single_count,
-    result_row,
-    rows::{service_id, time},
-    schema::{database_state, service_id_claims},
+use crate::{
+    action_log::last_reason,
+    sql::{
+        ClaimStore, Connection, Statement, Store, StoreError,
+        query::single_count,
+        result_row,
+        rows::{service_id, time},
+        schema::{database_state, service_id_claims},
+    },
 };
 
 /// Begins or ends the pause of a service.

@@ -10,8 +10,9 @@ use grid_batch_core::{
     OperatorAction, OperatorTarget, OperatorVerb, ServiceId, Stale,
 };
 
-use super::{act::dry_run, action_log::record_actions, batch_actions::LockedBatch};
+use super::batch_actions::LockedBatch;
 use crate::{
+    action_log::{dry_run, record_actions},
     batch::{ActionNote, AttemptLog, BatchKey, Lane, lock_lanes, lock_services, write_open},
     sql::{
         Connection, Store, StoreError,

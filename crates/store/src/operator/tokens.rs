@@ -1,37 +1,104 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{AccessScope, NewToken, StoredToken, Timestamp, TokenId};
+use grid_batch_core::{
+    AccessScope, ActionEffect, BatchResult, NewToken, OperatorRequest, OperatorTarget,
+    OperatorVerb, StoredToken, Timestamp, TokenId, TokenStore,
+};
 use log::warn;
 
-use crate::sql::{
-    Connection, Rows, Store, StoreError,
-    rows::{limit, time},
-    schema::tokens,
+use crate::{
+    action_log::{Logged, logged},
+    sql::{
+        Connection, Rows, Store, StoreError,
+        rows::{limit, time},
+        schema::tokens,
+    },
 };
 
-impl Store {
-    /// Stores an access token, unless another one that is not revoked has its name. Returns whether it did.
-    pub fn create_token(&self, token: &NewToken) -> Result<bool, StoreError> {
-        insert(&mut *self.pools.write()?, &TokenRecord::new(token, self.now()))
+impl TokenStore for Store {
+    fn create_token(&self, token: &NewToken, request: &OperatorRequest) -> BatchResult<bool> {
+        let is_created = logged(self, request, OperatorVerb::CreateToken, None, |connection| {
+            if !insert(connection, &TokenRecord::new(token, self.now()))? {
+                return Ok(Logged::unchanged(false));
+            }
+            let effect = ActionEffect::in_words("does not exist", described(token));
+            Ok(Logged::changed(true, OperatorTarget::Token(token.id), effect))
+        })?;
+        Ok(is_created)
     }
 
-    /// Up to `count` access tokens, also those that do not work any more, ordered by id.
-    pub fn tokens(
-        &self,
-        after: Option<TokenId>,
-        count: usize,
-    ) -> Result<Vec<StoredToken>, StoreError> {
+    fn tokens(&self, after: Option<TokenId>, count: usize) -> BatchResult<Vec<StoredToken>> {
         let after = after.map_or_else(String::new, |id| id.to_string());
         let query = tokens::table
             .filter(tokens::token_id.gt(after))
             .order_by(tokens::token_id)
             .limit(limit(count))
             .select(TokenRecord::as_select());
-        let records = self.pools.read()?.load_query("tokens", query)?;
-        records.into_iter().map(TokenRecord::into_token).collect()
+        let records: Vec<TokenRecord> = self.pools.read()?.load_query("tokens", query)?;
+        let tokens = records.into_iter().map(TokenRecord::into_token);
+        Ok(tokens.collect::<Result<_, StoreError>>()?)
     }
 
+    fn revoke_token(
+        &self,
+        id_or_name: &str,
+        request: &OperatorRequest,
+    ) -> BatchResult<Option<StoredToken>> {
+        let revoked = logged(self, request, OperatorVerb::RevokeToken, None, |connection| {
+            let Some(stored) = find_unrevoked(connection, id_or_name)? else {
+                return Ok(Logged::unchanged(None));
+            };
+            if !revoke(connection, stored.token.id, self.now())? {
+                return Ok(Logged::unchanged(None));
+            }
+            let target = OperatorTarget::Token(stored.token.id);
+            let effect = ActionEffect::in_words(described(&stored.token), "revoked");
+            Ok(Logged::changed(Some(stored), target, effect))
+        })?;
+        Ok(revoked)
+    }
+}
+
+/// The token with this id; otherwise the one with this name.
+fn find_unrevoked(
+    connection: &mut Connection,
+    id_or_name: &str,
+) -> Result<Option<StoredToken>, StoreError> {
+    let query = tokens::table
+        .filter(tokens::revoked_at.is_null())
+        .filter(tokens::token_id.eq(id_or_name).or(tokens::name.eq(id_or_name)))
+        .order_by(tokens::token_id.eq(id_or_name).desc())
+        .limit(1)
+        .select(TokenRecord::as_select());
+    let records: Vec<TokenRecord> = connection.load_query("token_to_revoke", query)?;
+    records.into_iter().next().map(TokenRecord::into_token).transpose()
+}
+
+/// Returns whether no other transaction has just revoked it.
+fn revoke(connection: &mut Connection, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
+    let id = id.to_string();
+    let statement = connection
+        .statement(
+            "-- revoke_token
+             update tokens set revoked_at = ? where revoked_at is null and token_id = ?",
+        )
+        .long(now.as_micros())
+        .text(&id);
+    Ok(connection.execute(&statement)? > 0)
+}
+
+/// What a token allows, in words.
+fn described(token: &NewToken) -> String {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    let (name, scopes, services) = (&token.name, scopes.join(", "), token.services.join(" "));
+    match token.expires_at {
+        Some(at) => format!("{name}: {scopes} for {services} until {}", at.rfc3339()),
+        None => format!("{name}: {scopes} for {services}"),
+    }
+}
+
+impl Store {
     /// The access tokens that are not revoked. Some may have expired.
     pub fn unrevoked_tokens(&self) -> Result<Vec<StoredToken>, StoreError> {
         let query = tokens::table
@@ -67,20 +134,6 @@ impl Store {
             );
         self.pools.write()?.execute(&statement)?;
         Ok(())
-    }
-
-    /// Revokes the access token with this id or name. Returns whether there was one that was not revoked.
-    pub fn revoke_token(&self, id_or_name: &str) -> Result<bool, StoreError> {
-        let statement = self
-            .statement(
-                "-- revoke_token
-                 update tokens set revoked_at = ?
-                 where revoked_at is null and (token_id = ? or name = ?)",
-            )
-            .long(self.now().as_micros())
-            .text(id_or_name)
-            .text(id_or_name);
-        Ok(self.pools.write()?.execute(&statement)? > 0)
     }
 }
 

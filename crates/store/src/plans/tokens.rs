@@ -1,4 +1,4 @@
-use grid_batch_core::{AccessScope, NewToken, TokenId};
+use grid_batch_core::{AccessScope, NewToken, OperatorRequest, TokenId, TokenStore};
 
 use crate::Store;
 
@@ -12,7 +12,7 @@ pub(super) fn use_tokens(store: &Store) {
         services: vec!["*".to_owned()],
         expires_at: None,
     };
-    assert!(store.create_token(&token).unwrap());
+    assert!(store.create_token(&token, &OperatorRequest::program()).unwrap());
     store.note_token_use(&[token.id]).unwrap();
-    assert!(!store.revoke_token("none").unwrap());
+    assert_eq!(store.revoke_token("none", &OperatorRequest::program()).unwrap(), None);
 }

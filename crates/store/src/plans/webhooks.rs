@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::{
-    DeliveryResult, EventFilter, Message, NewWebhook, WebhookSecret, WebhookStore,
+    DeliveryResult, EventFilter, Message, NewWebhook, OperatorRequest, WebhookSecret, WebhookStore,
 };
 
 use crate::Store;
@@ -11,7 +11,7 @@ pub(super) fn use_webhooks(store: &Store) {
     let secret = WebhookSecret::new(vec![1]);
     let url = "http://example.com".to_owned();
     let new = NewWebhook { url, secret, filter: EventFilter::default() };
-    let webhook = store.create_webhook(&new).unwrap().unwrap().id;
+    let webhook = store.create_webhook(&new, &OperatorRequest::program()).unwrap().unwrap().id;
     let due = store.due_webhooks().unwrap().remove(0);
     let lease = store.take_webhook(&due, Duration::from_secs(9)).unwrap().unwrap();
     let (cursor, error, until) = (due.cursor, "no".to_owned(), store.now());
@@ -38,12 +38,12 @@ pub(super) fn use_webhooks(store: &Store) {
         stored(result);
     }
     let id = store.failed_deliveries(webhook, None, 9).unwrap().unwrap().remove(0).id;
-    store.redeliver(webhook, Some(id)).unwrap();
-    store.redeliver(webhook, None).unwrap();
+    store.redeliver(webhook, Some(id), &OperatorRequest::program()).unwrap();
+    store.redeliver(webhook, None, &OperatorRequest::program()).unwrap();
     assert_eq!(store.failed_again(webhook, 9).unwrap().len(), 1);
     stored(DeliveryResult::FailedAgain { id, error });
     stored(DeliveryResult::DeliveredAgain(id));
     assert!(store.end_webhook_lease(&lease).unwrap());
     assert_eq!(store.webhooks().unwrap().len(), 1);
-    assert!(store.remove_webhook(webhook).unwrap());
+    assert!(store.remove_webhook(webhook, &OperatorRequest::program()).unwrap());
 }

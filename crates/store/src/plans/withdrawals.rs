@@ -4,8 +4,8 @@ use std::{ops::Range, time::Duration};
 
 use grid_batch_core::{
     ActionOutcome, AttemptId, BatchQueryStore, Change, ClaimKeeper, Event, EventFilter,
-    EventPosition, EventStore, LedgerStatus, Operator, OperatorAction, OperatorStore,
-    OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch, Timestamp,
+    EventPosition, EventStore, LedgerStatus, Operator, OperatorAction, OperatorRequest,
+    OperatorStore, OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch, Timestamp,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
@@ -120,19 +120,20 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     sign_ahead(claims, &accounts[3..4]);
 
     let id = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().withdrawal_id;
-    store.cancel_withdrawal(&id).unwrap();
+    store.cancel_withdrawal(&id, &OperatorRequest::program()).unwrap();
     store.close_nonce(&attempt.service_id, nonce, &NonceOutcome::Cancelled).unwrap();
     let event = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };
     store.record(&[Change::new(taken.service_id, taken.batch_id, event)]).unwrap();
     assert_eq!(store.gas_admin_queues(&accounts[..1]).unwrap()[0].last_failures.len(), 1);
-    store.retry_withdrawal(&id).unwrap();
+    store.retry_withdrawal(&id, &OperatorRequest::program()).unwrap();
 
     correct_ends(claims, &accounts[4..6]);
 
     park_pool(claims, &accounts[6..7]);
 
     let to = |_: &str| Some(accounts[2].clone());
-    let step = store.move_withdrawals(&accounts[3], &to, None, 5).unwrap();
+    let step =
+        store.move_withdrawals(&accounts[3], &to, None, 5, &OperatorRequest::program()).unwrap();
     assert_eq!((step.kept.len(), step.moved.len()), (2, 3));
 }
 
@@ -179,7 +180,7 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
     let accepted = Change::new(attempt.service_id.clone(), attempt.batch_id, event);
     store.record(&[accepted]).unwrap();
     let paid = store.payment(&attempt.service_id, &attempt.batch_id).unwrap().unwrap();
-    store.cancel_withdrawal(&paid.withdrawal_id).unwrap();
+    store.cancel_withdrawal(&paid.withdrawal_id, &OperatorRequest::program()).unwrap();
     let following = store.following_payments(&attempt.service_id, &attempt.batch_id, 16);
     let following = following.unwrap().unwrap();
     let ahead = transaction(&attempt, nonce + 1, 2);

@@ -11,7 +11,7 @@ mod server;
 mod state;
 
 pub(crate) use check::{check, checked};
-pub(crate) use operator::{expect_no_running_instances, mark_moved, mark_restored};
+pub(crate) use operator::expect_no_running_instances;
 pub(crate) use sends::CountedSend;
 
 pub use mark::OpenBatchesInDoubt;

@@ -1,5 +1,6 @@
-use grid_batch_core::InstanceId;
-use log::info;
+use std::sync::Arc;
+
+use grid_batch_core::{ActionEffect, InstanceId, OperatorRequest, OperatorTarget, OperatorVerb};
 
 use super::{
     mark::{OpenBatchesInDoubt, mark},
@@ -7,60 +8,73 @@ use super::{
     state::{DatabaseState, record_server},
 };
 use crate::{
+    action_log::{Logged, logged},
     events::begin_generation,
     sql::{
-        Connection, RulesOf, Statement, Store, StoreError,
+        Connection, Statement, Store, StoreError,
         error::ClaimError,
-        handle::StoreOptions,
+        file_lock::FileLock,
         last_seen::Seen,
         url::{DatabaseUrl, Kind},
     },
 };
 
-/// Puts every open batch in doubt, because an operator says that the database was restored.
-pub(crate) fn mark_restored(
-    url: &DatabaseUrl,
-    options: StoreOptions,
-    even_if_running: bool,
-) -> Result<OpenBatchesInDoubt, StoreError> {
-    let store = Store::connect(url, options, RulesOf::Options)?;
-    let mut connection = store.pools.write()?;
-    let server = DatabaseServer::read(&mut connection)?;
-    connection.write_transaction(|connection| {
-        let state = DatabaseState::lock(connection, &Seen::default())?;
-        if !even_if_running {
-            expect_stopped(connection, url)?;
-        }
-        let in_doubt = mark(
-            connection,
-            store.scheduler.events(),
-            &state,
-            "an operator restored the database",
-            store.now(),
-        )?;
-        if let Some(server) = &server {
-            record_server(connection, server)?;
-        }
+impl Store {
+    /// Puts every open batch of a database in doubt that was restored from a backup: in the time that
+    /// was lost, each may have been sent. Nothing that is open now is submitted before evidence or an
+    /// operator's decision; batches that are added later are not affected.
+    ///
+    /// Refuses while an instance runs, unless `even_if_running`. Repeating it is safe.
+    pub fn mark_restored(
+        &self,
+        even_if_running: bool,
+        request: &OperatorRequest,
+    ) -> Result<OpenBatchesInDoubt, StoreError> {
+        let url = self.pools.url();
+        let lock = if even_if_running { None } else { FileLock::acquire(url)? };
+        let server = DatabaseServer::read(&mut *self.pools.write()?)?;
+        let in_doubt = logged(self, request, OperatorVerb::Restored, None, |connection| {
+            let state = DatabaseState::lock(connection, &Seen::default())?;
+            if !even_if_running {
+                expect_stopped(connection, url)?;
+            }
+            let (sink, reason) = (self.scheduler.events(), "an operator restored the database");
+            let in_doubt = mark(connection, sink, &state, reason, self.now())?;
+            if let Some(server) = &server {
+                record_server(connection, server)?;
+            }
+            let OpenBatchesInDoubt { batches, services } = in_doubt;
+            let after = format!("{batches} batches of {services} services are in doubt");
+            let effect = ActionEffect::in_words("restored", after);
+            Ok(Logged::changed(in_doubt, OperatorTarget::Database, effect))
+        })?;
+        forget_seen(lock, request)?;
         Ok(in_doubt)
-    })
+    }
+
+    /// Records that a database has moved to another server without any loss, so that no batch is put in
+    /// doubt when it is opened. Refuses while an instance runs.
+    pub fn mark_moved(&self, request: &OperatorRequest) -> Result<(), StoreError> {
+        let url = self.pools.url();
+        let lock = FileLock::acquire(url)?;
+        let server = DatabaseServer::read(&mut *self.pools.write()?)?;
+        logged(self, request, OperatorVerb::Moved, None, |connection| {
+            DatabaseState::lock(connection, &Seen::default())?;
+            expect_stopped(connection, url)?;
+            begin_generation(connection, self.now())?;
+            if let Some(server) = &server {
+                record_server(connection, server)?;
+            }
+            let effect = ActionEffect::in_words("moved", "nothing was lost");
+            Ok(Logged::changed((), OperatorTarget::Database, effect))
+        })?;
+        forget_seen(lock, request)
+    }
 }
 
-/// Records the server that the database is on now, because an operator says that nothing was lost.
-pub(crate) fn mark_moved(url: &DatabaseUrl, options: StoreOptions) -> Result<(), StoreError> {
-    let store = Store::connect(url, options, RulesOf::Options)?;
-    let mut connection = store.pools.write()?;
-    let server = DatabaseServer::read(&mut connection)?;
-    connection.write_transaction(|connection| {
-        DatabaseState::lock(connection, &Seen::default())?;
-        expect_stopped(connection, url)?;
-        begin_generation(connection, store.now())?;
-        match &server {
-            Some(server) => record_server(connection, server),
-            None => Ok(()),
-        }
-    })?;
-    info!("recorded that the database was moved without a loss");
-    Ok(())
+/// Forgets what is stored beside an SQLite file: an operator has said what became of the database.
+fn forget_seen(lock: Option<Arc<FileLock>>, request: &OperatorRequest) -> Result<(), StoreError> {
+    lock.filter(|_| !request.dry_run).map_or(Ok(()), |lock| lock.forget())
 }
 
 /// On SQLite the lock beside the file excludes instances, and leases do not matter.

@@ -210,6 +210,7 @@ table! {
         reason -> Nullable<Text>,
         state_before -> Text,
         state_after -> Text,
+        target_id -> Nullable<Text>,
     }
 }
 

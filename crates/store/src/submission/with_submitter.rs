@@ -124,6 +124,9 @@ pub(crate) fn being_sent(
         | OperatorTarget::PaidNonce { service_id, .. } => of_service(dialect, service_id),
         OperatorTarget::AllServices => of_all(dialect),
         OperatorTarget::Instance(instance) => of_instance(dialect, instance),
+        OperatorTarget::Token(_) | OperatorTarget::Webhook(_) | OperatorTarget::Database => {
+            return Ok(Vec::new());
+        }
     };
     let mut found = load(store, &statement)?;
     if let Some((batch_id, _)) = target.batch() {

@@ -54,45 +54,7 @@ fn read(
     Ok(rows.into_iter().map(FailedDeliveryRow::read).collect())
 }
 
-/// Has messages sent once more: this one, or all. `None`: there is no such webhook.
-pub(super) fn redeliver(
-    store: &Store,
-    id: WebhookId,
-    failed: Option<FailedDeliveryId>,
-) -> Result<Option<u64>, StoreError> {
-    store.pools.write()?.write_transaction(|connection| {
-        let dialect = connection.dialect();
-        let statement = match failed {
-            None => Statement::new(
-                dialect,
-                "-- redeliver_all\n update failed_deliveries set again = true where webhook_id = ?",
-            )
-            .long(id.0),
-            Some(failed) => Statement::new(
-                dialect,
-                "-- redeliver_one
-                 update failed_deliveries set again = true where webhook_id = ? and id = ?",
-            )
-            .long(id.0)
-            .long(failed.0),
-        };
-        let changed = connection.execute(&statement)?;
-        if changed == 0 && failed.is_some() {
-            return Ok(exists(connection, id)?.then_some(0));
-        }
-        let enable = Statement::new(
-            dialect,
-            "-- enable_webhook
-             update webhooks set next_try_at = 0, disabled_at = null where id = ?",
-        );
-        if connection.execute(&enable.long(id.0))? == 0 {
-            return Ok(None);
-        }
-        Ok(Some(u64::try_from(changed).unwrap_or(u64::MAX)))
-    })
-}
-
-fn exists(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError> {
+pub(super) fn exists(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
         "-- webhook_exists\n select w.id from webhooks w where w.id = ?",

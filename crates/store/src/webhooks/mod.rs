@@ -1,5 +1,6 @@
 //! Webhooks, and what was delivered to them.
 
+mod changes;
 mod failed;
 mod result;
 mod rows;

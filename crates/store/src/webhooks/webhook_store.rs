@@ -4,42 +4,22 @@ use std::time::Duration;
 
 use grid_batch_core::{
     BatchResult, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook,
-    Timestamp, Webhook, WebhookId, WebhookLease, WebhookStore,
+    OperatorRequest, Timestamp, Webhook, WebhookId, WebhookLease, WebhookStore,
 };
 
 use super::{
-    failed, result,
-    rows::{DUE_COLUMNS, DueRow, WEBHOOK_COLUMNS, WebhookRow, lines},
+    changes, failed, result,
+    rows::{DUE_COLUMNS, DueRow, WEBHOOK_COLUMNS, WebhookRow},
 };
-use crate::{
-    events,
-    sql::{Store, StoreError},
-};
-
-/// The most webhooks. Each is read in full whenever events are delivered.
-const MOST_WEBHOOKS: i64 = 100;
+use crate::sql::{Store, StoreError};
 
 impl WebhookStore for Store {
-    fn create_webhook(&self, webhook: &NewWebhook) -> BatchResult<Option<Webhook>> {
-        let latest = events::latest(self)?;
-        let services = lines(webhook.filter.services.iter());
-        let kinds = lines(webhook.filter.kinds.iter());
-        let statement = self
-            .statement(format!(
-                "-- create_webhook
-                 insert into webhooks (url, secret, services, kinds, created_at, cursor)
-                 select ?, ?, ?, ?, ?, ? where (select count(*) from webhooks) < {MOST_WEBHOOKS}
-                 returning id, url, services, kinds, created_at, attempts, next_try_at, last_error,
-                     disabled_at, missed_at, cast(0 as bigint) as failed"
-            ))
-            .text(&webhook.url)
-            .bytes(webhook.secret.expose())
-            .text(&services)
-            .text(&kinds)
-            .long(self.now().as_micros())
-            .text(latest.as_str());
-        let rows: Vec<WebhookRow> = self.pools.write()?.load(&statement)?;
-        Ok(rows.into_iter().next().map(WebhookRow::read).transpose()?)
+    fn create_webhook(
+        &self,
+        webhook: &NewWebhook,
+        request: &OperatorRequest,
+    ) -> BatchResult<Option<Webhook>> {
+        Ok(changes::create(self, webhook, request)?)
     }
 
     fn webhooks(&self) -> BatchResult<Vec<Webhook>> {
@@ -51,10 +31,8 @@ impl WebhookStore for Store {
         Ok(rows.into_iter().map(WebhookRow::read).collect::<Result<_, StoreError>>()?)
     }
 
-    fn remove_webhook(&self, id: WebhookId) -> BatchResult<bool> {
-        let statement =
-            self.statement("-- remove_webhook\n delete from webhooks where id = ?").long(id.0);
-        Ok(self.pools.write()?.execute(&statement)? > 0)
+    fn remove_webhook(&self, id: WebhookId, request: &OperatorRequest) -> BatchResult<bool> {
+        Ok(changes::remove(self, id, request)?)
     }
 
     fn failed_deliveries(
@@ -70,8 +48,9 @@ impl WebhookStore for Store {
         &self,
         id: WebhookId,
         failed: Option<FailedDeliveryId>,
+        request: &OperatorRequest,
     ) -> BatchResult<Option<u64>> {
-        Ok(failed::redeliver(self, id, failed)?)
+        Ok(changes::redeliver(self, id, failed, request)?)
     }
 
     fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>> {

@@ -22,10 +22,15 @@ mod signing_store;
 mod transactions;
 mod withdrawal_store;
 
-use grid_batch_core::NewBatch;
+use grid_batch_core::{ItemId, NewBatch, OperatorTarget, ServiceId};
 use grid_batch_withdrawals::Withdrawal;
 
 pub(crate) use hooks::WithdrawalHooks;
+
+/// The target of an action about a withdrawal: its batch.
+fn target_of(service_id: &ServiceId, batch_id: ItemId) -> OperatorTarget {
+    OperatorTarget::Batch { service_id: service_id.clone(), batch_id, attempt: None }
+}
 
 /// The batch that tries a withdrawal in this generation. Its bytes describe the payment; the
 /// transaction is signed when the batch is submitted.

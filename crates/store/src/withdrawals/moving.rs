@@ -11,8 +11,8 @@ use diesel::{
     prelude::*,
 };
 use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, NewBatch, Progress, ServiceId, StoredBatch,
-    Timestamp,
+    ActionEffect, BatchState, Change, ChangeOutcome, Decision, Event, NewBatch, OperatorRequest,
+    OperatorTarget, OperatorVerb, Progress, ServiceId, StoredBatch, Timestamp,
 };
 use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals, Withdrawal};
 
@@ -22,8 +22,10 @@ use super::{
     nonces::pools_of,
     pool_lanes::fill_beside_parked,
     schema::{account_nonces, withdrawals},
+    target_of,
 };
 use crate::{
+    action_log::{Logged, logged},
     batch::{AttemptLog, REFUSED, end_waiting, lock_lanes_of, lock_services, record_locked},
     intake::{CreatedAtAllocator, insert},
     sql::{
@@ -118,9 +120,10 @@ impl Store {
         gas_admin_of: &GasAdminOfPool<'_>,
         after: Option<Timestamp>,
         count: usize,
+        request: &OperatorRequest,
     ) -> Result<MoveStep, StoreError> {
         let now = self.now();
-        self.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+        logged(self, request, OperatorVerb::MoveWithdrawal, Some(LOCK_LIMIT), |connection| {
             let targets = find_targets(connection, from, gas_admin_of)?;
             // All at once, because intake locks services in the order of their ids.
             lock_services(connection, targets.iter().chain([from]))?;
@@ -128,7 +131,8 @@ impl Store {
             let locked = |pool: &str| gas_admin_of(pool).filter(|to| targets.contains(to));
             let examined = examine(connection, from, &locked, after, count)?;
             move_all(self, connection, &examined.movable, now)?;
-            Ok(examined.into_step(count))
+            let changes = examined.movable.iter().map(Movable::change).collect();
+            Ok(Logged { answer: examined.into_step(count), changes })
         })
     }
 }
@@ -261,6 +265,14 @@ impl ExaminedStep {
 impl Movable {
     fn open_withdrawal(&self) -> OpenWithdrawal {
         OpenWithdrawal { id: self.withdrawal.id, batch_id: self.batch.batch_id }
+    }
+
+    /// What the log tells of its move.
+    fn change(&self) -> (OperatorTarget, ActionEffect) {
+        let StoredBatch { service_id, batch_id, .. } = &self.batch;
+        let before = format!("at the gas admin {service_id}");
+        let effect = ActionEffect::in_words(before, format!("at the gas admin {}", self.to));
+        (target_of(service_id, *batch_id), effect)
     }
 
     fn next_batch(&self) -> NewBatch {

@@ -1,7 +1,10 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{AddOutcome, BatchResult, BatchState, ServiceId, Timestamp};
+use grid_batch_core::{
+    ActionEffect, AddOutcome, BatchResult, BatchState, OperatorRequest, OperatorVerb, ServiceId,
+    Timestamp,
+};
 use grid_batch_withdrawals::{
     AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimits,
     PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce,
@@ -19,8 +22,10 @@ use super::{
     rows::reward_id,
     schedule::{amount_of, schedule_rest},
     schema::rewards,
+    target_of,
 };
 use crate::{
+    action_log::{Logged, logged},
     batch::{Lane, lock_lanes, lock_services, write_open},
     intake::{CreatedAtAllocator, insert},
     operator::count_ahead_to_limit,
@@ -107,14 +112,19 @@ impl WithdrawalStore for Store {
 
     /// A delay ends, and so does a hold that began because the ledger refused the payment: the cancellation is
     /// another transaction.
-    fn cancel_withdrawal(&self, id: &WithdrawalId) -> BatchResult<CancelOutcome> {
-        self.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+    fn cancel_withdrawal(
+        &self,
+        id: &WithdrawalId,
+        request: &OperatorRequest,
+    ) -> BatchResult<CancelOutcome> {
+        let limit = Some(LOCK_LIMIT);
+        let cancel = |connection: &mut Connection| {
             let Some(details) = lock_withdrawal(connection, id)? else {
-                return Ok(CancelOutcome::NotFound);
+                return Ok(Logged::unchanged(CancelOutcome::NotFound));
             };
-            let state = details.batch.progress.state;
+            let (state, before) = (details.batch.progress.state, WithdrawalState::of(&details));
             if state.is_terminal() {
-                return Ok(CancelOutcome::AlreadyEnded { state: WithdrawalState::of(&details) });
+                return Ok(Logged::unchanged(CancelOutcome::AlreadyEnded { state: before }));
             }
             mark_cancelled(self, connection, id)?;
             if state == BatchState::Delayed {
@@ -123,8 +133,12 @@ impl WithdrawalStore for Store {
             if state.awaits_poller() {
                 check_now(connection, &details)?;
             }
-            Ok(CancelOutcome::Requested { state })
-        })
+            let before = before.as_str();
+            let effect = ActionEffect::in_words(before, format!("{before}, to be cancelled"));
+            let target = target_of(&details.batch.service_id, details.batch.batch_id);
+            Ok(Logged::changed(CancelOutcome::Requested { state }, target, effect))
+        };
+        Ok(logged(self, request, OperatorVerb::CancelWithdrawal, limit, cancel)?)
     }
 
     fn failed_withdrawals(
@@ -162,20 +176,25 @@ impl WithdrawalStore for Store {
 
     /// Of two calls at the same time, one starts the next generation. Transactions of earlier generations stay stored:
     /// while one of them may be paid, no other is signed.
-    fn retry_withdrawal(&self, id: &WithdrawalId) -> BatchResult<RetryOutcome> {
-        self.pools.write()?.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
+    fn retry_withdrawal(
+        &self,
+        id: &WithdrawalId,
+        request: &OperatorRequest,
+    ) -> BatchResult<RetryOutcome> {
+        let limit = Some(LOCK_LIMIT);
+        let retry = |connection: &mut Connection| {
             let Some(details) = lock_withdrawal(connection, id)? else {
-                return Ok(RetryOutcome::NotFound);
+                return Ok(Logged::unchanged(RetryOutcome::NotFound));
             };
             let state = WithdrawalState::of(&details);
             if state != WithdrawalState::Failed {
-                return Ok(RetryOutcome::NotFailed { state });
+                return Ok(Logged::unchanged(RetryOutcome::NotFailed { state }));
             }
             let (limits, pools) = (&self.payment_limits, [details.withdrawal.pool.as_str()].into());
             let mut sums = PaymentSums::lock(connection, limits, pools, self.now())?;
             let (pool, amount) = (&details.withdrawal.pool, amount_of(&details.withdrawal)?);
             if let Err(error) = sums.check(limits, pool, &amount) {
-                return Ok(RetryOutcome::PaymentLimit(error));
+                return Ok(Logged::unchanged(RetryOutcome::PaymentLimit(error)));
             }
             sums.add(pool, &amount);
             sums.write(connection)?;
@@ -188,8 +207,12 @@ impl WithdrawalStore for Store {
             let batch_seq = seqs.first().copied().ok_or_else(no_row)?;
             start_generation(connection, id, generation, batch_seq, sums.step())?;
             fill_beside_parked(connection, [&batch.service_id], now)?;
-            Ok(RetryOutcome::Scheduled { generation })
-        })
+            let after = WithdrawalState::Scheduled.as_str();
+            let effect = ActionEffect::in_words(state.as_str(), after);
+            let target = target_of(&batch.service_id, batch.batch_id);
+            Ok(Logged::changed(RetryOutcome::Scheduled { generation }, target, effect))
+        };
+        Ok(logged(self, request, OperatorVerb::RetryWithdrawal, limit, retry)?)
     }
 
     fn add_reward(&self, reward: &Reward) -> BatchResult<Result<AddOutcome, RewardConflict>> {

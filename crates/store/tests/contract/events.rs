@@ -19,7 +19,9 @@ use grid_batch_core::{
 };
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
+use crate::fixture::{
+    Database, StoreExt, TestStore, batch, by_program, happened, id, on_both, service,
+};
 
 on_both! {
     history_tells_each_change_of_a_batch,
@@ -316,7 +318,7 @@ fn restored_database_refuses_earlier_cursors(db: &Database) {
     store.add_all(&[batch("a::b", 1)]);
     let (events, cursor) = after(&store, &"e1.0.oldest".parse().unwrap());
     assert_eq!(events.len(), 1);
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     let position = EventPosition::After(cursor);
     let gone = store.events(&position, &EventFilter::default(), 9).unwrap().unwrap_err();
     let EventReadError::Gone { oldest } = gone else { panic!("{gone:?}") };
@@ -498,7 +500,7 @@ fn copied_database_shows_all_its_events() {
     store.add_all(&[batch("a::b", 1)]);
     db.execute("update event_groups set xid = xid + 1000000000").unwrap();
     assert_eq!(all(&store), []);
-    Store::mark_moved(&db.url(), db.options()).unwrap();
+    db.restored().mark_moved(&by_program()).unwrap();
     store.add_all(&[batch("a::b", 2)]);
     assert_eq!(all(&store).len(), 2);
 }

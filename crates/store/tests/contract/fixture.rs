@@ -20,8 +20,8 @@ use diesel::{
 use grid_batch_core::{
     AddOutcome, BatchQueryStore, BatchResult, Change, ChangeOutcome, ClaimKeeper, EndedDependents,
     Event, Evidence, IntakeStore, ItemId, LedgerStatus, ManualClock, MissingTransactionStore,
-    NewBatch, Outcome, PendingBatchStore, PollPace, Recorded, RetentionCursor, RoundStore,
-    ServiceId, StoredBatch, TakenBatch, Timestamp,
+    NewBatch, OperatorRequest, Outcome, PendingBatchStore, PollPace, Recorded, RetentionCursor,
+    RoundStore, ServiceId, StoredBatch, TakenBatch, Timestamp,
 };
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, MonitorStore, PendingBatch, Store,
@@ -29,6 +29,11 @@ use grid_batch_store::{
 };
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
+
+/// What a program asks for.
+pub fn by_program() -> OperatorRequest {
+    OperatorRequest::program()
+}
 
 /// An empty database of one of the two kinds, for one test.
 pub struct Database {
@@ -111,6 +116,11 @@ impl Database {
     pub fn open_for_command(&self) -> TestStore {
         let store = Store::open_for_command(&self.url(), self.options()).unwrap();
         TestStore { store, worker: Arc::clone(&self.worker), own_worker: Arc::default() }
+    }
+
+    /// Opens the store of a database that was brought back.
+    pub fn restored(&self) -> Store {
+        Store::open_restored(&self.url(), self.options()).unwrap()
     }
 
     pub fn options(&self) -> StoreOptions {

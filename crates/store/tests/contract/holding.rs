@@ -7,7 +7,9 @@ use grid_batch_core::{
 };
 use grid_batch_store::Store;
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
+use crate::fixture::{
+    Database, StoreExt, TestStore, batch, by_program, happened, id, on_both, service,
+};
 
 on_both! {
     held_batch_keeps_its_state_and_has_time_and_reason,
@@ -374,7 +376,7 @@ fn restored_database_keeps_a_hold_until_a_decision(db: &Database) {
     let store = db.open();
     in_doubt(&store);
     assert!(held_by_operator(&store, 1));
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     let hold = store.one("a::b", 1).held.unwrap();
     assert_eq!(hold.reason, "held by an operator: look first");
 }

@@ -6,6 +6,7 @@ mod fixture;
 mod adding;
 mod claims;
 mod concurrency;
+mod decisions;
 mod details;
 mod due;
 mod ending;

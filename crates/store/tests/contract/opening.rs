@@ -86,7 +86,7 @@ fn newer_schema_is_refused(db: &Database) {
     let error = Store::open(&db.url(), db.options()).unwrap_err();
     assert!(matches!(error, StoreError::SchemaNewer { .. }), "{error}");
     let message = error.to_string();
-    assert!(message.contains("29991231000000") && message.contains("20261127000022"), "{message}");
+    assert!(message.contains("29991231000000") && message.contains("20261127000023"), "{message}");
 }
 
 fn concurrent_opens_migrate_once(db: &Database) {

@@ -9,7 +9,9 @@ use grid_batch_core::{
 };
 use grid_batch_store::Store;
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
+use crate::fixture::{
+    Database, StoreExt, TestStore, batch, by_program, happened, id, on_both, service,
+};
 
 on_both! {
     action_is_logged_with_operator_and_reason,
@@ -201,7 +203,7 @@ fn batch_that_may_be_at_the_ledger_is_not_cancelled(db: &Database) {
 fn waiting_batch_of_a_restored_database_is_not_cancelled(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     store.add_all(&[batch("a::b", 3)]);
     let cancel = |number| store.act(&action(OperatorVerb::Cancel, "a::b", number)).unwrap();
     for (number, state) in [(1, BatchState::InDoubt), (2, BatchState::New)] {

@@ -10,7 +10,7 @@ use grid_batch_store::{
     ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, Store, StoreError,
 };
 
-use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
+use crate::fixture::{Database, StoreExt, batch, by_program, id, on_both, service};
 
 on_both! {
     every_open_batch_of_a_restored_database_is_in_doubt,
@@ -28,7 +28,7 @@ on_both! {
 }
 
 fn mark(db: &Database) -> OpenBatchesInDoubt {
-    Store::mark_restored(&db.url(), db.options(), true).unwrap()
+    db.restored().mark_restored(true, &by_program()).unwrap()
 }
 
 fn is_marked(db: &Database) -> bool {
@@ -174,8 +174,8 @@ fn running_instance_is_not_disturbed(db: &Database) {
     let instance = db.instance();
     instance.store().add_all(&[batch("a::b", 1)]);
     for refused in [
-        Store::mark_restored(&db.url(), db.options(), false).map(drop),
-        Store::mark_moved(&db.url(), db.options()),
+        db.restored().mark_restored(false, &by_program()).map(drop),
+        db.restored().mark_moved(&by_program()),
     ] {
         match refused.unwrap_err() {
             StoreError::Claims(ClaimError::InstancesRunning { instances }) => {
@@ -188,7 +188,7 @@ fn running_instance_is_not_disturbed(db: &Database) {
     assert!(!is_marked(db));
     instance.release().unwrap();
     drop(instance);
-    assert_eq!(Store::mark_restored(&db.url(), db.options(), false).unwrap().batches, 1);
+    assert_eq!(db.restored().mark_restored(false, &by_program()).unwrap().batches, 1);
 }
 
 /// The state that `renew` leaves if the database loses its latest commits.
@@ -268,7 +268,7 @@ fn database_that_was_moved_without_a_loss_continues() {
     let db = Database::postgres();
     db.open().add_all(&[batch("a::b", 1)]);
     db.execute("update database_state set server = 'another'").unwrap();
-    Store::mark_moved(&db.url(), db.options()).unwrap();
+    db.restored().mark_moved(&by_program()).unwrap();
     assert_eq!(db.open().take_one("a::b").batch_id, id(1));
     assert!(!is_marked(&db));
 }
@@ -340,7 +340,7 @@ fn present_copy_of_a_file_puts_nothing_in_doubt() {
 #[test]
 fn earlier_copy_that_lost_nothing_by_command_continues() {
     let db = copied_back(|instance| assert!(instance.renew().unwrap()));
-    Store::mark_moved(&db.url(), db.options()).unwrap();
+    db.restored().mark_moved(&by_program()).unwrap();
     drop(db.open());
     assert!(!is_marked(&db));
 }

@@ -7,7 +7,9 @@ use grid_batch_core::{
 };
 use grid_batch_store::{DelayOptions, Store, StoreObserver};
 
-use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
+use crate::fixture::{
+    Database, StoreExt, TestStore, batch, by_program, happened, id, on_both, service,
+};
 
 on_both! {
     history_of_a_service_is_recorded,
@@ -58,7 +60,7 @@ fn history_is_not_known_after_a_restore(db: &Database) {
     store.set_history_known(&service("a::c"), false).unwrap();
     let before = db.open().generation();
     drop(store);
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     let store = db.open();
     assert_ne!(store.generation(), before);
     assert_eq!(store.is_history_known(&service(NAME)).unwrap(), None);

@@ -9,7 +9,7 @@ use grid_batch_core::{
 };
 use grid_batch_store::Store;
 
-use crate::fixture::{Database, StoreExt, batch, on_both, service};
+use crate::fixture::{Database, StoreExt, batch, by_program, on_both, service};
 
 on_both! {
     webhook_is_stored_and_removed,
@@ -34,7 +34,7 @@ fn new(filter: EventFilter) -> NewWebhook {
 }
 
 fn create(store: &Store) -> Webhook {
-    store.create_webhook(&new(EventFilter::default())).unwrap().unwrap()
+    store.create_webhook(&new(EventFilter::default()), &by_program()).unwrap().unwrap()
 }
 
 fn due(store: &Store) -> Option<DueWebhook> {
@@ -75,7 +75,7 @@ fn webhook_is_stored_and_removed(db: &Database) {
         services: BTreeSet::from([service("a::b"), service("a::c")]),
         kinds: BTreeSet::from([EventKind::Accepted, EventKind::Status]),
     };
-    let webhook = store.create_webhook(&new(filter.clone())).unwrap().unwrap();
+    let webhook = store.create_webhook(&new(filter.clone()), &by_program()).unwrap().unwrap();
     let expected = Webhook {
         id: webhook.id,
         url: "https://example.com/events?a=1".to_owned(),
@@ -92,8 +92,8 @@ fn webhook_is_stored_and_removed(db: &Database) {
     assert_eq!(store.webhooks().unwrap(), [expected]);
     let due = due(&store).unwrap();
     assert_eq!((due.secret.expose(), due.filter), (&[1, 0, 255][..], filter));
-    assert!(store.remove_webhook(webhook.id).unwrap());
-    assert!(!store.remove_webhook(webhook.id).unwrap());
+    assert!(store.remove_webhook(webhook.id, &by_program()).unwrap());
+    assert!(!store.remove_webhook(webhook.id, &by_program()).unwrap());
     assert!(store.webhooks().unwrap().is_empty());
     assert_ne!(create(&store).id, webhook.id, "an id is not used again");
 }
@@ -111,8 +111,8 @@ fn webhook_begins_with_later_events(db: &Database) {
 
 fn webhooks_are_limited_in_number(db: &Database) {
     let store = db.open();
-    let created =
-        (0..200).filter_map(|_| store.create_webhook(&new(EventFilter::default())).unwrap());
+    let created = (0..200)
+        .filter_map(|_| store.create_webhook(&new(EventFilter::default()), &by_program()).unwrap());
     assert_eq!(created.count(), 100);
 }
 
@@ -159,7 +159,7 @@ fn result_of_an_earlier_lease_changes_nothing(db: &Database) {
     }
     assert!(!store.end_webhook_lease(&earlier).unwrap());
     assert!(other.delivered(&later, &delivered("e3")).unwrap());
-    other.remove_webhook(webhook.id).unwrap();
+    other.remove_webhook(webhook.id, &by_program()).unwrap();
     assert!(!other.delivered(&later, &delivered("e4")).unwrap(), "it was removed");
 }
 
@@ -208,9 +208,9 @@ fn webhook_that_is_gone_is_disabled(db: &Database) {
     let stored = store.webhooks().unwrap().remove(0);
     assert_eq!((stored.disabled_at, stored.last_error), (Some(db.now()), Some("gone".to_owned())));
     let unknown = Some(FailedDeliveryId(999));
-    assert_eq!(store.redeliver(webhook.id, unknown).unwrap(), Some(0));
+    assert_eq!(store.redeliver(webhook.id, unknown, &by_program()).unwrap(), Some(0));
     assert_eq!(due(&store), None, "nothing is changed for an unknown message");
-    assert_eq!(store.redeliver(webhook.id, None).unwrap(), Some(0));
+    assert_eq!(store.redeliver(webhook.id, None, &by_program()).unwrap(), Some(0));
     assert_eq!(due(&store).unwrap().cursor, cursor("e1"), "nothing was skipped");
     assert_eq!(store.webhooks().unwrap()[0].disabled_at, None);
 }
@@ -243,10 +243,10 @@ fn message_that_was_given_up_is_kept_and_sent_again(db: &Database) {
     assert!(!due(&store).unwrap().has_failed_again);
     assert!(store.failed_again(webhook.id, 9).unwrap().is_empty());
 
-    assert_eq!(store.redeliver(webhook.id, Some(list[1].id)).unwrap(), Some(1));
+    assert_eq!(store.redeliver(webhook.id, Some(list[1].id), &by_program()).unwrap(), Some(1));
     assert!(due(&store).unwrap().has_failed_again);
     assert_eq!(ids(&store.failed_again(webhook.id, 9).unwrap()), ["m2"]);
-    assert_eq!(store.redeliver(webhook.id, None).unwrap(), Some(3));
+    assert_eq!(store.redeliver(webhook.id, None, &by_program()).unwrap(), Some(3));
     assert_eq!(ids(&store.failed_again(webhook.id, 2).unwrap()), ["m1", "m2"]);
     let lease = take(&store);
     assert!(store.delivered(&lease, &DeliveryResult::DeliveredAgain(list[0].id)).unwrap());
@@ -259,8 +259,8 @@ fn message_that_was_given_up_is_kept_and_sent_again(db: &Database) {
     assert_eq!((left[0].attempts, left[0].error.as_str(), left[0].again), (5, "still no", false));
     assert!(left[1].again);
     let unknown = FailedDeliveryId(999);
-    assert_eq!(store.redeliver(webhook.id, Some(unknown)).unwrap(), Some(0));
-    assert_eq!(store.redeliver(WebhookId(999), None).unwrap(), None);
+    assert_eq!(store.redeliver(webhook.id, Some(unknown), &by_program()).unwrap(), Some(0));
+    assert_eq!(store.redeliver(WebhookId(999), None, &by_program()).unwrap(), None);
 }
 
 fn failed_messages_are_listed_in_pages(db: &Database) {
@@ -287,9 +287,9 @@ fn failed_messages_of_another_webhook_stay(db: &Database) {
     assert_eq!(lease.webhook, second.id);
     store.delivered(&lease, &given_up("m2")).unwrap();
     let other = failed(&store, first.id)[0].id;
-    assert_eq!(store.redeliver(second.id, Some(other)).unwrap(), Some(0));
+    assert_eq!(store.redeliver(second.id, Some(other), &by_program()).unwrap(), Some(0));
     assert!(store.failed_again(first.id, 9).unwrap().is_empty());
-    store.remove_webhook(second.id).unwrap();
+    store.remove_webhook(second.id, &by_program()).unwrap();
     assert_eq!(ids(&failed(&store, first.id)), ["m1"]);
     assert_eq!(db.number("select count(*) as number from failed_deliveries"), 1);
 }

@@ -16,6 +16,7 @@ use super::{MockServer, assert_error, stored_batch, unavailable};
 use crate::test_server::service;
 
 const WITHDRAWAL: &[u8] = br#"{"pool":"p","beneficiary":"b","amount":"1","idempotency_key":"key"}"#;
+const REASON: &[u8] = br#"{"reason":"a test"}"#;
 const REWARD: &[u8] = br#"{"pool":"p","amount":"1","idempotency_key":"key"}"#;
 
 const STORED: ScheduleOutcome =
@@ -176,10 +177,10 @@ fn day_limit() -> PaymentLimitError {
 fn limit_of_a_day_is_reported_with_what_is_left() {
     let mut store = MockWithdrawalStore::new();
     store.expect_schedule().returning(|_| Ok(vec![Err(day_limit().into())]));
-    store.expect_retry_withdrawal().returning(|_| Ok(RetryOutcome::PaymentLimit(day_limit())));
+    store.expect_retry_withdrawal().returning(|_, _| Ok(RetryOutcome::PaymentLimit(day_limit())));
     let server = server(store);
     let retry = format!("{}/retry", withdrawal_path());
-    for response in [server.post("/withdrawals", WITHDRAWAL), server.post(&retry, b"")] {
+    for response in [server.post("/withdrawals", WITHDRAWAL), server.post(&retry, REASON)] {
         assert_error(&response, (429, 1042));
         assert!(response.message().contains("has 3 left of its limit"), "{}", response.message());
         assert_eq!(response.header("retry-after"), Some("600"));
@@ -255,12 +256,12 @@ fn failed_reads_are_reported() {
 #[test]
 fn failed_operations_are_reported() {
     let mut store = MockWithdrawalStore::new();
-    store.expect_retry_withdrawal().returning(|_| unavailable());
-    store.expect_cancel_withdrawal().returning(|_| unavailable());
+    store.expect_retry_withdrawal().returning(|_, _| unavailable());
+    store.expect_cancel_withdrawal().returning(|_, _| unavailable());
     let server = server(store);
     for operation in ["retry", "cancel"] {
         let path = format!("{}/{operation}", withdrawal_path());
-        assert_error(&server.post(&path, b""), (503, 1012));
+        assert_error(&server.post(&path, REASON), (503, 1012));
     }
 }
 
@@ -268,19 +269,19 @@ fn failed_operations_are_reported() {
 fn operations_report_what_the_store_refuses() {
     let mut store = MockWithdrawalStore::new();
     let state = BatchState::Committed;
-    store.expect_retry_withdrawal().times(1).returning(|_| Ok(RetryOutcome::NotFound));
+    store.expect_retry_withdrawal().times(1).returning(|_, _| Ok(RetryOutcome::NotFound));
     store
         .expect_retry_withdrawal()
-        .returning(move |_| Ok(RetryOutcome::NotFailed { state: state.into() }));
-    store.expect_cancel_withdrawal().times(1).returning(|_| Ok(CancelOutcome::NotFound));
+        .returning(move |_, _| Ok(RetryOutcome::NotFailed { state: state.into() }));
+    store.expect_cancel_withdrawal().times(1).returning(|_, _| Ok(CancelOutcome::NotFound));
     store
         .expect_cancel_withdrawal()
-        .returning(move |_| Ok(CancelOutcome::AlreadyEnded { state: state.into() }));
+        .returning(move |_, _| Ok(CancelOutcome::AlreadyEnded { state: state.into() }));
     let server = server(store);
     for operation in ["retry", "cancel"] {
         let path = format!("{}/{operation}", withdrawal_path());
-        assert_error(&server.post(&path, b""), (404, 1025));
-        let refused = server.post(&path, b"");
+        assert_error(&server.post(&path, REASON), (404, 1025));
+        let refused = server.post(&path, REASON);
         assert_error(&refused, (409, 1028));
         assert!(refused.message().contains("withdrawn"), "{}", refused.message());
     }

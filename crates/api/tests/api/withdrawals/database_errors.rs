@@ -5,7 +5,7 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalId, WithdrawalRules};
 use serde_json::json;
 
-use super::test_pools::{server_with_pools, server_with_pools_and, with_pools};
+use super::test_pools::{JSON, server_with_pools, server_with_pools_and, with_pools};
 use crate::test_server::TestServer;
 
 #[test]
@@ -22,7 +22,12 @@ fn failed_write_is_reported_with_the_id() {
     let id = schedule().scheduled_id();
     assert!(response.message().contains(&id.to_string()), "{}", response.message());
     let lock = server.lock_database();
-    let cancel = server.client().request("POST", &format!("/withdrawals/{id}/cancel"), &[], b"");
+    let cancel = server.client().request(
+        "POST",
+        &format!("/withdrawals/{id}/cancel"),
+        &[JSON],
+        br#"{"reason": "a test"}"#,
+    );
     assert_eq!(cancel.error(), (503, 1012));
     drop(lock);
 }

@@ -10,7 +10,8 @@ use crate::{
 };
 
 fn post_operation(server: &TestServer, id: &WithdrawalId, operation: &str) -> Response {
-    server.client().request("POST", &format!("/withdrawals/{id}/{operation}"), &[], b"")
+    let path = format!("/withdrawals/{id}/{operation}");
+    server.client().request("POST", &path, &[JSON], br#"{"reason": "a test"}"#)
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn failed_withdrawals_are_retried_together() {
     let post = |body: &str| {
         server.client().request("POST", "/withdrawals/retry", &[JSON], body.as_bytes())
     };
-    let filter = r#""pool": "pool1", "reason_contains": "no contract""#;
+    let filter = r#""reason": "a test", "pool": "pool1", "reason_contains": "no contract""#;
     let retried = |response: Response| {
         assert_eq!(response.status, 200, "{response:?}");
         let json = response.json();
@@ -90,7 +91,9 @@ fn failed_withdrawals_are_retried_together() {
     assert_eq!(notified.try_recv().unwrap(), [service(ADMIN)]);
     let states = ids.map(|id| server.withdrawal(&id)["state"].clone());
     assert_eq!(states, ["scheduled", "failed", "scheduled"]);
-    assert!(retried(post(r#"{"failed_since": "2999-01-01T00:00:00Z"}"#)).is_empty());
+    assert!(
+        retried(post(r#"{"reason": "a test", "failed_since": "2999-01-01T00:00:00Z"}"#)).is_empty()
+    );
 }
 
 #[test]
@@ -100,6 +103,7 @@ fn retry_of_everything_has_to_be_narrowed() {
         ("{}", "one of pool, service_id, failed_since and reason_contains"),
         (r#"{"failed_since": "yesterday"}"#, "it must be a time such as"),
         (r#"{"pool": "x"}"#, "pool"),
+        (r#"{"pool": "pool1"}"#, "reason"),
     ] {
         let response =
             server.client().request("POST", "/withdrawals/retry", &[JSON], body.as_bytes());

@@ -3,7 +3,7 @@ use std::thread;
 use grid_batch_withdrawals::RewardId;
 use serde_json::{Value, json};
 
-use super::test_pools::{ADMIN, server_with_pools};
+use super::test_pools::{ADMIN, JSON, server_with_pools};
 use crate::{client::Response, test_server::TestServer};
 
 fn create_reward(server: &TestServer, once_per_member: bool) -> String {
@@ -140,7 +140,12 @@ fn failed_payment_is_retried_and_not_claimed_again() {
     let id = pay(&server, &reward, "claim", "member1", &[]).scheduled_id();
     server.fail_next("NOT_MEMBER");
     assert_eq!(pay(&server, &reward, "claim", "member1", &[]).error(), (409, 1027));
-    let retried = server.client().request("POST", &format!("/withdrawals/{id}/retry"), &[], b"");
+    let retried = server.client().request(
+        "POST",
+        &format!("/withdrawals/{id}/retry"),
+        &[JSON],
+        br#"{"reason": "a test"}"#,
+    );
     assert_eq!(retried.json()["state"], "scheduled");
 }
 

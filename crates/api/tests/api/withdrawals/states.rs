@@ -1,10 +1,12 @@
-use grid_batch_core::{Decision, Event, Evidence, LedgerStatus, Outcome, Timestamp};
+use grid_batch_core::{
+    Decision, Event, Evidence, LedgerStatus, OperatorRequest, Outcome, Timestamp,
+};
 use grid_batch_withdrawals::{
     NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId, WithdrawalStore,
 };
 use serde_json::{Value, json};
 
-use super::test_pools::server_with_pools;
+use super::test_pools::{JSON, server_with_pools};
 use crate::test_server::TestServer;
 
 fn state_and_reason(server: &TestServer, id: &WithdrawalId) -> [Value; 2] {
@@ -94,7 +96,10 @@ fn note_of_an_earlier_generation_is_not_shown() {
     server.store.close_nonce(&taken.service_id, nonce, &NonceOutcome::Reverted).unwrap();
     server.record_outcome(&taken, Outcome::Rejected, "not the owner");
     let retry = format!("/withdrawals/{id}/retry");
-    assert_eq!(server.client().request("POST", &retry, &[], b"").status, 200);
+    assert_eq!(
+        server.client().request("POST", &retry, &[JSON], br#"{"reason": "a test"}"#).status,
+        200
+    );
     let taken = server.take();
     server.record_outcome(&taken, Outcome::Ambiguous, "nonce 7 is undecided");
     assert_eq!(state_and_reason(&server, &id), ["in_doubt", "nonce 7 is undecided"]);
@@ -183,7 +188,7 @@ fn signed_transactions_are_shown() {
 fn requested_cancellation_is_shown_until_the_end() {
     let server = server_with_pools();
     let id = server.withdraw("5");
-    server.store.cancel_withdrawal(&id).unwrap();
+    server.store.cancel_withdrawal(&id, &OperatorRequest::program()).unwrap();
     let waits_for = state_and_reason(&server, &id)[1].clone();
     assert_eq!(
         waits_for,

@@ -1,12 +1,5 @@
 use std::time::Duration;
 
-use grid_batch_core::Timestamp;
-
-/// How long ago a time was, such as `3 h ago`.
-pub(in crate::commands) fn ago(time: Timestamp, now: Timestamp) -> String {
-    format!("{} ago", rough(now.since(time)))
-}
-
 /// A duration in one unit, rounded down.
 pub(in crate::commands) fn rough(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -22,23 +15,18 @@ pub(in crate::commands) fn rough(duration: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_micros(seconds * 1_000_000)
-    }
-
     #[test]
     fn ages_have_one_unit() {
         for (seconds, text) in [
-            (0, "0 s ago"),
-            (119, "119 s ago"),
-            (120, "2 min ago"),
-            (7_199, "119 min ago"),
-            (7_200, "2 h ago"),
-            (172_799, "47 h ago"),
-            (172_800, "2 days ago"),
+            (0, "0 s"),
+            (119, "119 s"),
+            (120, "2 min"),
+            (7_199, "119 min"),
+            (7_200, "2 h"),
+            (172_799, "47 h"),
+            (172_800, "2 days"),
         ] {
-            assert_eq!(ago(at(1), at(1 + seconds)), text);
+            assert_eq!(rough(Duration::from_secs(seconds)), text);
         }
-        assert_eq!(ago(at(9), at(1)), "0 s ago");
     }
 }

@@ -73,9 +73,9 @@ impl Server {
         config: Config,
         open: impl FnOnce(&DatabaseUrl, StoreOptions) -> Result<Store, StoreError>,
     ) -> Result<Self, Failure> {
-        let store = open(&config.database, config.store)?;
+        let store = open(&config.database, config.store.clone())?;
         let name = config.database.to_string();
-        let interface = DatabaseInterface::new(&store, name.clone(), user_name())?;
+        let interface = DatabaseInterface::new(config, &store, user_name())?;
         Ok(Self { client: Client::over(interface), database: Some(name) })
     }
 

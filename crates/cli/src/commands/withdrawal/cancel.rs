@@ -12,7 +12,7 @@ use super::{
 };
 use crate::commands::{
     failure::Failure,
-    operator::{json_flag, print_json, wants_json},
+    operator::{dry_run_flag, is_dry_run, json_flag, print_json, reason_flag, wants_json},
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
 };
@@ -26,6 +26,8 @@ pub(super) fn command() -> Command {
              transaction that is mined first decides. A cancelled withdrawal has failed and can be retried.",
         )
         .arg(withdrawals_argument().required(true))
+        .arg(reason_flag())
+        .arg(dry_run_flag())
         .arg(json_flag())
         .args(remote::flags_of_both())
 }
@@ -43,7 +45,7 @@ pub(super) fn act_on_each(
 ) -> Result<ExitCode, Failure> {
     let (mut done, mut refused) = (Vec::<Value>::new(), Vec::<(&ItemIdPrefix, Failure)>::new());
     for name in named(matches) {
-        match act(server, name, action) {
+        match act(matches, server, name, action) {
             Ok(withdrawal) => done.push(withdrawal),
             Err(error) => refused.push((name, Server::failed(error))),
         }
@@ -51,10 +53,16 @@ pub(super) fn act_on_each(
     if wants_json(matches) {
         let refusal = |(name, failure): &(&ItemIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
         let refused: Vec<_> = refused.iter().map(refusal).collect();
-        print_json(&json!({"withdrawals": done, "refused": refused}));
+        print_json(&json!({
+            "dry_run": is_dry_run(matches),
+            "withdrawals": done,
+            "refused": refused,
+        }));
     } else {
+        let would = if is_dry_run(matches) { "nothing changed: " } else { "" };
         for withdrawal in &done {
-            print_stdout(format_args!("{} {}", field(withdrawal, "id"), list::state(withdrawal)));
+            let (id, state) = (field(withdrawal, "id"), list::state(withdrawal));
+            print_stdout(format_args!("{would}{id} {state}"));
         }
         for (name, failure) in &refused {
             print_stderr(format_args!("grid-batch: {name}: {failure}"));

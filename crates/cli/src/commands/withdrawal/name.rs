@@ -29,12 +29,13 @@ pub(super) fn read(server: &Server, name: &ItemIdPrefix) -> Result<Value, Client
 
 /// Requests an action of the server for a withdrawal, such as `cancel`.
 pub(super) fn act(
+    matches: &ArgMatches,
     server: &Server,
     name: &ItemIdPrefix,
     action: &str,
 ) -> Result<Value, ClientError> {
     let path = path(server, name)?;
-    server.client.post(&format!("{path}/{action}"), &[], &json!({}))
+    server.act(matches, &format!("{path}/{action}"), &[], json!({}))
 }
 
 /// The path of a withdrawal. First digits are looked up among the batches.

@@ -15,7 +15,9 @@ use super::{cancel::act_on_each, name::withdrawals_argument};
 use crate::commands::{
     failure::Failure,
     flags,
-    operator::{json_flag, print_json, print_wrapped, wants_json},
+    operator::{
+        dry_run_flag, is_dry_run, json_flag, print_json, print_wrapped, reason_flag, wants_json,
+    },
     print::print_stdout,
     remote::{self, Server, Source, age, field},
 };
@@ -26,16 +28,16 @@ const UNKNOWN_LIMITS: &str = "the configuration has no pools.*.gas_admin, so the
                               known; give the server's configuration with --config";
 
 /// What selects failed withdrawals.
-const FILTERS: [&str; 5] = ["pool", "service", "since", "reason", "all"];
+const FILTERS: [&str; 5] = ["pool", "service", "since", "failed-with", "all"];
 
 pub(super) fn command() -> Command {
     Command::new("retry")
         .about("Schedules failed withdrawals again")
         .long_about(
             "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
-             first. With filters and without --yes, the command only lists them. If it is interrupted, run it again: it \
-             continues. In a database, filters with --yes need the server's configuration (--config), which has the \
-             payment limits; a running server finds the withdrawals within a second.",
+             first. If it is interrupted, run it again: it continues. In a database, it needs the server's configuration \
+             (--config), which has the payment limits, except for a dry run; a running server finds the withdrawals \
+             within a second.",
         )
         .arg(withdrawals_argument().conflicts_with_all(FILTERS))
         .args(filter_flags())
@@ -48,7 +50,7 @@ fn group<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> ArgGroup {
     ArgGroup::new("selection").args(names.into_iter().copied()).required(true).multiple(true)
 }
 
-fn filter_flags() -> [Arg; 7] {
+fn filter_flags() -> [Arg; 8] {
     [
         Arg::new("pool")
             .long("pool")
@@ -64,10 +66,10 @@ fn filter_flags() -> [Arg; 7] {
             .value_name("DURATION")
             .value_parser(ValueParser::new(parse_duration))
             .help("Only withdrawals that failed within this time, such as 2h"),
-        Arg::new("reason")
-            .long("reason")
+        Arg::new("failed-with")
+            .long("failed-with")
             .value_name("TEXT")
-            .help("Only withdrawals whose reason contains this text"),
+            .help("Only withdrawals that failed for a reason that contains this text"),
         Arg::new("all").long("all").action(ArgAction::SetTrue).help("All that have failed"),
         Arg::new("limit")
             .long("limit")
@@ -75,16 +77,14 @@ fn filter_flags() -> [Arg; 7] {
             .default_value(DEFAULT_LIMIT)
             .value_parser(value_parser!(u32).range(1..))
             .help("The most withdrawals"),
-        Arg::new("yes")
-            .long("yes")
-            .action(ArgAction::SetTrue)
-            .help("Schedules them again; without it, they are only listed"),
+        reason_flag(),
+        dry_run_flag(),
     ]
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if matches.contains_id("withdrawal") {
-        let (server, _) = open(matches, true)?;
+        let (server, _) = open(matches)?;
         return act_on_each(matches, &server, "retry");
     }
     retry_filtered(matches)
@@ -118,8 +118,7 @@ struct Retried {
 /// Asks for those that the filters select, in several requests.
 pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     const MOST_OF_REQUEST: usize = 1_000;
-    let is_confirmed = matches.get_flag("yes");
-    let (server, limits_are_known) = open(matches, is_confirmed)?;
+    let (server, limits_are_known) = open(matches)?;
     let mut retried = Retried { limits_are_known, ..Retried::default() };
     loop {
         let rest = limit(matches) - retried.withdrawals.len();
@@ -127,14 +126,13 @@ pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> 
             "pool": text(matches, "pool"),
             "service_id": matches.get_one::<ServiceId>("service").map(ServiceId::as_str),
             "failed_since": failed_since(matches),
-            "reason_contains": text(matches, "reason"),
+            "reason_contains": text(matches, "failed-with"),
             "limit": rest.min(MOST_OF_REQUEST),
-            "dry_run": !is_confirmed,
         });
-        let answer = server.client.post("/withdrawals/retry", &[], &without_nulls(&fields));
+        let answer = server.act(matches, "/withdrawals/retry", &[], without_nulls(&fields));
         retried.add(&answer.map_err(Server::failed)?);
-        // Without --yes, a second request would list the same withdrawals.
-        if !retried.has_more || !is_confirmed || retried.withdrawals.len() >= limit(matches) {
+        // A second request of a dry run would list the same withdrawals.
+        if !retried.has_more || is_dry_run(matches) || retried.withdrawals.len() >= limit(matches) {
             break;
         }
     }
@@ -143,18 +141,17 @@ pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> 
 }
 
 /// A server, or the database with the payment limits of the configuration, and whether that has them.
-fn open(matches: &ArgMatches, is_confirmed: bool) -> Result<(Server, bool), Failure> {
+fn open(matches: &ArgMatches) -> Result<(Server, bool), Failure> {
     remote::check_withdrawals(matches)?;
     if Source::of(matches) == Source::Server {
         return Ok((Server::of(matches)?, true));
     }
     let config = flags::load(matches)?.with_payment_limits()?;
     let knows_limits = config.has_pools();
-    if is_confirmed && !knows_limits {
+    if !is_dry_run(matches) && !knows_limits {
         return Err(Failure::configuration(UNKNOWN_LIMITS));
     }
-    let open = if is_confirmed { Store::open_for_command } else { Store::open_to_read };
-    Ok((Server::over(config, open)?, knows_limits))
+    Ok((Server::over(config, Store::open_for_command)?, knows_limits))
 }
 
 /// The earliest time of failure that is selected; with `--all`, the beginning of time.
@@ -193,10 +190,10 @@ impl Retried {
 
 /// Prints what was found, and where.
 fn print(matches: &ArgMatches, retried: &Retried, place: &str) {
-    let is_confirmed = matches.get_flag("yes");
+    let is_done = !is_dry_run(matches);
     if wants_json(matches) {
         return print_json(&json!({
-            "retried": is_confirmed,
+            "retried": is_done,
             "has_more": retried.has_more,
             "limits_are_known": retried.limits_are_known,
             "refused": retried.refused,
@@ -223,7 +220,7 @@ fn print(matches: &ArgMatches, retried: &Retried, place: &str) {
         print_stdout(UNKNOWN_LIMITS);
     }
     let count = retried.withdrawals.len();
-    match (count, is_confirmed) {
+    match (count, is_done) {
         (0, _) if retried.refused_count > 0 => print_stdout(format_args!(
             "a payment limit refuses all failed withdrawals that match in {place}"
         )),
@@ -232,7 +229,7 @@ fn print(matches: &ArgMatches, retried: &Retried, place: &str) {
             print_stdout(format_args!("{count} withdrawals are scheduled again in {place}"))
         }
         (_, false) => print_stdout(format_args!(
-            "{count} failed withdrawals match in {place}; nothing changed: to schedule them again, add --yes"
+            "{count} failed withdrawals match in {place}; nothing changed"
         )),
     }
     if retried.has_more {

@@ -202,7 +202,7 @@ fn restored_sqlite_file_repeats_nothing() {
     harness.ledger.thaw();
     let server = harness.serve();
     harness.wait_until_all_committed(&batches);
-    let refused = harness.run_command(&["restored"]);
+    let refused = harness.run_command(&["restored", "--reason", "a test"]);
     assert!(refused.error_message().contains("another process uses"), "{refused:?}");
     server.stop();
 
@@ -212,7 +212,7 @@ fn restored_sqlite_file_repeats_nothing() {
     }
     let expected = "9 batches of 3 services are in doubt; each continues when evidence or a decision is \
                     found\n";
-    assert_eq!(harness.run_command(&["restored"]).stdout, expected);
+    assert_eq!(harness.run_command(&["restored", "--reason", "a test"]).stdout, expected);
     let server = harness.serve();
     harness.wait_until_all_committed(&batches);
     server.stop();

@@ -47,7 +47,7 @@ fn webhook_gets_every_event_though_an_instance_is_killed() {
     // The instance that delivers is killed while it waits for the third answer.
     let receiver = WebhookReceiver::start(&["204 Fine", "204 Fine", "hang"]);
     let first = group.start_with("first", FLAGS);
-    let body = json!({ "url": receiver.url() }).to_string();
+    let body = json!({ "url": receiver.url(), "reason": "a test" }).to_string();
     let headers = ["content-type: application/json"];
     let post = request("POST", "/v1/webhooks", &headers, body.as_bytes());
     assert_eq!(send(first.address, &post).unwrap().status, 201);

@@ -34,7 +34,7 @@ pub enum LedgerMismatchError {
     /// The database was bound to its ledger before that had a name.
     #[error(
         "the database is bound to a {} ledger without a name, and ledger.name is {:?}: if it is this ledger, run \
-         `grid-batch ledger adopt --yes` once with these settings; otherwise correct database",
+         `grid-batch ledger adopt` once with these settings; otherwise correct database",
         configured.kind, configured.name
     )]
     Unnamed {

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use grid_batch_core::{
     ActionFilter, BatchFilter, BatchQueryStore, BatchState, CommitHistory, InstanceId,
-    OperatorStore, OperatorTarget, OperatorVerb, PageCursor, ServiceId, Timestamp,
+    OperatorStore, OperatorTarget, OperatorVerb, PageCursor, ServiceId, Timestamp, TokenStore,
 };
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{

@@ -4,7 +4,7 @@ use grid_batch_core::{ClaimKeeper, LedgerConfirmation, LedgerIdentity, Timestamp
 use grid_batch_store::{ClaimError, StoreError};
 
 use super::fixture::ClaimExt;
-use crate::fixture::{Database, StoreExt, batch, on_both};
+use crate::fixture::{Database, StoreExt, batch, by_program, on_both};
 
 on_both! {
     first_instance_binds_the_database,
@@ -82,7 +82,7 @@ fn instance_that_registers_again_stays_confirmed(db: &Database) {
     assert_eq!(instance.take_all(), ["a::1"]);
 
     db.execute("delete from instances").unwrap();
-    instance.store().rebind_ledger(&ledger("b")).unwrap();
+    instance.store().rebind_ledger(&ledger("b"), &by_program()).unwrap();
     instance.register_again().unwrap();
     assert!(instance.take_all().is_empty());
 }
@@ -90,7 +90,7 @@ fn instance_that_registers_again_stays_confirmed(db: &Database) {
 fn running_instance_keeps_the_ledger(db: &Database) {
     let instance = db.instance();
     instance.confirm_ledger(&ledger("a")).unwrap();
-    let error = instance.store().rebind_ledger(&ledger("b")).unwrap_err();
+    let error = instance.store().rebind_ledger(&ledger("b"), &by_program()).unwrap_err();
     assert!(
         matches!(&error, StoreError::Claims(ClaimError::InstancesRunning { instances })
             if *instances == [instance.instance()]),
@@ -98,7 +98,7 @@ fn running_instance_keeps_the_ledger(db: &Database) {
     );
     assert_eq!(instance.store().ledger().unwrap().unwrap().identity, ledger("a"));
     instance.release().unwrap();
-    instance.store().rebind_ledger(&ledger("b")).unwrap();
+    instance.store().rebind_ledger(&ledger("b"), &by_program()).unwrap();
     assert_eq!(instance.store().ledger().unwrap().unwrap().identity, ledger("b"));
 }
 
@@ -108,7 +108,7 @@ fn paused_instance_of_the_earlier_ledger_takes_nothing(db: &Database) {
     instance.confirm_ledger(&ledger("a")).unwrap();
     instance.take_services(&["a::1".parse().unwrap()]).unwrap();
     db.pass_idle_expiry(&instance);
-    instance.store().rebind_ledger(&ledger("b")).unwrap();
+    instance.store().rebind_ledger(&ledger("b"), &by_program()).unwrap();
     assert!(instance.renew().unwrap());
     assert!(instance.takes_nothing_of("a::1"));
     assert!(instance.take_all().is_empty());

@@ -9,7 +9,7 @@ use grid_batch_core::{
 use grid_batch_store::Store;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};
-use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, by_program, id, on_both, service};
 
 on_both! {
     dependent_of_an_invalid_batch_waits_for_the_ledger,
@@ -294,7 +294,7 @@ fn restored_batch_that_ends_may_have_been_sent(db: &Database) {
     let store = db.open_halting(StrategyKind::Serial);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     store.end(&store.take_up_to(1)[0], LedgerStatus::Invalid);
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     store.end_following(&service(SERVICE), &id(1), "a reason").unwrap();
     store.free_all();
     let ended = store.one(SERVICE, 2);

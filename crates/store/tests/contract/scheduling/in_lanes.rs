@@ -3,7 +3,7 @@
 use grid_batch_core::{BatchState, Change, ChangeOutcome, Event, Evidence, LedgerStatus, Outcome};
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
-use crate::fixture::{Database, StoreExt, happened, id, on_both, service};
+use crate::fixture::{Database, StoreExt, by_program, happened, id, on_both, service};
 
 on_both! {
     given_back_batches_can_be_taken_again,
@@ -154,7 +154,7 @@ fn open_batches_of_a_restored_database_are_in_doubt(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[writing(1, "aa"), writing(2, "aa"), writing(3, "bb")]);
     drop(store);
-    let marked = grid_batch_store::Store::mark_restored(&db.url(), db.options(), false).unwrap();
+    let marked = db.restored().mark_restored(false, &by_program()).unwrap();
     assert_eq!((marked.batches, marked.services), (3, 1));
     let store = db.open_parallel();
     store.add_all(&[writing(4, "cc")]);

@@ -5,7 +5,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    fixture::{Database, StoreExt, TestStore, on_both, service},
+    fixture::{Database, StoreExt, TestStore, by_program, on_both, service},
     withdrawals::fixture::{
         ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, withdrawal_id,
     },
@@ -131,7 +131,7 @@ fn nonce_of_a_cancelled_withdrawal_is_filled(db: &Database) {
     let (first, nonce) = store.take_and_sign(ACCOUNT);
     assert_eq!(nonce, 2);
     assert_eq!(fill(&store, &first, 1), None);
-    store.cancel_withdrawal(&withdrawal_id(2)).unwrap();
+    store.cancel_withdrawal(&withdrawal_id(2), &by_program()).unwrap();
     assert!(open()[0].payment.cancel_requested);
     fill(&store, &first, 1).unwrap();
     assert_eq!(from(&store, 1), [filler(1, 9), signed(2, 100)]);

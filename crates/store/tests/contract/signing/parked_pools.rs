@@ -19,7 +19,7 @@ use grid_batch_withdrawals::{
 use proptest::{collection::vec, prelude::*};
 
 use crate::{
-    fixture::{Database, StoreExt, TestStore, cases, happened, on_both, service},
+    fixture::{Database, StoreExt, TestStore, by_program, cases, happened, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, withdrawal, withdrawal_id},
 };
 
@@ -236,7 +236,7 @@ fn cancelled_withdrawal_with_a_nonce_is_next(db: &Database) {
     let store = db.open();
     let second = sign_beside_a_due_one(db, &store);
     end_as(db, &store, &second, Outcome::NotSent);
-    store.cancel_withdrawal(&withdrawal_id(2)).unwrap();
+    store.cancel_withdrawal(&withdrawal_id(2), &by_program()).unwrap();
     take(&store, 2);
 }
 
@@ -277,7 +277,7 @@ fn withdrawals_signed_ahead_keep_their_order_after_a_restore(db: &Database) {
     park_next(db, &store, 1);
     let head = accept_next(&store, 2);
     assert!(store.sign_following(&find_following(&store, &head), vec![signed(1, 100)]).unwrap());
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     let evidence = |number: u128, attempt, evidence| {
         let event = Event::Evidence { attempt, evidence };
         let batch_id = withdrawal_id(number).batch_id(1);
@@ -315,7 +315,7 @@ fn cancelled_parked_withdrawal_is_not_overtaken(db: &Database) {
     park_next(db, &store, 1);
     let head = accept_next(&store, 2);
     assert_eq!(numbers(&find_following(&store, &head)), [3]);
-    store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+    store.cancel_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(numbers(&find_following(&store, &head)), [0; 0]);
     store.status(&head, LedgerStatus::Committed);
     store.reject(&take(&store, 1), "cancelled before anything was signed");
@@ -350,7 +350,7 @@ fn new_withdrawal_does_not_wait_for_a_held_parked_one(db: &Database) {
     store.schedule_all(&[of_pool(2, "b"), of_pool(3, "b")]);
     let second = take(&store, 2);
     store.reject(&second, "refused");
-    store.retry_withdrawal(&withdrawal_id(2)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(2), &by_program()).unwrap();
     pay_next(&store, 3);
     let second = store.take_one(ACCOUNT);
     assert_eq!(second.batch_id, withdrawal_id(2).batch_id(2));
@@ -423,11 +423,11 @@ fn parked_withdrawals_can_be_moved(db: &Database) {
     park_next(db, &store, 1);
     let other = service("eip155:1:0x0b");
     let to = |pool: &str| (pool == "a").then(|| other.clone());
-    let step = store.move_withdrawals(&service(ACCOUNT), &to, None, 100).unwrap();
+    let step = store.move_withdrawals(&service(ACCOUNT), &to, None, 100, &by_program()).unwrap();
     assert_eq!((step.moved.len(), step.kept.len()), (2, 0));
     pay_next(&store, 2);
     let to = |_: &str| Some(other.clone());
-    let step = store.move_withdrawals(&service(ACCOUNT), &to, None, 100).unwrap();
+    let step = store.move_withdrawals(&service(ACCOUNT), &to, None, 100, &by_program()).unwrap();
     assert_eq!((step.moved.len(), step.kept.len()), (2, 0));
     takes_none(&store);
     assert_eq!(store.open_batches(&other, 10).unwrap().len(), 4);
@@ -441,7 +441,7 @@ fn restored_database_puts_all_lanes_in_doubt(db: &Database) {
     park_next(db, &store, 1);
     let payment = || store.payment(&service(ACCOUNT), &withdrawal_id(2).batch_id(1));
     assert!(!payment().unwrap().unwrap().is_restored);
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     assert!(payment().unwrap().unwrap().is_restored);
     db.later(6);
     takes_none(&store);
@@ -681,7 +681,8 @@ impl<'a> Account<'a> {
     }
 
     fn cancel(&mut self, number: u128) {
-        let cancelled = self.store.cancel_withdrawal(&withdrawal_id(number)).unwrap();
+        let cancelled =
+            self.store.cancel_withdrawal(&withdrawal_id(number), &by_program()).unwrap();
         if let CancelOutcome::Requested { .. } = cancelled {
             self.cancelled.insert(number);
             self.parked.remove(&number);

@@ -1,7 +1,7 @@
 use grid_batch_withdrawals::{NonceOutcome, Payment, SigningStore, WithdrawalStore};
 
 use crate::{
-    fixture::{Database, on_both, service},
+    fixture::{Database, by_program, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id},
 };
 
@@ -51,6 +51,6 @@ fn superseded_batch_has_no_payment(db: &Database) {
     let taken = store.take_one(ACCOUNT);
     store.reject(&taken, "no");
     assert!(store.payment(&taken.service_id, &taken.batch_id).unwrap().is_some());
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(store.payment(&taken.service_id, &taken.batch_id), Ok(None));
 }

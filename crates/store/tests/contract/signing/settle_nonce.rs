@@ -5,7 +5,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    fixture::{Database, TestStore, on_both, service},
+    fixture::{Database, TestStore, by_program, on_both, service},
     withdrawals::fixture::{
         ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, withdrawal_id,
     },
@@ -245,7 +245,7 @@ fn unpaid_withdrawals_are_in_the_order_of_batches(db: &Database) {
     let before =
         [expected(2, false, None), expected(3, true, Some(nonce)), expected(4, true, None)];
     assert_eq!(unpaid(), before);
-    store.retry_withdrawal(&withdrawal_id(2)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(2), &by_program()).unwrap();
     store.close_as(ACCOUNT, nonce, NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() });
     assert_eq!(unpaid(), [expected(4, true, None), expected(2, true, None)]);
 }

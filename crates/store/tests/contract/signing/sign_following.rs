@@ -6,7 +6,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    fixture::{Database, StoreExt, TestStore, on_both, service},
+    fixture::{Database, StoreExt, TestStore, by_program, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, withdrawal, withdrawal_id},
 };
 
@@ -135,7 +135,7 @@ fn withdrawals_of_a_restored_database_are_not_signed_ahead(db: &Database) {
     assert_eq!(store.sign_following(&before, transactions(1..=1)), Ok(true));
     let before = following(&store, &head);
     assert_eq!(unsigned(&before), [3]);
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     store.schedule_all(&[withdrawal(ACCOUNT, 4)]);
     let event = Event::Evidence { attempt: head.attempt, evidence: Evidence::Present };
     store.record_one(Change::new(head.service_id.clone(), head.batch_id, event));
@@ -157,7 +157,7 @@ fn nothing_is_signed_for_a_withdrawal_cancelled_meanwhile(db: &Database) {
     let store = db.open();
     let head = accepted_first(&store, 3);
     let before = following(&store, &head);
-    store.cancel_withdrawal(&withdrawal_id(3)).unwrap();
+    store.cancel_withdrawal(&withdrawal_id(3), &by_program()).unwrap();
     assert_eq!(store.sign_following(&before, transactions(1..=2)), Ok(false));
     assert_eq!([2, 3].map(|number| nonce_of(&store, number)), [None, None]);
     assert_eq!(unsigned(&following(&store, &head)), [2]);
@@ -272,7 +272,7 @@ fn retried_withdrawal_follows_the_others(db: &Database) {
     let third = store.take_one(ACCOUNT);
     store.sign(&third, 0).unwrap();
     store.outcome(&third, Outcome::Accepted);
-    store.retry_withdrawal(&withdrawal_id(2)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(2), &by_program()).unwrap();
     let after = following(&store, &third);
     assert_eq!((unsigned(&after), after.next_nonce), (vec![2], 3));
     assert_eq!(store.sign_following(&after, transactions(3..=3)), Ok(true));
@@ -330,7 +330,7 @@ fn replacements_of_a_cancelled_withdrawal_store_none(db: &Database) {
     let head = accepted_first(&store, 3);
     assert!(store.sign_following(&following(&store, &head), transactions(1..=2)).unwrap());
     let read = following(&store, &head);
-    store.cancel_withdrawal(&withdrawal_id(3)).unwrap();
+    store.cancel_withdrawal(&withdrawal_id(3), &by_program()).unwrap();
     assert!(!store.replace_following(&read, replacements(0..=2)).unwrap());
     assert_eq!(transaction_counts(&store, 3), [1, 1, 1]);
     assert!(store.replace_following(&read, replacements(0..=1)).unwrap());

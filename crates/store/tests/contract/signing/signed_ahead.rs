@@ -7,7 +7,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    fixture::{Database, StoreExt, TestStore, on_both, service},
+    fixture::{Database, StoreExt, TestStore, by_program, on_both, service},
     withdrawals::fixture::{ACCOUNT, WithdrawalsExt, signed, withdrawal, withdrawal_id},
 };
 
@@ -57,7 +57,7 @@ fn head_that_was_signed_ahead_is_listed_as_pending(db: &Database) {
 /// nonce, because its transaction may still be mined.
 fn fail_and_retry(store: &TestStore, taken: &TakenBatch, id: WithdrawalId) {
     decide_invalid(store, taken);
-    store.retry_withdrawal(&id).unwrap();
+    store.retry_withdrawal(&id, &by_program()).unwrap();
 }
 
 fn decide_invalid(store: &TestStore, taken: &TakenBatch) {

@@ -2,7 +2,7 @@ use grid_batch_core::LedgerStatus;
 use grid_batch_withdrawals::{NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalStore};
 
 use crate::{
-    fixture::{Database, TestStore, on_both, service},
+    fixture::{Database, TestStore, by_program, on_both, service},
     withdrawals::fixture::{
         ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, withdrawal_id,
     },
@@ -69,7 +69,7 @@ fn payment_decided_invalid_is_returned_after_retry(db: &Database) {
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     store.reject(&taken, "an operator decided");
     assert_eq!(from(&store, nonce), []);
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(from(&store, nonce), [signed(nonce, 100)]);
 }
 

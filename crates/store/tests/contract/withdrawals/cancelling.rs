@@ -7,7 +7,7 @@ use grid_batch_withdrawals::SigningStore;
 use grid_batch_withdrawals::{CancelOutcome, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, TestStore, happened, on_both};
+use crate::fixture::{Database, StoreExt, TestStore, by_program, happened, on_both};
 
 on_both! {
     cancellation_request_is_stored_once,
@@ -23,19 +23,22 @@ fn cancellation_request_is_stored_once(db: &Database) {
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let noted_at = db.now();
     for _ in 0..2 {
-        let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+        let cancelled = store.cancel_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
         assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::New });
         assert_eq!(store.details_of(1).cancelled_at, Some(noted_at));
         db.later(1);
     }
-    assert_eq!(store.cancel_withdrawal(&withdrawal_id(2)).unwrap(), CancelOutcome::NotFound);
+    assert_eq!(
+        store.cancel_withdrawal(&withdrawal_id(2), &by_program()).unwrap(),
+        CancelOutcome::NotFound
+    );
 }
 
 fn nothing_is_signed_after_cancellation(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let taken = store.take_one(ACCOUNT);
-    let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+    let cancelled = store.cancel_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::Submitting });
     let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
     assert!(payment.cancel_requested);
@@ -48,7 +51,7 @@ fn ended_withdrawal_is_not_cancelled(db: &Database) {
     store.accept_and(&store.take_one(ACCOUNT), LedgerStatus::Committed);
     store.reject(&store.take_one(ACCOUNT), "no");
     for (number, state) in [(1, BatchState::Committed), (2, BatchState::Invalid)] {
-        let cancelled = store.cancel_withdrawal(&withdrawal_id(number)).unwrap();
+        let cancelled = store.cancel_withdrawal(&withdrawal_id(number), &by_program()).unwrap();
         assert_eq!(cancelled, CancelOutcome::AlreadyEnded { state: state.into() });
         assert_eq!(store.details_of(number).cancelled_at, None);
     }
@@ -89,7 +92,7 @@ fn refused_and_held(db: &Database) -> (TestStore, TakenBatch) {
 
 fn cancellation_ends_the_hold_of_a_refused_payment(db: &Database) {
     let (store, _) = refused_and_held(db);
-    let cancelled = store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+    let cancelled = store.cancel_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(cancelled, CancelOutcome::Requested { state: BatchState::Delayed });
     assert_eq!(store.details_of(1).batch.held, None);
     assert_eq!(store.take_one(ACCOUNT).attempt, 2);

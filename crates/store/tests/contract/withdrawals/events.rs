@@ -2,7 +2,7 @@ use grid_batch_core::{EventFilter, EventPosition, EventStore, EventWithdrawal, H
 use grid_batch_withdrawals::{SigningStore, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, TestStore, batch, on_both};
+use crate::fixture::{Database, StoreExt, TestStore, batch, by_program, on_both};
 
 on_both! {
     event_names_the_withdrawal_and_the_transaction_with_the_highest_fee,
@@ -42,7 +42,7 @@ fn event_of_another_generation_has_its_own_transaction(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     store.reject(&store.take_one(ACCOUNT), "the pool is empty");
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(latest(&store), told(1, None));
     let transaction = store.sign(&store.take_one(ACCOUNT), 0).unwrap().signed;
     assert_eq!(latest(&store), told(1, Some(transaction.hash)));

@@ -1,7 +1,7 @@
 use grid_batch_core::LedgerIdentity;
 use grid_batch_withdrawals::SigningStore;
 
-use crate::fixture::{Database, on_both};
+use crate::fixture::{Database, by_program, on_both};
 
 on_both! {
     highest_block_is_kept_for_the_ledger,
@@ -19,7 +19,7 @@ fn highest_block_is_kept_for_the_ledger(db: &Database) {
         assert_eq!(db.open().highest_block().unwrap(), Some(highest));
     }
     db.execute("delete from instances").unwrap();
-    store.rebind_ledger(&ledger).unwrap();
+    store.rebind_ledger(&ledger, &by_program()).unwrap();
     assert_eq!(store.highest_block().unwrap(), None);
 }
 

@@ -1,4 +1,5 @@
 mod cancelling;
+mod decisions;
 mod details;
 mod events;
 pub mod fixture;

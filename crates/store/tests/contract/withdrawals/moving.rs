@@ -11,7 +11,9 @@ use grid_batch_withdrawals::{
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, signed, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, TestStore, on_both, service, wait_until_blocked};
+use crate::fixture::{
+    Database, StoreExt, TestStore, by_program, on_both, service, wait_until_blocked,
+};
 
 on_both! {
     unsigned_withdrawals_move_in_order,
@@ -36,7 +38,7 @@ fn present(_: &str) -> Option<ServiceId> {
 }
 
 fn step(store: &TestStore, after: Option<Timestamp>, count: usize) -> MoveStep {
-    store.move_withdrawals(&service(ACCOUNT), &present, after, count).unwrap()
+    store.move_withdrawals(&service(ACCOUNT), &present, after, count, &by_program()).unwrap()
 }
 
 /// Moves all withdrawals that can be moved.
@@ -222,7 +224,7 @@ fn held_withdrawals_stay_until_released(db: &Database) {
 fn withdrawals_of_a_restored_database_stay(db: &Database) {
     let store = db.open();
     let ids = schedule(&store, 2);
-    Store::mark_restored(&db.url(), db.options(), true).unwrap();
+    db.restored().mark_restored(true, &by_program()).unwrap();
     let in_doubt = |id: &WithdrawalId| (*id, MoveObstacle::InDoubt);
     store.schedule_all(&[withdrawal(ACCOUNT, 3)]);
     let step = move_all(&store);
@@ -238,7 +240,7 @@ fn moved_withdrawal_has_the_nonces_of_its_account(db: &Database) {
     let nonce = store.sign(&taken, 7).unwrap().signed.nonce;
     store.close_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     store.reject(&taken, "the former gas admin has no right");
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     move_all(&store);
     let taken = store.take_one(PRESENT);
     assert_eq!(store.sign(&taken, 2).unwrap().signed.nonce, 2);
@@ -252,7 +254,7 @@ fn moved_withdrawal_has_the_nonces_of_its_account(db: &Database) {
 fn cancelled_withdrawal_stays_cancelled(db: &Database) {
     let store = db.open();
     schedule(&store, 1);
-    store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+    store.cancel_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     move_all(&store);
     assert!(store.details_of(1).cancelled_at.is_some());
     assert_eq!(store.sign(&store.take_one(PRESENT), 0), None);
@@ -263,7 +265,8 @@ fn withdrawals_of_other_pools_stay(db: &Database) {
     schedule(&store, 1);
     for unchanged in [None, Some(service(ACCOUNT))] {
         let gas_admin = |_: &str| unchanged.clone();
-        let step = store.move_withdrawals(&service(ACCOUNT), &gas_admin, None, 10).unwrap();
+        let step =
+            store.move_withdrawals(&service(ACCOUNT), &gas_admin, None, 10, &by_program()).unwrap();
         assert_eq!(step, MoveStep::default());
     }
     assert_eq!(open(&store), [(ACCOUNT.to_owned(), 1)]);
@@ -288,7 +291,7 @@ fn services_are_locked_in_order_before_withdrawals_move() {
     )
     .unwrap();
     let gas_admin = |_: &str| Some(service(to));
-    let step = store.move_withdrawals(&service(from), &gas_admin, None, 10).unwrap();
+    let step = store.move_withdrawals(&service(from), &gas_admin, None, 10, &by_program()).unwrap();
     assert_eq!(moved(&step), [withdrawal_id(1)]);
     assert_eq!(db.number("select count(*) as number from seen where locked"), 1);
     assert_eq!(db.number("select count(*) as number from seen where not locked"), 0);

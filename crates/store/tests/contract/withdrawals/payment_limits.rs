@@ -10,7 +10,7 @@ use grid_batch_withdrawals::{
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, TestStore, on_both};
+use crate::fixture::{Database, StoreExt, TestStore, by_program, on_both};
 
 on_both! {
     amount_above_the_limit_is_refused,
@@ -157,13 +157,13 @@ fn retry_counts_once_and_is_limited(db: &Database) {
     let store = day_limit(db, "100");
     store.schedule_all(&[payment(1, "60")]);
     store.reject(&store.take_one(ACCOUNT), "no");
-    let retried = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    let retried = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(retried, RetryOutcome::Scheduled { generation: 2 });
     assert_eq!(sum(&store), "60");
 
     store.reject(&store.take_one(ACCOUNT), "no");
     store.schedule_all(&[payment(2, "50")]);
-    let refused = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    let refused = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert!(matches!(refused, RetryOutcome::PaymentLimit(_)), "{refused:?}");
     assert_eq!((store.details_of(1).generation, sum(&store).as_str()), (2, "50"));
 }
@@ -188,7 +188,7 @@ fn bulk_retry_checks_each_and_its_dry_run_agrees(db: &Database) {
     assert!(reasons[0].contains("has 1 left") && reasons[2].contains("has 0 left"), "{reasons:?}");
     assert_eq!(sum(&store), "0", "nothing changes");
     assert!(all.find(&*store, 3).unwrap().has_more);
-    assert_eq!(all.retry(&*store, 9).unwrap(), found);
+    assert_eq!(all.retry(&*store, 9, &by_program()).unwrap(), found);
     assert_eq!(sum(&store), "10");
     let again = all.find(&*store, 9).unwrap();
     assert_eq!((again.withdrawals.len(), again.refused.len(), again.has_more), (0, 3, false));

@@ -10,7 +10,7 @@ use grid_batch_withdrawals::{
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, TestStore, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, by_program, on_both, service};
 
 on_both! {
     final_transaction_is_stored_with_the_outcome,
@@ -79,7 +79,7 @@ fn payment_without_the_event_waits_for_a_decision(db: &Database) {
     for (number, paid) in [(1, Some(withdrawal_id(1))), (2, None)] {
         assert_eq!(state(&store, number), WithdrawalState::Held);
         let refused = RetryOutcome::NotFailed { state: WithdrawalState::Held };
-        assert_eq!(store.retry_withdrawal(&withdrawal_id(number)).unwrap(), refused);
+        assert_eq!(store.retry_withdrawal(&withdrawal_id(number), &by_program()).unwrap(), refused);
         let (account, nonce) = (service(ACCOUNT), u64::try_from(number - 1).unwrap());
         let undecided: Vec<u64> =
             store.undecided_nonces().unwrap().iter().map(|(_, it)| it.nonce).collect();
@@ -102,7 +102,7 @@ fn payment_without_the_event_waits_for_a_decision(db: &Database) {
     assert_eq!(state(&store, 2), WithdrawalState::Failed);
     let failed = FailedFilter::default().find(&*store, 9).unwrap().withdrawals;
     assert_eq!(failed.len(), 1);
-    let retried = store.retry_withdrawal(&withdrawal_id(2)).unwrap();
+    let retried = store.retry_withdrawal(&withdrawal_id(2), &by_program()).unwrap();
     assert_eq!(retried, RetryOutcome::Scheduled { generation: 2 });
 }
 
@@ -115,7 +115,7 @@ fn payment_without_the_event_of_a_retried_withdrawal_is_decided(db: &Database) {
     store.hold(&taken, "nothing can be proved");
     let (batch, attempt) = (&taken.batch_id, taken.attempt);
     store.decide(&taken.service_id, batch, attempt, Decision::Invalid).unwrap();
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     let taken = store.take_one(ACCOUNT);
     close(&store, nonce, NonceOutcome::WithoutEvent);
     store.accept_and(&taken, LedgerStatus::Committed);

@@ -6,7 +6,7 @@ use grid_batch_withdrawals::{
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, exactly, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, on_both, service};
+use crate::fixture::{Database, StoreExt, by_program, on_both, service};
 
 on_both! {
     failed_withdrawal_is_retried_at_the_end_of_the_queue,
@@ -23,7 +23,7 @@ fn failed_withdrawal_is_retried_at_the_end_of_the_queue(db: &Database) {
     store.reject(&store.take_one(ACCOUNT), "the pool is empty");
     let scheduled_at = db.now();
     db.later(1);
-    let retried = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    let retried = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(retried, RetryOutcome::Scheduled { generation: 2 });
 
     let details = store.details_of(1);
@@ -36,16 +36,19 @@ fn failed_withdrawal_is_retried_at_the_end_of_the_queue(db: &Database) {
     let taken = store.take_one(ACCOUNT);
     assert_eq!(taken.serialized_batch, b"0xpool 0xmember1 1001");
     store.reject(&taken, "still empty");
-    let again = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    let again = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(again, RetryOutcome::Scheduled { generation: 3 });
 }
 
 fn withdrawal_that_has_not_failed_is_not_retried(db: &Database) {
     let store = db.open();
-    assert_eq!(store.retry_withdrawal(&withdrawal_id(1)).unwrap(), RetryOutcome::NotFound);
+    assert_eq!(
+        store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap(),
+        RetryOutcome::NotFound
+    );
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
     let not_failed = |state: WithdrawalState| {
-        let retried = store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+        let retried = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
         assert_eq!(retried, RetryOutcome::NotFailed { state });
         assert_eq!(store.details_of(1).generation, 1);
     };
@@ -62,7 +65,9 @@ fn concurrent_retries_start_one_generation(db: &Database) {
     store.reject(&store.take_one(ACCOUNT), "no");
     let answers: Vec<RetryOutcome> = thread::scope(|scope| {
         let callers: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| store.retry_withdrawal(&withdrawal_id(1)).unwrap()))
+            .map(|_| {
+                scope.spawn(|| store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap())
+            })
             .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
@@ -76,9 +81,9 @@ fn concurrent_retries_start_one_generation(db: &Database) {
 fn retry_clears_the_cancellation(db: &Database) {
     let store = db.open();
     store.schedule_all(&[withdrawal(ACCOUNT, 1)]);
-    store.cancel_withdrawal(&withdrawal_id(1)).unwrap();
+    store.cancel_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     store.reject(&store.take_one(ACCOUNT), "cancelled");
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(store.details_of(1).cancelled_at, None);
     assert!(store.sign(&store.take_one(ACCOUNT), 0).is_some());
 }
@@ -89,7 +94,7 @@ fn failed_nonce_is_not_open_after_retry(db: &Database) {
     let (taken, nonce) = store.take_and_sign(ACCOUNT);
     store.close_as(ACCOUNT, nonce, NonceOutcome::Reverted);
     store.reject(&taken, "reverted");
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
 
     let taken = store.take_one(ACCOUNT);
     let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
@@ -108,7 +113,7 @@ fn nonce_that_may_still_pay_stays_open_after_retry(db: &Database) {
     store.outcome(&taken, Outcome::Ambiguous);
     store.hold(&taken, "no evidence");
     store.decide(&taken.service_id, &taken.batch_id, taken.attempt, Decision::Invalid).unwrap();
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
 
     let taken = store.take_one(ACCOUNT);
     let open = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().nonce.unwrap();

@@ -6,7 +6,7 @@ use grid_batch_withdrawals::{
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, TestStore, on_both, service};
+use crate::fixture::{Database, TestStore, by_program, on_both, service};
 
 const OTHER_ACCOUNT: &str = "eip155:1:0x0b";
 
@@ -82,11 +82,11 @@ fn failed_withdrawals_are_retried_up_to_the_limit(db: &Database) {
     fail(&store, &["no contract"; 3]);
     let filter =
         FailedFilter { reason_contains: Some("no contract".to_owned()), ..Default::default() };
-    let retried = filter.retry(&*store, 2).unwrap();
+    let retried = filter.retry(&*store, 2, &by_program()).unwrap();
     assert_eq!((numbers(&retried), retried.has_more), (ids(1..=2), true));
-    let retried = filter.retry(&*store, 2).unwrap();
+    let retried = filter.retry(&*store, 2, &by_program()).unwrap();
     assert_eq!((numbers(&retried), retried.has_more), (ids([3]), false));
-    assert_eq!(filter.retry(&*store, 2).unwrap(), FailedWithdrawals::default());
+    assert_eq!(filter.retry(&*store, 2, &by_program()).unwrap(), FailedWithdrawals::default());
     for number in 1..=3 {
         let details = store.details_of(number);
         assert_eq!(
@@ -101,7 +101,7 @@ fn concurrent_bulk_retries_retry_each_once(db: &Database) {
     let store = db.open();
     fail(&store, &["no"; 5]);
     let retried: Vec<Vec<WithdrawalId>> = thread::scope(|scope| {
-        let retry = || numbers(&FailedFilter::default().retry(&*store, 9).unwrap());
+        let retry = || numbers(&FailedFilter::default().retry(&*store, 9, &by_program()).unwrap());
         let callers: Vec<_> = (0..4).map(|_| scope.spawn(retry)).collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });

@@ -11,7 +11,7 @@ use super::fixture::{
     ACCOUNT, KNOWN, WithdrawalsExt, exactly, is_stored, withdrawal, withdrawal_id,
 };
 use crate::fixture::{
-    Database, StoreExt, TestStore, batch, id, on_both, service, wait_until_blocked,
+    Database, StoreExt, TestStore, batch, by_program, id, on_both, service, wait_until_blocked,
 };
 
 on_both! {
@@ -211,7 +211,7 @@ fn retention_keeps_withdrawals_and_latest_batches(db: &Database) {
     store.reject(&refused, "no");
     store.commit_next(ACCOUNT);
     store.commit_next(ACCOUNT);
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     store.commit_next(ACCOUNT);
 
     // A batch without withdrawal, and the failed batch of the first withdrawal.

@@ -4,7 +4,7 @@ use grid_batch_core::{Decision, Event, LedgerStatus, Outcome, Timestamp};
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, TestStore, happened, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, by_program, happened, on_both, service};
 
 on_both! {
     each_state_lists_its_withdrawals,
@@ -119,7 +119,7 @@ fn retried_withdrawal_is_not_among_the_failed(db: &Database) {
     store.reject(&store.take_one(ACCOUNT), "no");
     let failed = in_states(&[WithdrawalState::Failed]);
     assert_eq!(listed(&store, &failed), [withdrawal_id(1)]);
-    store.retry_withdrawal(&withdrawal_id(1)).unwrap();
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(listed(&store, &failed), []);
     assert_eq!(listed(&store, &in_states(&[WithdrawalState::Scheduled])), [withdrawal_id(1)]);
     store.commit_next(ACCOUNT);

@@ -1,9 +1,7 @@
-//! The log of what operators did.
-
 use diesel::prelude::*;
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionSource, InstanceId, Operator, OperatorAction, OperatorTarget,
-    OperatorVerb, RecordedAction, Timestamp,
+    OperatorVerb, RecordedAction, Timestamp, WebhookId,
 };
 
 use crate::sql::{
@@ -13,7 +11,7 @@ use crate::sql::{
 };
 
 /// Logs an action, in the transaction that does it.
-pub(super) fn record_action(
+pub(crate) fn record_action(
     connection: &mut Connection,
     action: &OperatorAction,
     effect: &ActionEffect,
@@ -23,7 +21,7 @@ pub(super) fn record_action(
 }
 
 /// Logs what an action did with each of these targets, in the transaction that does it.
-pub(super) fn record_actions(
+pub(crate) fn record_actions(
     connection: &mut Connection,
     action: &OperatorAction,
     done: &[(&OperatorTarget, &ActionEffect)],
@@ -37,13 +35,15 @@ pub(super) fn record_actions(
     let acting = operator.instance.as_ref().map(InstanceId::as_str);
     let each = || done.iter().map(|(target, _)| *target);
     let same = || done.iter().map(drop);
+    let other_ids: Vec<Option<String>> = each().map(OperatorTarget::other_id).collect();
     connection.execute_rows(
         "-- insert_operator_actions
          insert into operator_actions (
              acted_at, operator, source, instance, verb, target, service_id, batch_id, attempt,
-             target_instance, reason, state_before, state_after)
+             target_instance, target_id, reason, state_before, state_after)
          select x.acted_at, x.operator, x.source, x.instance, x.verb, x.target, x.service_id,
-             x.batch_id, x.attempt, x.target_instance, x.reason, x.state_before, x.state_after
+             x.batch_id, x.attempt, x.target_instance, x.target_id, x.reason, x.state_before,
+             x.state_after
          from {x}",
         Rows::default()
             .long("acted_at", same().map(|()| now.as_micros()))
@@ -56,6 +56,7 @@ pub(super) fn record_actions(
             .optional_bytes("batch_id", each().map(|it| Some(it.batch()?.0.as_bytes())))
             .optional_long("attempt", each().map(|it| Some(i64::from(it.batch()?.1?))))
             .optional_text("target_instance", each().map(|it| Some(it.instance()?.as_str())))
+            .optional_text("target_id", other_ids.iter().map(Option::as_deref))
             .optional_text("reason", same().map(|()| reason.as_deref()))
             .text("state_before", done.iter().map(|(_, effect)| effect.before.as_str()))
             .text("state_after", done.iter().map(|(_, effect)| effect.after.as_str())),
@@ -63,7 +64,7 @@ pub(super) fn record_actions(
 }
 
 /// Up to `count` actions before the one with this number, the latest first.
-pub(super) fn actions(
+pub(crate) fn actions(
     store: &Store,
     filter: &ActionFilter,
     before: Option<i64>,
@@ -95,7 +96,7 @@ pub(super) fn actions(
 }
 
 /// Why this was done last to a service, or to all services.
-pub(super) fn last_reason(
+pub(crate) fn last_reason(
     connection: &mut Connection,
     verb: OperatorVerb,
     target: &OperatorTarget,
@@ -131,6 +132,7 @@ struct ActionRow {
     batch_id: Option<Vec<u8>>,
     attempt: Option<i64>,
     target_instance: Option<String>,
+    target_id: Option<String>,
     reason: Option<String>,
     state_before: String,
     state_after: String,
@@ -163,12 +165,21 @@ impl ActionRow {
         let batch = self.batch_id.as_deref().map(batch_id).transpose()?;
         let attempt = self.attempt.map(u32::try_from).transpose().map_err(StoreError::corrupt)?;
         let instance = self.target_instance.as_deref().map(InstanceId::new);
+        let other_id = self.target_id.as_deref().unwrap_or_default();
         match (self.target.as_str(), service, batch, instance) {
             ("batch", Some(service_id), Some(batch_id), _) => {
                 Ok(OperatorTarget::Batch { service_id, batch_id, attempt })
             }
             ("service", Some(service_id), ..) => Ok(OperatorTarget::Service(service_id)),
             ("instance", _, _, Some(instance)) => Ok(OperatorTarget::Instance(instance)),
+            ("token", ..) => {
+                Ok(OperatorTarget::Token(other_id.parse().map_err(StoreError::corrupt)?))
+            }
+            ("webhook", ..) => {
+                let id = other_id.parse().map_err(StoreError::corrupt)?;
+                Ok(OperatorTarget::Webhook(WebhookId(id)))
+            }
+            ("database", ..) => Ok(OperatorTarget::Database),
             ("all_services", ..) => Ok(OperatorTarget::AllServices),
             _ => Err(StoreError::corrupt("an action without its target")),
         }

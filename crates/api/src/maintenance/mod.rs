@@ -1,0 +1,93 @@
+//! Decisions about the whole database: that it was restored, its ledger, and which gas admins pay from its pools.
+
+mod handlers;
+mod report;
+mod retention;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use grid_batch_core::{BatchError, OperatorRequest};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    http::ApiError,
+    state::{ApiState, StoreAccess},
+};
+
+pub use report::{
+    BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport, PoolMove,
+    RetentionReport,
+};
+
+/// Carries out decisions that need the settings or the nodes, beside the store. Its methods block.
+pub trait Maintenance: Send + Sync {
+    /// Puts every open batch in doubt. Refused while an instance runs, unless `even_if_running`.
+    fn restored(
+        &self,
+        even_if_running: bool,
+        request: &OperatorRequest,
+    ) -> Result<InDoubtReport, MaintenanceError>;
+
+    /// Records that the database was moved with every commit. Refused while an instance runs.
+    fn moved(&self, request: &OperatorRequest) -> Result<InDoubtReport, MaintenanceError>;
+
+    /// The ledger of the database, and those of the nodes.
+    fn ledger(&self) -> Result<LedgerBinding, MaintenanceError>;
+
+    /// Binds the database to the ledger of the nodes. Refused while an instance runs.
+    fn adopt_ledger(&self, request: &OperatorRequest) -> Result<LedgerBinding, MaintenanceError>;
+
+    /// Removes batches that ended longer ago than this, by default than the settings say. A dry run counts them. It may
+    /// end before all are removed.
+    fn remove_ended(
+        &self,
+        older_than: Option<Duration>,
+        dry_run: bool,
+    ) -> Result<RetentionReport, MaintenanceError>;
+
+    /// Moves open withdrawals to the present gas admins of their pools.
+    fn move_withdrawals(
+        &self,
+        request: &OperatorRequest,
+    ) -> Result<Vec<GasAdminMoves>, MaintenanceError>;
+}
+
+/// Why a decision about the database was not carried out.
+#[derive(Debug)]
+pub enum MaintenanceError {
+    /// It is not possible now, for this reason.
+    Refused(String),
+    /// The store failed.
+    Failed(BatchError),
+}
+
+/// What the handlers need.
+pub(crate) struct MaintenanceContext {
+    api: Arc<ApiState>,
+    maintenance: Arc<dyn Maintenance>,
+    /// One decision is carried out at once.
+    writes: StoreAccess,
+}
+
+impl MaintenanceContext {
+    pub(crate) fn new(api: Arc<ApiState>, maintenance: Arc<dyn Maintenance>) -> Self {
+        let writes = StoreAccess::new(1, api.database.clone(), ApiError::write_interrupted());
+        Self { api, maintenance, writes }
+    }
+}
+
+impl fmt::Debug for MaintenanceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MaintenanceContext").finish_non_exhaustive()
+    }
+}
+
+/// The routes.
+pub(crate) fn routes() -> OpenApiRouter<Arc<MaintenanceContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(handlers::restored))
+        .routes(routes!(handlers::ledger))
+        .routes(routes!(handlers::adopt_ledger))
+        .routes(routes!(handlers::move_withdrawals))
+        .routes(routes!(retention::post))
+}

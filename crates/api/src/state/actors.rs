@@ -1,0 +1,96 @@
+use std::{fmt, sync::Arc};
+
+use axum::http::request::Parts;
+use grid_batch_core::{ActionSource, InstanceId, Operator, OperatorRequest};
+
+use crate::{
+    access::Caller,
+    http::{ApiError, JsonObject},
+};
+
+/// The longest reason, in bytes.
+const LONGEST_REASON: usize = 1_000;
+/// The name that a client may give itself where requests are not authorized.
+const ACTOR_HEADER: &str = "grid-batch-actor";
+/// The name in the log for requests that are not authorized.
+const LOCAL_ACTOR: &str = "local";
+
+/// Returns the instance that this process is now: it may register again as another one.
+pub(crate) type CurrentInstance = dyn Fn() -> Option<InstanceId> + Send + Sync;
+
+/// Finds out who asks for what the log of operators shows.
+#[derive(Clone)]
+pub(crate) struct Actors {
+    /// The instance whose interface this is now.
+    pub(crate) instance: Arc<CurrentInstance>,
+    /// Who runs the command in whose process the interface is.
+    pub(crate) command_user: Option<String>,
+}
+
+impl Actors {
+    /// Who asks, with the reason, which every action needs, and whether it is a dry run.
+    pub(crate) fn take_request(
+        &self,
+        request: &Parts,
+        fields: &mut JsonObject,
+    ) -> Result<OperatorRequest, ApiError> {
+        let reason = fields.string("reason")?;
+        let dry_run = fields.boolean("dry_run", false)?;
+        self.request(request, reason, dry_run)
+    }
+
+    /// The same with what the parameters of the request say.
+    pub(crate) fn request(
+        &self,
+        request: &Parts,
+        reason: String,
+        dry_run: bool,
+    ) -> Result<OperatorRequest, ApiError> {
+        let rule = match reason.trim().len() {
+            0 => "it is empty; say why, for the log".to_owned(),
+            1..=LONGEST_REASON => {
+                let operator = self.operator(request)?;
+                return Ok(OperatorRequest { operator, reason: Some(reason), dry_run });
+            }
+            _ => format!("it is longer than {LONGEST_REASON} bytes"),
+        };
+        Err(ApiError::invalid_value("reason", rule))
+    }
+
+    /// Who makes a request, as the log shows it.
+    fn operator(&self, request: &Parts) -> Result<Operator, ApiError> {
+        if let Some(name) = self.command_user.clone() {
+            return Ok(Operator { name, source: ActionSource::CommandLine, instance: None });
+        }
+        let name = name_of(request)?;
+        Ok(Operator { name, source: ActionSource::Http, instance: (self.instance)() })
+    }
+}
+
+impl Default for Actors {
+    fn default() -> Self {
+        Self { instance: Arc::new(|| None), command_user: None }
+    }
+}
+
+impl fmt::Debug for Actors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Actors").field("command_user", &self.command_user).finish_non_exhaustive()
+    }
+}
+
+/// The name by which the log shows who makes a request. A name that a client gives itself is marked, so
+/// that it cannot be taken for one that was authorized.
+fn name_of(request: &Parts) -> Result<String, ApiError> {
+    if let Some(name) = Caller::of(request)?.authorized_name() {
+        return Ok(name);
+    }
+    let Some(given) = request.headers.get(ACTOR_HEADER) else { return Ok(LOCAL_ACTOR.to_owned()) };
+    match given.to_str() {
+        Ok(name) if (1..=100).contains(&name.len()) => Ok(format!("{LOCAL_ACTOR}/{name}")),
+        _ => Err(ApiError::invalid_value(
+            "Grid-Batch-Actor",
+            "it must have 1 to 100 visible ASCII characters",
+        )),
+    }
+}

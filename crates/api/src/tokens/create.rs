@@ -1,0 +1,158 @@
+use std::{collections::BTreeSet, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::StatusCode,
+};
+use grid_batch_core::{AccessScope, AccessScopeError, NewToken, Timestamp};
+use grid_batch_support::ServicePattern;
+use log::error;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{BODY_LIMIT, TokenContext, error::TokenRequestError, json::TokenJson};
+use crate::{
+    AccessToken,
+    access::Caller,
+    http::{ApiError, JsonObject, Problems, Query, ServerError},
+};
+
+const FIELDS: &[&str] = &["name", "scopes", "services", "expires_at", "reason", "dry_run"];
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 100;
+/// The longest list of services.
+const MOST_SERVICES: usize = 100;
+
+/// A new token, with its secret, which is shown only once.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CreatedTokenJson {
+    #[serde(flatten)]
+    described: TokenJson,
+    /// What its client sends. Not of a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+/// The body of `POST /v1/tokens`.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the body")]
+struct TokenRequest {
+    /// What people call it, such as the name of the program that has it.
+    name: String,
+    /// `submit`, `read` and `operate`.
+    scopes: Vec<String>,
+    /// Services for which it is, with `*` for any characters; default: all.
+    services: Option<Vec<String>>,
+    /// Until when; default: for ever.
+    expires_at: Option<String>,
+    /// Why, for the log.
+    reason: String,
+    /// Says what would be created, and creates nothing.
+    dry_run: Option<bool>,
+}
+
+/// `POST /v1/tokens`.
+#[utoipa::path(
+    post, path = "/v1/tokens", tag = "tokens", operation_id = "createToken", summary = "Create an access token",
+    request_body(content = TokenRequest),
+    responses(
+        (status = 200, description = "Of a dry run: the token that would be created", body = CreatedTokenJson),
+        (status = 201, description = "The token, which is shown only once", body = CreatedTokenJson),
+        Problems,
+    ),
+)]
+pub(super) async fn post(
+    State(context): State<Arc<TokenContext>>,
+    request: Request,
+) -> Result<(StatusCode, Json<CreatedTokenJson>), ApiError> {
+    let (request, mut fields) = context.api.read_json(request, FIELDS, BODY_LIMIT).await?;
+    Query::parse(request.uri.query())?.refuse_all()?;
+    let secret = AccessToken::generate().map_err(random_failed)?;
+    let new = parse(&mut fields, &secret)?;
+    let asked = context.api.actors.take_request(&request, &mut fields)?;
+    if context.api.actors.command_user.is_none() {
+        Caller::of(&request)?.check_grants(&new.scopes)?;
+    }
+    let (described, dry_run) = (TokenJson::from(new.clone()), asked.dry_run);
+    let name = new.name.clone();
+    if !context.write(move |store| store.create_token(&new, &asked)).await? {
+        return Err(TokenRequestError::NameInUse(name).into());
+    }
+    if dry_run {
+        return Ok((StatusCode::OK, Json(CreatedTokenJson { described, token: None })));
+    }
+    let token = Some(secret.secret());
+    Ok((StatusCode::CREATED, Json(CreatedTokenJson { described, token })))
+}
+
+fn random_failed(error: impl std::fmt::Display) -> ApiError {
+    error!(error:%; "a token cannot be made");
+    ServerError::Internal.into()
+}
+
+fn parse(fields: &mut JsonObject, secret: &AccessToken) -> Result<NewToken, ApiError> {
+    let expires_at = fields.optional_string("expires_at")?;
+    Ok(NewToken {
+        id: secret.id(),
+        name: parse_name(fields.string("name")?)?,
+        secret_hash: secret.secret_hash(),
+        scopes: parse_scopes(&fields.strings("scopes")?)?,
+        services: parse_services(fields.strings("services")?)?,
+        expires_at: expires_at.as_deref().map(parse_expiry).transpose()?,
+    })
+}
+
+fn parse_name(name: String) -> Result<String, ApiError> {
+    let is_printable = !name.is_empty() && !name.contains(char::is_control);
+    if is_printable && name.len() <= LONGEST_NAME && name.trim() == name {
+        return Ok(name);
+    }
+    let rule = format!(
+        "it must have 1 to {LONGEST_NAME} bytes, no control characters, and no space at either end"
+    );
+    Err(ApiError::invalid_value("name", rule))
+}
+
+fn parse_scopes(scopes: &[String]) -> Result<BTreeSet<AccessScope>, ApiError> {
+    if scopes.is_empty() {
+        return Err(ApiError::invalid_value("scopes", "it must name submit, read or operate"));
+    }
+    let invalid = |error: AccessScopeError| ApiError::invalid_value("scopes", error.to_string());
+    scopes.iter().map(|scope| scope.parse()).collect::<Result<_, _>>().map_err(invalid)
+}
+
+fn parse_services(services: Vec<String>) -> Result<Vec<String>, ApiError> {
+    if services.is_empty() {
+        return Ok(vec!["*".to_owned()]);
+    }
+    if services.len() > MOST_SERVICES {
+        let rule = format!("it has more than {MOST_SERVICES} services; leave it out for all");
+        return Err(ApiError::invalid_value("services", rule));
+    }
+    for service in &services {
+        let parsed = service.parse::<ServicePattern>();
+        parsed.map_err(|error| ApiError::invalid_value("services", error.to_string()))?;
+    }
+    Ok(services)
+}
+
+fn parse_expiry(text: &str) -> Result<Timestamp, ApiError> {
+    humantime::parse_rfc3339(text).map(Timestamp::from).map_err(|_| {
+        let rule = "it must be a time such as 2027-11-22T09:30:00Z";
+        ApiError::invalid_value("expires_at", rule)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_is_printable() {
+        assert!(parse_name("the ci".to_owned()).is_ok());
+        for text in ["", " ci", "ci\n", &"x".repeat(101)] {
+            assert!(parse_name(text.to_owned()).is_err(), "{text:?}");
+        }
+    }
+}

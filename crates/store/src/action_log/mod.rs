@@ -1,0 +1,7 @@
+//! The log of what operators did.
+
+mod logged;
+mod rows;
+
+pub(crate) use logged::{Logged, dry_run, in_transaction, logged};
+pub(crate) use rows::{actions, last_reason, record_action, record_actions};

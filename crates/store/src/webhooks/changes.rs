@@ -1,0 +1,129 @@
+//! What operators change about webhooks.
+
+use grid_batch_core::{
+    ActionEffect, FailedDeliveryId, NewWebhook, OperatorRequest, OperatorTarget, OperatorVerb,
+    Webhook, WebhookId,
+};
+
+use super::{
+    failed::exists,
+    rows::{WebhookRow, lines},
+};
+use crate::{
+    action_log::{Logged, logged},
+    events,
+    sql::{Connection, Statement, Store, StoreError},
+};
+
+/// The most webhooks. Each is read in full whenever events are delivered.
+const MOST_WEBHOOKS: i64 = 100;
+
+/// Stores a webhook. `None`: there are as many as there may be.
+pub(super) fn create(
+    store: &Store,
+    webhook: &NewWebhook,
+    request: &OperatorRequest,
+) -> Result<Option<Webhook>, StoreError> {
+    let latest = events::latest(store)?;
+    let services = lines(webhook.filter.services.iter());
+    let kinds = lines(webhook.filter.kinds.iter());
+    let statement = store
+        .statement(format!(
+            "-- create_webhook
+             insert into webhooks (url, secret, services, kinds, created_at, cursor)
+             select ?, ?, ?, ?, ?, ? where (select count(*) from webhooks) < {MOST_WEBHOOKS}
+             returning id, url, services, kinds, created_at, attempts, next_try_at, last_error,
+                 disabled_at, missed_at, cast(0 as bigint) as failed"
+        ))
+        .text(&webhook.url)
+        .bytes(webhook.secret.expose())
+        .text(&services)
+        .text(&kinds)
+        .long(store.now().as_micros())
+        .text(latest.as_str());
+    logged(store, request, OperatorVerb::CreateWebhook, None, |connection| {
+        let rows: Vec<WebhookRow> = connection.load(&statement)?;
+        let Some(row) = rows.into_iter().next() else { return Ok(Logged::unchanged(None)) };
+        let webhook = row.read()?;
+        let target = OperatorTarget::Webhook(webhook.id);
+        let effect = ActionEffect::in_words("does not exist", host(&webhook.url));
+        Ok(Logged::changed(Some(webhook), target, effect))
+    })
+}
+
+/// Removes a webhook and what was given up. Returns whether there was one.
+pub(super) fn remove(
+    store: &Store,
+    id: WebhookId,
+    request: &OperatorRequest,
+) -> Result<bool, StoreError> {
+    let statement = store
+        .statement("-- remove_webhook\n delete from webhooks where id = ? returning url")
+        .long(id.0);
+    logged(store, request, OperatorVerb::RemoveWebhook, None, |connection| {
+        let removed: Vec<String> = connection.load_column(&statement)?;
+        let Some(url) = removed.first() else { return Ok(Logged::unchanged(false)) };
+        let effect = ActionEffect::in_words(host(url), "removed");
+        Ok(Logged::changed(true, OperatorTarget::Webhook(id), effect))
+    })
+}
+
+/// Has messages sent once more: this one, or all. `None`: there is no such webhook.
+pub(super) fn redeliver(
+    store: &Store,
+    id: WebhookId,
+    failed: Option<FailedDeliveryId>,
+    request: &OperatorRequest,
+) -> Result<Option<u64>, StoreError> {
+    logged(store, request, OperatorVerb::Redeliver, None, |connection| {
+        let changed = send_again(connection, id, failed)?;
+        if changed == 0 && failed.is_some() {
+            return Ok(Logged::unchanged(exists(connection, id)?.then_some(0)));
+        }
+        if !enable(connection, id)? {
+            return Ok(Logged::unchanged(None));
+        }
+        let count = u64::try_from(changed).unwrap_or(u64::MAX);
+        let after = format!("enabled; {count} messages are sent once more");
+        let effect = ActionEffect::in_words(format!("{count} messages were given up"), after);
+        Ok(Logged::changed(Some(count), OperatorTarget::Webhook(id), effect))
+    })
+}
+
+fn send_again(
+    connection: &mut Connection,
+    id: WebhookId,
+    failed: Option<FailedDeliveryId>,
+) -> Result<usize, StoreError> {
+    let dialect = connection.dialect();
+    let statement = match failed {
+        None => Statement::new(
+            dialect,
+            "-- redeliver_all\n update failed_deliveries set again = true where webhook_id = ?",
+        )
+        .long(id.0),
+        Some(failed) => Statement::new(
+            dialect,
+            "-- redeliver_one
+             update failed_deliveries set again = true where webhook_id = ? and id = ?",
+        )
+        .long(id.0)
+        .long(failed.0),
+    };
+    connection.execute(&statement)
+}
+
+fn enable(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError> {
+    let statement = Statement::new(
+        connection.dialect(),
+        "-- enable_webhook
+         update webhooks set next_try_at = 0, disabled_at = null where id = ?",
+    );
+    Ok(connection.execute(&statement.long(id.0))? > 0)
+}
+
+/// The scheme and host of a URL: the rest may have a secret in it.
+fn host(url: &str) -> String {
+    let end = url.match_indices(['/', '?', '#']).nth(2).map_or(url.len(), |(at, _)| at);
+    url[..end].to_owned()
+}
