@@ -19,6 +19,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &["grid-batch-core", "grid-batch-nodes", "grid-batch-support", "grid-batch-work"],
     ),
     ("grid-batch-nodes", &["grid-batch-core", "grid-batch-support"]),
+    ("grid-batch-ledger-check", &["grid-batch-core", "grid-batch-nodes", "grid-batch-support"]),
     (
         "grid-batch-poller",
         &["grid-batch-core", "grid-batch-nodes", "grid-batch-support", "grid-batch-work"],
@@ -75,6 +76,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-core",
             "grid-batch-evm",
             "grid-batch-http",
+            "grid-batch-ledger-check",
             "grid-batch-nodes",
             "grid-batch-poller",
             "grid-batch-protocol",

@@ -65,7 +65,9 @@ pub use batch_page::{
     BatchPage, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
-pub use claim::{Claim, ClaimKeeper, InstanceId, Notifications, SubmittedBatch, Takeover};
+pub use claim::{
+    Claim, ClaimKeeper, InstanceId, Notifications, StatePauseStore, SubmittedBatch, Takeover,
+};
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use commit_history::{CommitHistory, CommittedBefore, HistoryFacts};

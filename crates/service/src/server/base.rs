@@ -3,15 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{ClaimKeeper, Ledger};
+use grid_batch_ledger_check::{
+    self as ledger_check, CheckedClaims, LedgerCheck, LedgerMismatchError,
+};
 use grid_batch_nodes::NodePool;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
 use grid_batch_support::Jobs;
 use log::warn;
 
 use super::{
-    LedgerMismatchError, StartError,
+    StartError,
     ledger::{OpenFn, ServerLedger},
-    ledger_check::{self, CheckedClaims, LedgerCheck},
     registration::register,
     stopping::Stops,
 };

@@ -8,6 +8,7 @@ use grid_batch_claims::{
     ReceivedClaimRequests, RecordedStream, Retention, RetentionOptions,
 };
 use grid_batch_core::{LedgerFacts, ServiceId};
+use grid_batch_ledger_check::{LedgerCheck, compare_states};
 use grid_batch_poller::{
     InconclusivePolicy, LedgerStatusReader, LookupProgress, MonitorCounters, MonitorOptions,
     PollingMonitorBuilder,
@@ -28,11 +29,9 @@ use super::{
     health::{Health, HealthSources},
     http_interface::{self, HttpInterface},
     ledger::{OpenFn, ServerLedger},
-    ledger_check::LedgerCheck,
     metrics::{History, HistoryRecorder, MetricsSources, QueueMetrics},
     recall::Recall,
     shared::Shared,
-    state_roots,
     stopping::Stops,
 };
 use crate::Config;
@@ -109,7 +108,7 @@ const STOP_SLACK: Duration = Duration::from_secs(5);
 fn start_state_roots(base: &Base<'_>, stream: &RecordedStream, parts: &mut Stops) {
     if base.ledger.facts().compares_states {
         let (ledger, claims) = (Arc::clone(&base.ledger), base.claims.clone());
-        parts.last_jobs([state_roots::watch(ledger, claims, stream.clone(), &base.jobs)]);
+        parts.last_jobs([compare_states(ledger, claims, stream.clone(), &base.jobs)]);
     }
 }
 

@@ -3,9 +3,9 @@ use std::{error::Error, io, time::Duration};
 use grid_batch_api::TlsError;
 use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
+use grid_batch_ledger_check::LedgerMismatchError;
 use grid_batch_store::StoreError;
 
-use super::LedgerMismatchError;
 use crate::config::KIND_RULE;
 
 /// Why the server cannot start, or did not stop cleanly.

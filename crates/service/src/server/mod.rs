@@ -16,14 +16,12 @@ mod health;
 mod http_interface;
 mod in_flight;
 mod ledger;
-mod ledger_check;
 mod ledger_inspection;
 mod metrics;
 mod reads;
 mod recall;
 mod registration;
 mod shared;
-mod state_roots;
 mod stopping;
 #[cfg(feature = "evm")]
 mod withdrawal_moves;
@@ -32,6 +30,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_claims::{ChangeCounters, ClaimRequests};
 use grid_batch_core::{Clock, SystemClock};
+use grid_batch_ledger_check::{LedgerCheck, LedgerMismatchError};
 use grid_batch_store::Store;
 use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
 use grid_batch_support::Jobs;
@@ -43,14 +42,12 @@ pub use error::StartError;
 pub use file_descriptors::{ENOUGH_HTTP_CONNECTIONS, fitting_http_connections};
 pub(crate) use ledger::{BUILT_IN_LEDGERS, BuiltIn};
 pub use ledger::{LedgerContext, gas_admin_addresses};
-pub use ledger_check::LedgerMismatchError;
 pub use ledger_inspection::{LedgerInspection, ToldIdentity, ToldService};
 #[cfg(feature = "evm")]
 pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
 use crate::Config;
 use compose::compose;
-use ledger_check::LedgerCheck;
 use stopping::Stops;
 
 /// The server: HTTP interface, queue, submitter and pollers over one store and one ledger.

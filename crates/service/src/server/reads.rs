@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use grid_batch_api::ApiBuilder;
-use grid_batch_core::{Clock, Outcome, SearchLimits, ServiceId, WaitReason};
+use grid_batch_api::{ApiBuilder, LedgerReport, NodeReport};
+use grid_batch_core::{
+    Clock, MonotonicTime, OutageKind, Outcome, RecordedLedger, SearchLimits, ServiceId, WaitReason,
+};
+use grid_batch_ledger_check::LedgerCheck;
+use grid_batch_nodes::{Node, NodePool};
 use grid_batch_store::Store;
 use grid_batch_submitter::DelayedServices;
+use grid_batch_support::redact_url;
 use grid_batch_work::WorkTable;
-
-use super::ledger_check::LedgerCheck;
 
 /// What this process knows of why the batches of services wait. It is read from memory.
 #[derive(Clone)]
@@ -32,7 +35,42 @@ pub(super) fn with_reads(
         .with_pauses(move |services| Ok(pauses.pauses(services)?))
         .with_known_waits(move |service| sources.of(service))
         .with_search_limits(search)
-        .with_ledgers(move || Ok(vec![check.report(ledgers.ledger()?)]))
+        .with_ledgers(move || Ok(vec![ledger_report(&check, ledgers.ledger()?)]))
+}
+
+/// The ledger that the database is bound to, or the one of the settings, and its nodes. It is read from memory.
+fn ledger_report(check: &LedgerCheck, recorded: Option<RecordedLedger>) -> LedgerReport {
+    let now = check.pool().monotonic();
+    let is_recorded = recorded.is_some();
+    let configured = || check.configured().clone();
+    let identity = recorded.map_or_else(configured, |recorded| recorded.identity);
+    let nodes = check.pool().nodes().iter();
+    LedgerReport {
+        kind: identity.kind,
+        id: identity.id,
+        name: identity.name,
+        recorded: is_recorded,
+        problem: check.problem(),
+        nodes: nodes.map(|node| node_report(check.pool(), node, now)).collect(),
+    }
+}
+
+fn node_report(pool: &NodePool, node: &Node, now: MonotonicTime) -> NodeReport {
+    let outage = pool.outage(node);
+    let unanswered = outage.as_ref().filter(|it| it.kind == OutageKind::Unanswered);
+    let identity = node.identity();
+    NodeReport {
+        url: redact_url(node.url()),
+        confirmed: identity.is_confirmed(),
+        answering: pool.works(node),
+        unanswered_seconds: unanswered.map(|outage| outage.lasted.as_secs_f64()),
+        problem: match &outage {
+            Some(outage) => Some(format!("{}: {}", outage.problem(), outage.reason)),
+            None => identity.answer().problem().map(str::to_owned),
+        },
+        asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
+        failed_connections: identity.failures(),
+    }
 }
 
 impl WaitSources {
@@ -72,7 +110,7 @@ mod tests {
     use std::time::Duration;
 
     use grid_batch_core::{ItemId, LedgerIdentity, ManualClock};
-    use grid_batch_nodes::{NodePool, NodePoolOptions};
+    use grid_batch_nodes::NodePoolOptions;
     use grid_batch_store::StoreOptions;
     use grid_batch_work::{Delay, UnderWay};
     use tempfile::TempDir;

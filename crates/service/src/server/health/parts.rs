@@ -3,6 +3,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
 use grid_batch_claims::ClaimHealth;
 use grid_batch_core::{LookupLag, ServicePause};
+use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_poller::{EventFollower, LookupProgress, LookupReport, MonitorCounters};
 use grid_batch_queuer::{InFlightCounts, Places};
 use grid_batch_store::{FullQueue, QueueCounts};
@@ -10,7 +11,7 @@ use grid_batch_submitter::DelayedServices;
 use grid_batch_support::{JobReport, Jobs};
 
 use super::{database::DatabaseHealth, gas::gas_part, services::ServiceState};
-use crate::server::{gas::GasMonitor, ledger_check::LedgerCheck};
+use crate::server::gas::GasMonitor;
 
 /// Where the health of the parts is read. None of them blocks.
 pub(in crate::server) struct HealthSources {

@@ -20,12 +20,13 @@ mod scabbard;
 use std::sync::Arc;
 
 use grid_batch_core::{Ledger, LedgerIdentity};
+use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_store::Store;
 #[cfg(feature = "evm")]
 use grid_batch_withdrawals::WithdrawalRules;
 
-use super::{gas::GasMonitor, ledger_check::LedgerCheck};
+use super::gas::GasMonitor;
 use crate::{Config, LedgerConfig, LedgerType, OpenLedgerFn, StartError, config::Adapter};
 
 pub(crate) use built_in::BuiltIn;

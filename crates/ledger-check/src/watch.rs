@@ -18,15 +18,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{LedgerMismatchError, check::LedgerCheck};
+use crate::{LedgerCheck, LedgerMismatchError};
 
 /// Compares a ledger with the one that the database is bound to.
-pub(in crate::server) type ConfirmFn =
-    dyn Fn(&LedgerIdentity) -> BatchResult<LedgerConfirmation> + Send + Sync;
+pub type ConfirmFn = dyn Fn(&LedgerIdentity) -> BatchResult<LedgerConfirmation> + Send + Sync;
 
 /// Asks each node at once, and then regularly. `confirm` compares the answers with the ledger of the database, which
 /// `was_bound` to it before.
-pub(in crate::server) fn start(
+pub fn start(
     check: LedgerCheck,
     ledger: Arc<dyn Ledger>,
     confirm: Arc<ConfirmFn>,
@@ -39,7 +38,7 @@ pub(in crate::server) fn start(
 }
 
 /// Waits until every node has answered, up to this limit.
-pub(in crate::server) fn wait_for_answers(check: &LedgerCheck, limit: Duration) {
+pub fn wait_for_answers(check: &LedgerCheck, limit: Duration) {
     const CHECK_INTERVAL: Duration = Duration::from_millis(5);
     let started = Instant::now();
     while !check.is_complete() && started.elapsed() < limit {
@@ -49,18 +48,18 @@ pub(in crate::server) fn wait_for_answers(check: &LedgerCheck, limit: Duration) 
 
 /// Asks the nodes and compares their answers with the database. Clones share their state.
 #[derive(Clone)]
-pub(super) struct Watcher {
-    pub(super) check: LedgerCheck,
-    pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) confirm: Arc<ConfirmFn>,
-    pub(super) blocking: BlockingPool,
+pub(crate) struct Watcher {
+    pub(crate) check: LedgerCheck,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) confirm: Arc<ConfirmFn>,
+    pub(crate) blocking: BlockingPool,
     /// Whether the database was bound to its ledger before any node was asked.
-    pub(super) was_bound: bool,
+    pub(crate) was_bound: bool,
 }
 
 impl Watcher {
     /// Never ends, so that it is no job that has ended.
-    pub(super) async fn run(self) {
+    pub(crate) async fn run(self) {
         let mut tasks = JoinSet::new();
         for index in 0..self.check.pool().nodes().len() {
             let watcher = self.clone();

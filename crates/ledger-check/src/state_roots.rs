@@ -1,10 +1,8 @@
-//! The job that pauses services whose nodes have different states.
-
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_claims::RecordedStream;
-use grid_batch_core::{BatchResult, Ledger, Recorded, RecordedSubscriber, ServiceId};
-use grid_batch_store::ClaimStore;
+use grid_batch_core::{
+    BatchResult, Ledger, Recorded, RecordedSubscriber, ServiceId, StatePauseStore,
+};
 use grid_batch_support::{BlockingPool, Job, Jobs};
 use log::{info, warn};
 use tokio::time::sleep;
@@ -12,13 +10,16 @@ use tokio::time::sleep;
 /// How long to wait between two comparisons.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Compares the states of services as long as they may differ.
-pub(super) fn watch(
+/// Starts the job that pauses services whose nodes have different states, and resumes them when the states agree.
+pub fn compare_states<S>(
     ledger: Arc<dyn Ledger>,
-    claims: ClaimStore,
-    stream: RecordedStream,
+    claims: S,
+    stream: impl RecordedSubscriber + 'static,
     jobs: &Jobs,
-) -> Job {
+) -> Job
+where
+    S: StatePauseStore + Clone + Sync + 'static,
+{
     let blocking = jobs.blocking().clone();
     jobs.spawn("state-roots", async move {
         loop {
@@ -34,13 +35,13 @@ pub(super) fn watch(
 }
 
 /// Compares the states and records what has changed. Returns the services that go on.
-async fn compare(
+async fn compare<S: StatePauseStore + Clone + 'static>(
     ledger: &dyn Ledger,
-    claims: &ClaimStore,
+    claims: &S,
     blocking: &BlockingPool,
 ) -> BatchResult<Vec<ServiceId>> {
     let store = claims.clone();
-    let paused = blocking.ask(move || Ok(store.services_with_different_states()?)).await?;
+    let paused = blocking.ask(move || store.services_with_different_states()).await?;
     let mut compared = ledger.compare_states(&paused).await;
     compared.retain(|(service, differ)| paused.contains(service) != *differ);
     if compared.is_empty() {
@@ -50,7 +51,10 @@ async fn compare(
     blocking.ask(move || record(&store, compared)).await
 }
 
-fn record(claims: &ClaimStore, compared: Vec<(ServiceId, bool)>) -> BatchResult<Vec<ServiceId>> {
+fn record(
+    claims: &impl StatePauseStore,
+    compared: Vec<(ServiceId, bool)>,
+) -> BatchResult<Vec<ServiceId>> {
     let mut resumed = Vec::new();
     for (service, differ) in compared {
         if !claims.set_states_differ(&service, differ)? {

@@ -21,7 +21,7 @@ use grid_batch_support::Jobs;
 use log::{Log, Metadata, Record};
 use tokio::{runtime::Handle, time::sleep};
 
-use super::{LedgerCheck, watch::Watcher};
+use crate::{LedgerCheck, watch::Watcher};
 
 /// Nodes by URL: each tells its ledger, or is down. Also the database.
 #[derive(Default)]

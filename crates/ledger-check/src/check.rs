@@ -4,17 +4,16 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_api::{LedgerReport, NodeReport};
-use grid_batch_core::{LedgerIdentity, MonotonicTime, OutageKind, RecordedLedger};
+use grid_batch_core::LedgerIdentity;
 use grid_batch_nodes::{Node, NodePool};
-use grid_batch_support::{lock, redact_url};
+use grid_batch_support::lock;
 use log::error;
 
-use super::LedgerMismatchError;
+use crate::LedgerMismatchError;
 
 /// Whether the configured nodes belong to the ledger of the database. Clones share their state.
 #[derive(Clone)]
-pub(in crate::server) struct LedgerCheck(Arc<CheckState>);
+pub struct LedgerCheck(Arc<CheckState>);
 
 struct CheckState {
     /// The ledger of the settings, without what the nodes tell.
@@ -29,54 +28,50 @@ struct CheckState {
 impl LedgerCheck {
     /// The nodes of this pool must confirm their ledger from now on. A submission waits for at most `answer_limit` until
     /// its node has.
-    pub(in crate::server) fn new(
-        configured: LedgerIdentity,
-        pool: NodePool,
-        answer_limit: Duration,
-    ) -> Self {
+    pub fn new(configured: LedgerIdentity, pool: NodePool, answer_limit: Duration) -> Self {
         pool.require_confirmation(answer_limit);
         let (confirmed, mismatch, on_mismatch) = Default::default();
         Self(Arc::new(CheckState { configured, pool, confirmed, mismatch, on_mismatch }))
     }
 
     /// The ledger of the settings.
-    pub(super) fn configured(&self) -> &LedgerIdentity {
+    pub fn configured(&self) -> &LedgerIdentity {
         &self.0.configured
     }
 
     /// What is known of the nodes.
-    pub(in crate::server) fn pool(&self) -> &NodePool {
+    pub fn pool(&self) -> &NodePool {
         &self.0.pool
     }
 
     /// The ledger that a node has told and that the database is bound to.
-    pub(super) fn confirmed(&self) -> Option<&LedgerIdentity> {
+    pub(crate) fn confirmed(&self) -> Option<&LedgerIdentity> {
         self.0.confirmed.get()
     }
 
-    pub(super) fn confirm(&self, ledger: LedgerIdentity) {
+    pub(crate) fn confirm(&self, ledger: LedgerIdentity) {
         self.0.confirmed.get_or_init(|| ledger);
     }
 
     /// Whether services may be claimed and their batches submitted.
-    pub(in crate::server) fn may_claim(&self) -> bool {
+    pub fn may_claim(&self) -> bool {
         self.confirmed().is_some() && self.mismatch().is_none()
     }
 
     /// The proof that the server is about to use another ledger than the one of the database.
-    pub(in crate::server) fn mismatch(&self) -> Option<&LedgerMismatchError> {
+    pub fn mismatch(&self) -> Option<&LedgerMismatchError> {
         self.0.mismatch.get()
     }
 
     /// Calls `stop` once a mismatch is found, at once if there is one already.
-    pub(in crate::server) fn on_mismatch(&self, stop: impl FnOnce() + Send + 'static) {
+    pub fn on_mismatch(&self, stop: impl FnOnce() + Send + 'static) {
         *lock(&self.0.on_mismatch) = Some(Box::new(stop));
         if self.mismatch().is_some() {
             self.call_back();
         }
     }
 
-    pub(super) fn found_mismatch(&self, mismatch: LedgerMismatchError) {
+    pub(crate) fn found_mismatch(&self, mismatch: LedgerMismatchError) {
         // A log line may take long to write, and nothing may be sent meanwhile.
         self.pool().close();
         let reason = mismatch.to_string();
@@ -93,7 +88,7 @@ impl LedgerCheck {
     }
 
     /// Why services are not claimed; `None` if they are.
-    pub(in crate::server) fn problem(&self) -> Option<String> {
+    pub fn problem(&self) -> Option<String> {
         if let Some(mismatch) = self.mismatch() {
             return Some(mismatch.to_string());
         }
@@ -108,46 +103,9 @@ impl LedgerCheck {
     }
 
     /// Whether every node was asked and has answered or failed, or the server must stop.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.mismatch().is_some()
             || self.pool().nodes().iter().all(|node| node.identity().checks() > 0)
-    }
-}
-
-/// What `/v1/ledgers` shows. It is read from memory.
-impl LedgerCheck {
-    /// The ledger that the database is bound to, or the one of the settings, and its nodes.
-    pub(in crate::server) fn report(&self, recorded: Option<RecordedLedger>) -> LedgerReport {
-        let now = self.pool().monotonic();
-        let is_recorded = recorded.is_some();
-        let configured = || self.configured().clone();
-        let identity = recorded.map_or_else(configured, |recorded| recorded.identity);
-        LedgerReport {
-            kind: identity.kind,
-            id: identity.id,
-            name: identity.name,
-            recorded: is_recorded,
-            problem: self.problem(),
-            nodes: self.pool().nodes().iter().map(|node| self.node_report(node, now)).collect(),
-        }
-    }
-
-    fn node_report(&self, node: &Node, now: MonotonicTime) -> NodeReport {
-        let outage = self.pool().outage(node);
-        let unanswered = outage.as_ref().filter(|it| it.kind == OutageKind::Unanswered);
-        let identity = node.identity();
-        NodeReport {
-            url: redact_url(node.url()),
-            confirmed: identity.is_confirmed(),
-            answering: self.pool().works(node),
-            unanswered_seconds: unanswered.map(|outage| outage.lasted.as_secs_f64()),
-            problem: match &outage {
-                Some(outage) => Some(format!("{}: {}", outage.problem(), outage.reason)),
-                None => identity.answer().problem().map(str::to_owned),
-            },
-            asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
-            failed_connections: identity.failures(),
-        }
     }
 }
 

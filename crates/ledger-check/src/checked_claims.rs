@@ -10,12 +10,12 @@ use grid_batch_core::{
 use grid_batch_support::lock;
 use log::warn;
 
-use super::LedgerCheck;
+use crate::LedgerCheck;
 
 /// Claims services, and takes batches of services that the ledger can have, while the ledger is
 /// confirmed.
 #[derive(Clone)]
-pub(in crate::server) struct CheckedClaims<C> {
+pub struct CheckedClaims<C> {
     claims: C,
     check: LedgerCheck,
     ledger: Arc<dyn Ledger>,
@@ -27,7 +27,8 @@ impl<C> CheckedClaims<C> {
     /// More refused services are not logged, so that the memory has a bound.
     const MOST_LOGGED: usize = 1_000;
 
-    pub(in crate::server) fn new(claims: C, check: LedgerCheck, ledger: Arc<dyn Ledger>) -> Self {
+    /// These claims of services on this ledger, as far as the check allows them.
+    pub fn new(claims: C, check: LedgerCheck, ledger: Arc<dyn Ledger>) -> Self {
         Self { claims, check, ledger, refused: Arc::default() }
     }
 

@@ -57,10 +57,7 @@ pub enum LedgerMismatchError {
 impl LedgerMismatchError {
     /// Whether the recorded ledger has another kind or name than the settings: no node needs to be
     /// asked then.
-    pub(crate) fn of_settings(
-        configured: &LedgerIdentity,
-        recorded: &RecordedLedger,
-    ) -> Result<(), Self> {
+    pub fn of_settings(configured: &LedgerIdentity, recorded: &RecordedLedger) -> Result<(), Self> {
         let LedgerIdentity { kind, name, .. } = &recorded.identity;
         if *kind == configured.kind && *name == configured.name {
             return Ok(());
