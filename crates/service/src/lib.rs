@@ -11,6 +11,7 @@ pub use config::{
 };
 pub use grid_batch_api::{AccessToken, new_webhook_secret};
 pub use grid_batch_ledger_check::LedgerMismatchError;
+pub use grid_batch_monitoring::ServerCounts;
 pub use grid_batch_nodes::StatusUrlResolver;
 pub use grid_batch_settings::{
     ConfigError, Form, OldName, Origin, Setting, SettingName, SettingTable, SettingValue,
@@ -19,8 +20,8 @@ pub use grid_batch_settings::{
 pub use grid_batch_support::ServicePattern;
 pub use server::{
     AccessInForce, DatabaseInterface, ENOUGH_HTTP_CONNECTIONS, LedgerContext, LedgerInspection,
-    RunningServer, Server, ServerCounts, StartError, ToldIdentity, ToldService,
-    fitting_http_connections, gas_admin_addresses,
+    RunningServer, Server, StartError, ToldIdentity, ToldService, fitting_http_connections,
+    gas_admin_addresses,
 };
 pub(crate) use server::{BUILT_IN_LEDGERS, BuiltIn};
 #[cfg(feature = "evm")]

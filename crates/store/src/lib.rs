@@ -60,7 +60,7 @@ use sql::hooks::NoHooks as InstalledHooks;
 #[cfg(feature = "withdrawals")]
 use withdrawals::WithdrawalHooks as InstalledHooks;
 
-pub use operator::{EndedDelays, FullQueue, OpenState, OpenStates, QueueCounts, ServiceCounts};
+pub use operator::EndedDelays;
 pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;
 #[cfg(feature = "withdrawals")]
@@ -75,7 +75,6 @@ pub use sql::{
     locked_services::LockedService,
     migrations::{Migrations, SchemaVersion, SqlMigration, migrations},
     namespace::{Namespace, NamespaceError},
-    pools::PoolConnections,
     probe::DatabaseProbe,
     program_pool::{ProgramPool, SessionSettings},
     url::{DatabaseUrl, UrlError},

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, U256};
 use grid_batch_core::{BatchResult, ScopeId};
@@ -37,17 +37,20 @@ pub struct GasWatch {
     context: Arc<EvmContext>,
     accounts: Vec<WatchedAccount>,
     low_balance: u64,
+    pub(super) interval: Duration,
     log: LowBalanceLog,
 }
 
 impl GasWatch {
-    /// The balance of an account is low if it pays for fewer withdrawals than `low_balance`.
+    /// The balance of an account is low if it pays for fewer withdrawals than `low_balance`. `interval` is how
+    /// often to look.
     pub(crate) fn new(
         context: Arc<EvmContext>,
         accounts: Vec<WatchedAccount>,
         low_balance: u64,
+        interval: Duration,
     ) -> Self {
-        Self { context, accounts, low_balance, log: LowBalanceLog::default() }
+        Self { context, accounts, low_balance, interval, log: LowBalanceLog::default() }
     }
 
     /// Reads the gas price and all balances, and logs which balances have become low. Returns whether a

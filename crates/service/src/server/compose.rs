@@ -9,6 +9,10 @@ use grid_batch_claims::{
 };
 use grid_batch_core::{LedgerFacts, ServiceId};
 use grid_batch_ledger_check::{LedgerCheck, compare_states};
+use grid_batch_monitoring::{
+    CountsLog, Health, HealthSources, History, HistoryRecorder, MetricsSources, QueueMetrics,
+    QueueSources, watch_gas,
+};
 use grid_batch_poller::{
     InconclusivePolicy, LedgerStatusReader, LookupProgress, MonitorCounters, MonitorOptions,
     PollingMonitorBuilder,
@@ -22,14 +26,11 @@ use log::info;
 use super::{
     RunningServer, StartError, access,
     base::Base,
-    counts_log::CountsLog,
     dependencies, dependents,
     event_observer::EventObserver,
-    file_descriptors, gas,
-    health::{Health, HealthSources},
+    file_descriptors,
     http_interface::{self, HttpInterface},
     ledger::{OpenFn, ServerLedger},
-    metrics::{History, HistoryRecorder, MetricsSources, QueueMetrics},
     recall::Recall,
     shared::Shared,
     stopping::Stops,
@@ -64,7 +65,7 @@ pub(super) fn compose(
     start_webhooks(&base, parts)?;
     start_notifications(&base, &shared, stream, parts);
     let claims = start_claims(&base, stream, claim_requests.clone(), received)?;
-    parts.last_jobs(opened.gas.clone().map(|gas| gas::watch(gas, &base.jobs)));
+    parts.last_jobs(opened.gas.clone().map(|gas| watch_gas(gas, &base.jobs)));
     let counters = Counters { claims: &claims, poller, submitter: submitter.clone(), lookups };
     let commits = CommitProgress::default();
     let health = start_health(&base, &shared, &counters, &opened, commits.clone(), parts)?;
@@ -288,7 +289,9 @@ fn start_health(
         jobs: base.jobs.clone(),
         lookups: counters.lookups.clone(),
     };
-    let (health, views) = Health::start(sources, &base.store, &base.jobs)?;
+    let mut probe = base.store.probe();
+    let counts = Arc::new(base.store.clone());
+    let (health, views) = Health::start(sources, counts, move || probe.check(), &base.jobs)?;
     parts.last_views(views);
     Ok(health)
 }
@@ -309,8 +312,13 @@ fn start_metrics(
     };
     /// Each is a time series of Prometheus for each instance.
     const MOST: usize = 100;
-    let most = MOST;
-    parts.last_views([queues.watch(&base.store, &base.claims, most, recorder, &base.jobs)]);
+    let (store, claims) = (Arc::new(base.store.clone()), base.claims.clone());
+    let counted = QueueSources {
+        counts: store.clone(),
+        webhooks: store.clone(),
+        instance: Box::new(move || claims.instance()),
+    };
+    parts.last_views([queues.watch(counted, MOST, recorder, &base.jobs)]);
     let sources = MetricsSources {
         queues,
         gas: opened.gas.clone(),
@@ -320,7 +328,7 @@ fn start_metrics(
         poller: counters.poller.clone(),
         changes: shared.changes.clone(),
         stages: shared.stages.clone(),
-        store: base.store.clone(),
+        store,
         jobs: base.jobs.clone(),
     };
     (sources, history)

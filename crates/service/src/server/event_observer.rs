@@ -1,8 +1,7 @@
 use grid_batch_core::ServiceId;
+use grid_batch_monitoring::StageTimes;
 use grid_batch_poller::EventFollower;
 use grid_batch_submitter::SubmitterObserver;
-
-use super::metrics::StageTimes;
 
 /// Subscribes to the events of a service whenever a batch of it was submitted, and measures that.
 pub(super) struct EventObserver {

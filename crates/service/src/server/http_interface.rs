@@ -11,19 +11,13 @@ use grid_batch_api::{
 };
 use grid_batch_claims::RecordedStream;
 use grid_batch_core::{Recorded, RecordedSubscriber, SearchLimits};
+use grid_batch_monitoring::{Health, History, MetricsSources, WaitSources, ledger_report};
 use grid_batch_poller::{EventFollower, MonitorOptions};
 use grid_batch_store::Store;
 use log::warn;
 
 use super::{
-    StartError,
-    base::Base,
-    compose::monitor_options,
-    health::Health,
-    ledger::ServerLedger,
-    metrics::{History, MetricsSources},
-    reads::{WaitSources, with_reads},
-    recall::Recall,
+    StartError, base::Base, compose::monitor_options, ledger::ServerLedger, recall::Recall,
     shared::Shared,
 };
 use crate::{Config, ListenAddress, private_file::is_open_to_others};
@@ -170,15 +164,8 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
         });
     let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
         monitor_options(config, ledger.facts());
-    let waits = WaitSources {
-        table: shared.table.clone(),
-        delayed: shared.delayed.clone(),
-        check: base.check.clone(),
-        store: base.store.clone(),
-        clock: config.clock(),
-    };
-    let limits = SearchLimits { quiet_after, hold_after, give_up_after };
-    api = with_reads(api, waits, limits);
+    let search = SearchLimits { quiet_after, hold_after, give_up_after };
+    api = with_reads(api, base, shared).with_search_limits(search);
     if config.intake.pass_through {
         api = api.with_pass_through(Arc::clone(ledger));
     }
@@ -188,11 +175,29 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
     api
 }
 
+/// What is read from the store, and from memory.
+fn with_reads(api: ApiBuilder, base: &Base<'_>, shared: &Shared) -> ApiBuilder {
+    let [locked, pauses, ledgers] = [(); 3].map(|()| base.store.clone());
+    let check = base.check.clone();
+    let waits = WaitSources {
+        table: shared.table.clone(),
+        delayed: shared.delayed.clone(),
+        check: check.clone(),
+        locked_since: Arc::new(move |service| locked.locked_since(service)),
+        clock: base.config.clock(),
+    };
+    api.with_reads()
+        .with_pauses(move |services| Ok(pauses.pauses(services)?))
+        .with_known_waits(move |service| waits.of(service))
+        .with_ledgers(move || Ok(vec![ledger_report(&check, ledgers.ledger()?)]))
+}
+
 /// What the interface shows and takes if the ledger has pools.
 fn with_withdrawals(mut api: ApiBuilder, store: &Store, opened: ServerLedger) -> ApiBuilder {
-    if let Some(gas) = opened.gas {
+    #[cfg(feature = "evm")]
+    if let Some(gas) = opened.gas_reports {
         let store = store.clone();
-        api = api.with_gas_admins(move || gas.reports(&store));
+        api = api.with_gas_admins(move || gas.of(&store));
     }
     #[cfg(feature = "evm")]
     if let Some(rules) = opened.withdrawals {

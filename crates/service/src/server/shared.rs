@@ -5,6 +5,7 @@ use std::sync::Arc;
 use grid_batch_api::AwaitedBatches;
 use grid_batch_claims::{AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStream, log_recorded};
 use grid_batch_core::{Admission, RecordedSubscriber, ServiceId};
+use grid_batch_monitoring::StageTimes;
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, NextBatchMonitor, NextBatchRequests, PollTrigger,
 };
@@ -14,9 +15,7 @@ use grid_batch_submitter::{DelayedServices, SubmitterWaker};
 use grid_batch_support::JobTrigger;
 use grid_batch_work::WorkTable;
 
-use super::{
-    StartError, base::Base, dependents, in_flight::ReadWindow, metrics::StageTimes, stopping::Stops,
-};
+use super::{StartError, base::Base, dependents, in_flight::ReadWindow, stopping::Stops};
 
 /// What the parts share in memory.
 pub(super) struct Shared {

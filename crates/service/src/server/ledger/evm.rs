@@ -15,7 +15,7 @@ use log::{info, warn};
 use super::{
     OpenFn, ServerLedger,
     built_in::{BuiltIn, IdentityFn},
-    gas::EvmGas,
+    gas::GasReports,
     gas_admins::gas_admin_signers,
     payments,
 };
@@ -96,11 +96,11 @@ impl EvmChain {
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
         let evm = Evm::new(options, signing, nodes.confirmed());
         let evm = evm.map_err(StartError::part)?;
-        let watch = evm.gas_watch(watched, LOW_BALANCE);
-        let gas = EvmGas { watch, chain_id, limits, interval: balance_interval };
+        let watch = Arc::new(evm.gas_watch(watched, LOW_BALANCE, balance_interval));
         Ok(ServerLedger {
             withdrawals: Some(Arc::new(rules)),
-            gas: Some(Arc::new(gas)),
+            gas: Some(watch.clone()),
+            gas_reports: Some(GasReports { watch, chain_id, limits }),
             ..ServerLedger::new(Arc::new(evm))
         })
     }

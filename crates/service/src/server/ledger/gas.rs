@@ -1,56 +1,22 @@
-//! The gas price and the balances on an EVM chain.
+use std::{collections::HashMap, sync::Arc};
 
-use std::{collections::HashMap, time::Duration};
-
-use futures_core::future::BoxFuture;
 use grid_batch_api::{GasAdminReport, GasPause, GasReport, PoolReport, Reading};
 use grid_batch_core::{BatchResult, ScopeId, ServiceId};
 use grid_batch_evm::{AccountGas, AccountScopeId, GasLimit, GasPrice, GasWatch, PoolGas, Seen};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{GasAdminQueue, LastFailure, PaymentLimits};
 
-use crate::server::gas::{GasAdminAmounts, GasHealth, GasMonitor};
-
-/// Watches the gas admins of a chain.
+/// Reports what is known of the gas admins of a chain.
 #[derive(Debug)]
-pub(super) struct EvmGas {
-    pub(super) watch: GasWatch,
+pub(in crate::server) struct GasReports {
+    pub(super) watch: Arc<GasWatch>,
     pub(super) chain_id: u64,
     pub(super) limits: PaymentLimits,
-    pub(super) interval: Duration,
 }
 
-impl GasMonitor for EvmGas {
-    fn look(&self) -> BoxFuture<'_, bool> {
-        Box::pin(self.watch.look())
-    }
-
-    fn interval(&self) -> Duration {
-        self.interval
-    }
-
-    fn health(&self) -> GasHealth {
-        let accounts = self.watch.accounts();
-        let without_funds = accounts.iter().filter(|account| !account.can_pay).count();
-        let low = accounts.iter().filter(|account| account.can_pay && account.is_low);
-        let above: Vec<Duration> = accounts
-            .iter()
-            .flat_map(|account| &account.pools)
-            .filter_map(|pool| pool.above_cap_for)
-            .collect();
-        let ages = accounts.iter().filter_map(|account| account.balance.age);
-        GasHealth {
-            without_funds: number(without_funds),
-            low_balances: low.map(|account| account.name.clone()).collect(),
-            paid_after_failure: self.watch.paid_after_failure(),
-            pools_above_cap: number(above.len()),
-            above_cap_for: above.into_iter().max().unwrap_or_default(),
-            overdue: ages.max().filter(|age| *age > self.overdue_after()),
-            gas_admins: accounts.iter().map(amounts).collect(),
-        }
-    }
-
-    fn reports(&self, store: &Store) -> BatchResult<Vec<GasAdminReport>> {
+impl GasReports {
+    /// What was seen last, with what is stored. It asks no node.
+    pub(in crate::server) fn of(&self, store: &Store) -> BatchResult<Vec<GasAdminReport>> {
         let accounts = self.watch.accounts();
         let services: Vec<ServiceId> =
             accounts.iter().map(|account| self.service_id(account)).collect();
@@ -69,13 +35,7 @@ impl GasMonitor for EvmGas {
 /// What was scheduled from each pool in the last 24 hours.
 type Sums = HashMap<String, String>;
 
-impl EvmGas {
-    /// A look takes some time, and one may fail.
-    fn overdue_after(&self) -> Duration {
-        const SHORTEST: Duration = Duration::from_secs(30);
-        (self.interval * 4).max(SHORTEST)
-    }
-
+impl GasReports {
     fn service_id(&self, account: &AccountGas) -> ServiceId {
         AccountScopeId::new(self.chain_id, account.address).service_id().clone()
     }
@@ -127,20 +87,6 @@ impl EvmGas {
     }
 }
 
-fn amounts(account: &AccountGas) -> GasAdminAmounts {
-    GasAdminAmounts {
-        name: account.name.clone(),
-        balance: account.balance.value.map(sample),
-        gas_price: account.price.value.map(|price| sample(price.wei())),
-        gas_price_cap: sample(account.cap.wei()),
-    }
-}
-
-/// A decimal number, rounded.
-fn sample(number: impl ToString) -> f64 {
-    number.to_string().parse().unwrap_or(f64::NAN)
-}
-
 fn gas_report(account: &AccountGas, not_sent: u64) -> GasReport {
     GasReport {
         balance: reading(&account.balance, ToString::to_string),
@@ -176,8 +122,4 @@ fn reading<T>(seen: &Seen<T>, text: impl Fn(&T) -> String) -> Reading {
 /// The price without its unit.
 fn gwei(price: GasPrice) -> String {
     price.to_string().trim_end_matches(" gwei").to_owned()
-}
-
-fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -23,10 +23,10 @@ use grid_batch_core::{Ledger, LedgerIdentity};
 use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_store::Store;
+use grid_batch_withdrawals::GasMonitor;
 #[cfg(feature = "evm")]
 use grid_batch_withdrawals::WithdrawalRules;
 
-use super::gas::GasMonitor;
 use crate::{Config, LedgerConfig, LedgerType, OpenLedgerFn, StartError, config::Adapter};
 
 pub(crate) use built_in::BuiltIn;
@@ -34,6 +34,8 @@ pub(super) use built_in::{IdentityFn, ServiceFn};
 pub use context::LedgerContext;
 #[cfg(feature = "evm")]
 pub(super) use evm::EvmChain;
+#[cfg(feature = "evm")]
+pub(super) use gas::GasReports;
 #[cfg(feature = "evm")]
 pub use gas_admins::gas_admin_addresses;
 
@@ -74,6 +76,9 @@ pub(super) struct ServerLedger {
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
     /// Watches the gas price and the balances, if the ledger has gas.
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
+    /// What the interface shows of them.
+    #[cfg(feature = "evm")]
+    pub(super) gas_reports: Option<GasReports>,
 }
 
 impl ServerLedger {
@@ -83,6 +88,8 @@ impl ServerLedger {
             #[cfg(feature = "evm")]
             withdrawals: None,
             gas: None,
+            #[cfg(feature = "evm")]
+            gas_reports: None,
         }
     }
 }

@@ -3,12 +3,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_store::{QueueCounts, ServiceCounts, Store, StoreError};
+use grid_batch_core::{BatchCounts, BatchResult, QueueCounts, ServiceCounts};
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 
 /// How many services are in trouble and how full queues are, as the store was read last. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct ServiceState(Arc<Mutex<Counted>>);
+pub(crate) struct ServiceState(Arc<Mutex<Counted>>);
 
 #[derive(Debug)]
 struct Counted {
@@ -24,7 +24,7 @@ impl ServiceState {
     /// Counting takes at most this part of the time.
     const SHARE: u32 = 50;
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (counts, queues) = (None, QueueCounts::default());
         let (at, interval) = (Instant::now(), Self::SHORTEST_INTERVAL);
         Self(Arc::new(Mutex::new(Counted { counts, queues, at, interval })))
@@ -60,12 +60,11 @@ impl ServiceState {
 }
 
 /// Starts the job that counts them.
-pub(super) fn watch(state: ServiceState, store: &Store, jobs: &Jobs) -> Job {
-    let store = store.clone();
+pub(super) fn watch(state: ServiceState, store: Arc<dyn BatchCounts>, jobs: &Jobs) -> Job {
     let schedule = Schedule::every(ServiceState::SHORTEST_INTERVAL).first_after(Duration::ZERO);
     jobs.repeat("health-services", schedule, move || {
         let started = Instant::now();
-        let counts = read(&store);
+        let counts = read(&*store);
         let pause = (started.elapsed() * ServiceState::SHARE).max(ServiceState::SHORTEST_INTERVAL);
         // Other parts report that the database does not answer.
         if let Ok((counts, queues)) = counts {
@@ -75,7 +74,7 @@ pub(super) fn watch(state: ServiceState, store: &Store, jobs: &Jobs) -> Job {
     })
 }
 
-fn read(store: &Store) -> Result<(ServiceCounts, QueueCounts), StoreError> {
+fn read(store: &dyn BatchCounts) -> BatchResult<(ServiceCounts, QueueCounts)> {
     Ok((store.service_counts()?, store.queue_counts()?))
 }
 

@@ -1,45 +1,32 @@
-//! What is read below `/v1`, and what this process knows of why services wait.
-
 use std::sync::Arc;
 
-use grid_batch_api::{ApiBuilder, LedgerReport, NodeReport};
+use grid_batch_api::{LedgerReport, NodeReport};
 use grid_batch_core::{
-    Clock, MonotonicTime, OutageKind, Outcome, RecordedLedger, SearchLimits, ServiceId, WaitReason,
+    Clock, MonotonicTime, OutageKind, Outcome, RecordedLedger, ServiceId, Timestamp, WaitReason,
 };
 use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_nodes::{Node, NodePool};
-use grid_batch_store::Store;
 use grid_batch_submitter::DelayedServices;
 use grid_batch_support::redact_url;
 use grid_batch_work::WorkTable;
 
 /// What this process knows of why the batches of services wait. It is read from memory.
 #[derive(Clone)]
-pub(super) struct WaitSources {
-    pub(super) table: WorkTable,
-    pub(super) delayed: DelayedServices,
-    pub(super) check: LedgerCheck,
-    pub(super) store: Store,
-    pub(super) clock: Arc<dyn Clock>,
-}
-
-/// Serves it from the store, and the ledgers from memory.
-pub(super) fn with_reads(
-    api: ApiBuilder,
-    sources: WaitSources,
-    search: SearchLimits,
-) -> ApiBuilder {
-    let (ledgers, pauses) = (sources.store.clone(), sources.store.clone());
-    let check = sources.check.clone();
-    api.with_reads()
-        .with_pauses(move |services| Ok(pauses.pauses(services)?))
-        .with_known_waits(move |service| sources.of(service))
-        .with_search_limits(search)
-        .with_ledgers(move || Ok(vec![ledger_report(&check, ledgers.ledger()?)]))
+pub struct WaitSources {
+    /// The batches under way.
+    pub table: WorkTable,
+    /// The services whose batches are delayed.
+    pub delayed: DelayedServices,
+    /// Which nodes do not answer.
+    pub check: LedgerCheck,
+    /// Since when another transaction keeps a row of a service locked.
+    pub locked_since: Arc<dyn Fn(&ServiceId) -> Option<Timestamp> + Send + Sync>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The ledger that the database is bound to, or the one of the settings, and its nodes. It is read from memory.
-fn ledger_report(check: &LedgerCheck, recorded: Option<RecordedLedger>) -> LedgerReport {
+pub fn ledger_report(check: &LedgerCheck, recorded: Option<RecordedLedger>) -> LedgerReport {
     let now = check.pool().monotonic();
     let is_recorded = recorded.is_some();
     let configured = || check.configured().clone();
@@ -75,8 +62,8 @@ fn node_report(pool: &NodePool, node: &Node, now: MonotonicTime) -> NodeReport {
 
 impl WaitSources {
     /// Why the batches of a service wait. Most of it is known only of services that this instance owns.
-    pub(super) fn of(&self, service_id: &ServiceId) -> Vec<WaitReason> {
-        let lock = self.store.locked_since(service_id).map(|since| WaitReason::Lock { since });
+    pub fn of(&self, service_id: &ServiceId) -> Vec<WaitReason> {
+        let lock = (self.locked_since)(service_id).map(|since| WaitReason::Lock { since });
         let nodes = self.check.pool().outages_of(service_id.as_str());
         let nodes = nodes.into_iter().map(WaitReason::Node);
         nodes.chain(self.busy(service_id)).chain(lock).chain(self.in_table(service_id)).collect()
@@ -111,9 +98,7 @@ mod tests {
 
     use grid_batch_core::{ItemId, LedgerIdentity, ManualClock};
     use grid_batch_nodes::NodePoolOptions;
-    use grid_batch_store::StoreOptions;
     use grid_batch_work::{Delay, UnderWay};
-    use tempfile::TempDir;
 
     use super::*;
 
@@ -123,13 +108,10 @@ mod tests {
     struct TestSources {
         sources: WaitSources,
         clock: Arc<ManualClock>,
-        _directory: TempDir,
     }
 
     impl TestSources {
         fn new() -> Self {
-            let directory = tempfile::tempdir().unwrap();
-            let url = format!("sqlite://{}", directory.path().join("batches.db").display());
             let clock = Arc::new(ManualClock::default());
             let pool = NodePool::with_options(NodePoolOptions {
                 urls: vec![NODE.to_owned()],
@@ -143,11 +125,11 @@ mod tests {
                 table,
                 delayed,
                 check: LedgerCheck::new(LedgerIdentity::new("sawtooth"), pool, hour),
-                store: Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap(),
+                locked_since: Arc::new(|_| None),
                 clock: Arc::<ManualClock>::clone(&clock),
             };
             clock.advance(hour);
-            Self { sources, clock, _directory: directory }
+            Self { sources, clock }
         }
 
         fn reasons(&self) -> Vec<WaitReason> {

@@ -1,5 +1,3 @@
-//! Depths and ages of the queues. They are read from the store at intervals, because a scrape must not wait for it.
-
 use std::{
     cmp::Reverse,
     collections::BTreeMap,
@@ -10,9 +8,9 @@ use std::{
 use grid_batch_api::MetricsText;
 use grid_batch_claims::ChangeCounters;
 use grid_batch_core::{
-    BatchResult, BatchState, InstanceId, QueueDepth, WaitReason, Webhook, WebhookStore,
+    BatchCounts, BatchResult, BatchState, InstanceId, OpenStates, QueueDepth, WaitReason, Webhook,
+    WebhookStore,
 };
-use grid_batch_store::{ClaimStore, OpenStates, Store};
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 
@@ -20,17 +18,31 @@ use super::{
     count,
     history::{History, Sample},
 };
-use crate::server::ServerCounts;
+use crate::ServerCounts;
 
-/// What was read last. Clones share it.
+/// Depths and ages of the queues. They are read from the store at intervals, because a scrape must not wait for it.
+/// Clones share what was read last.
 #[derive(Debug, Clone, Default)]
-pub(in crate::server) struct QueueMetrics(Arc<Mutex<Option<Queues>>>);
+pub struct QueueMetrics(Arc<Mutex<Option<Queues>>>);
+
+/// Where the queues are counted.
+pub struct QueueSources {
+    /// The store.
+    pub counts: Arc<dyn BatchCounts>,
+    /// The webhooks.
+    pub webhooks: Arc<dyn WebhookStore>,
+    /// The present instance, whose claims are counted.
+    pub instance: Box<dyn Fn() -> InstanceId + Send>,
+}
 
 /// Records the history.
-pub(in crate::server) struct HistoryRecorder {
-    pub(in crate::server) history: History,
-    pub(in crate::server) submitter: SubmitterCounters,
-    pub(in crate::server) changes: ChangeCounters,
+pub struct HistoryRecorder {
+    /// What was measured.
+    pub history: History,
+    /// What the submitter counts.
+    pub submitter: SubmitterCounters,
+    /// What happened to batches.
+    pub changes: ChangeCounters,
 }
 
 impl HistoryRecorder {
@@ -73,7 +85,7 @@ struct WebhookCounts {
 
 /// The reasons that are stored of each batch. What keeps a whole service, and what only an instance knows, is in the
 /// numbers of the health.
-pub(in crate::server) const COUNTED_REASONS: [&str; 15] = [
+pub(crate) const COUNTED_REASONS: [&str; 15] = [
     "behind",
     "conflict",
     "delayed",
@@ -100,20 +112,19 @@ impl QueueMetrics {
     const SHARE: u32 = 50;
 
     /// Starts the job that reads. At most `most` services have a label of their own.
-    pub(in crate::server) fn watch(
+    pub fn watch(
         &self,
-        store: &Store,
-        claims: &ClaimStore,
+        sources: QueueSources,
         most: usize,
         history: HistoryRecorder,
         jobs: &Jobs,
     ) -> Job {
-        let (store, claims, shared) = (store.clone(), claims.clone(), self.clone());
+        let shared = self.clone();
         let schedule = Schedule::every(Self::SHORTEST_INTERVAL).first_after(Duration::ZERO);
         jobs.repeat("metrics-queues", schedule, move || {
             let started = Instant::now();
             // The health reports that the database does not answer, and the age of what was read tells it.
-            if let Ok(queues) = Queues::read(&store, &claims.instance(), most) {
+            if let Ok(queues) = Queues::read(&sources, most) {
                 history.record(&queues);
                 *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
             }
@@ -129,14 +140,15 @@ impl QueueMetrics {
 }
 
 impl Queues {
-    fn read(store: &Store, instance: &InstanceId, most: usize) -> BatchResult<Self> {
-        let depths = store.depths(None, usize::MAX)?;
+    fn read(sources: &QueueSources, most: usize) -> BatchResult<Self> {
+        let QueueSources { counts, webhooks, instance } = sources;
+        let depths = counts.depths()?;
         Ok(Self {
-            states: store.open_states()?,
-            claims: store.count_claims(instance)?,
+            states: counts.open_states()?,
+            claims: counts.count_claims(&instance())?,
             open: depths.iter().map(|depth| depth.open).sum(),
             services: by_service(depths, most),
-            webhooks: WebhookCounts::of(&store.webhooks()?),
+            webhooks: WebhookCounts::of(&webhooks.webhooks()?),
             read_at: Instant::now(),
         })
     }
@@ -252,8 +264,7 @@ fn by_service(mut depths: Vec<QueueDepth>, most: usize) -> BTreeMap<String, u64>
 #[cfg(test)]
 mod tests {
     use grid_batch_api::MetricsFormat;
-    use grid_batch_core::{EventFilter, Timestamp, WebhookId};
-    use grid_batch_store::OpenState;
+    use grid_batch_core::{EventFilter, OpenState, Timestamp, WebhookId};
 
     use super::*;
 

@@ -1,5 +1,3 @@
-//! What `/metrics` shows. It is read from memory: the counters of the parts, and the health.
-
 mod history;
 mod process;
 mod queues;
@@ -9,38 +7,47 @@ use std::sync::Arc;
 
 use grid_batch_api::{HealthStatus, MetricsText};
 use grid_batch_claims::{ChangeCounters, ClaimHealth};
+use grid_batch_core::BatchCounts;
 use grid_batch_poller::MonitorCounters;
-use grid_batch_store::Store;
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::Jobs;
+use grid_batch_withdrawals::{GasAdminAmounts, GasMonitor};
 
-pub(super) use history::History;
+pub use history::History;
 #[cfg(test)]
-pub(super) use queues::COUNTED_REASONS;
-pub(super) use queues::{HistoryRecorder, QueueMetrics};
-pub(super) use stage_times::StageTimes;
+pub(crate) use queues::COUNTED_REASONS;
+pub use queues::{HistoryRecorder, QueueMetrics, QueueSources};
+pub use stage_times::StageTimes;
 
-use super::{
-    gas::{GasAdminAmounts, GasMonitor},
-    health::Health,
-};
+use crate::Health;
 
-/// Where the metrics are read. None of them blocks.
-pub(super) struct MetricsSources {
-    pub(super) health: Health,
-    pub(super) claims: ClaimHealth,
-    pub(super) submitter: SubmitterCounters,
-    pub(super) poller: MonitorCounters,
-    pub(super) changes: ChangeCounters,
-    pub(super) stages: StageTimes,
-    pub(super) queues: QueueMetrics,
-    pub(super) gas: Option<Arc<dyn GasMonitor>>,
-    pub(super) store: Store,
-    pub(super) jobs: Jobs,
+/// Where the metrics are read: the counters of the parts, and the health. None of them blocks.
+pub struct MetricsSources {
+    /// The health.
+    pub health: Health,
+    /// The age of the lease, and how many services were claimed.
+    pub claims: ClaimHealth,
+    /// What the submitter counts.
+    pub submitter: SubmitterCounters,
+    /// What the poller counts.
+    pub poller: MonitorCounters,
+    /// What happened to batches.
+    pub changes: ChangeCounters,
+    /// How long the stages of batches take.
+    pub stages: StageTimes,
+    /// What was counted in the store.
+    pub queues: QueueMetrics,
+    /// The gas price and the balances, if the ledger has gas.
+    pub gas: Option<Arc<dyn GasMonitor>>,
+    /// The connections and the events of the store.
+    pub store: Arc<dyn BatchCounts>,
+    /// The background work of this instance.
+    pub jobs: Jobs,
 }
 
 impl MetricsSources {
-    pub(super) fn write(&self, text: &mut MetricsText) {
+    /// Writes all metrics.
+    pub fn write(&self, text: &mut MetricsText) {
         let version = env!("CARGO_PKG_VERSION");
         text.gauges("grid_batch_build_info", "The version of the program; always 1.")
             .sample(&[("version", version)], 1.0);

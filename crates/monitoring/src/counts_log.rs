@@ -1,5 +1,3 @@
-//! Counts in the log: how many batches were accepted and ended.
-
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -14,7 +12,7 @@ use tokio::time::sleep;
 
 /// Logs at an interval what happened to batches since the last time, and once more when it is dropped.
 #[derive(Debug)]
-pub(super) struct CountsLog {
+pub struct CountsLog {
     state: Arc<CountsState>,
     job: Option<Job>,
 }
@@ -39,7 +37,8 @@ struct Counts {
 }
 
 impl CountsLog {
-    pub(super) fn start(
+    /// Starts the job that logs.
+    pub fn start(
         interval: Duration,
         submitter: SubmitterCounters,
         changes: ChangeCounters,

@@ -1,5 +1,3 @@
-//! Depth, age and counts of the last hour, in memory.
-
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
@@ -8,9 +6,9 @@ use std::{
 
 use grid_batch_api::HistoryPoint;
 
-/// What was measured. Clones share it.
+/// Depth, age and counts of the last hour, in memory. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(in crate::server) struct History(Arc<Mutex<VecDeque<Sample>>>);
+pub struct History(Arc<Mutex<VecDeque<Sample>>>);
 
 /// What was measured at one time.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +40,7 @@ impl History {
     }
 
     /// The oldest first.
-    pub(in crate::server) fn read(&self) -> Vec<HistoryPoint> {
+    pub fn read(&self) -> Vec<HistoryPoint> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let point = |sample: &Sample| HistoryPoint {
             seconds_ago: sample.at.elapsed().as_secs_f64(),

@@ -1,31 +1,28 @@
-//! What `/health` shows. It is assembled from what is in memory, so that it can be read at any time.
-
 mod database;
 mod gas;
-mod parts;
-mod services;
-#[cfg(test)]
-mod waits_page;
+pub(crate) mod parts;
+pub(crate) mod services;
 
 use std::{
     collections::BTreeMap,
+    error::Error,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use grid_batch_api::{HealthPart, HealthReport, HealthStatus};
-use grid_batch_core::InternalError;
-use grid_batch_store::Store;
+use grid_batch_core::{BatchCounts, InternalError};
 use grid_batch_support::{Job, Jobs};
 use tokio::time::sleep;
 
 use database::DatabaseHealth;
-pub(super) use parts::HealthSources;
+pub use parts::HealthSources;
+
 use services::ServiceState;
 
-/// The present health. Clones share it.
+/// The present health. It is assembled from what is in memory, so that it can be read at any time. Clones share it.
 #[derive(Clone)]
-pub(super) struct Health(Arc<HealthState>);
+pub struct Health(Arc<HealthState>);
 
 struct HealthState {
     sources: HealthSources,
@@ -39,15 +36,17 @@ impl Health {
     /// How exactly the time is known since which a part has its status.
     const INTERVAL: Duration = Duration::from_millis(250);
 
-    /// Starts the jobs that keep the health up to date.
-    pub(super) fn start(
+    /// Starts the jobs that keep the health up to date. `probe` asks the database, on a thread that is used for nothing
+    /// else.
+    pub fn start<E: Error>(
         sources: HealthSources,
-        store: &Store,
+        counts: Arc<dyn BatchCounts>,
+        probe: impl FnMut() -> Result<(), E> + Send + 'static,
         jobs: &Jobs,
     ) -> Result<(Self, [Job; 3]), InternalError> {
         let (database, services) = (DatabaseHealth::new(), ServiceState::new());
-        let asking = database::watch(database.clone(), store, jobs)?;
-        let counting = services::watch(services.clone(), store, jobs);
+        let asking = database::watch(database.clone(), probe, jobs)?;
+        let counting = services::watch(services.clone(), counts, jobs);
         let since = Mutex::default();
         let health = Self(Arc::new(HealthState { sources, database, services, since }));
         let observed = health.clone();
@@ -61,12 +60,12 @@ impl Health {
     }
 
     /// The report. It does not block.
-    pub(super) fn report(&self) -> HealthReport {
+    pub fn report(&self) -> HealthReport {
         HealthReport::new(self.parts())
     }
 
     /// Whether the database answers.
-    pub(super) fn database_answers(&self) -> bool {
+    pub fn database_answers(&self) -> bool {
         parts::database_answers(&self.0.sources, &self.0.database)
     }
 

@@ -4,11 +4,13 @@ use std::{env, fs, path::Path};
 
 use grid_batch_core::WaitReason;
 
-use super::{
-    parts::{WaitingServices, services_part},
-    services::ServiceState,
+use crate::{
+    health::{
+        parts::{WaitingServices, services_part},
+        services::ServiceState,
+    },
+    metrics::COUNTED_REASONS,
 };
-use crate::server::metrics::COUNTED_REASONS;
 
 const HEAD: &str = "# Why a batch waits
 
@@ -17,7 +19,7 @@ batch) and of `waits` (of a service). `since` is when the cause began or, of a b
 when it was stored or entered its state. `ends` is in the third column; the fourth has the decisions of an
 [operator](operations.md#a-batch-waits), while the nodes answer; the last has numbers of the part `services` of `/health`, fields of a
 service, and alerts. *Only its owner knows*: other instances say `submission`, or nothing. This page is generated:
-`UPDATE_DOCS=1 cargo test -p grid-batch-service page_of_waits`.
+`UPDATE_DOCS=1 cargo test -p grid-batch-monitoring page_of_waits`.
 
 | cause | the batch | ends with | an operator can | see also |
 |---|---|---|---|---|

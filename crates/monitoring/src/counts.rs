@@ -26,7 +26,8 @@ pub struct ServerCounts {
 }
 
 impl ServerCounts {
-    pub(super) fn new(submitter: SubmitterStats, changes: ChangeCounts) -> Self {
+    /// The counts of these parts.
+    pub fn new(submitter: SubmitterStats, changes: ChangeCounts) -> Self {
         let ChangeCounts {
             delayed,
             in_doubt,

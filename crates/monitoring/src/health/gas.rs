@@ -1,7 +1,7 @@
 use grid_batch_api::HealthPart;
+use grid_batch_withdrawals::GasHealth;
 
 use super::parts::{degraded, with_numbers};
-use crate::server::gas::GasHealth;
 
 /// Whether withdrawals can be paid for, now and for some time.
 pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {

@@ -2,37 +2,42 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
 use grid_batch_claims::ClaimHealth;
-use grid_batch_core::{LookupLag, ServicePause};
+use grid_batch_core::{FullQueue, LookupLag, QueueCounts, ServicePause};
 use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_poller::{EventFollower, LookupProgress, LookupReport, MonitorCounters};
 use grid_batch_queuer::{InFlightCounts, Places};
-use grid_batch_store::{FullQueue, QueueCounts};
 use grid_batch_submitter::DelayedServices;
 use grid_batch_support::{JobReport, Jobs};
+use grid_batch_withdrawals::GasMonitor;
 
 use super::{database::DatabaseHealth, gas::gas_part, services::ServiceState};
-use crate::server::gas::GasMonitor;
 
 /// Where the health of the parts is read. None of them blocks.
-pub(in crate::server) struct HealthSources {
-    pub(in crate::server) claims: ClaimHealth,
+pub struct HealthSources {
+    /// Whether claims are renewed.
+    pub claims: ClaimHealth,
     /// Claims that were not renewed for this long are about to be lost.
-    pub(in crate::server) renewal_limit: Duration,
-    pub(in crate::server) ledger: LedgerCheck,
-    pub(in crate::server) commits: CommitProgress,
-    pub(in crate::server) poller: MonitorCounters,
-    pub(in crate::server) delayed: DelayedServices,
+    pub renewal_limit: Duration,
+    /// Whether nodes have confirmed their ledger, and answer.
+    pub ledger: LedgerCheck,
+    /// How long new batches wait for their commit.
+    pub commits: CommitProgress,
+    /// How many services stand still.
+    pub poller: MonitorCounters,
+    /// The services whose batches are delayed.
+    pub delayed: DelayedServices,
     /// How many services have a row that another transaction keeps locked.
-    pub(in crate::server) locked: Arc<dyn Fn() -> usize + Send + Sync>,
-    pub(in crate::server) events: Option<EventFollower>,
+    pub locked: Arc<dyn Fn() -> usize + Send + Sync>,
+    /// The event streams, if the ledger has them.
+    pub events: Option<EventFollower>,
     /// The gas price and the balances, if the ledger has gas.
-    pub(in crate::server) gas: Option<Arc<dyn GasMonitor>>,
+    pub gas: Option<Arc<dyn GasMonitor>>,
     /// How many batches are under way, if that is limited.
-    pub(in crate::server) in_flight: Option<Places>,
+    pub in_flight: Option<Places>,
     /// The background work of this instance.
-    pub(in crate::server) jobs: Jobs,
+    pub jobs: Jobs,
     /// The questions about missing transactions, if the ledger has batches that depend on others.
-    pub(in crate::server) lookups: Option<LookupProgress>,
+    pub lookups: Option<LookupProgress>,
 }
 
 /// If a ledger answers no question about missing transactions for longer than this, the health shows it.
@@ -232,11 +237,11 @@ fn in_flight_part(counts: InFlightCounts) -> HealthPart {
 }
 
 /// Services that wait, as this process knows them.
-pub(super) struct WaitingServices {
-    pub(super) stalled: u64,
-    pub(super) delayed: u64,
-    pub(super) busy: u64,
-    pub(super) locked: u64,
+pub(crate) struct WaitingServices {
+    pub(crate) stalled: u64,
+    pub(crate) delayed: u64,
+    pub(crate) busy: u64,
+    pub(crate) locked: u64,
 }
 
 impl WaitingServices {
@@ -252,7 +257,7 @@ impl WaitingServices {
     }
 }
 
-pub(super) fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPart {
+pub(crate) fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPart {
     let WaitingServices { stalled, delayed, busy, locked } = *waiting;
     let counts = services.counts().unwrap_or_default();
     let mut reasons = Vec::new();

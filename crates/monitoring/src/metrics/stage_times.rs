@@ -14,7 +14,7 @@ use grid_batch_support::{Histogram, HistogramValues};
 /// The table has a fixed size, and takes no lock. When more batches are open than it has slots, it measures a
 /// part of them: a batch whose slot is taken is not measured. What another instance does is not either.
 #[derive(Debug, Clone)]
-pub(in crate::server) struct StageTimes(Arc<Table>);
+pub struct StageTimes(Arc<Table>);
 
 #[derive(Debug)]
 struct Table {
@@ -55,7 +55,8 @@ impl StageTimes {
     /// A batch that has its slot for longer gives it to a new one.
     const LONGEST: Duration = Duration::from_mins(10);
 
-    pub(in crate::server) fn new() -> Self {
+    /// No batch is measured yet.
+    pub fn new() -> Self {
         Self(Arc::new(Table {
             started: Instant::now(),
             slots: (0..Self::SLOTS).map(|_| StageSlot::default()).collect(),
@@ -64,7 +65,7 @@ impl StageTimes {
     }
 
     /// The batches are going to be stored.
-    pub(in crate::server) fn received(&self, ids: &[ItemId]) {
+    pub fn received(&self, ids: &[ItemId]) {
         let now = self.since_start();
         let longest = micros(Self::LONGEST);
         for id in ids {
@@ -82,12 +83,12 @@ impl StageTimes {
     }
 
     /// A submitter has the batch with this id, in hexadecimal digits. Only its first attempt is measured.
-    pub(in crate::server) fn taken(&self, id: &str) {
+    pub fn taken(&self, id: &str) {
         self.step(id, |slot| (&slot.taken, &slot.received), Stage::Waiting);
     }
 
     /// The attempt has ended.
-    pub(in crate::server) fn answered(&self, id: &str) {
+    pub fn answered(&self, id: &str) {
         self.step(id, |slot| (&slot.answered, &slot.taken), Stage::Submitting);
     }
 
@@ -106,7 +107,8 @@ impl StageTimes {
         slot.key.store(0, Relaxed);
     }
 
-    pub(super) fn read(&self) -> [(&'static str, HistogramValues); Stage::ALL.len()] {
+    /// How long batches took, by the name of the stage.
+    pub fn read(&self) -> [(&'static str, HistogramValues); Stage::ALL.len()] {
         Stage::ALL.map(|(stage, name)| (name, self.0.stages[stage as usize].read()))
     }
 
@@ -137,6 +139,12 @@ impl StageTimes {
 
     fn since_start(&self) -> u64 {
         micros(self.0.started.elapsed()) + 1
+    }
+}
+
+impl Default for StageTimes {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -1,10 +1,10 @@
 use std::{
+    error::Error,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use grid_batch_core::InternalError;
-use grid_batch_store::{Store, StoreError};
 use grid_batch_support::{ErrorChain, Job, Jobs, Shutdown};
 use log::{info, warn};
 use tokio::time::timeout;
@@ -47,7 +47,7 @@ impl DatabaseHealth {
         self.lock().asked_at = Some(Instant::now());
     }
 
-    fn end(&self, result: Result<(), StoreError>) {
+    fn end<E: Error>(&self, result: Result<(), E>) {
         let is_late = !self.answers();
         let mut probed = self.lock();
         probed.asked_at = None;
@@ -73,17 +73,17 @@ impl DatabaseHealth {
 }
 
 /// Starts the thread that asks the database. It is used for nothing else, so that the question never waits.
-pub(super) fn watch(
+pub(super) fn watch<E: Error>(
     state: DatabaseHealth,
-    store: &Store,
+    mut probe: impl FnMut() -> Result<(), E> + Send + 'static,
     jobs: &Jobs,
 ) -> Result<Job, InternalError> {
-    let (mut probe, runtime, shutdown) = (store.probe(), jobs.handle().clone(), Shutdown::new());
+    let (runtime, shutdown) = (jobs.handle().clone(), Shutdown::new());
     let requested = shutdown.clone();
     jobs.thread("health-database", shutdown, move || {
         while !requested.is_requested() {
             state.begin();
-            state.end(probe.check());
+            state.end(probe());
             let pause = async { timeout(DatabaseHealth::INTERVAL, requested.requested()).await };
             // It ends early when the end is requested.
             let _ = runtime.block_on(pause);
@@ -95,13 +95,12 @@ pub(super) fn watch(
 mod tests {
     use super::*;
 
-    fn failure() -> StoreError {
-        let source = diesel_error();
-        StoreError::Unavailable { source }
+    fn failure() -> InternalError {
+        InternalError::new("no connection")
     }
 
-    fn diesel_error() -> Box<dyn std::error::Error + Send + Sync> {
-        "no connection".into()
+    fn answer() -> Result<(), InternalError> {
+        Ok(())
     }
 
     #[test]
@@ -114,7 +113,7 @@ mod tests {
         assert!(!state.answers());
         state.begin();
         assert!(!state.answers());
-        state.end(Ok(()));
+        state.end(answer());
         assert!(state.answers());
     }
 
@@ -123,7 +122,7 @@ mod tests {
         let state = DatabaseHealth::new();
         state.lock().asked_at = Instant::now().checked_sub(DatabaseHealth::ANSWER_LIMIT * 2);
         assert!(!state.answers());
-        state.end(Ok(()));
+        state.end(answer());
         assert!(state.answers());
     }
 }
