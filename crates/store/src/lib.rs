@@ -79,4 +79,4 @@ pub use sql::{
     program_pool::{ProgramPool, SessionSettings},
     url::{DatabaseUrl, UrlError},
 };
-pub use submission::{DelayOptions, FreedDependents, StoreObserver};
+pub use submission::{DelayOptions, Dependents, FreedDependents, StoreObserver};

@@ -14,6 +14,7 @@ mod panic;
 mod redact;
 mod service_pattern;
 mod shutdown;
+mod stops;
 mod thread;
 mod wildcard;
 
@@ -31,5 +32,6 @@ pub use panic::{Panic, catch_panic, catch_panic_async};
 pub use redact::{redact_password, redact_url, redact_userinfo};
 pub use service_pattern::{ServicePattern, ServicePatternError};
 pub use shutdown::{Shutdown, ShutdownHandle};
+pub use stops::{StopError, Stops};
 pub use thread::{PeriodicThread, spawn_thread};
 pub use wildcard::Wildcard;

@@ -17,23 +17,22 @@ use grid_batch_poller::{
     InconclusivePolicy, LedgerStatusReader, LookupProgress, MonitorCounters, MonitorOptions,
     PollingMonitorBuilder,
 };
-use grid_batch_queuer::BatchQueue;
-use grid_batch_store::{MonitorStore, Store, StoreObserver};
+use grid_batch_queuer::{BatchQueue, Recall};
+use grid_batch_store::{ClaimStore, Dependents, MonitorStore, Store, StoreObserver};
 use grid_batch_submitter::{LedgerSender, RunnableSubmitter, SubmitterBuilder, SubmitterCounters};
+use grid_batch_support::Stops;
 use grid_batch_webhooks::{Deliverer, DeliveryParts};
 use log::info;
 
 use super::{
     RunningServer, StartError, access,
     base::Base,
-    dependencies, dependents,
+    dependencies,
     event_observer::EventObserver,
     file_descriptors,
     http_interface::{self, HttpInterface},
     ledger::{OpenFn, ServerLedger},
-    recall::Recall,
     shared::Shared,
-    stopping::Stops,
 };
 use crate::Config;
 
@@ -55,11 +54,11 @@ pub(super) fn compose(
     start_state_roots(&base, stream, parts);
     let poller = start_poller(&base, &shared, stream, parts)?;
     let lookups = dependencies::start(&base, stream, parts);
-    parts.last_jobs([dependents::start(&base.store, stream, &shared.looks, &base.jobs)]);
+    let freed = stream.clone();
+    parts.last_jobs([Dependents::start(&base.store, freed, &shared.looks, &base.jobs)]);
     parts.last_jobs(shared.in_flight.as_ref().map(|window| window.start(&base.jobs)));
     let submitter = start_submitter(&base, &shared, stream, parts)?;
-    let recall = Recall::new(shared.table.clone(), base.claims.clone(), shared.window());
-    parts.last_jobs([recall.start(&base.jobs)]);
+    let recall = start_recall(&base, &shared, parts);
     start_recovery(&base, &shared, stream, parts);
     start_retention(&base, parts);
     start_webhooks(&base, parts)?;
@@ -201,6 +200,15 @@ fn start_submitter(
     let counters = running.counters();
     parts.first("submitter", running);
     Ok(counters)
+}
+
+/// Calls back what operators stop, also what other instances and commands have stopped.
+fn start_recall(base: &Base<'_>, shared: &Shared, parts: &mut Stops) -> Recall<ClaimStore> {
+    let (table, claims) = (shared.table.clone(), base.claims.clone());
+    let stopped = move |services: &[ServiceId]| Ok(claims.stopped(services)?);
+    let recall = Recall::new(table, base.claims.clone(), stopped, shared.window());
+    parts.last_jobs([recall.start(&base.jobs)]);
+    recall
 }
 
 fn start_recovery(base: &Base<'_>, shared: &Shared, stream: &RecordedStream, parts: &mut Stops) {

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use grid_batch_claims::RecordedStream;
 use grid_batch_core::{Recorded, RecordedSubscriber};
 use grid_batch_poller::{LookupProgress, MissingTransactionMonitor, MissingTransactionOptions};
+use grid_batch_support::Stops;
 
-use super::{base::Base, stopping::Stops};
+use super::base::Base;
 
 /// Asks the ledger for transactions that batches depend on, if it has such batches. Returns the progress of these
 /// questions.

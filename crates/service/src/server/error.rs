@@ -5,6 +5,7 @@ use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
 use grid_batch_ledger_check::LedgerMismatchError;
 use grid_batch_store::StoreError;
+use grid_batch_support::StopError;
 
 use crate::config::KIND_RULE;
 
@@ -117,6 +118,15 @@ impl StartError {
             Self::Listen { .. } => !self.is_unavailable(),
             Self::Store { source, .. } => source.is_configuration(),
             Self::Http(_) | Self::StopLimit { .. } | Self::Part(_) | Self::Internal(_) => false,
+        }
+    }
+
+    /// The error of parts that did not stop.
+    pub(super) fn of_stop(error: StopError) -> Self {
+        match error {
+            StopError::Limit { limit, parts } => Self::StopLimit { limit, parts },
+            StopError::Part(error) => Self::Internal(error),
+            error => Self::part(error),
         }
     }
 

@@ -13,12 +13,12 @@ use grid_batch_claims::RecordedStream;
 use grid_batch_core::{Recorded, RecordedSubscriber, SearchLimits};
 use grid_batch_monitoring::{Health, History, MetricsSources, WaitSources, ledger_report};
 use grid_batch_poller::{EventFollower, MonitorOptions};
-use grid_batch_store::Store;
+use grid_batch_queuer::Recall;
+use grid_batch_store::{ClaimStore, Store};
 use log::warn;
 
 use super::{
-    StartError, base::Base, compose::monitor_options, ledger::ServerLedger, recall::Recall,
-    shared::Shared,
+    StartError, base::Base, compose::monitor_options, ledger::ServerLedger, shared::Shared,
 };
 use crate::{Config, ListenAddress, private_file::is_open_to_others};
 
@@ -29,7 +29,7 @@ pub(super) struct HttpInterface {
     pub(super) history: History,
     pub(super) access: AccessControl,
     pub(super) commits: CommitProgress,
-    pub(super) recall: Recall,
+    pub(super) recall: Recall<ClaimStore>,
     pub(super) stream: RecordedStream,
 }
 

@@ -5,18 +5,13 @@ mod base;
 mod compose;
 mod database_interface;
 mod dependencies;
-mod dependents;
 mod error;
 mod event_observer;
 mod file_descriptors;
 mod http_interface;
-mod in_flight;
 mod ledger;
 mod ledger_inspection;
-mod recall;
-mod registration;
 mod shared;
-mod stopping;
 #[cfg(feature = "evm")]
 mod withdrawal_moves;
 
@@ -28,7 +23,7 @@ use grid_batch_ledger_check::{LedgerCheck, LedgerMismatchError};
 use grid_batch_monitoring::ServerCounts;
 use grid_batch_store::Store;
 use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
-use grid_batch_support::Jobs;
+use grid_batch_support::{Jobs, Stops};
 
 pub use access::AccessInForce;
 pub use database_interface::DatabaseInterface;
@@ -42,7 +37,6 @@ pub use withdrawal_moves::{PoolMove, WithdrawalMoves};
 
 use crate::Config;
 use compose::compose;
-use stopping::Stops;
 
 /// The server: HTTP interface, queue, submitter and pollers over one store and one ledger.
 #[derive(Debug)]
@@ -119,7 +113,7 @@ impl RunningServer {
     /// parts still wait for the database or the ledger then.
     pub fn stop(self) -> Result<(), StartError> {
         self.claim_requests.stop_taking();
-        self.parts.stop_within(self.stop_limit)
+        self.parts.stop_within(self.stop_limit).map_err(StartError::of_stop)
     }
 }
 

@@ -1,11 +1,9 @@
-//! The job that evaluates batches whose blockers have ended.
-
 use std::time::Duration;
 
-use grid_batch_claims::RecordedStream;
 use grid_batch_core::{Recorded, RecordedSubscriber, ServiceId};
-use grid_batch_store::Store;
 use grid_batch_support::{Job, JobTrigger, Jobs, Next, Schedule};
+
+use crate::sql::Store;
 
 /// How many batches are evaluated before services are woken.
 const STEP: usize = 1_000;
@@ -13,16 +11,37 @@ const STEP: usize = 1_000;
 /// How often it looks without being asked: other instances leave batches, too.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Requests a look if this process has left batches to evaluate.
-pub(super) fn request_looks(
-    store: &Store,
-    looks: &JobTrigger,
-) -> impl RecordedSubscriber + 'static {
-    let (store, looks) = (store.clone(), looks.clone());
-    move |entry: Recorded<'_>| {
-        if may_leave_dependents(entry) && store.dependents_wait() {
-            looks.fire();
+/// The job that evaluates batches whose blockers have ended, where the commit of the end did not: those of other
+/// services, and those beyond the limit of one commit. Where declared access is not used, it only works on invalid
+/// batches that stop others.
+#[derive(Debug)]
+pub struct Dependents;
+
+impl Dependents {
+    /// Requests a look if this process has left batches to evaluate.
+    pub fn request_looks(store: &Store, looks: &JobTrigger) -> impl RecordedSubscriber + 'static {
+        let (store, looks) = (store.clone(), looks.clone());
+        move |entry: Recorded<'_>| {
+            if may_leave_dependents(entry) && store.dependents_wait() {
+                looks.fire();
+            }
         }
+    }
+
+    /// Starts the job. What it has freed is published to the stream.
+    pub fn start(
+        store: &Store,
+        stream: impl RecordedSubscriber + 'static,
+        looks: &JobTrigger,
+        jobs: &Jobs,
+    ) -> Job {
+        let store = store.clone();
+        jobs.repeat("dependents", Schedule::every(INTERVAL).or_on(looks), move || {
+            let freed = store.free_dependents(STEP);
+            let ready: Vec<ServiceId> = freed.iter().flat_map(|it| &it.ready).cloned().collect();
+            publish(&stream, store.take_ended_unsent(), &ready);
+            Ok(if freed?.more { Next::AtOnce } else { Next::AfterInterval })
+        })
     }
 }
 
@@ -32,24 +51,6 @@ fn may_leave_dependents(entry: Recorded<'_>) -> bool {
         Recorded::Stored(_) | Recorded::Submittable(_) => true,
         _ => entry.ended().is_some(),
     }
-}
-
-/// Starts the job that evaluates batches whose blockers have ended, where the commit of the end did not: those of other
-/// services, and those beyond the limit of one commit. Where declared access is not used, it only works on invalid
-/// batches that stop others.
-pub(super) fn start(
-    store: &Store,
-    stream: &RecordedStream,
-    looks: &JobTrigger,
-    jobs: &Jobs,
-) -> Job {
-    let (store, stream) = (store.clone(), stream.clone());
-    jobs.repeat("dependents", Schedule::every(INTERVAL).or_on(looks), move || {
-        let freed = store.free_dependents(STEP);
-        let ready: Vec<ServiceId> = freed.iter().flat_map(|it| &it.ready).cloned().collect();
-        publish(&stream, store.take_ended_unsent(), &ready);
-        Ok(if freed?.more { Next::AtOnce } else { Next::AfterInterval })
-    })
 }
 
 fn publish(stream: &impl RecordedSubscriber, ended_unsent: u64, ready: &[ServiceId]) {

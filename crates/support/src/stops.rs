@@ -1,5 +1,3 @@
-//! The end of a server, within a time limit.
-
 use std::{
     collections::BTreeSet,
     sync::{
@@ -11,17 +9,34 @@ use std::{
 };
 
 use grid_batch_core::InternalError;
-use grid_batch_support::{Job, ShutdownHandle, spawn_thread};
+use thiserror::Error;
 
-use super::StartError;
+use crate::{Job, ShutdownHandle, spawn_thread};
 
-/// The parts of a server, in the order in which they are stopped. Dropping it drops them.
+/// The parts of a program, in the order in which they are stopped within a time limit. Dropping it drops them.
 #[derive(Default)]
-pub(super) struct Stops {
+pub struct Stops {
     /// All drain at the same time.
     first: Vec<Stop>,
     /// Until they are stopped, nothing else may work on the services.
     last: Vec<Stop>,
+}
+
+/// Why the parts did not stop cleanly.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StopError {
+    /// Some did not stop in time.
+    #[error("{parts} did not end within {limit:?}")]
+    Limit {
+        /// The time limit.
+        limit: Duration,
+        /// The parts that did not end, separated by commas.
+        parts: String,
+    },
+    /// One did not stop cleanly.
+    #[error(transparent)]
+    Part(#[from] InternalError),
 }
 
 /// How one part is stopped. It may block for as long as the database does.
@@ -32,22 +47,22 @@ struct Stop {
 
 impl Stops {
     /// A part that drains.
-    pub(super) fn first(&mut self, name: &'static str, part: impl ShutdownHandle + Send + 'static) {
+    pub fn first(&mut self, name: &'static str, part: impl ShutdownHandle + Send + 'static) {
         self.first.push(Stop::new(name, || part.wait_for_shutdown()));
     }
 
     /// Jobs that stop at the same time as the parts that drain.
-    pub(super) fn first_jobs<T: Send + 'static>(&mut self, jobs: impl IntoIterator<Item = Job<T>>) {
+    pub fn first_jobs<T: Send + 'static>(&mut self, jobs: impl IntoIterator<Item = Job<T>>) {
         jobs.into_iter().for_each(|job| self.first(job.name(), job));
     }
 
     /// Jobs that stop after what drains.
-    pub(super) fn last_jobs(&mut self, jobs: impl IntoIterator<Item = Job>) {
+    pub fn last_jobs(&mut self, jobs: impl IntoIterator<Item = Job>) {
         self.last.extend(jobs.into_iter().map(|job| Stop::new(job.name(), || job.join())));
     }
 
     /// Jobs that only show something. They are waited for a moment: they may be waiting for the database.
-    pub(super) fn last_views(&mut self, jobs: impl IntoIterator<Item = Job>) {
+    pub fn last_views(&mut self, jobs: impl IntoIterator<Item = Job>) {
         let stop = |job: Job| {
             Stop::new(job.name(), || {
                 job.stop_within(VIEW_LIMIT);
@@ -58,7 +73,7 @@ impl Stops {
     }
 
     /// A part that is dropped after what drains has stopped.
-    pub(super) fn last_dropped(&mut self, name: &'static str, part: impl Send + 'static) {
+    pub fn last_dropped(&mut self, name: &'static str, part: impl Send + 'static) {
         self.last.push(Stop::new(name, || {
             drop(part);
             Ok(())
@@ -66,7 +81,7 @@ impl Stops {
     }
 
     /// Stops all within this limit.
-    pub(super) fn stop_within(self, limit: Duration) -> Result<(), StartError> {
+    pub fn stop_within(self, limit: Duration) -> Result<(), StopError> {
         stop_within(limit, self.first, self.last)
     }
 }
@@ -97,7 +112,7 @@ impl Unfinished {
 /// that until the limit.
 ///
 /// What has not ended by then goes on in threads of its own, in the same order.
-fn stop_within(limit: Duration, first: Vec<Stop>, last: Vec<Stop>) -> Result<(), StartError> {
+fn stop_within(limit: Duration, first: Vec<Stop>, last: Vec<Stop>) -> Result<(), StopError> {
     let unfinished = Unfinished::default();
     unfinished.lock().extend(first.iter().chain(&last).map(|stop| stop.part));
     let (ended, end) = channel();
@@ -110,7 +125,7 @@ fn stop_within(limit: Duration, first: Vec<Stop>, last: Vec<Stop>) -> Result<(),
         Ok(result) => Ok(result?),
         Err(_) => {
             let parts: Vec<&str> = unfinished.lock().iter().copied().collect();
-            Err(StartError::StopLimit { limit, parts: parts.join(", ") })
+            Err(StopError::Limit { limit, parts: parts.join(", ") })
         }
     }
 }
