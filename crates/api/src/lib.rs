@@ -8,6 +8,7 @@ mod builder;
 mod connections;
 mod dashboard;
 mod events;
+mod file_descriptors;
 mod forwarding;
 mod gas_admins;
 mod group_commit;
@@ -42,6 +43,9 @@ pub use access::{
 pub use allow_list::{SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
+pub use file_descriptors::{
+    ENOUGH_HTTP_CONNECTIONS, TooFewFileDescriptorsError, fitting_connections,
+};
 pub use forwarding::{ForwardedHeaders, Network, NetworkError, TrustedProxies};
 pub use gas_admins::{
     FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
@@ -51,7 +55,9 @@ pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use in_process::{InProcessAnswer, InProcessApi};
-pub use listener::{ApiListener, TlsCertificate, TlsError, UnixSocket};
+pub use listener::{
+    ApiListener, ListenAddress, ListenAddressError, TlsCertificate, TlsError, UnixSocket,
+};
 pub use metrics::{MetricSamples, MetricsFormat, MetricsText};
 pub use openapi::openapi_json;
 pub use options::ApiOptions;

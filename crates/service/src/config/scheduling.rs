@@ -4,11 +4,11 @@ use std::num::NonZero;
 
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, StrategyKind};
 
-use grid_batch_settings::{ConfigError, GivenValue, NodeUrl, SettingValues};
+use grid_batch_settings::{ConfigError, GivenValue, NodeUrl, OfServices, SettingValues};
 
 use super::{
     ledger_type::ConfiguredType,
-    value::{OfServices, parse_after_invalid, parse_strategy},
+    value::{parse_after_invalid, parse_strategy},
 };
 
 pub(super) const KEEPS_ORDER: &str = "ledger.keeps_order";

@@ -29,7 +29,6 @@ use super::{
     base::Base,
     dependencies,
     event_observer::EventObserver,
-    file_descriptors,
     http_interface::{self, HttpInterface},
     ledger::{OpenFn, ServerLedger},
     shared::Shared,
@@ -42,7 +41,7 @@ pub(super) fn compose(
     check: LedgerCheck,
     open_ledger: OpenFn<'_>,
 ) -> Result<RunningServer, StartError> {
-    let connections = file_descriptors::fitting_http_connections(config)?;
+    let connections = http_interface::fitting_http_connections(config)?;
     let listeners = http_interface::open_listeners(config)?;
     let (base, opened) = Base::open(config, check, open_ledger)?;
     let parts = &mut Stops::default();

@@ -5,7 +5,7 @@ use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
 use grid_batch_ledger_check::LedgerMismatchError;
 use grid_batch_store::StoreError;
-use grid_batch_support::StopError;
+use grid_batch_support::{StopError, UnusableSecret};
 
 use crate::config::KIND_RULE;
 
@@ -22,13 +22,8 @@ pub enum StartError {
         rule: &'static str,
     },
     /// A secret key cannot be used.
-    #[error("the {location} cannot be used: {message}")]
-    Key {
-        /// Where the key is kept.
-        location: String,
-        /// The reason.
-        message: String,
-    },
+    #[error(transparent)]
+    Key(#[from] UnusableSecret),
     /// The ledger's adapter cannot use a setting's value.
     #[error("{name}: {message}")]
     Setting {
@@ -109,7 +104,7 @@ impl StartError {
     pub fn is_configuration(&self) -> bool {
         match self {
             Self::Missing { .. }
-            | Self::Key { .. }
+            | Self::Key(_)
             | Self::Setting { .. }
             | Self::Adapter(_)
             | Self::FileDescriptors { .. }

@@ -1,13 +1,10 @@
 //! The HTTP interface: what it listens at, and what it shows and takes.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use grid_batch_api::{
-    AccessControl, AccessMode, ApiBuilder, ApiListener, ApiOptions, CommitProgress, RateLimits,
-    RunningApi, TlsCertificate, UnixSocket,
+    AccessControl, AccessMode, ApiBuilder, ApiListener, ApiOptions, CommitProgress, ListenAddress,
+    RateLimits, RunningApi, TlsCertificate, TooFewFileDescriptorsError, fitting_connections,
 };
 use grid_batch_claims::RecordedStream;
 use grid_batch_core::{Recorded, RecordedSubscriber, SearchLimits};
@@ -15,12 +12,13 @@ use grid_batch_monitoring::{Health, History, MetricsSources, WaitSources, ledger
 use grid_batch_poller::{EventFollower, MonitorOptions};
 use grid_batch_queuer::Recall;
 use grid_batch_store::{ClaimStore, Store};
+use grid_batch_support::is_open_to_others;
 use log::warn;
 
 use super::{
     StartError, base::Base, compose::monitor_options, ledger::ServerLedger, shared::Shared,
 };
-use crate::{Config, ListenAddress, private_file::is_open_to_others};
+use crate::Config;
 
 /// What the HTTP interface shows, beside the store.
 pub(super) struct HttpInterface {
@@ -68,6 +66,20 @@ impl HttpInterface {
     }
 }
 
+/// The number of HTTP connections that fit into the limit of file descriptors beside what the other parts need. An error
+/// if they are too few to be of use.
+pub fn fitting_http_connections(config: &Config) -> Result<usize, StartError> {
+    /// An SQLite connection has the database, its log and its index open.
+    const FILES_OF_A_DATABASE_CONNECTION: usize = 3;
+    let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let database = (size(config.store.connections) + 2) * FILES_OF_A_DATABASE_CONNECTION;
+    let ledger = size(config.submit.concurrency) + config.poll.connections;
+    let others = database + ledger + config.ledger.event_sockets;
+    fitting_connections(others).map_err(|TooFewFileDescriptorsError { limit, needed }| {
+        StartError::FileDescriptors { limit, needed }
+    })
+}
+
 /// Opens all listeners.
 pub(super) fn open_listeners(config: &Config) -> Result<Vec<ApiListener>, StartError> {
     let certificate = certificate(config)?;
@@ -78,17 +90,7 @@ pub(super) fn open_listeners(config: &Config) -> Result<Vec<ApiListener>, StartE
         .iter()
         .map(|address| {
             let failed = |source| StartError::Listen { address: address.to_string(), source };
-            let listener = match (address, &certificate) {
-                (ListenAddress::Tls(at), Some(certificate)) => {
-                    TcpListener::bind(at).map(|tcp| ApiListener::tls(tcp, certificate.clone()))
-                }
-                (ListenAddress::Tcp(at) | ListenAddress::Tls(at), _) => {
-                    TcpListener::bind(at).map(ApiListener::tcp)
-                }
-                (ListenAddress::Unix(path), _) => {
-                    UnixSocket::bind(path, config.listen.socket_mode).map(ApiListener::unix)
-                }
-            };
+            let listener = address.open(certificate.as_ref(), config.listen.socket_mode);
             listener.map_err(failed)
         })
         .collect()

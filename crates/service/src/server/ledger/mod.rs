@@ -6,12 +6,6 @@ mod context;
 mod evm;
 #[cfg(feature = "evm")]
 mod gas;
-#[cfg(feature = "evm")]
-mod gas_admins;
-#[cfg(any(feature = "evm", feature = "scabbard"))]
-mod key_file;
-#[cfg(feature = "evm")]
-mod payments;
 #[cfg(feature = "sawtooth")]
 mod sawtooth;
 #[cfg(feature = "scabbard")]
@@ -35,9 +29,9 @@ pub use context::LedgerContext;
 #[cfg(feature = "evm")]
 pub(super) use evm::EvmChain;
 #[cfg(feature = "evm")]
-pub(super) use gas::GasReports;
+pub use evm::gas_admin_addresses;
 #[cfg(feature = "evm")]
-pub use gas_admins::gas_admin_addresses;
+pub(super) use gas::GasReports;
 
 /// The ledgers whose adapters are compiled in.
 pub(crate) const BUILT_IN_LEDGERS: &[LedgerType] = &[
@@ -57,7 +51,7 @@ impl Config {
         let mut config = self.clone();
         #[cfg(feature = "evm")]
         {
-            config.store.payment_limits = Arc::new(payments::limits(&config.evm_settings()?)?);
+            config.store.payment_limits = Arc::new(config.evm_settings()?.payment_limits()?);
         }
         Ok(config)
     }

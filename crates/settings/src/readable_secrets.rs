@@ -1,16 +1,13 @@
-//! Warnings about secrets that other users can read, and about old names.
-
 use std::{
     collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
 };
 
-use grid_batch_settings::{GivenValue, Origin, Setting};
+use grid_batch_support::is_open_to_others;
 use log::warn;
 
-use super::Config;
-use crate::private_file::is_open_to_others;
+use crate::{GivenValue, Origin, Setting, SettingValues};
 
 /// A secret, or a database file, that other users of this machine can read.
 #[derive(Debug, Clone)]
@@ -55,7 +52,8 @@ impl ReadableSecret {
         }
     }
 
-    fn warn(&self) {
+    /// Logs a warning.
+    pub fn warn(&self) {
         let name = self.name();
         match &self.kind {
             Kind::File { .. } => warn!(file = name.as_str(); "{self}"),
@@ -64,12 +62,12 @@ impl ReadableSecret {
     }
 }
 
-impl Config {
-    /// Each file with a secret, and a database file, that other users can read, and each secret that was
-    /// given as a flag.
-    pub fn readable_secrets(&self) -> Vec<ReadableSecret> {
+impl SettingValues {
+    /// Each file with a secret, and the database file, that other users can read, and each secret that was given as a
+    /// flag.
+    pub fn readable_secrets(&self, database: Option<&Path>) -> Vec<ReadableSecret> {
         let mut found = Found::default();
-        for given in self.settings.table().iter().flat_map(|it| self.settings.all_of(it)) {
+        for given in self.table().iter().flat_map(|it| self.all_of(it)) {
             let is_secret = given.setting.redact(&given.text) != given.text;
             match &given.file {
                 Some(file) if given.setting.may_hold_secret => {
@@ -80,16 +78,10 @@ impl Config {
                 None => {}
             }
         }
-        if let Some(file) = self.database.file() {
+        if let Some(file) = database {
             found.add_file(file, "the database file");
         }
         found.secrets
-    }
-
-    /// Warns of the [`readable_secrets`](Self::readable_secrets) and the [`old_names`](Self::old_names).
-    pub fn warn(&self) {
-        self.old_names().iter().for_each(|old_name| warn!("{old_name}"));
-        self.readable_secrets().iter().for_each(ReadableSecret::warn);
     }
 }
 

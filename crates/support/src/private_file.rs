@@ -1,25 +1,38 @@
-//! Files with secret keys and passwords.
-
 use std::{
     fmt,
-    fs::File,
+    fs::{File, Metadata},
     io::{self, Read},
     path::Path,
 };
 
 use thiserror::Error;
 
-use crate::{StartError, private_file::mode_open_to_others};
+/// Why a secret key or password cannot be used. It contains nothing of it.
+#[derive(Debug, Error)]
+#[error("the {location} cannot be used: {message}")]
+pub struct UnusableSecret {
+    /// Where it is kept.
+    pub location: String,
+    /// The reason.
+    pub message: String,
+}
+
+impl UnusableSecret {
+    /// The secret is in a file: a "key file", or what `kind` says. The error must not contain the file's content.
+    pub fn in_file(kind: &str, file: &Path, error: impl fmt::Display) -> Self {
+        Self::at(format!("{kind} {}", file.display()), error)
+    }
+
+    /// The secret is kept there.
+    pub fn at(location: String, error: impl fmt::Display) -> Self {
+        Self { location, message: error.to_string() }
+    }
+}
 
 /// Reads a file with a secret: a "key file", or what `kind` says. It is refused if other users may
 /// read it.
-pub(super) fn read(kind: &str, file: &Path) -> Result<String, StartError> {
-    read_private(file).map_err(|error| unusable(kind, file, error))
-}
-
-/// The error must not contain the file's content.
-pub(super) fn unusable(kind: &str, file: &Path, error: impl fmt::Display) -> StartError {
-    StartError::Key { location: format!("{kind} {}", file.display()), message: error.to_string() }
+pub fn read_secret(kind: &str, file: &Path) -> Result<String, UnusableSecret> {
+    read_private(file).map_err(|error| UnusableSecret::in_file(kind, file, error))
 }
 
 /// Why a file with a secret is not used. The texts contain nothing of the file.
@@ -43,6 +56,25 @@ fn read_private(file: &Path) -> Result<String, PrivateFileError> {
     Ok(text)
 }
 
+/// Whether other users may read or write the file. A file that cannot be looked at is not.
+pub fn is_open_to_others(file: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| mode_open_to_others(&metadata).is_some())
+}
+
+/// The mode, if it gives anything to users other than the owner.
+#[cfg(unix)]
+fn mode_open_to_others(metadata: &Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mode = metadata.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+#[cfg(not(unix))]
+fn mode_open_to_others(_: &Metadata) -> Option<u32> {
+    None
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use std::{
@@ -51,7 +83,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::private_file::is_open_to_others;
 
     #[test]
     fn file_of_other_users_is_not_read() {

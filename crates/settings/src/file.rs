@@ -1,31 +1,30 @@
-//! The configuration file.
-
 use std::{fs, io, path::Path};
 
-use grid_batch_settings::{
-    ConfigError, Form, GivenValue, NOT_SHOWN, Origin, Setting, SettingTable, SourceValues,
-    may_hold_secret,
-};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use super::ledger_type::without_adapter;
+use crate::{
+    ConfigError, Form, GivenValue, NOT_SHOWN, Origin, Setting, SettingTable, SourceValues,
+    may_hold_secret,
+};
 
-/// Reads the file. If it does not exist it gives no values, unless it is `required`.
-pub(super) fn read(
-    table: &SettingTable,
-    file: &Path,
-    required: bool,
-) -> Result<SourceValues, ConfigError> {
-    match fs::read_to_string(file) {
-        Ok(text) => parse(table, file, &text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
-            Ok(SourceValues::default())
-        }
-        Err(error) => {
-            Err(ConfigError::Unreadable { file: file.to_owned(), message: error.to_string() })
+impl SourceValues {
+    /// Reads the configuration file. If it does not exist it gives no values, unless it is `required`.
+    pub fn from_file(
+        table: &SettingTable,
+        file: &Path,
+        required: bool,
+    ) -> Result<Self, ConfigError> {
+        match fs::read_to_string(file) {
+            Ok(text) => parse(table, file, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
+                Ok(Self::default())
+            }
+            Err(error) => {
+                Err(ConfigError::Unreadable { file: file.to_owned(), message: error.to_string() })
+            }
         }
     }
 }
@@ -98,7 +97,8 @@ impl SourceFile<'_> {
     ) -> Result<(), ConfigError> {
         let origin = self.origin(written.position);
         let Some(found) = self.table.names().find(|it| it.name == name) else {
-            if let Some(ledger) = without_adapter(name.split('.').next().unwrap_or(name)) {
+            if let Some(ledger) = self.table.without_adapter(name.split('.').next().unwrap_or(name))
+            {
                 return Err(ConfigError::NoAdapter { origin, name: name.to_owned(), ledger });
             }
             let nearest = self.table.nearest(name).map(|setting| setting.name.to_owned());
@@ -149,8 +149,7 @@ fn named_file<'a>(value: &'a DeValue<'_>) -> Option<&'a str> {
 /// The value in the syntax of an environment variable; `None` if it has another type.
 fn as_text(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
     match (setting.form, value) {
-        // Most servers listen at one address.
-        (Form::List, DeValue::String(_)) if setting.name == "listen" => any_text(value),
+        (Form::List, DeValue::String(_)) if setting.may_be_one_text => any_text(value),
         (Form::Text | Form::Secret, DeValue::String(_))
         | (Form::Number, DeValue::Integer(_))
         | (Form::Bool, DeValue::Boolean(_))

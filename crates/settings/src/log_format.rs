@@ -1,4 +1,4 @@
-use grid_batch_settings::SettingValue;
+use crate::SettingValue;
 
 /// How the lines of the log are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,18 +1,16 @@
-//! Who signs for the gas admins of an EVM chain.
-
 use std::{env, net::IpAddr, path::Path, sync::Arc};
 
-use grid_batch_evm::{
-    EvmSettings, GasAdminKey, GasAdminKeyError, KeySource, PasswordSource, RemoteSigner,
-    TransactionSigner, parse_address,
-};
 use grid_batch_http::HttpOptions;
 use grid_batch_nodes::NodePool;
-use grid_batch_support::Authority;
+use grid_batch_support::{Authority, UnusableSecret, read_secret};
 use log::warn;
 
-use super::key_file;
-use crate::{Config, StartError};
+use super::error::{EvmSetupError, invalid};
+use crate::{
+    settings::{EvmSettings, KeySource, PasswordSource},
+    signer::{GasAdminKey, GasAdminKeyError, RemoteSigner, TransactionSigner},
+    values::parse_address,
+};
 
 const KEY_FILE: &str = "key file";
 const KEYSTORE: &str = "keystore file";
@@ -22,35 +20,35 @@ const PASSWORD_FILE: &str = "password file";
 type NamedSigner<'a> = (&'a str, Arc<dyn TransactionSigner>);
 
 /// The gas admins, and who signs for each.
-pub(super) fn gas_admin_signers<'a>(
-    config: &Config,
+pub(super) fn signers<'a>(
     settings: &'a EvmSettings,
-) -> Result<Vec<NamedSigner<'a>>, StartError> {
+    http: &HttpOptions,
+) -> Result<Vec<NamedSigner<'a>>, EvmSetupError> {
     let admins = settings.gas_admins.iter();
     admins
-        .map(|(name, source)| Ok((name.as_str(), signer(config, settings, name, source)?)))
+        .map(|(name, source)| Ok((name.as_str(), signer(settings, http, name, source)?)))
         .collect()
 }
 
 fn signer(
-    config: &Config,
     settings: &EvmSettings,
+    http: &HttpOptions,
     name: &str,
     source: &KeySource,
-) -> Result<Arc<dyn TransactionSigner>, StartError> {
+) -> Result<Arc<dyn TransactionSigner>, EvmSetupError> {
     match source {
         KeySource::File(file) => {
-            let key: Result<GasAdminKey, _> = key_file::read(KEY_FILE, file)?.parse();
-            Ok(Arc::new(key.map_err(|error| key_file::unusable(KEY_FILE, file, error))?))
+            let key: Result<GasAdminKey, _> = read_secret(KEY_FILE, file)?.parse();
+            Ok(Arc::new(key.map_err(|error| UnusableSecret::in_file(KEY_FILE, file, error))?))
         }
         KeySource::Variable(variable) => {
             let what = format!("key in the variable {variable}, of the gas admin {name},");
             let key: Result<GasAdminKey, GasAdminKeyError> =
                 read_variable(&what, variable)?.parse();
-            Ok(Arc::new(key.map_err(|error| unusable(what, error.to_string()))?))
+            Ok(Arc::new(key.map_err(|error| UnusableSecret::at(what, error))?))
         }
         KeySource::Keystore(file) => Ok(Arc::new(keystore_key(settings, name, file)?)),
-        KeySource::Remote { account, url } => Ok(Arc::new(remote(config, settings, account, url)?)),
+        KeySource::Remote { account, url } => Ok(Arc::new(remote(settings, http, account, url)?)),
     }
 }
 
@@ -58,19 +56,19 @@ fn keystore_key(
     settings: &EvmSettings,
     name: &str,
     file: &Path,
-) -> Result<GasAdminKey, StartError> {
+) -> Result<GasAdminKey, EvmSetupError> {
     let password = settings.keystore_passwords.iter().find(|(of, _)| of == name);
     let password = match password.map(|(_, source)| source) {
-        Some(PasswordSource::File(file)) => first_line(key_file::read(PASSWORD_FILE, file)?),
+        Some(PasswordSource::File(file)) => first_line(read_secret(PASSWORD_FILE, file)?),
         Some(PasswordSource::Variable(variable)) => {
             let what = format!("password in the variable {variable}, of the gas admin {name},");
             read_variable(&what, variable)?
         }
-        None => return Err(unusable(KEYSTORE.to_owned(), "it has no password".to_owned())),
+        None => return Err(UnusableSecret::at(KEYSTORE.to_owned(), "it has no password").into()),
     };
-    let json = key_file::read(KEYSTORE, file)?;
+    let json = read_secret(KEYSTORE, file)?;
     GasAdminKey::from_keystore(&json, &password)
-        .map_err(|error| key_file::unusable(KEYSTORE, file, error))
+        .map_err(|error| UnusableSecret::in_file(KEYSTORE, file, error).into())
 }
 
 /// The password: editors end the last line of a file.
@@ -82,19 +80,17 @@ fn first_line(mut text: String) -> String {
 }
 
 fn remote(
-    config: &Config,
     settings: &EvmSettings,
+    http: &HttpOptions,
     account: &str,
     url: &str,
-) -> Result<RemoteSigner, StartError> {
-    let account = parse_address(account).map_err(|error| StartError::Setting {
-        name: "gas_admins.*.key",
-        message: format!("the address of a remote signer: {error}"),
+) -> Result<RemoteSigner, EvmSetupError> {
+    let account = parse_address(account).map_err(|error| {
+        invalid("gas_admins.*.key", format!("the address of a remote signer: {error}"))
     })?;
     if url.starts_with("http://") && !is_local(url) {
         warn!(account:%; "transactions are signed over unencrypted HTTP; use https:// for the signer");
     }
-    let http = &config.ledger.http;
     let request_timeout = settings.signer_timeout.unwrap_or(http.connect_timeout);
     let connect_timeout = http.connect_timeout.min(request_timeout);
     // The signer is no node.
@@ -103,11 +99,15 @@ fn remote(
     Ok(RemoteSigner::new(url, account, &options)?)
 }
 
-/// The names of the gas admins of an EVM chain and their addresses, whose keys are read for this.
-pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, StartError> {
-    let settings = config.evm_settings()?;
-    let signers = gas_admin_signers(config, &settings)?.into_iter();
-    Ok(signers.map(|(name, signer)| (name.to_owned(), signer.address().to_string())).collect())
+impl EvmSettings {
+    /// The names of the gas admins and their addresses, whose keys are read for this.
+    pub fn gas_admin_addresses(
+        &self,
+        http: &HttpOptions,
+    ) -> Result<Vec<(String, String)>, EvmSetupError> {
+        let signers = signers(self, http)?.into_iter();
+        Ok(signers.map(|(name, signer)| (name.to_owned(), signer.address().to_string())).collect())
+    }
 }
 
 /// Whether the URL is of this machine.
@@ -121,12 +121,8 @@ fn is_local(url: &str) -> bool {
     hosts.into_iter().all(is_loopback)
 }
 
-fn read_variable(what: &str, variable: &str) -> Result<String, StartError> {
-    env::var(variable).map_err(|error| unusable(what.to_owned(), error.to_string()))
-}
-
-fn unusable(location: String, message: String) -> StartError {
-    StartError::Key { location, message }
+fn read_variable(what: &str, variable: &str) -> Result<String, UnusableSecret> {
+    env::var(variable).map_err(|error| UnusableSecret::at(what.to_owned(), error))
 }
 
 #[cfg(test)]

@@ -1,30 +1,37 @@
-//! The limits of what is paid, as the settings have them.
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use grid_batch_evm::{
-    Address, AllowedBeneficiaries, EvmSettings, PoolRules, parse_address, parse_amount,
-};
+use alloy_primitives::Address;
 use grid_batch_withdrawals::{Amount, PaymentLimits, WithdrawalRules};
 
-use super::evm::{POOLS, invalid, parsed};
-use crate::StartError;
+use super::{
+    POOLS,
+    error::{EvmSetupError, invalid, parsed},
+};
+use crate::{
+    beneficiaries::AllowedBeneficiaries,
+    rules::PoolRules,
+    settings::EvmSettings,
+    values::{parse_address, parse_amount},
+};
 
-/// How much may be scheduled from each pool. It needs no key, because commands keep the limits too.
-pub(in crate::server) fn limits(config: &EvmSettings) -> Result<PaymentLimits, StartError> {
-    let pools = config.pools.iter().map(|(pool, _)| parsed(POOLS, parse_address(pool)));
-    let pools = pools.collect::<Result<BTreeSet<Address>, StartError>>()?;
-    Ok(PaymentLimits {
-        payment: amounts("pools.*.maximum_payment", &config.maximum_payment, &pools)?,
-        day: amounts("pools.*.maximum_payments_per_day", &config.maximum_payments_per_day, &pools)?,
-    })
+impl EvmSettings {
+    /// How much may be scheduled from each pool. It needs no key, because commands keep the limits too.
+    pub fn payment_limits(&self) -> Result<PaymentLimits, EvmSetupError> {
+        let pools = self.pools.iter().map(|(pool, _)| parsed(POOLS, parse_address(pool)));
+        let pools = pools.collect::<Result<BTreeSet<Address>, EvmSetupError>>()?;
+        let per_day = "pools.*.maximum_payments_per_day";
+        Ok(PaymentLimits {
+            payment: amounts("pools.*.maximum_payment", &self.maximum_payment, &pools)?,
+            day: amounts(per_day, &self.maximum_payments_per_day, &pools)?,
+        })
+    }
 }
 
 fn amounts(
     name: &'static str,
     pairs: &[(String, String)],
     pools: &BTreeSet<Address>,
-) -> Result<BTreeMap<String, Amount>, StartError> {
+) -> Result<BTreeMap<String, Amount>, EvmSetupError> {
     let mut limits = BTreeMap::new();
     for (pool, amount) in pairs {
         let pool = parsed(name, parse_address(pool))?;
@@ -44,7 +51,7 @@ fn amounts(
 pub(super) fn beneficiaries(
     config: &EvmSettings,
     rules: &PoolRules,
-) -> Result<AllowedBeneficiaries, StartError> {
+) -> Result<AllowedBeneficiaries, EvmSetupError> {
     let name = "pools.*.beneficiaries";
     let allowed = config.beneficiaries.iter().map(|(pool, beneficiary)| {
         let pool = match pool {
@@ -56,5 +63,5 @@ pub(super) fn beneficiaries(
         };
         Ok((pool, parsed(name, parse_address(beneficiary))?))
     });
-    Ok(AllowedBeneficiaries::new(allowed.collect::<Result<Vec<_>, StartError>>()?))
+    Ok(AllowedBeneficiaries::new(allowed.collect::<Result<Vec<_>, EvmSetupError>>()?))
 }

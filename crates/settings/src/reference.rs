@@ -1,14 +1,10 @@
-//! The reference of all settings, as Markdown.
+use crate::{Setting, SettingTable};
 
-use grid_batch_settings::Setting;
-
-use super::SETTINGS;
-
-/// The text of `docs/settings.md`.
-pub fn settings_reference() -> String {
+/// The reference of all settings, as Markdown.
+pub fn settings_reference(table: &SettingTable) -> String {
     let mut text = INTRODUCTION.to_owned();
     let mut current_section = None;
-    for setting in SETTINGS.iter().filter(|setting| !setting.for_tests) {
+    for setting in table.iter().filter(|setting| !setting.for_tests) {
         let (section, _) = setting.section_and_key();
         if current_section != Some(section) {
             current_section = Some(section);

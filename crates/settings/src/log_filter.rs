@@ -1,11 +1,9 @@
-//! The filter of the log, which must say what is meant: `env_logger` takes a misspelled level for the name
-//! of a crate, and logs nothing.
-
-use grid_batch_settings::{SettingValue, edit_distance};
+use crate::{SettingValue, edit_distance};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// A filter in the syntax of `env_logger`, of which each part is a level or `TARGET=LEVEL`.
+/// A filter of the log in the syntax of `env_logger`, of which each part is a level or `TARGET=LEVEL`. It must say what is
+/// meant: `env_logger` takes a misspelled level for the name of a crate, and logs nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LogFilter(String);
 
