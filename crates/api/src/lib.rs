@@ -37,8 +37,8 @@ mod webhooks;
 mod withdrawals;
 
 pub use access::{
-    AccessControl, AccessMode, AccessOptions, AccessToken, AccessTokenError, HealthAccess,
-    HealthAccessError, KeyGrant, KeyGrantError,
+    AccessControl, AccessMode, AccessModeError, AccessOptions, AccessToken, AccessTokenError,
+    HealthAccess, HealthAccessError, KeyGrant, KeyGrantError,
 };
 pub use allow_list::{SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;
@@ -46,7 +46,9 @@ pub use builder::{Api, ApiBuilder};
 pub use file_descriptors::{
     ENOUGH_HTTP_CONNECTIONS, TooFewFileDescriptorsError, fitting_connections,
 };
-pub use forwarding::{ForwardedHeaders, Network, NetworkError, TrustedProxies};
+pub use forwarding::{
+    ForwardedHeaders, ForwardedHeadersError, Network, NetworkError, TrustedProxies,
+};
 pub use gas_admins::{
     FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
 };

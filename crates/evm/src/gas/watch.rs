@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, U256};
-use grid_batch_core::{BatchResult, ScopeId};
+use grid_batch_core::{BatchResult, ScopeId, ServiceId};
 use grid_batch_support::ErrorChain;
 use log::debug;
 
@@ -88,6 +88,11 @@ impl GasWatch {
     /// How many withdrawals the chain has paid, since the start, after an operator decided that they are invalid.
     pub fn paid_after_failure(&self) -> u64 {
         self.context.gas.paid_after_failure()
+    }
+
+    /// The services of the gas admins, in the order of [`accounts`](Self::accounts).
+    pub(super) fn service_ids(&self) -> impl Iterator<Item = &ServiceId> {
+        self.accounts.iter().map(|watched| watched.account.service_id())
     }
 
     fn nodes(&self) -> Vec<NodeClient> {

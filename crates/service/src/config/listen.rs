@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use grid_batch_api::{ForwardedHeaders, ListenAddress, Network, TrustedProxies};
+use grid_batch_api::{ListenAddress, Network, TrustedProxies};
 use grid_batch_settings::{ConfigError, FileMode, FilePath, SettingValues};
 
 /// Where the HTTP interface listens.
@@ -25,14 +25,6 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-fn parse_headers(text: &str) -> Result<ForwardedHeaders, String> {
-    match text {
-        "x-forwarded" => Ok(ForwardedHeaders::XForwarded),
-        "forwarded" => Ok(ForwardedHeaders::Forwarded),
-        _ => Err("it must be \"x-forwarded\" or \"forwarded\"".to_owned()),
-    }
-}
-
 impl ListenConfig {
     pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         let config = Self {
@@ -41,7 +33,7 @@ impl ListenConfig {
             socket_mode: settings.get::<FileMode>("http.socket_mode")?.0,
             proxies: TrustedProxies {
                 networks: settings.get_list::<Network>("http.trusted_proxies")?,
-                headers: settings.get_with("http.forwarded_headers", parse_headers)?,
+                headers: settings.get_parsed("http.forwarded_headers")?,
             },
         };
         config.check(settings)?;

@@ -16,7 +16,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod times;
-mod value;
 mod webhooks;
 
 use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
@@ -160,7 +159,7 @@ impl Config {
         let store = store_options(&settings, ledger_type.as_ref())?;
         let listen = ListenConfig::from_settings(&settings)?;
         let config = Self {
-            database: settings.get_with("database", parse_database_url)?,
+            database: settings.get_parsed("database")?,
             access: AccessConfig::from_settings(&settings, &listen, ledger_type.as_ref())?,
             listen,
             log: settings.get::<LogFilter>("log")?.as_str().to_owned(),
@@ -302,10 +301,6 @@ fn submitter_options(
 /// The text of `docs/settings.md`.
 pub fn settings_reference() -> String {
     grid_batch_settings::settings_reference(&SETTINGS)
-}
-
-fn parse_database_url(text: &str) -> Result<DatabaseUrl, String> {
-    text.parse().map_err(|error: grid_batch_store::UrlError| error.to_string())
 }
 
 /// A setting whose empty value means that it is not set.

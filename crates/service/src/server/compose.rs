@@ -7,15 +7,15 @@ use grid_batch_claims::{
     ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests, NotificationListener, OrphanRecovery,
     ReceivedClaimRequests, RecordedStream, Retention, RetentionOptions,
 };
-use grid_batch_core::{LedgerFacts, ServiceId};
+use grid_batch_core::{LedgerFacts, Recorded, RecordedSubscriber, ServiceId};
 use grid_batch_ledger_check::{LedgerCheck, compare_states};
 use grid_batch_monitoring::{
-    CountsLog, Health, HealthSources, History, HistoryRecorder, MetricsSources, QueueMetrics,
-    QueueSources, watch_gas,
+    CountsLog, EventObserver, Health, HealthSources, History, HistoryRecorder, MetricsSources,
+    QueueMetrics, QueueSources, watch_gas,
 };
 use grid_batch_poller::{
-    InconclusivePolicy, LedgerStatusReader, LookupProgress, MonitorCounters, MonitorOptions,
-    PollingMonitorBuilder,
+    InconclusivePolicy, LedgerStatusReader, LookupProgress, MissingTransactionMonitor,
+    MissingTransactionOptions, MonitorCounters, MonitorOptions, PollingMonitorBuilder,
 };
 use grid_batch_queuer::{BatchQueue, Recall};
 use grid_batch_store::{ClaimStore, Dependents, MonitorStore, Store, StoreObserver};
@@ -27,8 +27,6 @@ use log::info;
 use super::{
     RunningServer, StartError, access,
     base::Base,
-    dependencies,
-    event_observer::EventObserver,
     http_interface::{self, HttpInterface},
     ledger::{OpenFn, ServerLedger},
     shared::Shared,
@@ -52,7 +50,7 @@ pub(super) fn compose(
 
     start_state_roots(&base, stream, parts);
     let poller = start_poller(&base, &shared, stream, parts)?;
-    let lookups = dependencies::start(&base, stream, parts);
+    let lookups = start_lookups(&base, stream, parts);
     let freed = stream.clone();
     parts.last_jobs([Dependents::start(&base.store, freed, &shared.looks, &base.jobs)]);
     parts.last_jobs(shared.in_flight.as_ref().map(|window| window.start(&base.jobs)));
@@ -142,6 +140,28 @@ fn start_poller(
     let counters = running.counters();
     parts.first("poller", running);
     Ok(counters)
+}
+
+/// Asks the ledger for transactions that batches depend on, if it has such batches. Returns the progress of these
+/// questions.
+fn start_lookups(
+    base: &Base<'_>,
+    stream: &RecordedStream,
+    parts: &mut Stops,
+) -> Option<LookupProgress> {
+    if !base.ledger.facts().enforces_declared_access {
+        return None;
+    }
+    let stream = stream.clone();
+    let monitor = MissingTransactionMonitor::new(
+        base.claims.clone(),
+        Arc::clone(&base.ledger),
+        move |services| stream.recorded(Recorded::Submittable(services)),
+        MissingTransactionOptions::hold_after(base.config.ledger.dependency_limit),
+    );
+    let progress = monitor.progress();
+    parts.first_jobs([monitor.run(&base.jobs)]);
+    Some(progress)
 }
 
 pub(super) fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOptions {

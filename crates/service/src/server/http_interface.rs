@@ -7,11 +7,15 @@ use grid_batch_api::{
     RateLimits, RunningApi, TlsCertificate, TooFewFileDescriptorsError, fitting_connections,
 };
 use grid_batch_claims::RecordedStream;
+#[cfg(feature = "evm")]
+use grid_batch_core::ServiceId;
 use grid_batch_core::{Recorded, RecordedSubscriber, SearchLimits};
+#[cfg(feature = "evm")]
+use grid_batch_monitoring::gas_reports;
 use grid_batch_monitoring::{Health, History, MetricsSources, WaitSources, ledger_report};
 use grid_batch_poller::{EventFollower, MonitorOptions};
 use grid_batch_queuer::Recall;
-use grid_batch_store::{ClaimStore, Store};
+use grid_batch_store::ClaimStore;
 use grid_batch_support::is_open_to_others;
 use log::warn;
 
@@ -45,7 +49,7 @@ impl HttpInterface {
         let (stages, claims) = (shared.stages.clone(), base.claims.clone());
         let api =
             configure(base, shared, health).with_options(api_options(base.config, connections));
-        let api = with_withdrawals(api, &base.store, opened)
+        let api = with_withdrawals(api, base, opened)
             .with_jobs(&base.jobs)
             .with_stored_callback(move |services| stream.recorded(Recorded::Stored(services)))
             .with_operators(Arc::new(base.store.clone()), move || Some(claims.instance()))
@@ -195,15 +199,23 @@ fn with_reads(api: ApiBuilder, base: &Base<'_>, shared: &Shared) -> ApiBuilder {
 }
 
 /// What the interface shows and takes if the ledger has pools.
-fn with_withdrawals(mut api: ApiBuilder, store: &Store, opened: ServerLedger) -> ApiBuilder {
-    #[cfg(feature = "evm")]
-    if let Some(gas) = opened.gas_reports {
-        let store = store.clone();
-        api = api.with_gas_admins(move || gas.of(&store));
+#[cfg(not(feature = "evm"))]
+fn with_withdrawals(api: ApiBuilder, _: &Base<'_>, _: ServerLedger) -> ApiBuilder {
+    api
+}
+
+/// What the interface shows and takes if the ledger has pools.
+#[cfg(feature = "evm")]
+fn with_withdrawals(mut api: ApiBuilder, base: &Base<'_>, opened: ServerLedger) -> ApiBuilder {
+    if let Some(gas) = opened.gas {
+        let (store, limits) = (base.store.clone(), Arc::clone(&base.config.store.payment_limits));
+        api = api.with_gas_admins(move || {
+            let queues = |services: &[ServiceId]| Ok(store.gas_admin_queues(services)?);
+            gas_reports(&*gas, &limits, queues, |pools| Ok(store.pool_sums(pools)?))
+        });
     }
-    #[cfg(feature = "evm")]
     if let Some(rules) = opened.withdrawals {
-        api = api.with_withdrawals(Arc::new(store.clone()), rules);
+        api = api.with_withdrawals(Arc::new(base.store.clone()), rules);
     }
     api
 }

@@ -8,12 +8,11 @@ use grid_batch_evm::{
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_store::Store;
-use grid_batch_withdrawals::{PaymentLimits, SigningStore};
+use grid_batch_withdrawals::SigningStore;
 
 use super::{
     OpenFn, ServerLedger,
     built_in::{BuiltIn, IdentityFn},
-    gas::GasReports,
 };
 use crate::{Config, LedgerType, StartError, config::Adapter};
 
@@ -76,7 +75,6 @@ impl From<EvmSetupError> for StartError {
 pub(in crate::server) struct EvmChain {
     nodes: NodePool,
     setup: EvmSetup,
-    limits: PaymentLimits,
     balance_interval: Duration,
 }
 
@@ -91,15 +89,13 @@ impl EvmChain {
             clock: config.clock(),
         };
         let setup = EvmSetup::new(&settings, connections)?;
-        let limits = PaymentLimits::clone(&config.store.payment_limits);
-        Ok(Self { nodes, setup, limits, balance_interval: settings.balance_interval })
+        Ok(Self { nodes, setup, balance_interval: settings.balance_interval })
     }
 
     /// The ledger, which stores signed transactions in this store.
     pub(in crate::server) fn with_store(self, store: &Store) -> Result<ServerLedger, StartError> {
-        let Self { nodes, setup, limits, balance_interval } = self;
+        let Self { nodes, setup, balance_interval } = self;
         let EvmSetup { rules, options, watched } = setup;
-        let chain_id = options.chain_id;
         let open = store.open_withdrawals().map_err(StartError::part)?;
         warn_of_former_gas_admins(&open, &rules);
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
@@ -108,8 +104,7 @@ impl EvmChain {
         let watch = Arc::new(evm.gas_watch(watched, LOW_BALANCE, balance_interval));
         Ok(ServerLedger {
             withdrawals: Some(Arc::new(rules)),
-            gas: Some(watch.clone()),
-            gas_reports: Some(GasReports { watch, chain_id, limits }),
+            gas: Some(watch),
             ..ServerLedger::new(Arc::new(evm))
         })
     }

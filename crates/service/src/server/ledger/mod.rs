@@ -4,8 +4,6 @@ mod built_in;
 mod context;
 #[cfg(feature = "evm")]
 mod evm;
-#[cfg(feature = "evm")]
-mod gas;
 #[cfg(feature = "sawtooth")]
 mod sawtooth;
 #[cfg(feature = "scabbard")]
@@ -30,8 +28,6 @@ pub use context::LedgerContext;
 pub(super) use evm::EvmChain;
 #[cfg(feature = "evm")]
 pub use evm::gas_admin_addresses;
-#[cfg(feature = "evm")]
-pub(super) use gas::GasReports;
 
 /// The ledgers whose adapters are compiled in.
 pub(crate) const BUILT_IN_LEDGERS: &[LedgerType] = &[
@@ -70,9 +66,6 @@ pub(super) struct ServerLedger {
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
     /// Watches the gas price and the balances, if the ledger has gas.
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
-    /// What the interface shows of them.
-    #[cfg(feature = "evm")]
-    pub(super) gas_reports: Option<GasReports>,
 }
 
 impl ServerLedger {
@@ -82,8 +75,6 @@ impl ServerLedger {
             #[cfg(feature = "evm")]
             withdrawals: None,
             gas: None,
-            #[cfg(feature = "evm")]
-            gas_reports: None,
         }
     }
 }

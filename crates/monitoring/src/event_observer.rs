@@ -1,12 +1,15 @@
 use grid_batch_core::ServiceId;
-use grid_batch_monitoring::StageTimes;
 use grid_batch_poller::EventFollower;
 use grid_batch_submitter::SubmitterObserver;
 
+use crate::StageTimes;
+
 /// Subscribes to the events of a service whenever a batch of it was submitted, and measures that.
-pub(super) struct EventObserver {
-    pub(super) follower: Option<EventFollower>,
-    pub(super) stages: StageTimes,
+pub struct EventObserver {
+    /// The event streams, if the ledger has them.
+    pub follower: Option<EventFollower>,
+    /// How long the stages of batches take.
+    pub stages: StageTimes,
 }
 
 impl SubmitterObserver for EventObserver {

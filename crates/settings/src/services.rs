@@ -1,22 +1,20 @@
-//! How values are parsed that only the server has.
-
+use crate::{ConfigError, GivenValue, NodeUrl, SettingValue, SettingValues};
 use grid_batch_core::{AfterInvalid, PeerService, ServiceScopeId, StrategyKind};
-use grid_batch_settings::{ConfigError, GivenValue, NodeUrl, SettingValue, SettingValues};
 
 /// The strategy of this name.
-pub(super) fn parse_strategy(text: &str) -> Result<StrategyKind, String> {
+pub fn parse_strategy(text: &str) -> Result<StrategyKind, String> {
     let strategy = StrategyKind::ALL.into_iter().find(|strategy| strategy.as_str() == text);
     strategy.ok_or_else(|| "it must be \"serial\", \"parallel\" or \"pipeline\"".to_owned())
 }
 
 /// What happens after an invalid batch, by its name.
-pub(super) fn parse_after_invalid(text: &str) -> Result<AfterInvalid, String> {
+pub fn parse_after_invalid(text: &str) -> Result<AfterInvalid, String> {
     let policy = AfterInvalid::ALL.into_iter().find(|policy| policy.as_str() == text);
     policy.ok_or_else(|| "it must be \"continue\" or \"halt\"".to_owned())
 }
 
 /// Services on nodes of their own, with the nodes' URLs.
-pub(super) fn nodes_of_services(
+pub fn nodes_of_services(
     settings: &SettingValues,
 ) -> Result<Vec<(ServiceScopeId, String)>, ConfigError> {
     let node = |given: &GivenValue| Ok((scope_id(given)?, given.get::<NodeUrl>()?.0));
@@ -24,7 +22,7 @@ pub(super) fn nodes_of_services(
 }
 
 /// Services at the other nodes of their circuits.
-pub(super) fn peers(settings: &SettingValues) -> Result<Vec<PeerService>, ConfigError> {
+pub fn peers(settings: &SettingValues) -> Result<Vec<PeerService>, ConfigError> {
     let mut peers = Vec::new();
     for given in settings.entries("services.*.peers") {
         let service = scope_id(given)?;
